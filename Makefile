@@ -14,7 +14,7 @@ demo: $(DEMO_READY) $(if $(APP),$(MINING_READY))  ## a server at work, to look a
 	@$(RUN)/nilometer demo $(APP) $(if $(SECONDS),--seconds $(SECONDS))
 
 test: check  ## run all tests (half an hour on two cores)
-	@$(RUN)/python -m compileall -q src tests
+	@$(RUN)/python -m compileall -q src papers/src tests
 	@$(RUN)/python -m tests
 
 check: $(READY)  ## lint, types, imports, and that the pinned versions install everywhere
@@ -25,7 +25,7 @@ check: $(READY)  ## lint, types, imports, and that the pinned versions install e
 	@$(RUN)/python scripts/check_lock.py requirements
 
 soak: $(READY)  ## run the long tests: many more cases, many kills (long)
-	@NILOMETER_EXAMPLES=100 $(RUN)/python -m pytest -q -m "soak or generated" --override-ini addopts= -p no:cacheprovider
+	@NILOMETER_EXAMPLES=100 $(RUN)/python -m pytest -q -m "soak or generated or one_of" --override-ini addopts= -p no:cacheprovider
 
 faults: $(READY)  ## kill, pause, fill and cut a plant at work, 300 times (two hours; goes on where it was)
 	@$(RUN)/python -m tests.fault_campaign
@@ -57,10 +57,10 @@ setup: $(READY)  ## only set up
 $(DEMO_READY): requirements/demo.txt pyproject.toml scripts/set_up.sh
 	@scripts/set_up.sh demo
 
-$(MINING_READY): $(DEMO_READY) requirements/mining.txt
+$(MINING_READY): $(DEMO_READY) requirements/mining.txt papers/pyproject.toml
 	@scripts/set_up.sh mining
 
-$(READY): $(DEMO_READY) requirements/dev.txt
+$(READY): $(DEMO_READY) requirements/dev.txt papers/pyproject.toml
 	@scripts/set_up.sh tests
 
 clean:  ## remove what was made here

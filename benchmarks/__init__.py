@@ -1,1 +1,1 @@
-"""What `make bench` measures: Nilometer beside Spark's own joins, on results that are checked."""
+"""What `make bench` measures: Nilometer and Spark's own joins, with verified results."""

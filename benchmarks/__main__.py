@@ -1,4 +1,4 @@
-"""`make bench`: every measurement in a process of its own, then one table of ratios."""
+"""`make bench`: every measurement in its own process, then one table of ratios."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from benchmarks.report import ratios
 RESULTS: Final = Path("build", "bench.json")
 _PATIENCE: Final = 600
 _SHORT_PATIENCE: Final = {"near-spark": 150}
-"""Spark compares every pair of rows there; that it does not finish is the result."""
+"""There Spark compares every pair of rows; the result is that it does not finish."""
 
 
 def main() -> int:
@@ -59,7 +59,7 @@ def _before() -> dict[str, Any]:
 
 
 def _measure(name: str) -> tuple[dict[str, Any] | None, str]:
-    """A measurement, or what went wrong with it."""
+    """A measurement, or the reason why it failed."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder, "answer.json")
         patience = _SHORT_PATIENCE.get(name, _PATIENCE)

@@ -1,9 +1,9 @@
-"""How soon `nilometer sql` answers, from the start of the command, on either engine.
+"""How long `nilometer sql` takes to answer, from the start of the command, on either engine.
 
-Run by itself: python -m benchmarks.cold_start [--spark]. Every command is a process of its own, as
-a user has it. Told is the least time of several runs, since other work on the machine only adds to
-it; every answer is checked against DuckDB before its time is told. Wanted: the first answer over a
-CSV of a megabyte within a second, a three-way join of a million rows within three.
+Run separately: python -m benchmarks.cold_start [--spark]. Every command is its own process, as for
+a user. The minimum of several runs is reported, since other work on the machine only adds to it;
+every answer is checked against DuckDB before its time is reported. Target: the first answer over a
+CSV of a megabyte within one second, a three-way join of a million rows within three.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ RUNS: Final = 5
 SMALL: Final = 30_000
 """Rows of a CSV of about a megabyte."""
 LARGE: Final = 1_000_000
-"""Rows of three streams together."""
+"""Rows of three streams in total."""
 START: Final = 1_767_225_600_000_000
 
 
 @dataclass(frozen=True)
 class Question:
-    """A statement over files, and what DuckDB is asked for the number of its rows."""
+    """A statement over files, and the DuckDB query for its number of rows."""
 
     name: str
     statement: str
@@ -54,7 +54,7 @@ def make_small(folder: Path) -> None:
 
 
 def make_large(folder: Path) -> None:
-    """Three streams as Parquet, in which about every row has one result."""
+    """Three streams as Parquet, with about one result per row."""
     drawn = np.random.default_rng(2)
     size = LARGE // 3
     for number in range(3):
@@ -112,7 +112,7 @@ def command(question: Question, engine: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Took:
-    """Seconds on the clock, and those in which a processor worked on it."""
+    """Seconds of wall-clock time and of processor time."""
 
     clock: float
     work: float
@@ -122,7 +122,7 @@ class Took:
 
 
 def least(arguments: Sequence[str], runs: int) -> tuple[Took, str]:
-    """The least of several runs, and what was written."""
+    """The minimum of several runs, and the output."""
     clock, work, text = [], [], ""
     for _ in range(runs):
         began, worked = time.perf_counter(), children()
@@ -134,7 +134,7 @@ def least(arguments: Sequence[str], runs: int) -> tuple[Took, str]:
 
 
 def children() -> float:
-    """The time that processors have worked for processes that have ended."""
+    """The processor time of child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.doubled_rows`: what joins of changing answers cost as rows are doubled.
+"""`python -m benchmarks.doubled_rows`: the cost of joins of changing answers as rows double.
 
-Each measurement runs in a process of its own, without Spark, all rows at once; at some instants
-its answer is compared with DuckDB's. Time should double with the rows, memory should stay.
+Each measurement runs in its own process, without Spark, all rows at once; at some instants its
+answer is compared with DuckDB's. Time should double with the rows, memory should stay constant.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ QUESTIONS: Final = {
     "above mean + 3 sd": "SELECT A.k, A.v FROM A{w}, "
     "(SELECT AVG(v) AS m, STDDEV(v) AS s FROM A{w}) g WHERE A.v > g.m + 3 * g.s",
 }
-"""{w} stands for the window: our own, or in DuckDB the rows of it at an instant."""
+"""{w} is replaced by the window: our own, or in DuckDB its rows at an instant."""
 
 
 def stream(rows: int, keys: int, seed: int) -> pa.Table:
-    """One row a second for each key, on the average."""
+    """On average one row per second for each key."""
     random = np.random.default_rng(seed)
     times = np.sort(random.integers(0, rows * SECOND // keys, rows))
     return pa.table(
@@ -58,7 +58,7 @@ def stream(rows: int, keys: int, seed: int) -> pa.Table:
 
 
 def measure(question: str, rows: int, keys: int) -> dict[str, Any]:
-    """Seconds, megabytes, and whether the answer is right."""
+    """Seconds and megabytes; raises an error if the answer is wrong."""
     streams = {name: stream(rows, keys, seed) for seed, name in enumerate("AB")}
     db = LocalDatabase()
     for name, table in streams.items():
@@ -72,7 +72,7 @@ def measure(question: str, rows: int, keys: int) -> dict[str, Any]:
 
 
 def check(question: str, changes: pa.Table, streams: dict[str, pa.Table]) -> None:
-    """Compare the answer at some instants with what DuckDB says of the rows in the windows."""
+    """Compare the answer at some instants with DuckDB's over the rows in the windows."""
     last = streams["A"]["ts"][-1].value
     moments = np.linspace(0, last, INSTANTS).astype(np.int64)
     times = changes["_time"].cast(pa.int64()).to_numpy()

@@ -1,9 +1,9 @@
-"""An hour of a plant: 1,000 readings a second from a broker, queries that answer all the time.
+"""An hour of a plant: 1,000 readings per second from a broker, and continuous queries.
 
-Run by itself: python -m benchmarks.endurance [--minutes 60] [--rate 1000]. The server is started
-as users do and keeps what its limits allow; every minute its memory and its folder are measured.
-In the end no reading may be missing, and neither memory nor disk may have grown from the second
-quarter of the run to the last one by more than a tenth.
+Run separately: python -m benchmarks.endurance [--minutes 60] [--rate 1000]. The server is started
+as users start it and keeps what its limits allow; every minute its memory and its folder are
+measured. At the end no reading may be missing, and neither memory nor disk may have grown by more
+than a tenth from the second quarter of the run to the last.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ GROWTH: Final = 1.1
 
 
 class Publisher(threading.Thread):
-    """Publishes so many readings a second until it is stopped."""
+    """Publishes a number of readings per second until it is stopped."""
 
     def __init__(self, broker: Mosquitto, rate: int) -> None:
         super().__init__(daemon=True)
@@ -57,7 +57,7 @@ class Publisher(threading.Thread):
         begun = time.monotonic()
         while not self._over.wait(0.02):
             due = int((time.monotonic() - begun) * self._rate)
-            due = min(due, self.published + AT_ONCE)  # after a pause it catches up bit by bit
+            due = min(due, self.published + AT_ONCE)  # after a pause it catches up gradually
             for number in range(self.published, due):
                 reading = {"room": number % ROOMS, "t": 20 + (number * 7919 % 1000) / 100 - 5}
                 sent = self._client.publish("climate", json.dumps(reading), qos=1)
@@ -66,7 +66,7 @@ class Publisher(threading.Thread):
             self.published = due
 
     def stop(self) -> None:
-        """End; every message has been acknowledged by the broker."""
+        """Stop, once the broker has acknowledged every message."""
         self._over.set()
         self.join()
         self._client.loop_stop()
@@ -74,7 +74,7 @@ class Publisher(threading.Thread):
 
 
 def measure(server: ServerAtWork, sent: Publisher, begun: float) -> dict[str, Any]:
-    """What a minute has come to."""
+    """The figures of a minute."""
     root = psutil.Process(server.pid)
     memory = {"server": 0.0, "java": 0.0, "workers": 0.0}
     for one in [root, *root.children(recursive=True)]:
@@ -96,7 +96,7 @@ def measure(server: ServerAtWork, sent: Publisher, begun: float) -> dict[str, An
 
 
 def stored(server: ServerAtWork) -> int:
-    """The readings that the stream has ever got."""
+    """The total number of readings that the stream has received."""
     return int(server.sql("SHOW STREAMS")["rows"][0]["rows"])
 
 
@@ -122,7 +122,7 @@ def judge(seen: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def run(minutes: float, rate: int) -> None:
-    """Let a plant work, and print a line a minute."""
+    """Run a plant, and print a line every minute."""
     with (
         tempfile.TemporaryDirectory(prefix="nilometer-hour-") as folder,
         start_mosquitto(Path(folder, "broker"), settings=BROKER) as broker,
@@ -157,7 +157,7 @@ def run(minutes: float, rate: int) -> None:
 
 
 def main() -> None:
-    """Print a line a minute, and a judgement."""
+    """Print a line every minute, and a verdict."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--rate", type=int, default=1000)

@@ -1,8 +1,8 @@
-"""From `nilometer serve` to a live chart of an own MQTT sensor, as a newcomer does it.
+"""From `nilometer serve` to a live chart of one's own MQTT sensor, as a newcomer does it.
 
-Run by itself: python -m benchmarks.first_chart. A real broker with a sensor that sends ten readings
-a second, a server as users start it, a real browser. Every click, field and key is a step; what
-somebody needs to read and to think is not counted, only what the machine takes.
+Run separately: python -m benchmarks.first_chart. A real broker with a sensor that sends ten
+readings per second, a server as users start it, a real browser. Every click, field and key is a
+step; only machine time is counted, not the time to read and to think.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EVERY: Final = 0.1
 
 @contextmanager
 def sensor(broker: Mosquitto) -> Iterator[None]:
-    """Readings on the topic shed, until the end."""
+    """Publish readings on the topic shed until the end."""
     over = threading.Event()
     client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
     client.connect("127.0.0.1", broker.port)
@@ -50,7 +50,7 @@ def sensor(broker: Mosquitto) -> Iterator[None]:
 
 
 class Stopwatch:
-    """Tells what each part took, and how many steps."""
+    """Reports the time of each part, and the number of steps."""
 
     def __init__(self) -> None:
         self._begun = self._last = time.monotonic()
@@ -67,7 +67,7 @@ class Stopwatch:
 
 
 def run() -> None:
-    """Do it, and tell how long it took."""
+    """Run all parts, and report how long they took."""
     chromium = shutil.which("chromium")
     assert chromium, "install Chromium first"
     with (

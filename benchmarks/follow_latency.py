@@ -1,10 +1,10 @@
-"""How soon a client that follows a query sees a result, after the micro-batch that made it.
+"""The latency from a micro-batch to a client that follows its query.
 
-Run by itself: python -m benchmarks.follow_latency [SECONDS]. A server with Spark and a window join
-over synthetic sensors is a process of its own. Beside it one thread looks at the head of the
-result log, which a micro-batch publishes when it is done, every two milliseconds; another one
-follows with the Python client. Told is the distribution of the time between the two, and of the
-whole way from a sensor's reading to the client. Wanted: less than 1.5 times the interval between
+Run separately: python -m benchmarks.follow_latency [SECONDS]. A server with Spark and a window join
+over synthetic sensors runs in its own process. Beside it, one thread checks the head of the result
+log, which each micro-batch publishes when it is done, every two milliseconds; another follows with
+the Python client. The report has the distribution of the time between the two, and of the whole way
+from a sensor's reading to the client. Target: less than 1.5 times the interval between
 micro-batches (half a second).
 """
 
@@ -31,7 +31,7 @@ QUERY: Final = "SELECT A.k, A.v AS va, B.v AS vb FROM A, B WINDOW(A, B) = 1 SECO
 
 
 class Published:
-    """When which row of a log was published, seen from outside."""
+    """When each row of a log was published, as seen from outside."""
 
     def __init__(self, location: Path) -> None:
         self._reader = LogReader.open(location)
@@ -49,7 +49,7 @@ class Published:
         self._thread.join()
 
     def when(self, row: int) -> float | None:
-        """When the log first had so many rows."""
+        """When the log first had that many rows."""
         at = bisect_left(self.rows, row)
         return self.times[at] if at < len(self.rows) else None
 
@@ -63,7 +63,7 @@ class Published:
 
 
 def run(seconds: int = SECONDS) -> dict[str, Any]:
-    """Follow for so long; the distributions."""
+    """Follow for a number of seconds; returns the distributions."""
     with (
         tempfile.TemporaryDirectory(prefix="nilometer-latency-") as folder,
         server_at_work(Path(folder)) as server,
@@ -78,14 +78,14 @@ def run(seconds: int = SECONDS) -> dict[str, Any]:
         query = client.query("matches")
         while not query.status()["result_rows"]:
             time.sleep(0.2)
-        time.sleep(10)  # until Java is warm
+        time.sleep(10)  # until the JVM has warmed up
         with Published(server.folder / "logs" / "matches") as published:
             told = _follow(query, seconds)
         return _report(published, told)
 
 
 def _follow(query: Any, seconds: int) -> list[tuple[float, int, float]]:
-    """For every chunk: when it came, how many rows the log has up to there, its last time."""
+    """For every chunk: when it arrived, the rows of the log up to its end, its latest time."""
     told = []
     end = time.time() + seconds
     following = query.follow(batches=True)

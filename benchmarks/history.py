@@ -1,7 +1,7 @@
-"""python -m benchmarks.history: ten questions about the past, beside DuckDB over Parquet.
+"""python -m benchmarks.history: ten queries over history, beside DuckDB over Parquet.
 
-Ten million readings lie in a log, packed as a server packs them, and in a Parquet file of the same
-rows. Every answer is compared. The ratio is that of the best of three runs of each.
+Ten million readings are stored in a log, packed as a server packs them, and in a Parquet file of
+the same rows. Every answer is compared. The ratio is that of the best of three runs of each.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ QUESTIONS: Final = (
 
 
 def rows_from(first: int, count: int, chance: np.random.Generator) -> pa.RecordBatch:
-    """A thousand readings a second of a hundred sensors."""
+    """A thousand readings per second from a hundred sensors."""
     times = BEGIN + np.arange(first, first + count) * 1000
     states = pa.array(np.array(["idle", "busy", "off", "error"])[chance.integers(0, 4, count)])
     values = np.round(chance.normal(20, 5, count), 3)
@@ -98,7 +98,7 @@ def best(work: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
 
 
 def measure(rows: int) -> list[dict[str, Any]]:
-    """Each question with the seconds of both."""
+    """Each query with the seconds of both."""
     folder = Path(tempfile.mkdtemp(dir="build"))
     try:
         fill(folder, rows)
@@ -136,7 +136,7 @@ def measure(rows: int) -> list[dict[str, Any]]:
 
 
 def require_same(name: str, answer: pa.Table, wanted: pa.Table) -> None:
-    """Refuse answers that differ by more than the order of additions explains."""
+    """Raise an error for answers that differ by more than the order of additions explains."""
 
     def plain(rows: pa.Table) -> list[tuple[Any, ...]]:
         listed = [column.to_pylist() for column in rows.columns]

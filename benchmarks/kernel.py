@@ -1,4 +1,4 @@
-"""The join alone, in memory, on one core, beside a plain sort of the same rows."""
+"""The join alone, in memory and on one core, beside a plain sort of the same rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nilometer.operators.window_join import WindowJoinSpec
 
 
 def measure_kernel(load: Load, warm_up: int) -> dict[str, Any]:
-    """Seconds and rows per second of the join, buffers included, and of the sort."""
+    """Seconds and rows per second of the join, including buffers, and of the sort."""
     stage = _stage(load)
     running = LocalStage(stage)
     batches = [_read(load, number, stage) for number in range(load.batches)]
@@ -61,7 +61,7 @@ def _table(load: Load, name: str, number: int) -> pa.RecordBatch:
 
 
 def _sort(rows: pa.RecordBatch) -> Any:
-    """Order rows by key and time, and put every column into that order."""
+    """Sort rows by key and time, and reorder every column."""
     keys, times = rows.column("k").to_numpy(), rows.column("ts").cast(pa.int64()).to_numpy()
     order = np.argsort((keys << 44) | (times - times.min()))
     return rows.take(pa.array(order))

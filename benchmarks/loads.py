@@ -28,7 +28,7 @@ _ROWS_PER_FRAME: Final = 25_000
 
 @dataclass(frozen=True)
 class Load:
-    """Streams whose rows come at random instants, in order, with keys drawn at random.
+    """Streams whose rows arrive in order at random instants, with random keys.
 
     With keys = rate * window (in seconds) a join of all streams under a uniform window gives
     about one result per input row, for any number of streams.
@@ -54,11 +54,11 @@ class Load:
         return self.rows_per_batch // self.streams
 
     def first(self, batches: int) -> Load:
-        """The same streams, cut off after some micro-batches."""
+        """The same streams, truncated after some micro-batches."""
         return replace(self, batches=batches)
 
     def folder(self, name: str, kind: str) -> Path:
-        """Where a stream lies, as files ("parquet") or as a "log"; it is made if need be."""
+        """The folder of a stream, as files ("parquet") or as a "log"; created if necessary."""
         parts = (self.streams, self.keys, self.rate, self.rows_per_batch, self.batches)
         folder = DATA / "-".join(map(str, parts)) / kind
         if not folder.exists():
@@ -96,7 +96,7 @@ def _write_files(folder: Path, tables: list[pa.Table]) -> None:
 
 
 def _write_log(folder: Path, tables: list[pa.Table]) -> None:
-    """Rows appended some thousands at a time, each time with the watermark that they reach."""
+    """Append some thousands of rows at a time, each time with the watermark that they reach."""
     options = LogOptions(fsync=Fsync.NEVER, history=FOREVER)
     with LogWriter.open(folder, LogLayout(tables[0].schema, "ts"), options) as log:
         for table in tables:

@@ -1,4 +1,4 @@
-"""python -m benchmarks.log_append: rows per second into a log, beside Arrow's own stream file."""
+"""python -m benchmarks.log_append: rows per second into a log, beside an Arrow stream file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REPEATS: Final = 3
 
 
 def measure() -> dict[str, Any]:
-    """Rows per second by size of batch and policy, the best of three, every result checked."""
+    """Rows per second by batch size and policy, the best of three, with every result checked."""
     found: dict[str, Any] = {}
     folder = Path(tempfile.mkdtemp(dir="build"))
     try:

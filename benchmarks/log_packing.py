@@ -1,4 +1,4 @@
-"""python -m benchmarks.log_packing: bytes per reading before and after packing, and its price."""
+"""python -m benchmarks.log_packing: bytes per reading before and after packing, and its cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BEGIN: Final = 1_700_000_000_000_000
 
 
 def measure() -> dict[str, Any]:
-    """Bytes per reading by kind of stream, every log checked; appends per second."""
+    """Bytes per reading by kind of stream, with every log checked; appends per second."""
     folder = Path(tempfile.mkdtemp(dir="build"))
     try:
         sizes = {
@@ -104,7 +104,7 @@ def _sizes(
 
 
 def _speeds(folder: Path) -> dict[str, float]:
-    """Appends of one reading each, alone and beside the packing of another large log."""
+    """Appends of one reading each, alone and while another large log is packed."""
     rows = _numbers(1)(1)
     options = replace(_OPTIONS, segment=MEGABYTE)
     with LogWriter.open(folder / "other", LogLayout(rows.schema, TIME), options) as other:
@@ -121,7 +121,7 @@ def _speeds(folder: Path) -> dict[str, float]:
 
 
 def _pack(writer: LogWriter, done: threading.Event) -> None:
-    """As the background does it: five milliseconds of work, fifteen of rest."""
+    """Pack as the background thread does: five milliseconds of work, fifteen of rest."""
     since = time.perf_counter()
 
     def breathe() -> None:

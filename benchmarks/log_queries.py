@@ -1,4 +1,4 @@
-"""From log to log, and a log as rows: beside Spark's own joins and Spark's own file source."""
+"""From log to log, and a log as rows: beside Spark's own joins and its file source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nilometer.sql.statements import read_query
 
 
 def open_logs(spark: SparkSession, load: Load, rows_per_batch: int) -> dict[str, LogStream]:
-    """The streams of a load as logs, so many rows of each in a micro-batch."""
+    """The streams of a load as logs, with a number of rows of each per micro-batch."""
     return {
         name: LogStream(
             spark, str(load.folder(name, "log")), "earliest", rows_per_batch=rows_per_batch
@@ -35,7 +35,7 @@ def open_logs(spark: SparkSession, load: Load, rows_per_batch: int) -> dict[str,
 def start_statement(
     logs: Mapping[str, LogStream], statement: str, checkpoint: Path
 ) -> StreamingQuery:
-    """Start a statement over logs; its results go to a log beside the checkpoint."""
+    """Start a statement over logs; its results are written to a log beside the checkpoint."""
     spark = next(iter(logs.values())).sparkSession
     relations = {name: describe_log(name, log.layout) for name, log in logs.items()}
     catalog = Catalog(relations, {}, SparkEngine(logs))
@@ -64,14 +64,14 @@ def _statement(load: Load) -> str:
 
 
 def log_rows(load: Load, warm_up: int) -> Run:
-    """The rows of a log by Nilometer's source, to nowhere."""
+    """Read the rows of a log through Nilometer's source, and discard them."""
     spark = session()
     register_log_sources(spark)
     return watch(lambda checkpoint: to_nowhere(_read_log(spark, load), checkpoint), warm_up)
 
 
 def file_rows(load: Load, warm_up: int) -> Run:
-    """The same rows by Spark's own source of Parquet files, to nowhere."""
+    """Read the same rows through Spark's own source for Parquet files, and discard them."""
     spark = session()
     reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     files = str(load.folder(load.names[0], "parquet"))

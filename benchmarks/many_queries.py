@@ -1,10 +1,10 @@
-"""Many named queries on one server: how fresh their results are, and what that costs.
+"""Many named queries on one server: the freshness of their results, and the cost.
 
-Run by itself: python -m benchmarks.many_queries [--counts 1,24,100] [--streams 10] [--seconds 30]
-[--own 1,4]. The server is a process of its own, started as users do; clients follow some of the
+Run separately: python -m benchmarks.many_queries [--counts 1,24,100] [--streams 10] [--seconds 30]
+[--own 1,4]. The server is its own process, started as users start it; clients follow some of the
 queries and compare the time of every result, which is when its row arrived in the log, with the
-time at which they got it. A browser looks at the console's list of queries. `--own` measures
-queries with a streaming query of Spark each, too.
+time at which they received it. A browser opens the console's list of queries. `--own` also measures
+queries that each have their own Spark streaming query.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COUNTS: Final = (1, 4, 12, 24, 100, 300, 1000)
 OWN: Final = (1, 4, 12)
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 FOLLOWED: Final = 12
-"""So many queries are followed: their clients must not be what is measured."""
+"""The number of queries that are followed: their clients must not dominate the measurement."""
 CONFIG: Final = """
 [server]
 max_queries = 5000
@@ -48,24 +48,24 @@ STREAM: Final = (
 
 @dataclass
 class Figures:
-    """What was seen with so many queries."""
+    """The figures for a number of queries."""
 
     queries: int
     is_own: bool
     freshness: list[float] = field(default_factory=list)
-    """Seconds from arrival in the log to the client, of every result."""
+    """Seconds from arrival in the log to the client, for every result."""
     first: list[float] = field(default_factory=list)
-    """Seconds from CREATE QUERY to the first result of further queries."""
+    """Seconds from CREATE QUERY to the first result, for additional queries."""
     cores: float = 0.0
     idle_cores: float | None = None
     memory: int = 0
     batch_millis: list[float] = field(default_factory=list)
-    """What the queries themselves took in a micro-batch."""
+    """The time that the queries themselves took in each micro-batch."""
     silent: int = 0
-    """Queries without any result."""
+    """The number of queries without any result."""
     create_seconds: float = 0.0
     list_seconds: float | None = None
-    """How long a browser takes to show the first page of the console's list of queries."""
+    """How long a browser takes to show the first page of the console's query list."""
 
     def row(self) -> dict[str, Any]:
         """The figures as a row of a table."""
@@ -110,7 +110,7 @@ async def measure(
     is_own: bool,
     with_bad: bool = False,
 ) -> list[Figures]:
-    """The figures for ever more queries."""
+    """The figures for increasing numbers of queries."""
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(
         base_url=server.url, headers=server.headers(), limits=limits, timeout=600
@@ -150,7 +150,7 @@ async def _beside_bad(
     streams: Sequence[str],
     seconds: float,
 ) -> Figures:
-    """The figures of the same queries beside one that raises, a cross join, and a full one."""
+    """The figures of the same queries beside one that fails, a cross join, and a full one."""
     one = streams[0]
     for name, options, text in (
         ("raises", "on_error = 'stop'", f"SELECT 1 / (k - 50) AS x FROM {one}"),
@@ -223,7 +223,7 @@ async def _listed(client: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 
 async def _follow(client: httpx.AsyncClient, name: str, end: float, figures: Figures) -> None:
-    """Follow the results of a query, from now on."""
+    """Follow the results of a query from now on."""
     params = {"follow": "true", "format": "sse"}
     with suppress(TimeoutError):
         async with (
@@ -257,7 +257,7 @@ async def _first_result(client: httpx.AsyncClient, name: str, text: str, is_own:
 
 
 def _list_seconds(server: ServerAtWork) -> float | None:
-    """The median of some looks at the list of queries; None without a browser."""
+    """The median time of several visits to the list of queries; None without a browser."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         return None
@@ -276,7 +276,7 @@ def _list_seconds(server: ServerAtWork) -> float | None:
 
 
 def _seconds_of(pid: int) -> float:
-    """Processor time of a process and all below it, also of those that have ended."""
+    """Processor time of a process and all its descendants, including those that have ended."""
     root = psutil.Process(pid)
     total = 0.0
     for one in [root, *root.children(recursive=True)]:
@@ -301,7 +301,7 @@ def run(
     seconds: float,
     with_bad: bool = False,
 ) -> list[Figures]:
-    """All figures, from one server each for shared engines and for own ones."""
+    """All figures, from one server for shared engines and another for own ones."""
     found = []
     for is_own, wanted in ((False, counts), (True, own)):
         if not wanted:
@@ -333,7 +333,7 @@ def _streams(server: ServerAtWork, count: int) -> list[str]:
 
 
 def _idle(server: ServerAtWork) -> float:
-    """Cores of a server without queries."""
+    """Cores used by a server without queries."""
     time.sleep(5)
     before, begun = _seconds_of(server.pid), time.monotonic()
     time.sleep(20)

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.match_recognize`: rows a second through patterns, without Spark.
+"""`python -m benchmarks.match_recognize`: rows per second through patterns, without Spark.
 
-Rows come in micro-batches, as a stream brings them. What is found is compared with what a run over
-all rows at once finds.
+Rows arrive in micro-batches, as from a stream. The matches are compared with those of a run over
+all rows at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATTERNS: Final = {
     "the shape of a V": "PATTERN (STRT DOWN+ UP+) WITHIN INTERVAL '5' SECONDS "
     "DEFINE DOWN AS DOWN.v < PREV(DOWN.v), UP AS UP.v > PREV(UP.v)",
 }
-"""Where every tenth of a second brings a row of each key, and v is spread over 0 to 100."""
+"""Each key has a row every tenth of a second, and v is uniform between 0 and 100."""
 
 
 def make_rows(count: int, keys: int) -> pa.Table:
@@ -42,7 +42,7 @@ def make_rows(count: int, keys: int) -> pa.Table:
 
 
 def measure(pattern: str, rows: pa.Table, batch: int) -> tuple[float, int]:
-    """Rows a second of processor time, and how many matches there are."""
+    """Rows per second of processor time, and the number of matches."""
     statement = (
         "SELECT * FROM S MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES FIRST(v) AS first, "
         f"LAST(v) AS last, COUNT(*) AS n {pattern}) AS m"

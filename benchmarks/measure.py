@@ -1,4 +1,4 @@
-"""One measurement in a process of its own: python -m benchmarks.measure NAME, JSON out."""
+"""One measurement in its own process: python -m benchmarks.measure NAME prints JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STREAMS: Final = (2, 3, 4, 5, 6)
 
 
 def longer(window: int) -> Load:
-    """The same rows in and out, under a longer window."""
+    """The same rows in and out, with a longer window."""
     return Load(window=window, keys=1000 * window, batches=44)
 
 
@@ -33,7 +33,7 @@ def several(streams: int, batches: int) -> Load:
 
 @dataclass(frozen=True)
 class Step:
-    """A query over a load, with what it is to be checked by."""
+    """A query over a load, and how it is checked."""
 
     load: Load
     warm_up: int
@@ -62,7 +62,7 @@ STEPS: Final[dict[str, Step]] = {
     "chain-600k": _chain(Load(rows_per_batch=600_000, batches=3), 1),
     "short-beside-floor": Step(SHORT, 5, "beside_floor"),
     "chain-short": _chain(SHORT, 20),
-    # The first 24 micro-batches fill the longest window and let Java compile; 20 are two of it.
+    # The first 24 micro-batches fill the longest window and let Java compile; 20 span it twice.
     **{f"window-{window}": Step(longer(window), 24, "nilometer") for window in WINDOWS},
     **{f"streams-{n}": Step(several(n, 24), 12, "nilometer") for n in STREAMS},
     **{f"chain-streams-{n}": _chain(several(n, 3), 1) for n in STREAMS},
@@ -88,7 +88,7 @@ WINDOWED: Final = {
     for window in (windowed.SHORT, windowed.LONG)
     if way != "columnar" or window == windowed.SHORT
 }
-"""Questions whose answers change, each by (question, way, window)."""
+"""Queries whose answers change, each as (question, way, window)."""
 
 
 TWO_STAGES: Final = {f"two-stages-{one}": one for one in windowed.EXECUTIONS}
@@ -120,7 +120,7 @@ def measure(name: str) -> dict[str, Any]:
 
 
 def _beside_floor(step: Step) -> dict[str, Any]:
-    """The join and the floor by turns; the last turn counts, when Java has compiled its code."""
+    """The join and the floor alternately; the last turn counts, when Java has compiled its code."""
     expected = count_results(step.load)
     for _ in range(TURNS):
         floor = queries.floor(step.load, step.warm_up).to_json()
@@ -134,7 +134,7 @@ def _beside_floor(step: Step) -> dict[str, Any]:
 
 
 def _log_rows(step: Step) -> dict[str, Any]:
-    """Rows of a log and of files by turns; the last turn counts."""
+    """Rows of a log and of files alternately; the last turn counts."""
     for _ in range(TURNS):
         files = log_queries.file_rows(step.load, step.warm_up).to_json()
         log = log_queries.log_rows(step.load, step.warm_up).to_json()
@@ -147,7 +147,7 @@ def _log_rows(step: Step) -> dict[str, Any]:
 
 
 def _sql_beside_join(step: Step) -> dict[str, Any]:
-    """The join in SQL and in Python by turns; the last turn counts."""
+    """The join in SQL and in Python alternately; the last turn counts."""
     expected = count_results(step.load)
     for _ in range(TURNS):
         join = queries.nilometer(step.load, step.warm_up).to_json()

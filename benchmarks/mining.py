@@ -1,8 +1,8 @@
-"""python -m benchmarks.mining: rows a second of each mining operator, beside a peer, one core.
+"""python -m benchmarks.mining: rows per second of each mining operator and a peer, on one core.
 
-Every operator is fed in blocks, as a stream brings them, and saves its state after each, if it has
-one; where a peer finds the same, that is checked. Then what is saved and how long a block takes,
-early and late in the stream: nothing may grow with it. `benchmarks.mining_on_spark` has LINES and
+Every operator is fed in blocks, as from a stream, and saves its state, if any, after each; where a
+peer computes the same, results are compared. Then the size of the state and the time of a block are
+measured early and late in the stream: neither may grow. `benchmarks.mining_on_spark` has LINES and
 CLASSIFY in a statement.
 """
 
@@ -26,11 +26,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from nilometer.apps.idhm import spectrum_model
-from nilometer.apps.idhm.boxes import Packing, draw_boxes
-from nilometer.apps.idhm.detector import DETECTORS
-from nilometer.apps.idhm.knowledge import exposed
-from nilometer.apps.idhm.knowledge import rows as knowledge_rows
 from nilometer.mining import (
     FrequentSequences,
     LineFit,
@@ -46,6 +41,11 @@ from nilometer.mining import (
 from nilometer.mining.classifier_options import ClassifierOptions
 from nilometer.mining.energy_scale import EnergyScale
 from nilometer.mining.saved_state import encode
+from nilometer_papers.idhm import spectrum_model
+from nilometer_papers.idhm.boxes import Packing, draw_boxes
+from nilometer_papers.idhm.detector import DETECTORS
+from nilometer_papers.idhm.knowledge import exposed
+from nilometer_papers.idhm.knowledge import rows as knowledge_rows
 
 KIND: Final = "NaI"
 BLOCK: Final = 1_000
@@ -53,7 +53,7 @@ BLOCK: Final = 1_000
 
 @dataclass(frozen=True)
 class Measured:
-    """Rows a second of an operator and of its peer, whose results agree."""
+    """Rows per second of an operator and of its peer, whose results agree."""
 
     name: str
     rows: int
@@ -63,7 +63,7 @@ class Measured:
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What the work gives, and the seconds that it takes."""
+    """The result of some work, and the seconds it took."""
     started = time.perf_counter()
     found = work()
     return found, time.perf_counter() - started
@@ -72,7 +72,7 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 def measure(
     name: str, rows: int, ours: Callable[[], Any], peer: Callable[[], Any], beside: str
 ) -> Measured:
-    """Both run once before they are measured: compilers and caches are warm."""
+    """Measure both after one run each, so that compilers and caches are warm."""
     ours(), peer()
     found, seconds = timed(ours)
     other, others = timed(peer)
@@ -88,7 +88,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def symbols(rows: int, seed: int = 1) -> np.ndarray:
-    """A series of four symbols that repeats itself after 24, with noise."""
+    """A series of four symbols with period 24 and noise."""
     dice = np.random.default_rng(seed)
     series = np.tile(dice.integers(0, 4, 24), rows // 24 + 1)[:rows]
     return np.where(dice.random(rows) < 0.2, dice.integers(0, 4, rows), series)
@@ -219,7 +219,7 @@ def motifs(rows: int = 5_000, length: int = 50) -> Measured:
 
 
 def spectra(count: int) -> np.ndarray:
-    """Spectra of simulated boxes, exposed for a minute."""
+    """Spectra of simulated boxes, exposed for one minute."""
     return exposed(KIND, draw_boxes(Packing(known=False), 7, 0, count), 60.0, 6)
 
 
@@ -327,7 +327,7 @@ ALL: Final[tuple[Callable[[], Measured], ...]] = (
 
 
 def growth() -> list[tuple[str, list[int], list[float]]]:
-    """Bytes saved, and milliseconds a block, after 10, 50 and 100 blocks without a window."""
+    """Bytes saved, and milliseconds per block, after 10, 50 and 100 blocks without a window."""
     dice = np.random.default_rng(8)
     series = symbols(100 * BLOCK)
     items = dice.normal(0, 1, (100 * BLOCK, 16))

@@ -1,4 +1,4 @@
-"""python -m benchmarks.mining_on_spark: spectra a second through LINES and CLASSIFY, on Spark."""
+"""python -m benchmarks.mining_on_spark: spectra per second through LINES and CLASSIFY, on Spark."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rich.console import Console
 
 import nilometer as nm
 from benchmarks.mining import KIND, spectra, timed
-from nilometer.apps.idhm.knowledge import background_rows, template_rows
-from nilometer.apps.idhm.knowledge import rows as knowledge_rows
+from nilometer_papers.idhm.knowledge import background_rows, template_rows
+from nilometer_papers.idhm.knowledge import rows as knowledge_rows
 
 
 def on_spark(rows: int = 40_000) -> tuple[float, float]:
-    """Spectra a second through LINES and CLASSIFY in one statement, and through Spark alone."""
+    """Spectra per second through LINES and CLASSIFY in one statement, and through Spark alone."""
     few = spectra(400)
     counts = np.tile(few, (rows // 400, 1)).astype(np.int32)
     table = pa.table(

@@ -1,9 +1,9 @@
 """MQTT messages per second, with broker, publisher and subscriber beside each other.
 
-Run by itself: python -m benchmarks.mqtt_messages. A message counts once it has been acknowledged;
-every message is checked to have come once and in order. Measured are the stream type alone, which
-acknowledges at once, and the whole way through the stream manager into a log that forces every
-append to the disk. The peer is a bare client library that only counts.
+Run separately: python -m benchmarks.mqtt_messages. A message counts once it has been acknowledged;
+every message must arrive exactly once and in order. Measured are the stream type alone, which
+acknowledges at once, and the whole path through the stream manager into a log that syncs every
+append to disk. The peer is a bare client library that only counts.
 """
 
 from __future__ import annotations
@@ -35,13 +35,12 @@ INFLIGHT: Final = 1000
 COLUMNS: Final = pa.schema(
     [("sensor", pa.int64()), ("reading", pa.int64()), ("temperature", pa.float64())]
 )
-# Without a bound of its own, so that what is measured is not the broker's patience.
+# Without the broker's own limit, so that it is not what is measured.
 BROKER: Final = ("max_inflight_messages 0", "max_queued_messages 0")
 
 
 def measure(messages: int = MESSAGES) -> dict[str, float]:
-    """Messages per second into a log (`log qos n`), by the stream type alone (`mqtt qos n`) and by
-    a bare client (`paho qos n`)."""
+    """Messages per second: `log qos n`, `mqtt qos n` (stream type only), `paho qos n` (client)."""
     found: dict[str, float] = {}
     for qos in (0, 1, 2):
         for name, run in (("log", _into_a_log), ("mqtt", _nilometer), ("paho", _paho)):
@@ -56,7 +55,7 @@ def measure(messages: int = MESSAGES) -> dict[str, float]:
 
 
 def _into_a_log(broker: Mosquitto, qos: int, messages: int) -> float:
-    """Through the manager: a message is acknowledged when its row is on the disk."""
+    """Through the manager: a message is acknowledged once its row is on disk."""
     declared = Declaration(
         "Bench",
         COLUMNS,
@@ -89,7 +88,7 @@ def _into_a_log(broker: Mosquitto, qos: int, messages: int) -> float:
 
 
 def _time_rows(log: LogReader, rows: int) -> float:
-    """How long it takes from the first row of a log to the last."""
+    """The time from the first row of a log to the last."""
     _wait(lambda: log.end.row > 0)
     started = time.monotonic()
     _wait(lambda: log.end.row >= rows)
@@ -142,7 +141,7 @@ async def _open(broker: Mosquitto, qos: int, sensor: int) -> MqttStream:
 
 
 async def _read(stream: MqttStream, count: int) -> tuple[list[int], tuple[float, float]]:
-    """The numbers of all readings, and when the first and the last came."""
+    """The numbers of all readings, and when the first and the last arrived."""
     numbers: list[int] = []
     first = 0.0
     while len(numbers) < count:
@@ -156,7 +155,7 @@ async def _read(stream: MqttStream, count: int) -> tuple[list[int], tuple[float,
 
 
 def _paho(broker: Mosquitto, qos: int, messages: int) -> float:
-    """A client that counts, and nothing else."""
+    """A client that only counts."""
     instants: list[float] = []
     done, ready = threading.Event(), threading.Event()
 

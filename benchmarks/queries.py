@@ -1,4 +1,4 @@
-"""The queries that are compared: ours, Spark's own, and the floor under both."""
+"""The queries that are compared: ours, Spark's own, and a floor for both."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from benchmarks.watch import Run, counted, watch
 
 _STATE: Final = "org.apache.spark.sql.execution.streaming.state"
 _MEMORY: Final = "6g"
-# Snapshots are taken while a short run lasts, too: they decide what a restart reads.
+# Take snapshots even in a short run: they determine what a restart reads.
 _SETTINGS: Final = {"spark.sql.streaming.stateStore.maintenanceInterval": "3s"}
 
 
 def session(**config: str) -> SparkSession:
-    """The same tuned session for all."""
+    """The tuned session that all share."""
     return nm.local_spark(name="benchmark", memory=_MEMORY, config={**_SETTINGS, **config})
 
 
@@ -62,7 +62,7 @@ def sql(load: Load, warm_up: int) -> Run:
 
 
 def statement(load: Load) -> str:
-    """What `nm.window_join` of these streams is in SQL."""
+    """The SQL equivalent of `nm.window_join` of these streams."""
     structs = ", ".join(f"struct({name}.*) AS {name}" for name in load.names)
     keys = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(load.names))
     windows = f"WINDOW = {load.window} SECONDS"
@@ -70,13 +70,13 @@ def statement(load: Load) -> str:
 
 
 def like_the_chain(joined: DataFrame, load: Load) -> DataFrame:
-    """The same columns as the chain of Spark's joins has."""
+    """The same columns as the chain of Spark's joins."""
     columns = [f"{name}.{c} AS {c}{name}" for name in load.names for c in ("ts", "k", "v")]
     return joined.selectExpr(*columns)
 
 
 def floor(load: Load, warm_up: int) -> Run:
-    """The same rows through a shuffle and a Python worker that returns them as they are."""
+    """The same rows through a shuffle and a Python worker that returns them unchanged."""
     spark = session()
 
     def start(checkpoint: Path) -> StreamingQuery:
@@ -107,8 +107,8 @@ def chain(load: Load, warm_up: int, store: str, state_format: int, key: str = "k
 def chained(frames: dict[str, DataFrame], window: int, key: str = "k") -> DataFrame:
     """A left-deep chain of interval joins.
 
-    Spark refuses a second event-time column in the input of a join, so the times joined so far,
-    but one, are made into plain columns by way of integers, as its users do.
+    Spark refuses a second event-time column in the input of a join, so all but one of the times
+    joined so far are turned into plain columns through integers, as its users do.
     """
     names = list(frames)
     joined = _named(frames[names[0]], names[0])
@@ -134,7 +134,7 @@ def _named(frame: DataFrame, name: str) -> DataFrame:
 
 
 def refusal_without_a_key(load: Load) -> str:
-    """What Spark says to a stream-stream join without an equality."""
+    """Spark's error for a stream-stream join without an equality."""
     frames = read(session(), load)
     a, b = (_named(frame, name) for name, frame in frames.items())
     near = f"abs(vA - vB) < 1 AND tsB BETWEEN tsA - INTERVAL {load.window} SECONDS AND tsA"

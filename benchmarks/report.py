@@ -1,4 +1,4 @@
-"""The table of ratios that the measurements of one run give."""
+"""The table of ratios from the measurements of one run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Ratio:
 
 
 def ratios(measured: Measured) -> list[Ratio]:
-    """Every line for which all measurements are there."""
+    """Every line for which all measurements exist."""
     lines = []
     for line in (
         _base,
@@ -54,7 +54,7 @@ def ratios(measured: Measured) -> list[Ratio]:
 
 
 def best_chain(measured: Measured) -> dict[str, Any]:
-    """The fastest of Spark's own ways."""
+    """The fastest of Spark's own variants."""
     found = [measured[name] for name in _CHAINS if name in measured]
     return max(found or [measured["chain"]], key=lambda run: run["rows_per_second"])
 

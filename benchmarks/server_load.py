@@ -1,9 +1,9 @@
 """A server under load: 100 clients follow results, 20 create and drop short queries.
 
-Run by itself: python -m benchmarks.server_load [SECONDS]. The server, with Spark and three queries
-that go on, is a process of its own; the clients are another one beside it. Told are all errors by
-kind (only the documented limits, status 429, are none), the memory of the server's processes from
-beginning to end, and how long `GET /queries` took meanwhile.
+Run separately: python -m benchmarks.server_load [SECONDS]. The server, with Spark and three
+permanent queries, is its own process; the clients are another one beside it. The report has all
+errors by kind (only the documented limits, status 429, do not count), the memory of the server's
+processes from start to end, and how long `GET /queries` took meanwhile.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ SHORT: Final = "SELECT k, v FROM A WHERE v > 20"
 
 @dataclass
 class Seen:
-    """What the clients met."""
+    """What the clients observed."""
 
     answers: Counter[str] = field(default_factory=Counter)
-    """How often each request ended how: "GET 200"."""
+    """The number of responses by request and status: "GET 200"."""
     errors: Counter[str] = field(default_factory=Counter)
     rows: int = 0
-    """Chunks of results that followers got."""
+    """Chunks of results that followers received."""
     silent: int = 0
-    """Followers that never got any."""
+    """Followers that never received any."""
     listing: list[float] = field(default_factory=list)
     """How long each GET /queries took (seconds)."""
     said: str = ""
     """What the server wrote to its standard error."""
     memory: list[int] = field(default_factory=list)
-    """Bytes of the server's own process, every two seconds; so below."""
+    """Bytes of the server's own process, every two seconds; likewise below."""
     java: list[int] = field(default_factory=list)
     workers: list[tuple[int, int]] = field(default_factory=list)
-    """How many Python workers Spark has, and their bytes."""
+    """The number of Spark's Python workers, and their bytes."""
 
     def note(self, what: str, answer: httpx.Response) -> None:
         self.answers[f"{what} {answer.status_code}"] += 1
@@ -73,13 +73,13 @@ class Seen:
 
 
 def run(seconds: int = SECONDS) -> Seen:
-    """Put a server under load for so long."""
+    """Put a server under load for a number of seconds."""
     with (
         tempfile.TemporaryDirectory(prefix="nilometer-load-") as folder,
         server_at_work(Path(folder)) as server,
     ):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as beside:
-            # The one whose waits are measured is not to wait for the other clients.
+            # The client whose waits are measured must not wait for the others.
             listing = beside.submit(_list_in_process, server.url, server.headers(), seconds)
             seen = asyncio.run(_load(server, seconds))
             times, statuses = listing.result()
@@ -107,7 +107,7 @@ async def _load(server: ServerAtWork, seconds: int) -> Seen:
 
 
 async def _prepare(client: httpx.AsyncClient) -> None:
-    """Streams, and three queries that go on; all of them have results."""
+    """Create streams and three permanent queries, and wait until all have results."""
     for name in ("A", "B"):
         text = STREAM.format(name=name, rate=200)
         (await client.post("/sql", json={"statement": text})).raise_for_status()
@@ -143,7 +143,7 @@ async def _follow(client: httpx.AsyncClient, name: str, end: float, seen: Seen) 
 
 
 async def _submit(client: httpx.AsyncClient, end: float, seen: Seen) -> None:
-    """Create a query, look at its first rows, drop it, again and again."""
+    """Repeatedly create a query, read its first rows, and drop it."""
     while time.monotonic() < end:
         try:
             made = await client.post("/queries", json={"statement": SHORT, "temporary": True})
@@ -162,7 +162,7 @@ async def _submit(client: httpx.AsyncClient, end: float, seen: Seen) -> None:
 def _list_in_process(
     url: str, headers: dict[str, str], seconds: int
 ) -> tuple[list[float], Counter[str]]:
-    """Ask for all queries ten times a second: how long each took, and the statuses."""
+    """List all queries ten times per second; returns the times and the statuses."""
     times: list[float] = []
     statuses: Counter[str] = Counter()
     with httpx.Client(base_url=url, headers=headers, timeout=60) as client:
@@ -182,7 +182,7 @@ async def _watch(pid: int, end: float, seen: Seen) -> None:
         java, workers = 0, []
         for child in server.children(recursive=True):
             with suppress(psutil.Error):
-                memory = child.memory_full_info().pss  # what workers share is counted once
+                memory = child.memory_full_info().pss  # memory shared by workers is counted once
                 if child.name() == "java":
                     java += memory
                 else:

@@ -1,4 +1,4 @@
-"""How many bytes of state files Spark reads when a query is started again."""
+"""How many bytes of state files Spark reads when a query restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILE = re.compile(r"^(\d+)(?:_[^.]*)?\.(delta|snapshot|changelog|zip)$")
 
 
 def bytes_to_restart(checkpoint: Path) -> int:
-    """Of every store: the newest snapshot, if there is one, and the changes after it."""
+    """For every store: the newest snapshot, if any, and the changes after it."""
     stores: dict[Path, list[Path]] = defaultdict(list)
     for file in (checkpoint / "state").rglob("*"):
         if file.is_file() and _FILE.match(file.name):

@@ -1,4 +1,4 @@
-"""How many results there should be, by DuckDB."""
+"""The expected number of results, by DuckDB."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from benchmarks.loads import Load
 
 
 def count_results(load: Load) -> int:
-    """Results of the join on k of all streams, every two rows within the window."""
+    """Results of the join of all streams on k, with every two rows within the window."""
     return _count(load, [f"{a}.k = {b}.k" for a, b in _neighbours(load)])
 
 
 def count_near(load: Load, distance: float) -> int:
-    """Results of the join without a key: every two values less than a distance apart."""
+    """Results of the join without a key, with every two values less than a distance apart."""
     return _count(load, [f"abs({a}.v - {b}.v) < {distance}" for a, b in _neighbours(load)])
 
 
@@ -22,10 +22,10 @@ def _neighbours(load: Load) -> list[tuple[str, str]]:
 
 
 def _count(load: Load, conditions: list[str]) -> int:
-    """By plain SQL, helped by cutting time into pieces as long as the window.
+    """Count by plain SQL, with time divided into pieces as long as the window.
 
-    Rows within a window of each other lie in the same piece or in neighbouring ones, so the
-    first stream's rows need to meet only three pieces of every other.
+    Rows within a window of each other are in the same piece or in neighbouring ones, so each row of
+    the first stream only meets three pieces of every other.
     """
     window = load.window * 1_000_000
     first, *others = load.names

@@ -1,6 +1,6 @@
 """`python -m benchmarks.tumbling`: tumbling COUNT and SUM per key, beside Spark's own windows.
 
-Each runs in a process of its own, over the same rows; their results are compared with DuckDB's.
+Each runs in its own process, over the same rows; their results are compared with DuckDB's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from nilometer.log.reader import LogReader
 
 LOAD: Final = Load(streams=1, keys=1000, rate=1000, batches=14)
 WARM_UP: Final = 4
-"""Micro-batches that are not counted."""
+"""Micro-batches that do not count."""
 STATEMENT: Final = (
     "SELECT window_end AS e, k, COUNT(*) AS n, SUM(v) AS s "
     "FROM TUMBLE(TABLE A, DESCRIPTOR(ts), INTERVAL '1' MINUTE) GROUP BY window_end, k"
@@ -74,7 +74,7 @@ CONTENDERS: Final[dict[str, Callable[[Path], StreamingQuery]]] = {
 
 
 def measure(name: str) -> dict[str, Any]:
-    """Rows a second after the warm-up, of checked results."""
+    """Rows per second after the warm-up, with checked results."""
     LOAD.folder("A", "log"), LOAD.folder("A", "parquet")
     with tempfile.TemporaryDirectory() as given:
         folder = Path(given)
@@ -94,7 +94,7 @@ def measure(name: str) -> dict[str, Any]:
 
 
 def check(name: str, folder: Path) -> int:
-    """How many results there are; an error if one differs from DuckDB's."""
+    """The number of results; raises an error if one differs from DuckDB's."""
     if "log" in name:
         log = LogReader.open(folder / "results")
         batches = [frame.rows for frame in log.read(log.start)]

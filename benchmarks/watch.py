@@ -23,7 +23,7 @@ _SAMPLE_EVERY: Final = 0.5
 
 @dataclass(frozen=True)
 class Run:
-    """What was seen of a query; its first micro-batches, a warm-up, are not timed."""
+    """The figures of a query; its first micro-batches, a warm-up, are not timed."""
 
     rows: int
     results: int
@@ -51,13 +51,13 @@ Traffic = Callable[[Any], tuple[int, int]]
 
 
 def traffic_by_spark(report: Any) -> tuple[int, int]:
-    """As Spark counts the rows of its sources, and those that `counted` lets through."""
+    """As Spark counts them: the rows of its sources, and those that `counted` observes."""
     observed = report["observedMetrics"].get("counted")
     return report["numInputRows"], int(observed["rows"]) if observed is not None else 0
 
 
 def traffic_by_nilometer(report: Any) -> tuple[int, int]:
-    """As a window join counts, where Spark sees envelopes only."""
+    """As a window join counts them, where Spark only sees envelopes."""
     joins = progress_metrics(report)
     rows = sum(stream.rows for join in joins for stream in join.streams.values())
     return rows, sum(join.results for join in joins)
@@ -66,7 +66,7 @@ def traffic_by_nilometer(report: Any) -> tuple[int, int]:
 def watch(
     start: Callable[[Path], StreamingQuery], warm_up: int, traffic: Traffic = traffic_by_spark
 ) -> Run:
-    """Start a query (it is given a folder for its checkpoint) and wait for its end."""
+    """Start a query, given a folder for its checkpoint, and wait for its end."""
     folder = Path(tempfile.mkdtemp(prefix="nilometer-bench-"))
     try:
         with PeakMemory() as memory:
@@ -98,7 +98,7 @@ def counted(frame: DataFrame) -> DataFrame:
 
 
 class PeakMemory:
-    """The largest sum, over this process and all below it, of memory in use (shared parts once)."""
+    """The peak memory of this process and all its descendants (shared parts count once)."""
 
     def __init__(self) -> None:
         self.peak = 0

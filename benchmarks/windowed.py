@@ -23,23 +23,23 @@ from nilometer.log.reader import LogReader
 ONE: Final = Load(streams=1, keys=1000, rate=1000, batches=26)
 TWO: Final = Load(streams=2, keys=1000, rate=500, batches=26)
 WARM_UP: Final = 16
-"""After twelve micro-batches the longest window is full, and rows begin to leave it."""
+"""After twelve micro-batches the longest window is full, and rows start to leave it."""
 SHORT: Final = 10
 LONG: Final = 3600
 CHECKED: Final = 50
-"""Changes of so many keys are counted by DuckDB, too."""
+"""The number of keys whose changes DuckDB counts as well."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, with {w} for the length of the windows in seconds."""
+    """A query, with {w} for the length of its windows in seconds."""
 
     sql: str
     load: Load
     wanted: int
-    """Input rows a second that we want on two cores, rows in and rows out."""
+    """The target in input rows per second on two cores, rows in and rows out."""
     values: str = ""
-    """Of a GROUP BY: the same aggregates in DuckDB's SQL."""
+    """For a GROUP BY: the same aggregates in DuckDB's SQL."""
 
 
 JOINED: Final = Question(
@@ -81,7 +81,7 @@ QUESTIONS: Final = {
 
 
 def rows(name: str, window: int) -> dict[str, Any]:
-    """A question over rows that Spark reads and Spark gets."""
+    """A query over rows that Spark reads, with results returned to Spark."""
     return _rows(QUESTIONS[name], window, "auto", WARM_UP)
 
 
@@ -164,7 +164,7 @@ def _checked(question: Question, window: int, run: Run, found: int) -> dict[str,
 
 
 def count_changes(question: Question, window: int) -> int:
-    """Changes strictly before the last watermark, of the keys that are checked."""
+    """Changes strictly before the last watermark, for the keys that are checked."""
     instants = _instants_of_groups if question.values else _instants_of_sets
     if question is JOINED:
         instants = _instants_of_joined
@@ -186,7 +186,7 @@ def _watermark(load: Load) -> str:
 
 
 def _instants_of_groups(question: Question, window: int) -> str:
-    """A row of the old answer and one of the new at every instant at which they differ."""
+    """One row each of the old and the new answer at every instant at which they differ."""
     source = _read(question.load, "A")
     names = [f"x{i}" for i in range(len(question.values.split(", ")))]
     values = ", ".join(
@@ -209,7 +209,7 @@ def _instants_of_groups(question: Question, window: int) -> str:
 
 
 def _instants_of_joined(question: Question, window: int) -> str:
-    """The same of counts of pairs, each of which holds while both of its rows do."""
+    """The same for counts of pairs, each of which is valid while both of its rows are."""
     load = question.load
     a, b = (
         f"(SELECT epoch_us(ts) AS t, epoch_us(ts) // {window} AS piece, k, v "
@@ -232,7 +232,7 @@ def _instants_of_joined(question: Question, window: int) -> str:
 
 
 def _instants_of_sets(question: Question, window: int) -> str:
-    """A change at every instant at which a key begins or ceases to be in the answer."""
+    """A change at every instant at which a key enters or leaves the answer."""
     load = question.load
     sides = [("A", 0, "true")] + ([("B", 1, "v < 0.05")] if load.streams == 2 else [])
     events = " UNION ALL ".join(

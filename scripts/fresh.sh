@@ -3,7 +3,8 @@
 #
 #   fresh.sh                    on Debian 12 and 13
 #   fresh.sh trixie             on one of them
-#   COMMANDS=demo fresh.sh      only some of: demo, test, user (the demo by somebody without root)
+#   COMMANDS=demo fresh.sh      only some of: demo, test, user (the demo by somebody without root),
+#                               versions (make spark-versions, on the Python of that Debian)
 #
 # A root has python3, python3-venv, make and git. Prints seconds and megabytes of every step.
 set -euo pipefail
@@ -95,6 +96,11 @@ try_debian() {
   esac
   case " $commands " in *" test "*)
     step "$root" "$suite: make test" inside "$root" root "cd ~/nilometer && make test" || return 1
+  esac
+  case " $commands " in *" versions "*)
+    step "$root" "$suite: make spark-versions" inside "$root" root \
+      "apt-get -qq update && apt-get -qq install -y --no-install-recommends default-jre-headless \
+      >/dev/null && cd ~/nilometer && make spark-versions SPARKS='${SPARKS:-}'" || return 1
   esac
   remove_root "$root"
 }

@@ -31,12 +31,16 @@ if [ -z "$uv" ]; then
 fi
 say "Choosing the lowest versions"
 "$uv" venv --quiet --clear --python 3.11 "$folder"
+"$python" -c 'import tomllib
+with open("papers/pyproject.toml", "rb") as file:
+    needed = tomllib.load(file)["project"]["dependencies"]
+print(*(one for one in needed if not one.startswith("nilometer")), sep="\n")' > build/papers.in
 "$uv" pip compile --quiet --upgrade --resolution lowest-direct --python "$python" --all-extras \
-  --no-header --no-annotate pyproject.toml -o build/lowest.txt
+  --no-header --no-annotate pyproject.toml build/papers.in -o build/lowest.txt
 say "Installing them, and what the tests need"
 "$uv" pip install --quiet --compile-bytecode --python "$python" -r build/lowest.txt
 "$uv" pip install --quiet --compile-bytecode --python "$python" --constraint build/lowest.txt --group dev
-"$uv" pip install --quiet --compile-bytecode --python "$python" --no-deps --no-build-isolation --editable .
+"$uv" pip install --quiet --compile-bytecode --python "$python" --no-deps --no-build-isolation --editable . --editable papers
 # Old packages may warn of what is new in others; only their answers are of interest here.
 run() { "$python" -m pytest -q -p no:cacheprovider -W default --disable-warnings "$@"; }
 say "Testing plans, SQL, server, console and mining"

@@ -2,7 +2,7 @@
 # Sets up .venv from the pinned requirements, and the programs that are needed beside it.
 #
 #   set_up.sh demo     what the demo needs: a Java where there is none, a broker for sensors
-#   set_up.sh mining   the packages that mining needs, such as the demo of boxes on a belt
+#   set_up.sh mining   the papers' package, for the demo of boxes on a belt, and what mining needs
 #   set_up.sh tests    everything else: packages for tests, a database server, a browser
 #
 # Says what takes long, how large it is, and what is missing.
@@ -79,7 +79,8 @@ has_jdbc() { [ -e /usr/share/java/postgresql.jar ]; }
 
 # A browser, and a library that Playwright's own program needs and a minimal Debian lacks.
 has_browser() {
-  { command -v chromium || command -v google-chrome; } >/dev/null &&
+  { command -v chromium-headless-shell || command -v chromium || command -v google-chrome; } \
+    >/dev/null &&
     .venv/bin/python -c 'import ctypes; ctypes.CDLL("libatomic.so.1")' 2>/dev/null
 }
 
@@ -124,6 +125,14 @@ install_packages() {
     -r "requirements/$1.txt"
 }
 
+# Installs one of the repository's two packages from its folder.
+install_own() {
+  work "Installing $1" \
+    .venv/bin/pip install --disable-pip-version-check --no-input --no-deps \
+    --no-build-isolation --editable "$2"
+  .venv/bin/python -m compileall -q "$2/src" || true # or many processes would do it at the same time
+}
+
 make_venv() {
   local python
   python=$(find_python)
@@ -144,24 +153,27 @@ set_up_demo() {
   make_venv
   install_packages demo " (half of it is Spark)"
   has_java || install_packages java " (a Java, because none was found)"
-  work "Installing nilometer" \
-    .venv/bin/pip install --disable-pip-version-check --no-input --no-deps \
-    --no-build-isolation --editable .
-  .venv/bin/python -m compileall -q src || true # or many processes would do it at the same time
+  install_own nilometer .
+}
+
+set_up_mining() {
+  install_packages mining
+  install_own nilometer-papers papers
 }
 
 set_up_tests() {
   install_packages dev
+  install_own nilometer-papers papers
   install_if_possible has_postgres postgresql "the tests of catalogs in PostgreSQL are skipped"
   install_if_possible has_jdbc libpostgresql-jdbc-java "PostgreSQL's protocol is not tested from Java"
-  install_if_possible has_browser chromium "the tests of the console are skipped" \
+  install_if_possible has_browser chromium-headless-shell "the tests of the console are skipped" \
     fonts-liberation libatomic1
 }
 
 mkdir -p build
 case ${1:-} in
   demo) set_up_demo ;;
-  mining) install_packages mining ;;
+  mining) set_up_mining ;;
   tests) set_up_tests ;;
   *) fail "say what to set up: demo, mining or tests" ;;
 esac

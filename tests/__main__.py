@@ -1,40 +1,44 @@
 """Runs all suites, three at a time: `python -m tests`, or some: `python -m tests spark`.
 
-It says how far they are and which tests are slow, shows failures whole, and ends with one line for
-each suite. Tests run in a process beside the one that hands them out: one that crashes or takes
+It reports progress and slow tests, shows failures in full, and ends with one line for each
+suite. Tests run in a separate process from the one that hands them out: one that crashes or takes
 too long is lost alone, and the next ones run in a new process.
 
-A few that failed are run once more when nothing else runs. One that passes then is unsteady: it is
-named with its failure, and somebody should find out why, but it does not fail the run.
+If only a few failed, they are rerun when nothing else runs. One that passes then is flaky: it is
+listed with its failure, and somebody should find out why, but it does not fail the run.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 from tests.report_progress import FILE
 
 SUITES: Final = {
     "spark": ("tests/spark",),
-    "unit": ("src", "tests/unit"),
+    "unit": ("src", "papers/src", "tests/unit"),
     "processes": ("tests/processes",),
     "browser": ("tests/browser",),
 }
-"""Those of processes start a Spark of their own, or several, and mostly wait for them."""
+"""Those in processes start a Spark of their own, or several, and mostly wait for it."""
 WORKERS: Final = {"unit": max(1, (os.cpu_count() or 1) - 1)}
 """How many processes run the tests of a suite: one where they share a session or a server, and
-one core is for these."""
+one core is left for these."""
 AT_ONCE: Final = 3
 AGAIN: Final = 5
-"""Up to so many tests are run once more; where more fail, it is no accident."""
+"""Up to this many failed tests are rerun; if more fail, it is no accident."""
 SAY_EVERY: Final = 15.0
 SLOW: Final = 20.0
 SLOWEST: Final = 10
@@ -43,7 +47,7 @@ FOLDER: Final = Path("build", "tests")
 
 @dataclass
 class Suite:
-    """One run of pytest, and what is known of it."""
+    """One run of pytest, and what is known about it."""
 
     name: str
     tests: tuple[str, ...]
@@ -70,7 +74,7 @@ class Suite:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it came to its end, with failures or without: no error but those of its tests."""
+        """Whether it finished, with failures or without: no errors except those of its tests."""
         code = None if self.process is None else self.process.returncode
         return code == 0 or (code == 1 and any(map(self.count, ("failed", "unsteady"))))
 
@@ -99,7 +103,7 @@ class Suite:
         self.began = time.monotonic()
 
     def update(self) -> Iterable[str]:
-        """Read what has happened since; what should be said of it."""
+        """Read what has happened since; returns what should be reported."""
         ended = not self.is_running
         with self.events.open("rb") as file:
             file.seek(self.read)
@@ -129,6 +133,7 @@ class Suite:
                     before = self.outcomes.get(test)
                     self.outcomes[test] = "failed" if before == "failed" else outcome
                 if outcome == "failed":
+                    self.running.pop(test, None)  # a test that ended its process does not say so
                     yield f"FAILED {test}"
 
     def progress(self) -> str:
@@ -149,6 +154,7 @@ def main(names: list[str]) -> int:
     if unknown:
         say(f"there is no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
         return 2
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that everything running is ended
     FOLDER.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     suites = [Suite(name, SUITES[name]) for name in names or SUITES]
@@ -168,17 +174,26 @@ def main(names: list[str]) -> int:
 
 
 def run(suites: list[Suite], began: float) -> None:
-    """Run the suites; those that still run are ended if this is."""
+    """Run the suites; those still running are ended if this process is."""
     try:
         run_to_the_end(suites, began)
     finally:
         for suite in suites:
             if suite.is_running and suite.process is not None:
-                suite.process.terminate()
+                kill_all(suite.process.pid)
+
+
+def kill_all(process: int) -> None:
+    """End a process and everything it has started, also in sessions of their own."""
+    with suppress(psutil.NoSuchProcess):
+        parent = psutil.Process(process)
+        for one in (*parent.children(recursive=True), parent):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
 
 
 def run_again(suites: list[Suite]) -> None:
-    """Run a few tests that failed once more, alone; those that pass are unsteady."""
+    """Rerun a few failed tests, alone; those that pass are flaky."""
     failed = [test for suite in suites for test in suite.named("failed")]
     if not 0 < len(failed) <= AGAIN or not all(suite.is_whole for suite in suites):
         return
@@ -195,8 +210,7 @@ def run_again(suites: list[Suite]) -> None:
 
 
 def run_to_the_end(suites: list[Suite], began: float) -> None:
-    """Run the suites in their order, and say how it goes; one whose tests cannot even be found
-    ends all of them."""
+    """Run the suites in order, and report progress; one that cannot be collected ends all."""
     waiting = list(suites)
     said = time.monotonic()
     while waiting or any(suite.is_running for suite in suites):

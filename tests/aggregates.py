@@ -50,7 +50,7 @@ def naive_aggregate(
 
 
 def order(value: Any) -> Any:
-    """A key of Spark's order: NaN is the largest, texts go by their bytes."""
+    """A sort key for Spark's order: NaN is the largest, texts compare by their bytes."""
     if isinstance(value, float):
         return (math.isnan(value), 0.0 if math.isnan(value) else value)
     return value.encode() if isinstance(value, str) else value
@@ -116,7 +116,7 @@ def _percentile(values: Sequence[Any], fraction: float) -> float:
 
 
 def close(left: Any, right: Any) -> bool:
-    """Whether two values are the same; doubles may differ in the last place."""
+    """Whether two values are the same; doubles may differ in the last digit."""
     if isinstance(left, float) and isinstance(right, float) and math.isfinite(left):
         return math.isclose(left, right, rel_tol=4e-16, abs_tol=5e-324)
     return bool(identity(left) == identity(right))

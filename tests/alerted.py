@@ -1,4 +1,4 @@
-"""Alerts for tests: a database folder without Spark, a stream of rows, and a clock to be set."""
+"""Alerts for tests: a database folder without Spark, a stream of rows, and a manual clock."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPTIONS = LogOptions(history=FOREVER, fsync=Fsync.NEVER)
 
 
 class Clock:
-    """Stands still until it is told to go on; microseconds."""
+    """A clock, in microseconds, that stands still until it is moved."""
 
     def __init__(self, now: int = 1_000_000_000_000_000) -> None:
         self.now = now
@@ -59,7 +59,7 @@ class Rows:
         self._append({"room": room, "v": v, "note": note} for room, v in rows)
 
     def change(self, *rows: tuple[int, int, float]) -> None:
-        """Changes of an answer: +1 or -1, a room and a value; they are final at once."""
+        """Append changes of an answer: +1 or -1, a room and a value; they are final at once."""
         self.instant += 1
         self._append({DIFF: diff, "room": room, "v": v} for diff, room, v in rows)
 
@@ -73,7 +73,7 @@ class Rows:
         self._log.append(batch, watermark=self.instant + 1)
 
     def drop_all(self) -> None:
-        """Forget all rows, though they may not have been read."""
+        """Delete all rows, even those not read yet."""
         self._log.drop_oldest()
 
     def close(self) -> None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 
-from nilometer.algorithms.join_task import JoinTask, names
-from nilometer.algorithms.registry import Windows
-from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.errors import WindowError
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow, Window
+from nilometer_papers.algorithms.join_task import JoinTask, names
+from nilometer_papers.algorithms.registry import Windows
+from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
 from tests import naive
 
 LARGEST_WINDOW = 8
@@ -19,20 +19,20 @@ LARGEST_WINDOW = 8
 
 @dataclass(frozen=True)
 class Case:
-    """A join, and the tuples of all streams in the order of their arrival."""
+    """A join, and the tuples of all streams in order of arrival."""
 
     task: JoinTask
     arrivals: tuple[StreamTuple, ...]
 
     @property
     def expected(self) -> list[tuple[int, ...]]:
-        """The numbers of the tuples of every result, sorted: found by trying all."""
+        """The numbers of the tuples of every result, sorted: found by brute force."""
         streams = [[(one.time, one.key, 0, one.number) for one in line] for line in self.streams]
         return naive.window_join(streams, self.task.network)
 
     @property
     def results(self) -> list[Result]:
-        """The same, as tuples."""
+        """The expected results as tuples."""
         streams = self.streams
         return [tuple(streams[i][n] for i, n in enumerate(one)) for one in self.expected]
 
@@ -51,7 +51,7 @@ def generate(random: Random, windows: Windows) -> Case:
 
 
 def arrive(random: Random, streams: int) -> list[StreamTuple]:
-    """Tuples in the order of their arrival; those of one stream come in the order of time."""
+    """Tuples in order of arrival; those of one stream come in time order."""
     most = {2: 30, 3: 20, 4: 14, 5: 10, 6: 8}[streams]
     keys = random.randint(1, 6)
     lines = [_stream(random, i, most, keys) for i in range(streams)]
@@ -72,7 +72,7 @@ def arrive(random: Random, streams: int) -> list[StreamTuple]:
 
 
 def _stream(random: Random, stream: int, most: int, keys: int) -> list[StreamTuple]:
-    """Single tuples, bursts of equal times and pauses; some streams say little or nothing."""
+    """Single tuples, bursts of equal times and pauses; some streams have few tuples or none."""
     length = random.choice((0, 1, most // 3, most, most, most, most))
     time, tuples = random.randint(0, 10), []
     for number in range(length):
@@ -112,7 +112,7 @@ def _steps(streams: int) -> list[tuple[str, str]]:
 
 
 def _graph(random: Random, streams: int) -> TimeNetwork:
-    """A path, more edges beside it, plain, directed and signed windows."""
+    """A path with extra edges; plain, directed and signed windows."""
     every = names(streams)
     while True:
         pairs = _steps(streams)

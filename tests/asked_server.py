@@ -1,4 +1,4 @@
-"""A server without Spark that commands ask over a real connection."""
+"""A server without Spark that commands call over a real connection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MADE = (
 
 
 class Asked:
-    """A server, asked by commands."""
+    """A server for commands to call."""
 
     def __init__(self, server: Served, url: str, folder: Path) -> None:
         self.server, self.url, self.folder = server, url, folder
@@ -51,7 +51,7 @@ class Asked:
         return str(self.folder / "logs" / name.lower())
 
     def run(self, *arguments: str, scope: str = "admin", command: str = "sql") -> Result:
-        """What a command prints; its error is raised."""
+        """The output of a command; its error is raised."""
         token = {"NILOMETER_TOKEN": self.server.secrets.get(scope, scope)}
         words = [*command.split(), *arguments, "--server", self.url]
         done = CliRunner(env=token).invoke(app, words)
@@ -64,7 +64,7 @@ class Asked:
         return self.run(*arguments, scope=scope).stdout
 
     def query(self, name: str, schema: pa.Schema) -> LogWriter:
-        """A query that is kept, and the writer of its results."""
+        """A stored query, and the writer of its results."""
         self.server.ask("POST", "/queries", json={"statement": "SELECT n FROM S", "name": name})
         layout = LogLayout(schema, "_time", changes="_diff" in schema.names)
         return LogWriter.open(self.log_of(name), layout, QUICK)

@@ -31,7 +31,7 @@ Row = tuple[int | None, int | None, int, int]
 
 @dataclass(frozen=True)
 class JoinCase:
-    """A join and its input: for every stream its rows in the order of their arrival."""
+    """A join and its input: the rows of every stream in order of arrival."""
 
     network: TimeNetwork
     streams: tuple[tuple[Row, ...], ...]

@@ -11,7 +11,7 @@ NUMBERS = ("long", "int", "double", "decimal")
 
 @dataclass(frozen=True)
 class Call:
-    """An aggregate as it is written, the same for DuckDB, and the kind of its result."""
+    """An aggregate as SQL, its DuckDB equivalent, and the kind of its result."""
 
     sql: str
     oracle: str
@@ -20,7 +20,7 @@ class Call:
 
 @st.composite
 def aggregate_calls(draw: st.DrawFn, columns: list[tuple[str, str]], exact: bool) -> Call:
-    """A call over one of these (expression, kind); exact: its bits do not depend on an order."""
+    """A call on one of these (expression, kind); exact: its bits do not depend on an order."""
     text, kind = draw(st.sampled_from(columns))
     forms = ["rows", "count", "distinct", "min", "max"]
     if kind in NUMBERS:
@@ -52,7 +52,7 @@ def _sum_kind(kind: str) -> str:
 
 
 def _average(text: str, kind: str) -> Call:
-    """DuckDB's average of decimals is a double; Spark's has four more places, rounded half up."""
+    """DuckDB's average of decimals is a double; Spark's has four more digits, rounded half up."""
     if kind != "decimal":
         return Call(f"AVG({text})", f"avg({text})", "double")
     total, count = f"CAST(sum({text}) * 100 AS BIGINT) * 10000", f"count({text})"
@@ -63,7 +63,7 @@ def _average(text: str, kind: str) -> Call:
 
 @st.composite
 def _percentiles(draw: st.DrawFn, text: str, form: str) -> Call:
-    """Spark weighs the two neighbours, which matters for infinities."""
+    """Spark weights the two neighbours, which matters for infinities."""
     fraction = 0.5 if form == "median" else draw(st.sampled_from((0.0, 0.25, 0.5, 0.75, 1.0)))
     values = f"list_sort(list(CAST({text} AS DOUBLE)) FILTER ({text} IS NOT NULL))"
     place = f"({fraction} * (count({text}) - 1))"
@@ -77,7 +77,7 @@ def _percentiles(draw: st.DrawFn, text: str, form: str) -> Call:
 
 @st.composite
 def _spreads(draw: st.DrawFn, text: str, form: str) -> Call:
-    """NaN and infinities have no variance; DuckDB says 0 or fails."""
+    """The variance of NaN and infinities is undefined; DuckDB returns 0 or fails."""
     names = {
         "var": ("VARIANCE", "VAR_SAMP", "VAR_POP"),
         "stddev": ("STDDEV", "STDDEV_SAMP", "STDDEV_POP"),

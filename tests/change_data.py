@@ -1,4 +1,4 @@
-"""Generated streams for queries whose answer changes: all that is awkward, in few rows."""
+"""Generated streams for queries in changelog mode: everything awkward, in few rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DDL = "ts TIMESTAMP, k BIGINT, j INT, x DOUBLE, d DECIMAL(6, 2), s STRING, b BOO
 STREAMS = ("R0", "R1", "R2")
 
 LAST = 20
-"""Times are between the first instant of the data and so many microseconds later."""
+"""Times are at most this many microseconds after the first instant of the data."""
 
 Row = tuple[Any, ...]
 Parts = dict[str, tuple[int, int]]
@@ -47,7 +47,7 @@ _DELAYS = 7
 
 @dataclass(frozen=True)
 class ChangeData:
-    """Rows of the streams in the order of their arrival, their lateness, and a static table."""
+    """Rows of the streams in order of arrival, their lateness, and a static table."""
 
     first: int
     streams: dict[str, tuple[Row, ...]]
@@ -61,7 +61,7 @@ class ChangeData:
         return to_batch(self.table, TABLE)
 
     def watermark(self, name: str) -> int | None:
-        """How far a stream has come in the end; None if nothing came."""
+        """The final watermark of a stream; None if nothing came."""
         times = [row[0] for row in self.streams[name] if row[0] is not None]
         return max(times) - self.lateness[name] if times else None
 
@@ -80,7 +80,7 @@ def _combinations() -> int:
 
 
 _ROW = st.integers(0, _combinations() - 1)
-"""A row and its delay as one number: drawing is what generated tests spend their time on."""
+"""A row and its delay as one number: generated tests spend most of their time drawing."""
 
 
 def _decode(number: int, wild: bool) -> Row:

@@ -25,7 +25,7 @@ _STORED = pa.schema([("ts", pa.int64()), *list(SCHEMA)[1:]])
 
 
 class _Judge:
-    """A DuckDB that is made anew where it has failed: it answers nothing more after that."""
+    """A DuckDB that is recreated after it has failed: from then on it would answer nothing."""
 
     def __init__(self) -> None:
         self._start()
@@ -35,7 +35,7 @@ class _Judge:
         self._connection.execute("SET threads = 1")
 
     def ask(self, sql: str, tables: Mapping[str, pa.Table]) -> list[Row]:
-        """The rows of an answer; an InternalException where DuckDB breaks."""
+        """The rows of an answer; an InternalException if DuckDB breaks."""
         for name, table in tables.items():
             self._connection.register(name, table)
         try:
@@ -49,13 +49,13 @@ _judge = _Judge()
 
 
 def instants(case: ChangeCase, data: ChangeData) -> range:
-    """All instants from before everything until after everything has left."""
+    """All instants, from before everything until after everything has left."""
     last = data.first + LAST + case.longest + (case.every or 0)
     return range(data.first - 1, last + 3)
 
 
 def answers(case: ChangeCase, data: ChangeData) -> dict[int, Counter[Row]]:
-    """What the plain query answers at every instant."""
+    """The answer of the plain query at every instant."""
     times = instants(case, data)
     paces = sorted({_pace(t, case.every) for t in times})
     try:
@@ -77,13 +77,13 @@ def _answers_together(
 
 
 def plain_answer(case: ChangeCase, data: ChangeData, at: int) -> Counter[Row]:
-    """What the plain query answers at one instant, asked alone."""
+    """The answer of the plain query at one instant, run separately."""
     sql = case.oracle.replace("_i._t", f"({_pace(at, case.every)})")
     return Counter(canonical(row) for row in _judge.ask(sql, _tables(data)))
 
 
 def may_lose_rows(sql: str) -> bool:
-    """Whether DuckDB, asked for all instants at once, may lose the row of an aggregate of nothing.
+    """Whether DuckDB, run for all instants at once, may lose the row of an aggregate of nothing.
 
     It does so in an operand of a set operator: LATERAL (… UNION SELECT min(k) FROM nothing).
     """
@@ -111,7 +111,7 @@ def _table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
 
 
 def canonical(row: Iterable[Any]) -> Row:
-    """A row such that equal ones are equal in Python, floating values to nine digits."""
+    """A row such that equal ones are equal in Python, with floats rounded to nine digits."""
     return tuple(_canonical_value(value) for value in row)
 
 
@@ -128,7 +128,7 @@ def _canonical_value(value: Any) -> Any:
 
 
 def bits(row: Iterable[Any]) -> Row:
-    """A row such that only those are equal that have the same bits."""
+    """A row such that only those with the same bits are equal."""
     return tuple(struct.pack("<d", v) if isinstance(v, float) else v for v in row)
 
 
@@ -143,7 +143,7 @@ def changes_of(table: pa.Table) -> list[Change]:
 
 
 def check_net(changes: Sequence[Change]) -> None:
-    """No change is nothing, and none comes twice."""
+    """Check that no change is empty, and that none comes twice."""
     assert all(diff != 0 for _, _, diff in changes), "a change of nothing"
     seen = Counter((bits(row), time) for row, time, _ in changes)
     twice = [key for key, count in seen.items() if count > 1]
@@ -151,7 +151,7 @@ def check_net(changes: Sequence[Change]) -> None:
 
 
 def check_against(case: ChangeCase, data: ChangeData, changes: Sequence[Change]) -> None:
-    """The folded changelog is the plain answer at every instant, and is never negative."""
+    """Check that the folded changelog is the plain answer at every instant, never negative."""
     expected = answers(case, data)
     held: Counter[Row] = Counter()
     rows: dict[Row, Row] = {}
@@ -175,12 +175,12 @@ def check_against(case: ChangeCase, data: ChangeData, changes: Sequence[Change])
                 found[canonical(rows[key])] += count
         if is_same(found, right):
             continue
-        alone = plain_answer(case, data, at)  # all instants at once are too much for DuckDB, rarely
+        alone = plain_answer(case, data, at)  # rarely, DuckDB fails on all at once
         assert is_same(found, alone), f"at {at}: found {dict(found)}, right is {dict(alone)}"
 
 
 def is_same(found: Counter[Row], right: Counter[Row]) -> bool:
-    """Whether rows agree, floating values to a relative 1e-9."""
+    """Whether rows agree, floats to a relative 1e-9."""
     if found == right:
         return True
     ordered = [sorted(one.elements(), key=_rough) for one in (found, right)]
@@ -201,12 +201,12 @@ def _is_close(a: Any, b: Any) -> bool:
 
 
 def as_counter(changes: Iterable[Change]) -> Counter[Row]:
-    """Changes such that those of another run can be compared with them."""
+    """Changes in a form that can be compared with those of another run."""
     return Counter((*canonical(row), time, diff) for row, time, diff in changes)
 
 
 def settled(changes: Iterable[Change], case: ChangeCase, data: ChangeData) -> list[Change]:
-    """What streams emit of the whole: all strictly before the watermark, and what is since ever."""
+    """What streams emit of all changes: those before the watermark, or that have always held."""
     marks = [data.watermark(name) for name in case.streams]
     known = [mark for mark in marks if mark is not None]
     end = EARLIEST if len(known) < len(marks) else min(known, default=FOREVER)

@@ -1,4 +1,4 @@
-"""Generated queries whose answer changes, and the plain queries that they mean, for DuckDB.
+"""Generated queries in changelog mode, and the plain queries that they mean, for DuckDB.
 
 The plain query reads, instead of a stream, what the stream's window holds at the instant AT.
 """
@@ -35,9 +35,9 @@ class Query:
     kinds: tuple[str, ...]
     streams: frozenset[str]
     longest: int
-    """No window in it is longer."""
+    """The length of its longest window."""
     appends: bool = False
-    """Whether it would never take anything back if nobody asked for changes."""
+    """Whether it would never retract anything unless changes are requested."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _can_group(kinds: tuple[str, ...]) -> bool:
 
 
 def _sources(depth: int) -> st.SearchStrategy[Source]:
-    """What stands in FROM: streams and tables, or queries with windows of their own."""
+    """The contents of FROM: streams and tables, or queries with windows of their own."""
     if depth <= 0:
         return plain_sources()
     return st.one_of(plain_sources(), plain_sources(), _derived(depth - 1))
@@ -163,7 +163,7 @@ def _groups(draw: st.DrawFn, depth: int, exact: bool, kinds: tuple[str, ...]) ->
     if keys and draw(st.integers(0, 2)) == 0:
         sets = draw(st.sampled_from((f"ROLLUP ({by})", f"CUBE ({by})", _sets(keys))))
         tail = f" GROUP BY {sets}" + (f" HAVING {having}" if having else "")
-        # As in Spark, and unlike DuckDB, there is no sum of nothing.
+        # As in Spark, and unlike in DuckDB, there is no grand total of nothing.
         plain = f" GROUP BY {sets} HAVING COUNT(*) > 0" + (f" AND {having}" if having else "")
         if not kinds:
             written.append((f"GROUPING({keys[0][0]})", "int"))
@@ -184,7 +184,7 @@ def _sets(keys: Sequence[tuple[str, str]]) -> str:
 
 @st.composite
 def _with_subqueries(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
-    """Rows of one source, and what subqueries say of each."""
+    """Rows of one source, and the values of subqueries for each."""
     source = draw(plain_sources(stream_only=True) if kinds else _sources(depth))
     asked = [draw(subqueries(source.columns)) for _ in range(draw(st.sampled_from((1, 1, 2))))]
     offered = [(text, text, kind) for text, kind in expressions_of([source.columns])]
@@ -238,7 +238,7 @@ def _first_rows(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
 
 @st.composite
 def _terms(draw: st.DrawFn, columns: Sequence[str]) -> list[tuple[str, str]]:
-    """What rows are ordered by: as it is written, and in full."""
+    """The sort keys of rows: as they are written, and in full."""
     found = []
     for key in draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True)):
         descending = draw(st.booleans())
@@ -275,7 +275,7 @@ def _set_operations(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Quer
 
 
 def _is_simple(query: Query) -> bool:
-    """Whether a query needs no brackets beside a set operator."""
+    """Whether a query needs no parentheses beside a set operator."""
     return " LIMIT " not in query.sql and not any(
         f" {word}" in query.sql for word in ("UNION", "INTERSECT", "EXCEPT", "MINUS")
     )

@@ -1,4 +1,4 @@
-"""What stands behind FROM in generated queries: streams under windows, tables, joins."""
+"""The contents of FROM in generated queries: streams under windows, tables, joins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cases import networks
 from tests.change_data import SCHEMA, STREAMS
 
 AT = "_i._t"
-"""The instant at which DuckDB is asked, in microseconds."""
+"""The instant at which DuckDB is queried, in microseconds."""
 
 STREAM = tuple(
     zip(SCHEMA.names, ("time", "long", "int", "double", "decimal", "text", "bool"), strict=True)
@@ -38,14 +38,14 @@ class Source:
     streams: frozenset[str]
     longest: int
     window: str = ""
-    """What stands behind the name."""
+    """The text after the name."""
     appends: bool = True
-    """Whether it would never take anything back by itself."""
+    """Whether it would never retract anything by itself."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """All that stands behind FROM, up to and with WHERE, and expressions that it offers."""
+    """Everything after FROM, including WHERE, and the expressions that it offers."""
 
     sql: str
     oracle: str
@@ -63,7 +63,7 @@ def lengths(draw: st.DrawFn, length: int) -> str:
 
 
 def _items_of(relation: str) -> tuple[str, str]:
-    """A stream whose rows are made of arrays: one for k, one for j, and one or none for NULL."""
+    """A stream whose rows are built from arrays: one for k, one for j, and one or none for NULL."""
     others = ", ".join(name for name in SCHEMA.names if name not in ("ts", "k"))
     array = "CASE WHEN j > 1 THEN {0}k, CAST(j AS BIGINT), NULL{1} ELSE {0}k{1} END"
     ours, theirs = array.format("array(", ")"), array.format("[", "]")
@@ -88,7 +88,7 @@ def _last(rows: str, by: str, count: int) -> str:
 
 @st.composite
 def plain_sources(draw: st.DrawFn, stream_only: bool = False) -> Source:
-    """A stream with a window behind it, or the static table."""
+    """A stream followed by a window, or the static table."""
     if not stream_only and draw(st.integers(0, 9)) == 0:
         table = draw(st.sampled_from(("T", "T", _VALUES)))
         return Source(table, table, (("id", "long"), ("label", "text")), frozenset(), 0)
@@ -96,7 +96,7 @@ def plain_sources(draw: st.DrawFn, stream_only: bool = False) -> Source:
     chosen = f"(SELECT * FROM {relation} WHERE j > 0)"
     bodies: tuple[tuple[str, str], ...] = ((relation, relation),) * 4 + ((chosen, chosen),)
     has_rows = draw(st.integers(0, 3)) == 0
-    if not has_rows:  # the last items of an instant are those with the largest numbers
+    if not has_rows:  # the last items of an instant have the largest numbers
         bodies += (_items_of(relation),)
     body, plain = draw(st.sampled_from(bodies))
     if has_rows:
@@ -141,7 +141,7 @@ def blocks(draw: st.DrawFn, sources: st.SearchStrategy[Source], needs_stream: bo
 
 @st.composite
 def _network_joins(draw: st.DrawFn) -> Block:
-    """Streams under windows between them; their rows stay as long as the windows say."""
+    """Streams with windows between them; their rows stay as long as the windows say."""
     n = draw(st.sampled_from((1, 2, 2, 3)))
     network = draw(networks(n)) if n > 1 else TimeNetwork(("A",), (UniformWindow(3),))
     names = tuple(name.lower() for name in network.streams)
@@ -224,7 +224,7 @@ def _exists(draw: st.DrawFn, outer: Source) -> tuple[str, str, Source]:
 
 @st.composite
 def _conditions(draw: st.DrawFn, columns: Sequence[Columns]) -> list[str]:
-    """Every source but the first equals another somewhere, most of the time; and some tests."""
+    """Conditions that mostly equate every source but the first with another; and some more."""
     found = []
     for i in range(1, len(columns)):
         if i > 1 or draw(st.integers(0, 5)):
@@ -274,7 +274,7 @@ def tests_of(draw: st.DrawFn, columns: Sequence[Columns]) -> str:
 
 
 def expressions_of(columns: Sequence[Columns]) -> tuple[tuple[str, str], ...]:
-    """All columns, and some values made of them."""
+    """All columns, and some expressions over them."""
     named = [(f"{n}.{c}", kind) for n, own in zip(_NAMES, columns, strict=False) for c, kind in own]
     first: dict[str, str] = {}
     for text, kind in named:

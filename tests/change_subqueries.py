@@ -1,4 +1,4 @@
-"""Subqueries inside the expressions of generated queries, and the same for DuckDB."""
+"""Subqueries inside the expressions of generated queries, and their DuckDB equivalents."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _asked(before: str, after: str, kind: str, inner: Source) -> Asked:
 
 @st.composite
 def _links(draw: st.DrawFn, outer: Columns, inner: Columns) -> list[str]:
-    """How a subquery uses the row around it: not at all, by equality, by other comparisons."""
+    """How a subquery uses the outer row: not at all, by equality, by other comparisons."""
     form = draw(st.sampled_from(("none", "equal", "equal", "less", "null")))
     around = [name for name, kind in outer if kind in ("long", "int")]
     own = [name for name, kind in inner if kind in ("long", "int")]
@@ -83,7 +83,7 @@ def _memberships(draw: st.DrawFn, outer: Columns, inner: Source, column: str) ->
 
 @st.composite
 def _nested(draw: st.DrawFn, outer: Columns, inner: Source) -> Asked:
-    """A subquery in a subquery, which looks at the rows of both."""
+    """A subquery in a subquery that refers to the rows of both."""
     word, other = (draw(st.sampled_from(("EXISTS", "NOT EXISTS"))) for _ in range(2))
     tests = draw(_links(outer, inner.columns))
     numbers = [name for name, kind in inner.columns if kind in ("long", "int")]

@@ -61,7 +61,7 @@ class Story:
 
 
 def identity(value: Any) -> Any:
-    """The same for values that Spark calls equal, and for no others; it has a hash."""
+    """A hashable key, equal for exactly those values that Spark calls equal."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
     if isinstance(value, dict):
@@ -72,7 +72,7 @@ def identity(value: Any) -> Any:
 
 
 def bits(value: Any) -> Any:
-    """The same only for values that agree in every bit that shows."""
+    """A key that is equal only for values that agree in every visible bit."""
     return str(value)
 
 
@@ -114,7 +114,7 @@ def as_changes(batch: pa.RecordBatch) -> list[Change]:
 
 
 def run(spec: ChangeSpec, story: Story, frontiers: Sequence[int] | None = None) -> list[Change]:
-    """The changelog, the operator being made anew from its snapshot for every period."""
+    """The changelog, with the operator recreated from its snapshot for every period."""
     store, snapshot, last = MemoryStore(), None, -(1 << 62)
     out: list[Change] = []
     for frontier in story.frontiers if frontiers is None else frontiers:
@@ -156,7 +156,7 @@ def check(
     story: Story,
     answer: Callable[[Sequence[Counter[Any]]], Counter[Any]],
 ) -> None:
-    """The changelog folds to the answer at every instant, is net, and knows nothing of cuts."""
+    """Check that the changelog folds to the answer, is net, and does not depend on the cuts."""
     changes = run(spec, story)
     assert_net(changes)
     instants = {time for given in story.inputs for _, time, _ in given}

@@ -24,8 +24,11 @@ from tests.postgres import Postgres, start_postgres
 
 collect_ignore = ["smoke"]  # scripts/spark_versions.sh runs it against an installed package
 
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1"
+"""Java compiles less: a process that lives for minutes is ready with half the work."""
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell that starts tests in the background lets them ignore what some of them send.
+    # A shell that starts tests in the background lets them ignore SIGINT, which some tests send.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
@@ -39,14 +42,14 @@ settings.load_profile("nilometer")
 
 
 def pytest_collection_finish() -> None:
-    """What is imported and collected stays: the collector of cycles need not look at it again."""
+    """Freeze imported and collected objects: the cycle collector need not scan them again."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_forced_to_the_disk() -> Iterator[None]:
-    """Nobody cuts the power of a test, and thousands of them wait for the disk otherwise."""
+    """Force no files to the disk: no test loses power, and thousands would wait for it."""
 
     def hurry(connection: Any, _: object) -> None:
         if isinstance(connection, sqlite3.Connection):
@@ -62,7 +65,7 @@ def nothing_is_forced_to_the_disk() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def answers_may_take_long() -> Iterator[None]:
-    """A request that names no time waits for 5 seconds otherwise, which a busy machine may need."""
+    """Without its own timeout a request waits for 5 seconds; a busy machine may need more."""
     with pytest.MonkeyPatch.context() as patch:
         for part in ("connect", "read", "write", "pool"):
             patch.setattr(DEFAULT_TIMEOUT_CONFIG, part, LONG)
@@ -71,7 +74,7 @@ def answers_may_take_long() -> Iterator[None]:
 
 @pytest.fixture
 def mosquitto(tmp_path: Path) -> Iterator[Mosquitto]:
-    """A broker of the test's own that keeps nothing and lets everybody in."""
+    """A broker of the test's own that stores nothing and accepts everybody."""
     with start_mosquitto(tmp_path / "mosquitto") as broker:
         yield broker
 
@@ -85,7 +88,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(params=["SQLite", "PostgreSQL"])
 def catalog_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a catalog of the test's own can be made, in either database."""
+    """A place for a catalog of the test's own, in either database."""
     if request.param == "SQLite":
         return str(tmp_path / "catalog.db")
     server: Postgres = request.getfixturevalue("postgres")

@@ -37,7 +37,7 @@ from tests.server_at_work import make_tokens
 
 @dataclass(frozen=True)
 class ConsoleAtWork:
-    """Where it is, and what opens it."""
+    """Its address, and the tokens that open it."""
 
     folder: Path
     url: str
@@ -51,7 +51,7 @@ class ConsoleAtWork:
 
 @contextmanager
 def console_at_work(folder: Path, page: str) -> Iterator[ConsoleAtWork]:
-    """The console with one page that is added; it is stopped in the end."""
+    """The console with one page added; it is stopped at the end."""
     tokens, port = make_tokens(folder), free_port()
     given = [str(folder), str(port), page]
     process = Popen([sys.executable, "-m", "tests.console_at_work", *given])

@@ -1,4 +1,4 @@
-"""Receivers of deliveries for tests: a webhook that does as it is told, results to deliver."""
+"""Receivers of deliveries for tests: a webhook that behaves as told, results to deliver."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUICK = DeliverySettings(look_every=0.01, first_wait=0.01, longest_wait=0.05, st
 
 @dataclass
 class Post:
-    """A request that came."""
+    """A request that was received."""
 
     headers: dict[str, str]
     body: bytes
@@ -40,7 +40,7 @@ class Post:
 
 @dataclass
 class Receiver:
-    """What a webhook got, and what it answers."""
+    """The requests to a webhook, and what it answers."""
 
     url: str = ""
     posts: list[Post] = field(default_factory=list)
@@ -60,7 +60,7 @@ def receiver() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             body = self.rfile.read(length)
-            if len(body) < length:  # who sent it was killed on the way
+            if len(body) < length:  # the sender was killed halfway
                 self.close_connection = True
                 return
             post = Post(dict(self.headers.items()), body)
@@ -79,7 +79,7 @@ def receiver() -> Iterator[Receiver]:
             raise AssertionError("nothing is ever fetched")
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -95,7 +95,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 class Results:
-    """The result log of a query, with running numbers."""
+    """The result log of a query, with consecutive numbers."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.location = str(folder / "q")
@@ -119,7 +119,7 @@ def setting(folder: Path, find: Callable[[str], Any] = str, **options: Any) -> U
 
 
 class Into:
-    """A unit that gives chunks to a function."""
+    """A unit that passes chunks to a function."""
 
     def __init__(self, take: Callable[[Chunk], None]) -> None:
         self._take = take

@@ -1,4 +1,4 @@
-"""What is in a drawing of the console."""
+"""The contents of a drawing in the console."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from nilometer.server.console.drawing import Shape
 
 
 def shapes(tree: Shape) -> Iterator[Shape]:
-    """A shape and all in it."""
+    """A shape and everything in it."""
     yield tree
     for one in tree.inside:
         if isinstance(one, Shape):
@@ -16,6 +16,6 @@ def shapes(tree: Shape) -> Iterator[Shape]:
 
 
 def texts(tree: Shape) -> list[str]:
-    """All texts, in their order."""
+    """All texts, in order."""
     inside = ([one] if isinstance(one, str) else texts(one) for one in tree.inside)
     return [text for one in inside for text in one]

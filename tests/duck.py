@@ -1,4 +1,4 @@
-"""One DuckDB for all tests of a process: to start one takes longer than most questions."""
+"""One DuckDB for all tests of a process: starting one takes longer than most queries."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ _DATABASE: Final = duckdb.connect()
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A connection of its own; what it registers, sets or makes TEMP is its own, too."""
+    """A connection of its own; what it registers, sets or creates as TEMP is its own, too."""
     return _DATABASE.cursor()

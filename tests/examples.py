@@ -1,26 +1,41 @@
-"""How many generated inputs a test is given: some in `make test`, all in `make soak`."""
+"""How many generated inputs are tested: some in `make test`, all in `make soak`."""
 
 from __future__ import annotations
 
 import os
-from typing import Final
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
 
 import pytest
 from hypothesis import settings
 
 VARIABLE: Final = "NILOMETER_EXAMPLES"
-"""The share, in percent, of the number that a test asks for."""
-USUAL: Final = 10
+"""The percentage to run of the number that a test asks for."""
+USUAL: Final = 6
+Item = TypeVar("Item")
 _SETTINGS: Final = "_hypothesis_internal_use_settings"
 
 
 def share_of(examples: int) -> int:
-    """So many of a number of generated inputs, and one at least."""
+    """The share of a number of generated inputs, at least one."""
     return max(1, examples * int(os.environ.get(VARIABLE, USUAL)) // 100)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests of generated inputs, and give those that are not for soak their share."""
+def some_of(items: Sequence[Item], one_of: int = 3) -> list[Item]:
+    """Every n-th item in `make test`, all in `make soak`."""
+    return list(items[:: 1 if share_of(100) == 100 else one_of])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests of generated inputs, and give those outside soak their share.
+
+    Of tests with many cases, some are chosen.
+    """
+    left_out = [one for one, number in _cases(items) if not _is_chosen(one, number)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [one for one in items if one not in set(left_out)]
     done: set[int] = set()
     for item in items:
         test = getattr(item, "obj", None)
@@ -33,3 +48,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             asked = getattr(test, _SETTINGS, None) or settings()
             given = settings(asked, max_examples=share_of(asked.max_examples))
             setattr(test, _SETTINGS, given)
+
+
+def _cases(items: Sequence[pytest.Item]) -> Iterator[tuple[pytest.Item, int]]:
+    """Tests with their numbers among the cases of one function."""
+    counts: Counter[str] = Counter()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        yield item, counts[function]
+        counts[function] += 1
+
+
+def _is_chosen(item: pytest.Item, number: int) -> bool:
+    """Whether a case is run: the first of every n, and all of them in `make soak`."""
+    marker = item.get_closest_marker("one_of")
+    return marker is None or share_of(100) == 100 or number % marker.args[0] == 0

@@ -19,7 +19,7 @@ Streams = Mapping[str, Mapping[str, pa.DataType]]
 
 
 def read_conditions(sql: str, streams: Streams) -> list[Scalar]:
-    """The conditions of a predicate, every column resolved."""
+    """The conditions of a predicate, with every column resolved."""
     scope = Scope(sql, tuple(_unit(name, columns) for name, columns in streams.items()))
     return [ExpressionBinder(scope, "where=").bind(c) for c in conjuncts(read_expression(sql))]
 

@@ -1,10 +1,10 @@
-"""A campaign of faults against a plant at work: make faults, or python -m tests.fault_campaign.
+"""A campaign of faults against a running plant: make faults, or python -m tests.fault_campaign.
 
-A server with a catalog in PostgreSQL reads a file that grows and topics of a broker, and runs
-queries over them. Fault after fault, chosen by chance, hits the server, Java, Python workers, the
-broker, the catalog, the disk and files of checkpoints, while readings come. After each the plant
-is judged: every reading is stored once, and every query has the results of an undisturbed run.
-The folder keeps what has happened: the same command goes on counting, with a new plant.
+A server with a catalog in PostgreSQL reads a growing file and topics of a broker, and runs queries
+over them. Fault after fault, chosen at random, hits the server, Java, Python workers, the broker,
+the catalog, the disk and checkpoint files, while readings come. After each one the plant is
+checked: every reading is stored once, and every query has the results of an undisturbed run.
+The folder keeps a record: the same command continues the count, with a new plant.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Plant:
                 stdout=out,
                 stderr=errors,
                 start_new_session=True,
-                env={**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"},
+                env={**os.environ, "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"},
             )
 
         def is_ready() -> bool:
@@ -120,7 +120,7 @@ class Plant:
         return answer.json()
 
     def declare(self) -> None:
-        """Make streams and queries, once."""
+        """Create streams and queries, once."""
         self.sql(
             "CREATE STREAM Filed (n BIGINT, HISTORY FOREVER) FROM file "
             f"WITH (address = '{self.readings}', speed = 'max', follow = true)"
@@ -146,7 +146,7 @@ class Plant:
                 self.filed += 1
 
     def publish_readings(self, count: int) -> None:
-        """Let the broker have readings; it has acknowledged them when this returns."""
+        """Publish readings to the broker; it has acknowledged them when this returns."""
         with socket.create_connection(("127.0.0.1", self.broker.port), timeout=30) as broker:
             client = b"campaign"
             body = b"\0\4MQTT\4\2\0\0" + struct.pack(">H", len(client)) + client
@@ -172,7 +172,7 @@ class Plant:
         )
 
     def rows(self, log: str) -> list[int]:
-        """The numbers in a log, sorted: of one that comes twice both are there."""
+        """The numbers in a log, sorted, with duplicates."""
         reader = LogReader.open(self.database / "logs" / log)
         return sorted(n for one in reader.read(reader.start) for n in one.rows["n"].to_pylist())
 
@@ -230,7 +230,7 @@ def kill_worker(plant: Plant) -> None:
 
 
 def kill_broker(plant: Plant) -> None:
-    """A broker that is killed may lose what it has acknowledged: so all must be stored before."""
+    """Kill the broker, which may lose what it has acknowledged: so all must be stored before."""
     wait_for(lambda: plant.rows("heard") == list(range(plant.heard)), _WAIT, said=plant.told)
     plant.broker.kill()
     time.sleep(plant.chance.uniform(0, 3))
@@ -238,7 +238,7 @@ def kill_broker(plant: Plant) -> None:
 
 
 def kill_catalog(plant: Plant) -> None:
-    """PostgreSQL ends all its processes if one is killed, and recovers as after a power cut."""
+    """Kill a process of PostgreSQL, which then ends all and recovers as after a power cut."""
     postmaster = int((plant.postgres.folder / "data" / "postmaster.pid").read_text().split()[0])
     for one in psutil.Process(postmaster).children():
         with suppress(psutil.NoSuchProcess):
@@ -253,7 +253,7 @@ def fill_disk(plant: Plant) -> None:
 
 
 def cut_checkpoint(plant: Plant) -> None:
-    """Lose power: newest files of a checkpoint that were not forced to the disk are cut off."""
+    """Lose power: the newest checkpoint files that were not forced to the disk are cut off."""
     plant.kill()
     query = plant.chance.choice(sorted(OWN))
     folder = plant.database / "checkpoints" / query / plant.chance.choice(["offsets", "commits"])
@@ -276,7 +276,7 @@ FAULTS: Final[dict[str, tuple[int, Callable[[Plant], None]]]] = {
     "disk full": (4, fill_disk),
     "checkpoint cut": (3, cut_checkpoint),
 }
-"""How often each comes, in relation to the others."""
+"""The relative frequency of each fault."""
 
 
 def _children(plant: Plant) -> list[psutil.Process]:
@@ -285,7 +285,7 @@ def _children(plant: Plant) -> list[psutil.Process]:
 
 
 def run_campaign(folder: Path, count: int, seed: int, minutes: float, names: list[str]) -> int:
-    """Run faults until there were so many, or for so long; how many were survived in all."""
+    """Run faults up to a number or a duration; returns how many were survived in total."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(folder / "work", ignore_errors=True)
     record = folder / "faults.jsonl"

@@ -1,4 +1,4 @@
-"""Changelogs as rows that Spark has returned, added up to the answer at an instant."""
+"""Changelogs as rows that Spark has returned, folded to the answer at an instant."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Change:
 
 
 def read_changes(rows: Iterable[Row]) -> list[Change]:
-    """Rows with _time and _diff in the end, in the order of time."""
+    """Rows that end with _time and _diff, in time order."""
     changes = [Change(row[:-2], in_utc(row[-2]), row[-1]) for row in rows]
     return sorted(changes, key=lambda change: change.time)
 
@@ -33,7 +33,7 @@ def in_utc(time: datetime) -> datetime:
 
 
 def faults(changes: Sequence[Change]) -> Iterator[str]:
-    """What no changelog may have: changes of nothing, or several of one row at one instant."""
+    """Changes that no changelog may have: empty ones, or several of one row at one instant."""
     seen = Counter((spell_rows([change.row])[0], change.time) for change in changes)
     for (row, time), count in seen.items():
         if count > 1:
@@ -44,7 +44,7 @@ def faults(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def fold(changes: Sequence[Change], at: datetime) -> list[Row]:
-    """The rows that hold at an instant; a row that has gone more often than come is an error."""
+    """The rows that hold at an instant; a row retracted more often than emitted is an error."""
     rows: dict[str, Row] = {}
     copies: Counter[str] = Counter()
     for change in changes:
@@ -59,7 +59,7 @@ def fold(changes: Sequence[Change], at: datetime) -> list[Row]:
 
 
 def rounded(row: Iterable[Any]) -> Row:
-    """A row whose floating values have nine digits: sums may be added up in any order."""
+    """A row with floats rounded to nine digits: sums may be added up in any order."""
     return tuple(
         float(f"{value:.9g}") + 0.0 if isinstance(value, float) else value for value in row
     )

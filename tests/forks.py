@@ -1,4 +1,4 @@
-"""Processes that tests start: copies of one that has imported what takes long."""
+"""Processes that tests start: forks of one with the slow imports done."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 FORKS: Final = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
-        "pandas",  # Arrow wants it
+        "pandas",  # Arrow needs it
         "nilometer.database.home",
         "tests.unit.alert_children",
         "tests.unit.delivery_children",

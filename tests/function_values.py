@@ -72,7 +72,7 @@ ROWS: Final = 400
 
 
 def rows() -> pa.Table:
-    """Values of every column in a random order, so that all meet each other, NULLs among them."""
+    """Values of every column in random order, so that all combinations occur, including NULLs."""
     chance = random.Random(7)
 
     def some(values: list[Any], none: float = 0.04) -> list[Any]:

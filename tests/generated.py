@@ -1,4 +1,4 @@
-"""Checks on generated inputs, in parts that are tests of their own."""
+"""Checks on generated inputs, split into parts that are separate tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.examples import share_of
 def check_generated(
     check: Callable[[st.DataObject], None], part: int, examples: int, **how: Any
 ) -> None:
-    """Check a share of so many generated inputs: the same whenever the part is the same."""
+    """Check a share of the generated inputs: the same ones whenever the part is the same."""
 
     @seed(part)
     @settings(max_examples=share_of(examples), **how)

@@ -45,7 +45,7 @@ GraphRow = tuple[int | None, int | None, int | None, float | None, bool | None, 
 
 @dataclass(frozen=True)
 class GraphCase:
-    """A join and its input: for every stream its rows in the order of their arrival."""
+    """A join and its input: the rows of every stream in order of arrival."""
 
     network: TimeNetwork
     keys: tuple[StreamKeys, ...]
@@ -53,7 +53,7 @@ class GraphCase:
     streams: tuple[tuple[GraphRow, ...], ...]
     lateness: tuple[int, ...]
     ended: frozenset[int]
-    """Streams all of whose rows are there before the query starts; static tables among them."""
+    """Streams whose rows all exist before the query starts; static tables among them."""
 
     def batch(self, stream: int, first: int = 0, last: int | None = None) -> pa.RecordBatch:
         return to_batch(self.streams[stream][first:last])
@@ -130,7 +130,7 @@ def key_graphs(draw: st.DrawFn, n: int) -> tuple[StreamKeys, ...]:
 
 
 def _columns(n: int, width: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
-    """Key columns of each stream; of equal types, so the third goes with itself only."""
+    """Key columns of each stream; of equal types, so the third only joins with itself."""
     if width == 1:
         own = st.lists(st.sampled_from(((1,), (2,))), min_size=n, max_size=n)
         return st.one_of(own, own, st.just([(3,)] * n))

@@ -1,14 +1,17 @@
-"""Statements of somebody who wants in: text that breaks out, wherever text may stand."""
+"""Statements of an attacker: text that breaks out, wherever text is allowed."""
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import duckdb
+
+from tests.queries import RELATIONS, SCHEMA
 
 _WANTED: Final = (
     "reflect('java.lang.System','getProperty','user.dir')",
@@ -25,7 +28,7 @@ _WANTED: Final = (
     "_metadata.file_path",
     "xpath_string('<a/>', 'a')",
 )
-"""What must never be called, read or told."""
+"""What must never be called, read or revealed."""
 _WANTED_OF_THE_PAST: Final = (
     "(SELECT content FROM read_text('/etc/passwd'))",
     "(SELECT max(content) FROM read_blob('/etc/passwd'))",
@@ -35,6 +38,8 @@ _WANTED_OF_THE_PAST: Final = (
     "(TABLE duckdb_settings)",
     "(SELECT count(*) FROM duckdb_settings())",
     "(SELECT sql FROM sqlite_master)",
+    "(WITH sqlite_master AS (SELECT * FROM sqlite_master) SELECT count(*) FROM sqlite_master)",
+    "(WITH w AS (SELECT * FROM duckdb_tables), duckdb_tables AS (SELECT 1) SELECT count(*) FROM w)",
     "(SELECT count(*) FROM information_schema.tables)",
     "getenv('HOME')",
     "current_setting('home_directory')",
@@ -50,7 +55,7 @@ _WANTED_OF_THE_PAST: Final = (
     "(SELECT count(*) FROM sniff_csv('/etc/passwd'))",
     "'/etc/passwd'.read_text()",
 )
-"""The same of what DuckDB has."""
+"""The same for DuckDB."""
 _STATEMENTS: Final = ("ATTACH '/tmp/x'", "COPY R0 TO '/tmp/x'", "INSTALL httpfs", "SET threads = 9")
 _BREAKS: Final = (
     *("{}", "'{}", "{}'", "' || {} || '", "\\' || {} || \\'", "'' || {} || ''", "\\\\' || {} || '"),
@@ -77,7 +82,7 @@ _BREAKS: Final = (
     *("\\u0027 || {} || \\u0027", "\\047 || {} || \\047", "\n{}\n", "\x00{}", "R'\\' || {} || '"),
     *("INT) || {} || CAST(1 AS INT", "x -> {}", "> AS INT), {}, CAST(1", "|> SELECT {}"),
 )
-"""How text gets out of the place where it stands."""
+"""Ways for text to break out of its context."""
 _AS_STRING: Final = ("'{}'", '"{}"', "R'{}'", "N'{}'", "'{}' ''")
 _AS_NAME: Final = ("`{}`", "{}", "A.`{}`")
 _PLACES: Final = (
@@ -148,24 +153,24 @@ _CALLED_OF_THE_PAST: Final = frozenset(
         *("pragma_database_list", "read_csv", "read_csv_auto", "parquet_scan", "query_table"),
     }
 )
-"""Functions of DuckDB that no question may call."""
+"""Functions of DuckDB that no query may call."""
 
 
 def hostile_question(chance: random.Random) -> str:
-    """A statement that wants what DuckDB has, by all that breaks out of ours."""
+    """A statement that reaches for DuckDB's features, by every way to break out of ours."""
     wanted = (*_WANTED_OF_THE_PAST, *_STATEMENTS, *_WANTED)
     return hostile_statement(chance, wanted)
 
 
 def hostile_condition(chance: random.Random) -> str:
-    """The same for what stands after WHEN."""
+    """The same for the text after WHEN."""
     text = chance.choice(_BREAKS).format(chance.choice(_WANTED_OF_THE_PAST))
     form = chance.choice(("{}", "A.k = {}", "k > 1 AND {}", "s = '{}'", "s LIKE '{}'", "`{}` > 1"))
     return form.replace("{}", text).replace("A.k", "k")
 
 
 def require_harmless(sql: str, tables: Collection[str]) -> None:
-    """Refuse a question that names what it must not; judged by DuckDB's own words and tables."""
+    """Refuse a query that names what it must not; judged by DuckDB's own tokens and tables."""
     (statement,) = duckdb.extract_statements(sql)
     assert statement.type == duckdb.StatementType.SELECT, sql
     content, words = sql.encode(), duckdb.tokenize(sql)
@@ -174,20 +179,39 @@ def require_harmless(sql: str, tables: Collection[str]) -> None:
     for word, after in pairwise([*parts, ""]):
         called = word.strip('"').lower()
         assert not (after.startswith("(") and called in _CALLED_OF_THE_PAST), sql
+    bare = _bare()
     try:
-        read = _bare().get_table_names(sql)
-    except duckdb.Error:  # what DuckDB cannot understand it does not run
+        read = bare.get_table_names(sql)
+    except duckdb.Error:  # what DuckDB cannot parse it does not run
         return
     assert {one.lower() for one in read} <= {one.lower() for one in tables}, sql
+    # A WITH name may hide a table that is read all the same: the plan shows it.
+    try:
+        planned = bare.execute(f"EXPLAIN (FORMAT JSON) {sql}").fetchall()[0][1]
+    except duckdb.Error:
+        return
+    for name in _operators(json.loads(planned)):
+        assert not name.lower().startswith(("duckdb_", "pragma_", "read_", "glob")), (name, sql)
+
+
+def _operators(planned: list[dict[str, Any]]) -> Iterator[str]:
+    """The operators of a plan."""
+    for one in planned:
+        yield one["name"]
+        yield from _operators(one.get("children", []))
 
 
 @cache
 def _bare() -> duckdb.DuckDBPyConnection:
-    return duckdb.connect()
+    """A DuckDB with tables like those of the tests, for plans."""
+    made = duckdb.connect()
+    for name in RELATIONS:
+        made.register(name, SCHEMA.empty_table())
+    return made
 
 
 def hostile_statement(chance: random.Random, wanted: Sequence[str] = _WANTED) -> str:
-    """One of very many."""
+    """One of very many hostile statements."""
     kind, statement = chance.choice(_PLACES)
     text = chance.choice(_BREAKS).format(chance.choice(wanted))
     if chance.random() < 0.2:

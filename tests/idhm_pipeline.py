@@ -1,4 +1,4 @@
-"""Some boxes before the detectors of the demo, and what its queries are to say of them."""
+"""Some boxes in front of the demo's detectors, and the expected results of its queries."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from nilometer.apps.idhm.classification import METHODS, classifier, find_suspicions
-from nilometer.apps.idhm.decision import Limits
-from nilometer.apps.idhm.declare import DETECTORS, Reach, statements
-from nilometer.apps.idhm.knowledge import find_lines, line_rows, rows, template_rows
-from nilometer.apps.idhm.knowledge_rows import background_table, of_kind
-from nilometer.apps.idhm.site import SEED, box_of
-from nilometer.apps.idhm.spectrum_model import burst_events
+from nilometer_papers.idhm.classification import METHODS, classifier, find_suspicions
+from nilometer_papers.idhm.decision import Limits
+from nilometer_papers.idhm.declare import DETECTORS, Reach, statements
+from nilometer_papers.idhm.knowledge import find_lines, line_rows, rows, template_rows
+from nilometer_papers.idhm.knowledge_rows import background_table, of_kind
+from nilometer_papers.idhm.site import SEED, box_of
+from nilometer_papers.idhm.spectrum_model import burst_events
 
 BOXES = (0, 1, 2)
 BURSTS = 4
@@ -81,7 +81,7 @@ def tables() -> dict[str, pa.Table]:
 
 
 def expected_verdicts() -> dict[tuple[int, int, int], tuple[float, str, float, str]]:
-    """By detector, box and burst: exposure, verdict, suspicion and lines, by operators alone."""
+    """By detector, box and burst: exposure, verdict, suspicion and lines, from operators alone."""
     found = {}
     for name, kind in DETECTORS.items():
         worker = classifier("neighbours", rows(kind, KNOWN))
@@ -96,12 +96,12 @@ def expected_verdicts() -> dict[tuple[int, int, int], tuple[float, str, float, s
             for burst, (seconds, verdict, suspected, texts) in enumerate(told, 1):
                 key = (int(name), box, burst)
                 found[key] = (float(seconds), str(verdict), float(suspected), texts)
-    assert METHODS["neighbours"] == {"neighbours": 15}  # as pipeline.sql has it
+    assert METHODS["neighbours"] == {"neighbours": 15}  # as in pipeline.sql
     return found
 
 
 def told_verdicts(answer: list[dict[str, Any]]) -> dict[tuple[int, int, int], tuple[Any, ...]]:
-    """The same of rows of the query `verdicts`."""
+    """The same from rows of the query `verdicts`."""
     return {
         (row["detector"], row["box"], row["burst"]): (
             row["exposure"],

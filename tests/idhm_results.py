@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from nilometer.apps.idhm.boxes import Box, Packing, draw_boxes
-from nilometer.apps.idhm.spectrum_model import burst_counts, expected_rates
 from nilometer.log.layout import TIME, TIMESTAMP
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.upkeep.places import CATALOG_FILE
+from nilometer_papers.idhm.boxes import Box, Packing, draw_boxes
+from nilometer_papers.idhm.spectrum_model import burst_counts, expected_rates
 from tests.console_at_work import ConsoleAtWork
 
 _SECOND = 1_000_000
@@ -49,14 +49,14 @@ FERTILIZER = Box(7, (("ammonium nitrate", 2.0), ("cotton", 0.3)))
 
 
 class WrittenBelt:
-    """Writes what the queries would, as a test tells."""
+    """Writes what the queries would, as directed by a test."""
 
     def __init__(self, writers: dict[str, LogWriter]) -> None:
         self._writers = writers
         self._now = 1_800_000_000 * _SECOND
 
     def write(self, query: str, *rows: dict[str, Any]) -> None:
-        """Results of a query, a second after the last ones."""
+        """Results of a query, a second after the previous ones."""
         self._now += _SECOND
         schema = _schema(query)
         filled = [{TIME: self._now, **row} for row in rows]
@@ -66,7 +66,7 @@ class WrittenBelt:
         self.write("belt", {"box": box, "place": place})
 
     def burst(self, box: Box, number: int, names: dict[str, str] = DETECTORS, **said: Any) -> None:
-        """What detectors have counted in so many bursts of a second, and say of it."""
+        """The counts of detectors in this many one-second bursts, and what they conclude."""
         for name, kind in names.items():
             rates = expected_rates([box], kind)
             counts = burst_counts(rates, float(number), (1, box.number))[0]

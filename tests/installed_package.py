@@ -1,4 +1,4 @@
-"""A package as an installer leaves it, for what packages add by entry points."""
+"""A package as an installer leaves it, for what packages add through entry points."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def install(folder: Path, name: str, group: str, entries: str, code: str = "") -> None:
-    """Lay a package with entry points and one module into a folder."""
+    """Write a package with entry points and one module to a folder."""
     about = folder / f"{name}-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")

@@ -1,8 +1,8 @@
-"""A cluster of Kafka for tests: the one that librdkafka brings for its own tests.
+"""A Kafka cluster for tests: the one that librdkafka ships for its own tests.
 
 Its brokers listen on loopback and speak the real protocol, so clients of any process connect to
-it as to any other. It has no transactions that isolate, no administration, and topics of four
-partitions that appear when they are first asked for; a partition keeps at most 5 MB.
+it as to any other. It has no transaction isolation, no administration, and topics of four
+partitions that are created on first use; a partition keeps at most 5 MB.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class KafkaCluster:
             return consumer.get_watermark_offsets(TopicPartition(topic, partition), LONG)
 
     def messages(self, topic: str) -> list[Any]:
-        """All messages of a topic that it holds."""
+        """All messages of a topic that the cluster still holds."""
         found = []
         with self._consumer() as consumer:
             for partition in range(PARTITIONS):
@@ -80,5 +80,5 @@ class KafkaCluster:
             consumer.close()
 
     def close(self) -> None:
-        """Without it there is no cluster any more."""
+        """Drop the producer, and with it the cluster."""
         del self.producer, self._host

@@ -1,4 +1,4 @@
-"""A manager in a process of its own, which may be killed, over a topic of Kafka.
+"""A manager in a process of its own, which may be killed, over a Kafka topic.
 
 Run with a folder and the address of the topic.
 """

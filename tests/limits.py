@@ -1,7 +1,7 @@
-"""A test that takes too long ends its process, so that what it broke is not there for the next.
+"""A test that takes too long ends its process, so that what it broke does not affect the next.
 
 The tests after it run in a new process, with a Spark session of their own: see `tests/__main__.py`.
-Limits are in seconds of a quiet machine; a test that needs more says `@pytest.mark.limit(600)`.
+Limits are in seconds of an idle machine; a test that needs more says `@pytest.mark.limit(600)`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ EXIT_CODE: Final = 70
 
 
 class Watch:
-    """Looks at the running test from a thread of its own."""
+    """Watches the running test from a thread of its own."""
 
     def __init__(self) -> None:
-        self._errors = os.dup(2)  # now: while a test runs, pytest keeps what is written there
+        self._errors = os.dup(2)  # now: during a test, pytest captures what is written there
         self._running: tuple[str, Patience] | None = None
         threading.Thread(target=self._look, name="limits", daemon=True).start()
 
@@ -45,7 +45,7 @@ class Watch:
 
 
 def end_process(why: str, errors: int) -> None:
-    """End this process and all that it has started, and say where its threads were."""
+    """End this process and everything it has started, and report where its threads were."""
     os.write(errors, f"\n{why}; its threads:\n".encode())
     faulthandler.dump_traceback(file=errors)
     for child in psutil.Process().children(recursive=True):

@@ -1,7 +1,7 @@
 """A manager in a process of its own, which may be killed: MQTT sensors, and one that counts.
 
-Run with a folder, the URL of a broker and how many topics it has. What the counting sensor was
-told to be stored is added to the file `acknowledged`, a number a line.
+Run with a folder, the URL of a broker and its number of topics. Each number that was reported as
+stored to the counting sensor is added to the file `acknowledged`, one per line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TOPICS = Declaration(
 
 
 class Counter:
-    """Counts for ever, from where it was stored last."""
+    """Counts forever, from the last number stored."""
 
     can_wait = True
 
@@ -65,7 +65,7 @@ def main(folder: str, broker: str, topics: str) -> None:
         "C": [Sensor(0, 0, {}, "")],
         "M": [Sensor(at, at, {"id": at}, f"{broker}/sensors/{at}") for at in range(int(topics))],
     }
-    # Without a buffer: what was written stays when the process is killed.
+    # Unbuffered: what was written stays when the process is killed.
     acknowledged = Path(folder, "acknowledged").open("ab", buffering=0)  # noqa: SIM115
     counter = partial(Counter, acknowledged)
     manager = StreamManager(

@@ -37,7 +37,7 @@ QUICK = ManagerSettings(
 
 @dataclass
 class Line:
-    """A sensor as the test holds it: what it says, and what was done to it."""
+    """A sensor from the test's side: its readings, and what was done to it."""
 
     words: queue.SimpleQueue[Any] = field(default_factory=queue.SimpleQueue)
     opened: int = 0
@@ -45,11 +45,11 @@ class Line:
     paused: int = 0
     reads: int = 0
     failures: int = 0
-    """How many attempts to reach it fail from now on."""
+    """How many of the next attempts to reach it fail."""
     addresses: list[SensorAddress] = field(default_factory=list)
     close_seconds: float = 0.0
     events: list[str] = field(default_factory=list)
-    """How it was let go, and what a test adds."""
+    """How it was closed, and what a test adds."""
 
     def say(self, *words: Any) -> None:
         for word in words:
@@ -100,7 +100,7 @@ class _Listener:
 
 
 class AsyncLine(_Listener):
-    """Waits in the loop."""
+    """A sensor that waits in the event loop."""
 
     async def init_stream(self, sensor: SensorAddress) -> None:
         self._open(sensor)
@@ -123,19 +123,19 @@ class AsyncLine(_Listener):
 
 
 class HastyLine(AsyncLine):
-    """One that cannot wait."""
+    """A sensor that cannot wait."""
 
     can_wait = False
 
 
 class AskedLine(AsyncLine):
-    """One that is asked every so often: nobody knows whether it is there before it answers."""
+    """A sensor that is polled: nobody knows whether it exists before it answers."""
 
     every = 1.0
 
 
 class PlainLine(_Listener):
-    """Blocks in a thread."""
+    """A sensor that blocks in a thread."""
 
     def init_stream(self, sensor: SensorAddress) -> None:
         self._open(sensor)
@@ -168,7 +168,7 @@ class Site:
         return list(self.rows.get(name, []))
 
     def select(self, declaration: Declaration, where: str | None) -> set[int]:
-        """A condition is here an expression of Python over static columns."""
+        """Here a condition is a Python expression over static columns."""
         rows = self.rows[declaration.name]
         return {one.number for one in rows if where is None or eval(where, {}, dict(one.values))}
 
@@ -204,8 +204,9 @@ class Site:
 
     def frames(self, name: str) -> list[pa.RecordBatch]:
         log = LogReader.open(self.locate(name))
-        static = read_static_rows(self.locate(name)) if log.layout.sensors else None
         found = [frame.rows for frame in log.read(log.start)]
+        # Afterwards: the static values that a reading needs were stored before it.
+        static = read_static_rows(self.locate(name)) if log.layout.sensors else None
         return [expand(log.layout, one, static) if static is not None else one for one in found]
 
     def letters(self, name: str) -> list[dict[str, Any]]:
@@ -229,7 +230,7 @@ def table(stream_type: str = "pushed", **given: Any) -> Declaration:
 
 
 def sensors(*rows: tuple[int, str], versions: Sequence[int] = ()) -> list[Sensor]:
-    """Rows (id, room), each reached at the address a<id>."""
+    """Rows (id, room), each at the address a<id>."""
     return [
         Sensor(
             number, versions[at] if versions else number, {"id": number, "room": room}, f"a{number}"

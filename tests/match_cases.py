@@ -21,7 +21,7 @@ class MatchCase:
     sql: str
     matcher: NaiveMatcher
     measures: list[Callable[[Path, Path, Sequence[Row], int], Any]]
-    """Of the rows until now, all rows of the match, those of the partition and its number."""
+    """Of the rows so far: all rows of the match, those of the partition and its number."""
     all_rows: bool
     partitioned: bool
 
@@ -211,7 +211,7 @@ def _aggregate(function: str, name: str | None) -> Value:
 
 
 def _term(rng: Random, names: Sequence[str]) -> tuple[str, Value]:
-    """Something that looks at the match so far."""
+    """An expression that reads the match so far."""
     name = rng.choice([None, *names])
     written = "v" if name is None else f"{name}.v"
     number = rng.randint(0, 2)
@@ -299,7 +299,7 @@ def _measure(
 
 
 def generate_rows(rng: Random, count: int, keys: int) -> list[Row]:
-    """Rows in the order in which they arrive: at most two seconds late."""
+    """Rows in order of arrival: at most two seconds late."""
     rows = [
         {
             "t": rng.randint(0, max(2, count // keys)) * SECOND // rng.choice([1, 1, 2]),

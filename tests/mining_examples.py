@@ -1,4 +1,4 @@
-"""Streams and tables under the names that the examples of docs/mining use, small and made up."""
+"""Streams and tables with the names that the examples of docs/mining use, small and made up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHANNELS = np.arange(200)
 
 
 def examples_database() -> LocalDatabase:
-    """All that the examples name, in one database."""
+    """Everything that the examples name, in one database."""
     database = LocalDatabase()
     streams = {
         "Meter": meter(),
@@ -46,7 +46,7 @@ def times(instants: list[int]) -> pa.Array:
 
 
 def meter(days: int = 3) -> pa.Table:
-    """A row a minute; every hour and a half something is boiled, in a way of its own."""
+    """A row a minute; every hour and a half something is boiled, each in its own way."""
     minutes = range(days * 1_440 + 1)
     watts = [(0, 0, 150, 1_800, 2_000, 900, 100)[min(one % 90, 6)] + one % 90 for one in minutes]
     return pa.table(
@@ -63,7 +63,7 @@ def kettle() -> pa.Table:
 
 
 def entered() -> pa.Table:
-    """The same three rooms, one after the other, on each of three days, and one more on one."""
+    """The same three rooms, one after the other, on each of three days, and one more on one day."""
     rooms = ["hall", "lab", "stairs", "hall", "lab", "stairs", "hall", "lab", "stairs", "roof"]
     days = ["mon"] * 3 + ["tue"] * 3 + ["wed"] * 4
     seen = [MONDAY + (one // 3) * DAY + (9 + one) * 60 * MINUTE for one in range(10)]
@@ -72,7 +72,7 @@ def entered() -> pa.Table:
 
 
 def bursts() -> pa.Table:
-    """Ten bursts of one box that is like steel."""
+    """Ten bursts of one box that resembles steel."""
     return pa.table(
         {
             "ts": times([MONDAY + one * 1_000_000 for one in range(10)]),

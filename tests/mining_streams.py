@@ -1,4 +1,4 @@
-"""Statements with table functions over rows cut into micro-batches: nothing depends on the cuts."""
+"""Statements with table functions over rows cut into micro-batches: the cuts must not matter."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ START = 1_700_000_000_000_000
 
 
 def times_of(seconds: list[float]) -> pa.Array:
-    """Times so many seconds after the start."""
+    """Times this many seconds after the start."""
     return pa.array([START + round(1e6 * one) for one in seconds], TIMESTAMP)
 
 
 def counted(rows: pa.Table, before: int | None = None) -> Counter[str]:
-    """How often each row is there, of those strictly before a time."""
+    """How many copies there are of each row, among those strictly before a time."""
     if before is not None:
         rows = rows.filter(pc.less(rows["_time"].cast(pa.int64()), before))
     return Counter(repr(row) for row in rows.to_pylist())
@@ -36,9 +36,9 @@ def check_any_split(
     lateness: int = 0,
     buckets: int = 3,
 ) -> pa.Table:
-    """The results over the stream S as a batch, after a run in micro-batches gave the same.
+    """The batch results over the stream S, after a run in micro-batches gave the same.
 
-    Rows come in order within a lateness (seconds); the run goes on from snapshots at random.
+    Rows come in order within a lateness (seconds); the run is resumed from snapshots at random.
     """
     dice = random.Random(seed)
     whole = _database(stream, tables, lateness, buckets).sql(statement)
@@ -69,7 +69,7 @@ def _database(
 
 
 def _shuffled(stream: pa.Table, lateness: int, dice: random.Random) -> pa.Table:
-    """The rows as they may arrive: none later than the lateness allows."""
+    """The rows in a possible order of arrival: none later than the lateness allows."""
     times = stream["ts"].cast(pa.int64()).to_pylist()
     keys = [time + dice.uniform(0, lateness * 1e6) for time in times]
     return stream.take(sorted(range(len(times)), key=keys.__getitem__))

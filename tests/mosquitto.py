@@ -21,7 +21,7 @@ _ATTEMPTS: Final = 5
 
 @dataclass(frozen=True)
 class Tls:
-    """The files that a broker shows its clients."""
+    """The certificate files of a broker."""
 
     authority: Path
     """What clients trust."""
@@ -47,7 +47,7 @@ class Mosquitto:
 
     @property
     def log(self) -> str:
-        """What the broker has said so far."""
+        """The output of the broker so far."""
         file = self.folder / "mosquitto.log"
         return file.read_text(errors="replace") if file.exists() else ""
 
@@ -72,7 +72,7 @@ class Mosquitto:
             raise RuntimeError(f"mosquitto did not start:\n{self.log}")
 
     def stop(self) -> None:
-        """End in order: with persistence, sessions and queued messages are saved."""
+        """Shut down cleanly: with persistence, sessions and queued messages are saved."""
         if self.process is not None:
             self.process.terminate()
             try:
@@ -103,10 +103,10 @@ def start_mosquitto(
     tls: Tls | None = None,
     settings: tuple[str, ...] = (),
 ) -> Mosquitto:
-    """A running broker whose files are in the folder; skips the test where there is none.
+    """A running broker whose files are in the folder; skips the test if mosquitto is missing.
 
     `passwords` are those of the users: nobody else may connect then. `settings` are further lines
-    of mosquitto.conf. Queues have no bound, so a message is lost only if the broker loses it.
+    of mosquitto.conf. Queues are unbounded, so a message is lost only if the broker loses it.
     """
     program = _program("mosquitto")
     folder.mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ def start_mosquitto(
         try:
             broker.start()
         except RuntimeError:
-            # The port was free when it was looked for, but may have been taken since.
+            # The port was free when it was chosen, but may have been taken since.
             if attempt == _ATTEMPTS - 1 or "Address already in use" not in broker.log:
                 raise
         else:
@@ -132,7 +132,7 @@ def start_mosquitto(
 
 
 def make_certificates(folder: Path, host: str = HOST) -> Tls:
-    """An authority and a certificate that it gave to the host."""
+    """A certificate authority, and the certificate that it issued to the host."""
     openssl = shutil.which("openssl") or _skip("openssl", "openssl")
     folder.mkdir(parents=True, exist_ok=True)
     authority, authority_key = folder / "authority.pem", folder / "authority.key"
@@ -153,7 +153,7 @@ def make_certificates(folder: Path, host: str = HOST) -> Tls:
 
 
 def _program(name: str) -> str:
-    # Debian keeps the broker where only root's PATH leads.
+    # Debian installs the broker where only root's PATH leads.
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
     return shutil.which(name, path=path) or _skip(name, "mosquitto")
 
@@ -163,7 +163,7 @@ def _skip(name: str, package: str) -> str:
 
 
 def _user() -> list[str]:
-    """Root's broker would otherwise become a user who cannot read the test's folder."""
+    """Run as root, the broker would otherwise become a user who cannot read the test's folder."""
     return ["user root"] if os.geteuid() == 0 else []
 
 

@@ -1,7 +1,7 @@
 """Publishes to a broker at a rate, over one connection and in a process of its own.
 
-Its messages are numbered per sensor, and it counts what the broker has acknowledged. It shares no
-code with the subscriber that is tested, and costs a third of what a client library would.
+Its messages are numbered per sensor, and it counts those that the broker has acknowledged. It
+shares no code with the subscriber under test, and costs a third of what a client library would.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MqttSensors:
         )
 
     def stop(self) -> int:
-        """Publish no more; how many messages the broker has acknowledged, after all were."""
+        """Stop publishing; returns how many messages were acknowledged, after all of them were."""
         said, _ = self._process.communicate(input="stop\n")
         return int(said)
 

@@ -35,7 +35,7 @@ async def opened(sensor: SensorAddress) -> MqttStream:
 
 
 async def take(stream: MqttStream, count: int, *, store: bool = True) -> list[Any]:
-    """So many readings, acknowledged or not."""
+    """A number of readings, acknowledged or not."""
     found: list[Any] = []
     async with asyncio.timeout(LONG):
         while len(found) < count:

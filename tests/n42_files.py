@@ -1,4 +1,4 @@
-"""Writes files of the format ANSI N42.42, of 2006 and of 2012, in the ways that are in use."""
+"""Writes ANSI N42.42 files, of 2006 and of 2012, in the variants that are in use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Measured:
 
     counts: Sequence[float] = (5, 0, 0, 7)
     energies: Sequence[float] = (0, 3, 0)
-    """Coefficients, in keV, or boundaries: then there are as many as channels or one more."""
+    """Coefficients, in keV, or boundaries: one for each channel, or one more."""
     are_boundaries: bool = False
     detector: str = "Aa1"
     kind: str = "Foreground"
@@ -32,17 +32,17 @@ class Ways:
     separator: str = " "
     counted_zeroes: bool = False
     by_reference: bool = True
-    """In the form of 2006; in that of 2012 it is always so."""
+    """For the 2006 format; in the 2012 format it is always so."""
     calibrations_last: bool = False
     in_detector_data: bool = False
-    """In the form of 2006: as portals write it."""
+    """For the 2006 format: as portals write it."""
 
 
 USUAL = Ways()
 
 
 def counted_zeroes(counts: Sequence[float]) -> list[float]:
-    """Each run of zeroes as a zero and its length."""
+    """Each run of zeros as a zero and its length."""
     packed: list[float] = []
     run = 0
     for one in [*counts, None]:
@@ -58,7 +58,7 @@ def counted_zeroes(counts: Sequence[float]) -> list[float]:
 
 
 def text_2012(spectra: Sequence[Measured], ways: Ways = USUAL) -> str:
-    """The text of a file in the form of 2012."""
+    """The text of a file in the 2012 format."""
     names = sorted({one.detector for one in spectra})
     detectors = "".join(
         f'<RadDetectorInformation id="{name}"><RadDetectorCategoryCode>Gamma'
@@ -73,7 +73,7 @@ def text_2012(spectra: Sequence[Measured], ways: Ways = USUAL) -> str:
 
 
 def text_2006(spectra: Sequence[Measured], ways: Ways = USUAL) -> str:
-    """The text of a file in the form of 2006; it has no boundaries."""
+    """The text of a file in the 2006 format; it has no boundaries."""
     scales = ""
     if ways.by_reference:
         scales = "".join(_scale_2006(one, f' ID="S{n}"') for n, one in enumerate(spectra))

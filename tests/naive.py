@@ -116,7 +116,7 @@ def _is_among_last(
 
 
 def _order(row: GraphRow, columns: Sequence[int]) -> tuple[tuple[bool, bool, float], ...]:
-    """Values as something that Python compares like Spark does: NULLs first, NaN last."""
+    """Values as keys that Python compares like Spark does: NULLs first, NaN last."""
     return tuple(_rank(row[c]) for c in columns)
 
 

@@ -8,19 +8,19 @@ from typing import Any
 
 Row = dict[str, Any]
 Path = tuple[tuple[str, int], ...]
-"""The variable and the place of every row of a match."""
+"""The variable and the position of every row of a match."""
 Value = Callable[[Path, Sequence[Row]], Any]
 Part = tuple[Any, ...]
 """("var", name), ("not", name), ("all", parts), ("any", parts), ("times", part, n, m, greedy)"""
 
 
 class UnknownYetError(Exception):
-    """What comes later decides."""
+    """The match depends on later rows."""
 
 
 @dataclass(frozen=True)
 class NaiveMatch:
-    """What is found from one row on, and when that is known."""
+    """The match from one row on, and when it is known."""
 
     path: Path | None
     told: int
@@ -34,7 +34,7 @@ class NaiveMatcher:
     skip: str
     """"past", "next", "first X" or "last X"."""
     free: bool
-    """Whether starts say nothing of each other."""
+    """Whether attempts from different rows are independent."""
     ahead: int = 0
 
     def matches(self, rows: Sequence[Row], ended: bool) -> Iterator[tuple[Path, int]]:
@@ -62,7 +62,7 @@ class NaiveMatcher:
         return max(places[0] if kind == "first" else places[-1], start + 1)
 
     def _first_known(self, rows: Sequence[Row], start: int, ended: bool) -> NaiveMatch | None:
-        """What comes of a row, at the first instant at which that is known."""
+        """The match from a row, at the first instant at which it is known."""
         until = None if self.within is None else rows[start]["t"] + self.within
         instants = {row["t"] for row in rows[start:]} | ({until} if until is not None else set())
         for now in sorted(instants):
@@ -86,10 +86,10 @@ class NaiveMatcher:
         over: bool,
         looked: list[int] | None = None,
     ) -> Path | None:
-        """What is found in these rows; `over`: no more come. At the end of all, when one looked."""
+        """The match in these rows; `over`: no more come; `looked` collects the times looked at."""
 
         def see(place: int) -> bool:
-            """Whether there is a row at a place, early enough."""
+            """Whether there is a row at a position, early enough."""
             if place < len(rows) and (until is None or rows[place]["t"] <= until):
                 if place + self.ahead >= len(rows) and looked is None:
                     raise UnknownYetError

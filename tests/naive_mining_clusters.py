@@ -1,4 +1,4 @@
-"""Clusters by definition: every group knows its items, and all is computed from these anew."""
+"""Clusters by definition: every group knows its items, and everything is recomputed from them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Group = list[int]
 
 @dataclass(frozen=True)
 class NaiveClusters:
-    """At most so many micro-clusters, grouped to at most so many clusters."""
+    """At most this many micro-clusters, grouped into at most this many clusters."""
 
     items: Items
     most: int

@@ -1,4 +1,4 @@
-"""What PATTERNS finds, written out: every segment against every pattern."""
+"""PATTERNS by definition: every segment against every pattern."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Symbols = tuple[str | None, ...]
 
 
 def naive_segments(samples: Mapping[int, str | None], period: int) -> list[Symbols]:
-    """The segments between the first sample and the last in which something is known."""
+    """The segments between the first known sample and the last."""
     if not samples:
         return []
     found = []
@@ -22,7 +22,7 @@ def naive_segments(samples: Mapping[int, str | None], period: int) -> list[Symbo
 
 
 def naive_support(pattern: Symbols, segments: Sequence[Symbols]) -> int:
-    """How many segments follow a pattern, in which None is any symbol."""
+    """How many segments match a pattern, in which None is any symbol."""
     return sum(
         all(wanted is None or wanted == found for wanted, found in zip(pattern, one, strict=True))
         for one in segments

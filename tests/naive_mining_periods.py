@@ -1,4 +1,4 @@
-"""What PERIODS counts, written out: all pairs of samples, one after the other."""
+"""PERIODS by definition: all pairs of samples, one after the other."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 
 Samples = Mapping[int, str | None]
-"""The values of a series by their positions; None is unknown."""
+"""The values of a series by position; None is unknown."""
 
 
 def naive_counts(samples: Samples, longest: int) -> dict[str, Counter[object]]:
-    """Matches and begins by symbol and lag, pairs of known samples by lag."""
+    """Matches and starts by symbol and lag, pairs of known samples by lag."""
     found: dict[str, Counter[object]] = {"matches": Counter(), "begins": Counter()}
     found["known"] = Counter()
     for position, value in samples.items():
@@ -25,7 +25,7 @@ def naive_counts(samples: Samples, longest: int) -> dict[str, Counter[object]]:
 
 
 def naive_score(samples: Samples, lag: int, symbol: str | None) -> float:
-    """The share of samples that come back after a lag, less chance."""
+    """The share of samples that recur after a lag, less chance."""
     known = [value for value in samples.values() if value is not None]
     pairs = [
         (value, samples[position + lag])
@@ -42,7 +42,7 @@ def naive_score(samples: Samples, lag: int, symbol: str | None) -> float:
 
 
 def naive_phase(samples: Samples, period: int, symbol: str) -> tuple[int, float]:
-    """The step in a period with the best share of matches in the pairs that begin there."""
+    """The step in a period with the best share of matches in the pairs that start there."""
     best = (0, 0.0, 0)
     for step in range(period):
         begins = [

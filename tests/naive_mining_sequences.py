@@ -1,4 +1,4 @@
-"""Frequent subsequences by definition: every way to choose rows is tried."""
+"""Frequent subsequences by definition: every choice of rows is tried."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def frequent(
     across: float,
     support: int,
 ) -> dict[tuple[str, ...], tuple[int, int, int]]:
-    """Of each frequent sequence the streams, the least support in them, and all occurrences."""
+    """For each frequent sequence: its streams, the lowest support in them, and all occurrences."""
     names = {stream for _, stream, _ in events}
     counts = {
         name: occurrences(

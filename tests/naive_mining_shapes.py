@@ -8,7 +8,7 @@ from statistics import fmean
 
 
 def z_normalized(values: Sequence[float], flat: float = 0.0) -> list[float] | None:
-    """Mean 0 and standard deviation 1; None of values that are not higher than a flat one."""
+    """Values with mean 0 and standard deviation 1; None if they are no higher than a flat one."""
     if max(values) - min(values) <= flat:
         return None
     mean = fmean(values)
@@ -17,7 +17,7 @@ def z_normalized(values: Sequence[float], flat: float = 0.0) -> list[float] | No
 
 
 def distance(left: Sequence[float], right: Sequence[float], normalize: bool = True) -> float:
-    """Of two subsequences; infinite if one has no shape or is broken."""
+    """The distance of two subsequences; infinite if one is flat or broken."""
     if not all(map(math.isfinite, [*left, *right])):
         return math.inf
     if normalize:
@@ -29,7 +29,7 @@ def distance(left: Sequence[float], right: Sequence[float], normalize: bool = Tr
 
 
 def distances(series: Sequence[float], shape: Sequence[float], normalize: bool) -> list[float]:
-    """From a shape, of all subsequences."""
+    """The distances of all subsequences from a shape."""
     length = len(shape)
     starts = range(len(series) - length + 1)
     return [distance(series[at : at + length], shape, normalize) for at in starts]
@@ -51,7 +51,7 @@ def matches(
 def profile(series: Sequence[float], length: int) -> list[float]:
     """The distance of each subsequence from the nearest one outside its exclusion zone.
 
-    A flat one has no nearest; to others, its correlation is 0.5.
+    A flat one has no nearest; the correlation of others with it is 0.5.
     """
     zone = math.ceil(length / 4)
     pieces = [series[at : at + length] for at in range(len(series) - length + 1)]

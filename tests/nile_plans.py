@@ -1,4 +1,4 @@
-"""Plans for Nile's pipelines, and what they answer by definition: the plain query at an instant."""
+"""Plans for Nile's pipelines, and their answers by definition: the plain query at an instant."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from nilometer.algorithms.nile.answer import Answer, Change
-from nilometer.algorithms.nile.operator import Operator
-from nilometer.algorithms.nile.pipeline import Approach, Arrival, Pipeline
-from nilometer.algorithms.nile.plan_tuple import Values
-from nilometer.algorithms.nile.project import Project
-from nilometer.algorithms.nile.select import Select
-from nilometer.algorithms.nile.stream_scan import StreamScan
-from nilometer.algorithms.nile.table_join import TableJoin
-from nilometer.algorithms.nile.w_aggregate import WAggregate
-from nilometer.algorithms.nile.w_distinct import WDistinct
-from nilometer.algorithms.nile.w_group_by import WGroupBy
-from nilometer.algorithms.nile.w_intersect import WIntersect
-from nilometer.algorithms.nile.w_join import WJoin
-from nilometer.algorithms.nile.w_minus import WMinus
-from nilometer.algorithms.nile.w_union import WUnion
+from nilometer_papers.algorithms.nile.answer import Answer, Change
+from nilometer_papers.algorithms.nile.operator import Operator
+from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival, Pipeline
+from nilometer_papers.algorithms.nile.plan_tuple import Values
+from nilometer_papers.algorithms.nile.project import Project
+from nilometer_papers.algorithms.nile.select import Select
+from nilometer_papers.algorithms.nile.stream_scan import StreamScan
+from nilometer_papers.algorithms.nile.table_join import TableJoin
+from nilometer_papers.algorithms.nile.w_aggregate import WAggregate
+from nilometer_papers.algorithms.nile.w_distinct import WDistinct
+from nilometer_papers.algorithms.nile.w_group_by import WGroupBy
+from nilometer_papers.algorithms.nile.w_intersect import WIntersect
+from nilometer_papers.algorithms.nile.w_join import WJoin
+from nilometer_papers.algorithms.nile.w_minus import WMinus
+from nilometer_papers.algorithms.nile.w_union import WUnion
 
 Rows = Counter[Values]
 Inputs = Sequence[tuple[int, int, Values]]
@@ -62,7 +62,7 @@ def scan(stream: int, window: int) -> Node:
 
 
 def operator(node: Node) -> Operator:
-    """The operators of a node and of all below it."""
+    """The operators of a node and of all nodes below it."""
     below = [operator(child) for child in node.below]
     match node.kind:
         case "scan":
@@ -88,7 +88,7 @@ def operator(node: Node) -> Operator:
 
 
 def evaluate(node: Node, inputs: Inputs, at: int) -> Rows:
-    """What the plain query answers at an instant, by definition."""
+    """The answer of the plain query at an instant, by definition."""
     below = [evaluate(child, inputs, at) for child in node.below]
     match node.kind:
         case "scan":
@@ -142,7 +142,7 @@ def fold(changes: Sequence[Change], at: int) -> Rows:
 
 
 class Ticks:
-    """A meter that shows a millisecond more whenever it is read twice."""
+    """A meter that advances by a millisecond between two readings."""
 
     def __init__(self) -> None:
         self._readings = 0
@@ -158,7 +158,7 @@ def pipeline(node: Node, approach: Approach, meter: Callable[[], int] = lambda: 
 
 
 def generate_inputs(random: Random) -> list[Arrival]:
-    """Two streams in the order of arrival: delays, bursts, equal times, silence."""
+    """Two streams in order of arrival: delays, bursts, equal times, silence."""
     delays = [random.choice((0, 0, random.randint(1, 12))) for _ in range(2)]
     keys, arrivals = random.randint(1, 4), []
     for stream in range(2):

@@ -1,4 +1,4 @@
-"""Rows of a log, and generated questions about them."""
+"""Rows of a log, and generated queries over them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _VALUES = [
 
 
 def large_question(chance: random.Random) -> str:
-    """A question about the log A, which may be large; T is a table."""
+    """A query over the log A, which may be large; T is a table."""
     where = " AND ".join(_condition(chance) for _ in range(chance.randrange(1, 3)))
     keys = chance.sample(_KEYS, chance.randrange(0, 3))
     found = chance.sample(_VALUES, chance.randrange(1, 4))
@@ -106,14 +106,14 @@ def large_question(chance: random.Random) -> str:
 
 
 def alike(one: object, other: object) -> bool:
-    """Whether two values are the same, but for the order in which doubles were summed up."""
+    """Whether two values are the same, except for the order in which doubles were summed."""
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=1e-12)
     return one == other
 
 
 def require_alike(found: pa.Table, wanted: pa.Table, sql: str) -> None:
-    """Two answers have the same columns, types and rows, in the same order if there is one."""
+    """Check that two answers have the same columns, types and rows, in the same order if sorted."""
     assert found.schema.equals(wanted.schema), sql
     rows, others = _values(found), _values(wanted)
     if "ORDER BY" not in sql:

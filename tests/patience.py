@@ -1,7 +1,7 @@
-"""How long tests wait: seconds of a machine that has nothing else to do.
+"""How long tests wait: seconds of an otherwise idle machine.
 
-On a busy machine everything takes longer, so a second counts for less there: for its length
-divided by how many runnable processes there are for each core.
+On a busy machine everything takes longer, so a second counts for less there: its length divided
+by the number of runnable processes per core.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 LONG: Final = 900.0
-"""What is given to calls that wait by themselves, in seconds of the wall: they end long before."""
+"""The timeout for calls that wait by themselves, in wall-clock seconds: they end long before."""
+
+_USUAL: Final = 0.12
+"""How many seconds half a million additions take."""
 
 
 class Patience:
-    """Counts quiet seconds from its making; it ends after so many."""
+    """Counts idle-machine seconds since its creation; it ends after a number of them."""
 
     def __init__(self, seconds: float) -> None:
         self._left = seconds
@@ -31,8 +35,23 @@ class Patience:
         return self._left < 0
 
 
+@cache
+def pace() -> float:
+    """How much slower Python is on this processor than where limits were set; at least 1.
+
+    The shortest of three measurements counts.
+    """
+    times = []
+    for _ in range(3):
+        began, total = time.process_time(), 0
+        for number in range(500_000):
+            total += number
+        times.append(time.process_time() - began)
+    return max(1.0, min(times) / _USUAL)
+
+
 def slowness() -> float:
-    """How many processes share a core, on the average of the last minute; at least 1."""
+    """How many processes share a core, averaged over the last minute; at least 1."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
@@ -44,10 +63,10 @@ def wait_for(
     said: Callable[[], object] = lambda: "it did not happen",
     alive: Callable[[], bool] = lambda: True,
 ) -> Any:
-    """What the condition gives once it is true; what is `said` fails the test if it never is.
+    """The value of a condition once it is true; fails the test with `said` if it never is.
 
-    It is given up at once when whatever should bring it about is not `alive` any more. Who looks
-    takes at most a third of a core from it.
+    It gives up at once when the process that should bring it about is no longer `alive`. Polling
+    takes at most a third of a core.
     """
     patience = Patience(seconds)
     while True:

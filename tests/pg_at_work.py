@@ -17,7 +17,7 @@ from tests.patience import LONG
 
 @contextmanager
 def listening(service: Service, tokens: Tokens) -> Iterator[int]:
-    """Listen; the port."""
+    """Listen; returns the port."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

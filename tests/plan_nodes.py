@@ -1,4 +1,4 @@
-"""A small catalog for tests of plans whose answers change, and ways to look into their nodes."""
+"""A small catalog for tests of plans in changelog mode, and ways to inspect their nodes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def nodes_of(node: Node) -> Iterator[Node]:
 
 
 def lifetimes(db: LocalDatabase, sql: str) -> dict[str, int]:
-    """How many seconds the rows of each stream stay, by the streams' names."""
+    """How many seconds the rows of each stream stay, by stream name."""
     return {
         " ".join(one.streams): one.length // SECOND
         for node in nodes_of(root_of(db, sql))

@@ -30,7 +30,7 @@ _SETTINGS: Final = {
 
 @dataclass(frozen=True)
 class Postgres:
-    """A running server that is reached by a socket in its folder, and only there."""
+    """A running server that is reached only through a socket in its folder."""
 
     programs: Path
     folder: Path
@@ -43,7 +43,7 @@ class Postgres:
         return f"postgresql://{_USER}@/{name}?host={self.folder}"
 
     def program(self, name: str, *arguments: str, given: str = "") -> str:
-        """Run one of PostgreSQL's programs on a text, as its user; what it says."""
+        """Run one of PostgreSQL's programs on a text, as its user; returns its output."""
         command = _as_user([str(self.programs / name), *arguments])
         done = subprocess.run(
             command, input=given, capture_output=True, text=True, cwd="/", check=False
@@ -54,7 +54,7 @@ class Postgres:
 
 @contextmanager
 def start_postgres() -> Iterator[Postgres]:
-    """A server that is gone afterwards; skips the test where there is none."""
+    """A server that is gone afterwards; skips the test if PostgreSQL is missing."""
     programs = _programs()
     # Not in pytest's folder: root's is closed to the user that the server must run as.
     folder = Path(tempfile.mkdtemp(prefix="nilometer-postgres-"))
@@ -73,7 +73,7 @@ def start_postgres() -> Iterator[Postgres]:
 
 @contextmanager
 def _removed_at_the_end(programs: Path, folder: Path) -> Iterator[None]:
-    """Stop the server and remove its folder, also if this process is killed.
+    """Stop the server and remove its folder, even if this process is killed.
 
     A shell waits for the end of a pipe, which comes in any case.
     """
@@ -91,7 +91,7 @@ def _removed_at_the_end(programs: Path, folder: Path) -> Iterator[None]:
 
 
 def _programs() -> Path:
-    """The folder of the server's programs, the newest where there are several."""
+    """The folder of the server's programs, the newest one if there are several."""
     found = sorted(_DEBIAN.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     on_path = shutil.which("initdb")
     if not found and on_path is None:
@@ -111,7 +111,7 @@ def _may_change_user() -> bool:
 
 def _run(program: Path, *arguments: str) -> None:
     command = _as_user([str(program), *arguments])
-    # The server inherits what is open: into a pipe it would never end for us.
+    # The server inherits open files: a pipe would never end for us.
     with tempfile.TemporaryFile() as said:
         done = subprocess.run(
             command, stdout=said, stderr=said, stdin=subprocess.DEVNULL, cwd="/", check=False
@@ -122,5 +122,5 @@ def _run(program: Path, *arguments: str) -> None:
 
 
 def _as_user(command: list[str]) -> list[str]:
-    """PostgreSQL refuses to run as root."""
+    """The command, run as another user if we are root: PostgreSQL refuses to run as root."""
     return ["runuser", "-u", _USER, "--", *command] if os.geteuid() == 0 else command

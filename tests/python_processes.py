@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def kill_python_processes() -> int:
-    """Kill all of them that are at work, but for the one that forks them; how many."""
+    """Kill all that are working, except the one that forks them; returns how many."""
     parents = _parents()
     below = [pid for pid in parents if os.getpid() in _ancestors(pid, parents)]
     forked = [pid for pid in below if _is_python(pid) and _is_python(parents[pid])]

@@ -1,4 +1,4 @@
-"""Generated statements with their data, and the same questions in DuckDB's SQL."""
+"""Generated statements with their data, and the equivalent queries in DuckDB's SQL."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Data:
-    """Rows of the streams in the order of their arrival, their lateness, and a static table."""
+    """Rows of the streams in order of arrival, their lateness, and a static table."""
 
     streams: dict[str, tuple[Row, ...]]
     lateness: dict[str, int]
@@ -45,14 +45,14 @@ class Data:
         return _to_batch(self.table, TABLE)
 
     def watermark(self, name: str) -> int:
-        """How far a stream has come in the end."""
+        """The final watermark of a stream."""
         times = [row[0] for row in self.streams[name] if row[0] is not None]
         return max(times) - self.lateness[name] if times else -1
 
 
 @dataclass(frozen=True)
 class QueryCase:
-    """A statement, the same in DuckDB's SQL, and which relations have ROWS windows."""
+    """A statement, its DuckDB equivalent, and which relations have ROWS windows."""
 
     sql: str
     oracle: str
@@ -137,7 +137,7 @@ def statements(draw: st.DrawFn, max_streams: int = 5) -> QueryCase:
 
 @st.composite
 def _entry(draw: st.DrawFn, entry: _Entry, window: RangeWindow | None) -> bool:
-    """Write one entry of FROM; True if it has a ROWS window."""
+    """Write one entry of FROM; returns whether it has a ROWS window."""
     body = entry.relation
     form = draw(st.integers(0, 7))
     if form == 0:
@@ -261,7 +261,7 @@ def _bounds(window: Window, names: Sequence[str]) -> list[str]:
 
 @st.composite
 def _nested(draw: st.DrawFn) -> QueryCase:
-    """A join of which one side is itself a join, windowed by the time of its results."""
+    """A join with another join as one of its sides, windowed by the time of its results."""
     r = [draw(st.sampled_from(RELATIONS)) for _ in range(3)]
     inner, low, high = draw(st.integers(0, 5)), draw(st.integers(-5, 3)), draw(st.integers(3, 6))
     key, extra = draw(st.sampled_from(("k", "j"))), draw(st.sampled_from(("", " AND C.v > 0")))

@@ -1,7 +1,7 @@
-"""A pytest plugin that writes what happens to a file, a line of JSON each, for `tests/__main__.py`.
+"""A pytest plugin that writes events to a file, one JSON object a line, for `tests/__main__.py`.
 
-It runs where tests are handed out, not where they run, so it outlives a test that takes its
-process with it.
+It runs where tests are handed out, not where they run, so it outlives a test that ends its
+process.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ _Result = TypeVar("_Result")
 
 
 class StoredQueries:
-    """Queries whose results a test writes; to the routes, a Service."""
+    """Queries whose results a test writes; the routes take this for a Service."""
 
     known_query = Service.known_query
     is_closing = False
@@ -137,7 +137,7 @@ class WebServer:
         self.starts += 1
 
     def cut(self) -> None:
-        """End all connections in the middle of whatever they carry."""
+        """Cut all connections in the middle of whatever they carry."""
         if self._server is None or self._thread is None:
             return
         self._server.should_exit = self._server.force_exit = True

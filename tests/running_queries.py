@@ -1,4 +1,4 @@
-"""Named queries without Spark: handles that fail and report when a test says so."""
+"""Named queries without Spark: handles that fail and report on a test's command."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def worker_error(text: str) -> PySparkException:
-    """What Spark says of an error that a Python worker has raised."""
+    """Spark's message for an error that a Python worker has raised."""
     return PySparkException(
         "[PYTHON_EXCEPTION] An exception was thrown: Traceback (most recent call last):\n"
         f'  File "log.py", line 1, in read\nnilometer.errors.{text}\n'
@@ -59,7 +59,7 @@ class Clock:
 
 
 class Handle:
-    """A streaming query as Spark shows it."""
+    """A streaming query as Spark presents it."""
 
     def __init__(self, destination: Destination) -> None:
         self.destination = destination
@@ -107,7 +107,7 @@ class Handle:
 
 
 class Starts:
-    """Stands for `start_query`: keeps handles by name, and fails as often as it is told to."""
+    """Stands in for `start_query`: keeps handles by name, and fails as often as it is told to."""
 
     def __init__(self) -> None:
         self.handles: dict[str, Handle] = {}
@@ -130,7 +130,7 @@ BUCKETS = 2
 
 
 class Planned:
-    """A plan of which nothing is asked but its buckets."""
+    """A plan of which only the buckets are read."""
 
     def __init__(self, buckets: int) -> None:
         self.buckets = buckets
@@ -144,7 +144,7 @@ def no_plan(statement: Statement, reading: Reading, buckets: int | None) -> tupl
 def open_queries(
     folder: Path, starts: Starts, patch: pytest.MonkeyPatch, settings: RunSettings | None = None
 ) -> Iterator[tuple[Home, RunningQueries]]:
-    """A database's queries over handles of ours; the supervisor looks only when told to."""
+    """A database's queries over fake handles; the supervisor checks only when told to."""
     patch.setattr(lifecycle, "start_query", starts)
     patch.setattr(running, "reads_streams", lambda plan: True)
     home = Home(folder, None, None, lambda rows, where: set())
@@ -162,7 +162,7 @@ def create(queries: RunningQueries, name: str, text: str = "SELECT k FROM A", **
 
 
 def append_results(home: Home, name: str, rows: int, watermark: int | None = None) -> None:
-    """Let a query have made results."""
+    """Let a query produce results."""
     batch = pa.RecordBatch.from_arrays(
         [pa.array(range(rows), pa.int64()), pa.array([0] * rows, TIMESTAMP)], schema=LAYOUT.stored
     )
@@ -183,12 +183,12 @@ class Bench:
         return self.queries.status(name).phase
 
     def fails(self, name: str, error: Exception) -> None:
-        """Let a query fail, and be looked at."""
+        """Let a query fail, and be noticed."""
         self.starts.handles[name].fail(error)  # type: ignore[arg-type]
         self.queries.look()
 
     def is_tried(self, name: str) -> None:
-        """Look until a query that is due has been tried again."""
+        """Check until a query that is due has been retried."""
         before = self.starts.count
         self.queries.look()
         wait_for(lambda: self.starts.count > before)

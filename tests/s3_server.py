@@ -1,4 +1,4 @@
-"""A store that speaks as much of S3 as Arrow's file system says to it; it forgets all at its end.
+"""A store that speaks as much of S3 as Arrow's file system needs; it forgets everything at its end.
 
 Run by itself, the module is such a server: it prints its port, and ends with its standard input.
 """
@@ -33,7 +33,7 @@ _HTTP_WHEN: Final = "Sat, 31 Jan 2026 12:00:00 GMT"
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """A running server, in a process of its own: the options that belong behind a URI's `?`."""
+    """A running server, in a process of its own: the options that belong after a URI's `?`."""
     command = [sys.executable, "-m", "tests.s3_server"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=_ROOT, text=True) as server:
@@ -47,7 +47,7 @@ def s3_server() -> Iterator[str]:
 
 @contextmanager
 def outage(options: str) -> Iterator[None]:
-    """Within this the server takes requests and hangs up."""
+    """Within this context the server accepts requests and hangs up."""
     address = parse_qs(options)["endpoint_override"][0]
     urlopen(f"http://{address}/outage/begins").close()
     yield
@@ -62,7 +62,7 @@ class _Store(BaseHTTPRequestHandler):
     is_out: bool = False
 
     def parse_request(self) -> bool:
-        """Whether a request is to be answered; one for `/outage/…` begins an outage or ends it."""
+        """Whether to answer a request; one for `/outage/…` begins an outage or ends it."""
         if not super().parse_request():
             return False
         if self.path.startswith("/outage/"):
@@ -145,7 +145,7 @@ class _Store(BaseHTTPRequestHandler):
     def _list(self) -> None:
         prefix = self._options.get("prefix", "")
         bucket = f"{self._key}/"
-        objects = dict(self.objects)  # others go on to write and delete
+        objects = dict(self.objects)  # others go on writing and deleting
         keys = sorted(k.removeprefix(bucket) for k in objects if k.startswith(bucket + prefix))
         plain, folders = [], set()
         for key in keys:
@@ -181,11 +181,11 @@ class _Store(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 def _chunks(file: IO[bytes]) -> bytes:
-    """A body that comes in chunks, each behind its length; what may follow them is left."""
+    """Read a chunked body, each chunk after its length; any trailers are ignored."""
     body = b""
     while (size := int(file.readline().partition(b";")[0], 16)) > 0:
         body += file.read(size)

@@ -1,7 +1,7 @@
-"""Sensors that are not there: HTTP servers and lines over TCP, each kind in a process of its own.
+"""Fake sensors: HTTP servers and lines over TCP, each kind in a process of its own.
 
-They cost little, so that hundreds of them fit beside what is tested. Run by itself, the module is
-such a process: it prints its port, and ends with its standard input.
+They cost little, so that hundreds of them fit beside the code under test. Run by itself, the module
+is such a process: it prints its port, and ends with its standard input.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STARTED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class _Process:
-    """A process of this module that says on which port it listens."""
+    """A process of this module that reports the port on which it listens."""
 
     def __init__(self, *arguments: str) -> None:
         self._process = subprocess.Popen(
@@ -41,7 +41,7 @@ class _Process:
         self.port = int(self._process.stdout.readline())
 
     def close(self) -> None:
-        # Reading to the end also closes the pipes, of which a warning would tell.
+        # Reading to the end also closes the pipes; open ones would cause a warning.
         self._process.communicate(input="")
 
     def __enter__(self) -> Self:
@@ -52,7 +52,7 @@ class _Process:
 
 
 class HttpSensors(_Process):
-    """HTTP sensors on one port, a path each: `/sensor/<n>` behaves, others have their faults.
+    """HTTP sensors on one port, with a path each: `/sensor/<n>` behaves, others have their faults.
 
     A good sensor answers {"sensor": n, "reading": 0, 1, 2 …, "temperature": …}. The others:
     /fails (500), /busy (503 with Retry-After), /hangs, /malformed, /wrong (types), /huge (100 MB),
@@ -89,11 +89,11 @@ class TcpSensors(_Process):
 
 
 class _HttpServer(asyncio.Protocol):
-    """One connection; requests are read as far as the sensors need it."""
+    """One connection; requests are parsed as far as the sensors need it."""
 
     counts: ClassVar[Counter[str]] = Counter()
     sensed: ClassVar[set[int]] = set()
-    """The connections by which good sensors were asked."""
+    """The connections over which good sensors were polled."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -129,7 +129,7 @@ class _HttpServer(asyncio.Protocol):
             self._transport.write(fault(number, request))
 
     def _send_much(self, left: int) -> None:
-        """Send as the other side reads, and stop when it hangs up."""
+        """Send as fast as the other side reads, and stop when it hangs up."""
         if left > 0 and not self._transport.is_closing():
             if self._transport.get_write_buffer_size() < 1 << 20:
                 self._transport.write(b"[" * (1 << 16))
@@ -206,7 +206,7 @@ async def _serve_tcp(lines: str, stay: str) -> None:
 
 
 async def _serve(server: asyncio.Server) -> None:
-    """Say where, and serve until standard input ends."""
+    """Report the port, and serve until standard input ends."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
 

@@ -43,12 +43,12 @@ from tests.patience import LONG
 
 
 class StoredOnly:
-    """A database that has a catalog and queries that do nothing; to a service, a Database."""
+    """A database with a catalog and queries that do nothing; a service takes it for a Database."""
 
     def __init__(self, catalog: SensorCatalog) -> None:
         self.catalog = catalog
         self.logs = Path(catalog.file or ".").parent / "logs"
-        """Where the rows of streams lie, for those who put some there."""
+        """Where the rows of streams are, for tests that write some."""
         place = SimpleNamespace(catalog=catalog, log_of=lambda name: str(self.logs / name.lower()))
         self.past = Past(cast(Home, place))
         self.dashboards = Dashboards(catalog)
@@ -66,14 +66,14 @@ class StoredOnly:
         self.limits = QueryLimits()
         self.lost: NilometerError | None = None
         self.owners: list[str | None] = []
-        """Of the queries that were made."""
+        """The queries that were created."""
         self.watched: list[Any] = []
-        """How alerts are doing."""
+        """The state of alerts."""
         self.is_watched = True
         """Whether some query reads the streams."""
 
     def pretend_spark_lives(self) -> None:
-        """Let the server find itself ready."""
+        """Let the server consider itself ready."""
         inner = SimpleNamespace(isStopped=lambda: False)
         self.spark.sparkContext._jsc = SimpleNamespace(sc=lambda: inner)
 
@@ -118,7 +118,7 @@ class StoredOnly:
         self.owners.append(owner)
         chosen = name or "run_00000000"
         if chosen.lower() in self.kept:
-            raise NameTakenError(f"there is a query {chosen} already")
+            raise NameTakenError(f"query {chosen} already exists")
         made = QueryStatus(
             chosen, text, "append", QueryPhase.RUNNING, 0, 0, None, 0, None, temporary,
             filled(limits, self.limits) if limits and fill_limits else limits or QueryLimits(),
@@ -200,7 +200,7 @@ class StoredOnly:
 
 
 class Served:
-    """An application, its tokens, and a client that asks it."""
+    """An application, its tokens, and a client that calls it."""
 
     def __init__(self, folder: Path, settings: ServerSettings, ticks: Callable[[], float]) -> None:
         (folder / "catalog.sqlite").write_bytes(_empty_catalog())
@@ -239,7 +239,7 @@ class Served:
 
 @cache
 def _empty_catalog() -> bytes:
-    """The file of a catalog in which nothing is: to make one takes longer than to copy it."""
+    """The file of an empty catalog: creating one takes longer than copying it."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "catalog.sqlite"
         SensorCatalog.open(path).close()

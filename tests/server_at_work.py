@@ -21,9 +21,6 @@ from nilometer.server.tokens import Tokens
 from nilometer.upkeep.places import CATALOG_FILE
 from tests.patience import LONG, wait_for
 
-_QUICK_TO_START = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
-"""Java that compiles less: a server that lives for a minute is ready with half the work."""
-
 
 @dataclass
 class ServerAtWork:
@@ -38,7 +35,7 @@ class ServerAtWork:
     errors: Path
     options: Sequence[str] = field(default_factory=tuple)
     session_by_link: str = ""
-    """The cookie that the login link gave, once it was followed."""
+    """The cookie that the login link set, once it was followed."""
 
     @property
     def pid(self) -> int:
@@ -58,7 +55,7 @@ class ServerAtWork:
         return {"Authorization": f"Bearer {self.tokens[scope]}"}
 
     def sql(self, statement: str, scope: str = "admin") -> dict[str, Any]:
-        """Run a statement; an error of the server fails the test, with its words."""
+        """Run a statement; an error of the server fails the test, with its message."""
         answer = httpx.post(
             f"{self.url}/sql",
             json={"statement": statement},
@@ -70,16 +67,16 @@ class ServerAtWork:
         return found
 
     def follow_login_link(self) -> None:
-        """Let the link begin a session, as a browser would."""
+        """Begin a session through the link, as a browser would."""
         self.session_by_link = httpx.get(self.login_link).cookies["nilometer_session"]
 
     def kill(self) -> None:
-        """End it as a loss of power would, Spark with it."""
+        """Kill it, as a power failure would, and Spark with it."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def stop(self) -> int:
-        """Ask it to stop, and return its exit code; what stays of it is killed."""
+        """Ask it to stop, and return its exit code; whatever is left of it is killed."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -93,9 +90,9 @@ class ServerAtWork:
 def server_at_work(
     folder: Path, *options: str, port: int = 0, env: dict[str, str] | None = None
 ) -> Iterator[ServerAtWork]:
-    """`nilometer serve` over a folder on a free port, ready; it is stopped in the end.
+    """`nilometer serve` over a folder on a free port, ready; it is stopped at the end.
 
-    The same folder and port (`server.port`) after a kill make the same server again.
+    The same folder and port (`server.port`) after a kill give the same server again.
     """
     tokens = make_tokens(folder)
     output, errors = folder / "server.out", folder / "server.err"
@@ -106,7 +103,7 @@ def server_at_work(
             stdout=out,
             stderr=err,
             start_new_session=True,
-            env={**os.environ, **_QUICK_TO_START, **(env or {})},
+            env={**os.environ, **(env or {})},
         )
     server = ServerAtWork(folder, "", tokens, process, output, errors, options)
     try:

@@ -36,7 +36,7 @@ class SmallDisk:
 
 @contextmanager
 def small_disk(folder: Path, megabytes: int) -> Iterator[SmallDisk]:
-    """Mount one at a folder; skips the test where that is not allowed."""
+    """Mount a small disk at a folder; skips the test if that is not allowed."""
     folder.mkdir(parents=True)
     if os.geteuid() != 0:
         pytest.skip("to mount a small file system needs root")

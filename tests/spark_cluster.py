@@ -19,7 +19,7 @@ from tests.patience import LONG, wait_for
 
 
 def require_namespaces() -> None:
-    """Skip a test where a process cannot be given a file system of its own."""
+    """Skip a test where a process cannot have a file system of its own."""
     tried = ["unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
     if shutil.which("unshare") is None or subprocess.run(tried, check=False).returncode:
         pytest.skip("workers with a /tmp of their own need root")
@@ -27,7 +27,7 @@ def require_namespaces() -> None:
 
 @contextmanager
 def spark_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """The URL of a master whose workers see each its own /tmp; `folder` is seen by all."""
+    """The URL of a master whose workers each see their own /tmp; `folder` is visible to all."""
     port = free_port()
     url = f"spark://127.0.0.1:{port}"
     with ExitStack() as running:
@@ -50,7 +50,7 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
 
 
 def run_on_cluster(url: str, module: str, *arguments: str) -> None:
-    """Run a module as a driver, in a process of its own; it must end well."""
+    """Run a module as a driver, in a process of its own; it must succeed."""
     run = subprocess.run(
         [sys.executable, "-m", module, url, *arguments],
         env=environment(),

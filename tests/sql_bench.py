@@ -61,14 +61,14 @@ class Answer:
     rows: list[tuple[Any, ...]]
 
     def without_time(self) -> Answer:
-        """Without the time of results, where it stands last."""
+        """The answer without the time of results, if that is its last column."""
         if self.names[-1] != TIME:
             return self
         return Answer(self.names[:-1], [row[:-1] for row in self.rows])
 
 
 class Bench:
-    """A file's streams and tables in DuckDB; the answers of an engine are compared with its own."""
+    """A file's streams and tables in DuckDB, to compare an engine's answers with its own."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.judge = duckdb.connect()
@@ -79,7 +79,7 @@ class Bench:
             self.judge.register(record.name, without_zones(rows))
 
     def expected(self, query: Query, at: datetime | None = None) -> Answer:
-        """What DuckDB answers, at an instant if the answer changes."""
+        """DuckDB's answer, at an instant if the answer changes."""
         try:
             if at is not None:
                 self.judge.execute(f"SET VARIABLE instant = TIMESTAMP '{at:%Y-%m-%d %H:%M:%S.%f}'")
@@ -90,7 +90,7 @@ class Bench:
         return Answer(names, cursor.fetchall())
 
     def watermark(self, statement: str) -> datetime:
-        """The smallest of the last times of the streams that stand in a statement's FROM."""
+        """The earliest of the last times of the streams in a statement's FROM."""
         names = set(re.findall(r"(?:\bfrom|\bjoin|,)\s+(\w+)", statement.lower()))
         return min(
             in_utc(pc.max(rows[record.time]).as_py())
@@ -100,7 +100,7 @@ class Bench:
 
 
 def without_zones(rows: pa.Table) -> pa.Table:
-    """DuckDB knows time zones by an extension only; all times are UTC."""
+    """Make all times UTC: DuckDB knows time zones only by an extension."""
     naive = [
         field.with_type(pa.timestamp("us")) if pa.types.is_timestamp(field.type) else field
         for field in rows.schema
@@ -131,7 +131,7 @@ def arrow_type(kind: exp.DataType) -> pa.DataType:
 
 
 def compare(bench: Bench, query: Query, answer: Answer, *, streamed: bool = False) -> Iterable[str]:
-    """What is wrong with an answer."""
+    """The difference between an answer and the expected one, if any."""
     if isinstance(query, ChangingQuery):
         end = bench.watermark(query.statement) if streamed else None
         return compare_changes(bench, query, answer, end)
@@ -139,7 +139,7 @@ def compare(bench: Bench, query: Query, answer: Answer, *, streamed: bool = Fals
 
 
 def compare_rows(bench: Bench, query: Query, answer: Answer) -> Iterable[str]:
-    """What is wrong with an answer that does not change."""
+    """The difference for an answer that does not change, if any."""
     expected = bench.expected(query)
     if TIME not in (expected.names[-1], *(query.names or ())[-1:]):
         answer = answer.without_time()
@@ -159,7 +159,7 @@ def compare_rows(bench: Bench, query: Query, answer: Answer) -> Iterable[str]:
 def compare_changes(
     bench: Bench, query: ChangingQuery, answer: Answer, end: datetime | None
 ) -> Iterable[str]:
-    """What is wrong with a changelog, or with one that only tells what was before its end."""
+    """What is wrong with a changelog, or with one that only covers what was before its end."""
     changes = read_changes(answer.rows)
     yield from (f"{query.place}: {fault}" for fault in faults(changes))
     if end is not None:
@@ -180,7 +180,7 @@ def compare_changes(
 def compare_told(
     query: ChangingQuery, names: list[str], changes: Sequence[Change]
 ) -> Iterable[str]:
-    """What is wrong with what the file tells readers."""
+    """What is wrong with the results that the file shows to readers."""
     if list(query.names or ()) != names:
         yield f"{query.place}: the columns are {' '.join(names)}"
     found = spell_rows((at, *row) for at in query.instants for row in fold(changes, at))

@@ -1,6 +1,6 @@
 """SQL test files, `tests/sql/*.test`: data, queries with their answers, plans, errors, as text.
 
-A file is a list of records with blank lines between them; a line that begins with # is a comment.
+A file is a list of records separated by blank lines; a line that begins with # is a comment.
 
     stream Camera1 time=ts          a stream that has ended: a line of columns with their types,
     ts TIMESTAMP, ObjID INT         then a line per row. Values have blanks between them; those
@@ -64,7 +64,7 @@ _VALUE: Final = re.compile(r"'((?:[^']|'')*)'|(\S+)")
 
 @dataclass(frozen=True)
 class Record:
-    """A record and where it stands: file:line."""
+    """A record and its location: file:line."""
 
     place: str
 
@@ -90,14 +90,14 @@ class Query(Record):
     statement: str
     oracle: str
     names: tuple[str, ...] | None
-    """The names of the columns, where they are given; then `rows` are, too."""
+    """The names of the columns, if they are given; then `rows` are, too."""
     rows: tuple[str, ...]
     streamed: bool
 
 
 @dataclass(frozen=True)
 class ChangingQuery(Query):
-    """Its rows, where they are given, have the instant before them."""
+    """A query whose rows, if they are given, begin with the instant."""
 
     instants: tuple[datetime, ...]
 
@@ -160,7 +160,7 @@ def _record(place: str, lines: list[str]) -> Record:
 
 
 def _cut(lines: list[str]) -> tuple[str, list[str]]:
-    """The statement before ----, and the lines behind it."""
+    """The statement before ----, and the lines after it."""
     end = lines.index("----")
     return "\n".join(lines[:end]), lines[end + 1 :]
 
@@ -244,7 +244,7 @@ def spell_rows(rows: Iterable[Sequence[Any]]) -> list[str]:
 
 
 def tidy_rows(rows: Sequence[str]) -> list[str]:
-    """Rows as they stand in a file, in the spelling of `spell_rows`."""
+    """Rows as they are in a file, in the spelling of `spell_rows`."""
     return sorted(" ".join(match[0] for match in _VALUE.finditer(row)) for row in rows)
 
 
@@ -268,7 +268,7 @@ def _spell(value: Any) -> str:
 
 
 def _spell_instant(value: datetime) -> str:
-    """1:30.5 for ninety seconds and a half, 1:00:00 for an hour."""
+    """A time such as 1:30.5 for ninety and a half seconds, 1:00:00 for an hour."""
     utc = value if value.tzinfo else value.replace(tzinfo=UTC)
     micros = (utc - START) // timedelta(microseconds=1)
     sign, micros = ("-", -micros) if micros < 0 else ("", micros)

@@ -1,13 +1,13 @@
-"""What the buffers of the W-joins may hold and must hold, stated apart from the algorithms."""
+"""What the buffers of the W-joins may and must hold, stated independently of the algorithms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.model.time import EARLIEST
+from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
 
 LEFT_DEEP = {"NLW", "HW", "XJOIN", "NLW_PATH", "HW_PATH", "NLW_PULLED", "HW_PULLED", "HW_BUCKETS"}
 HASHED = {"HW", "BEW_HASH", "HW_PATH", "HW_PULLED", "HW_BUCKETS"}
@@ -15,7 +15,7 @@ HASHED = {"HW", "BEW_HASH", "HW_PATH", "HW_PULLED", "HW_BUCKETS"}
 
 @dataclass
 class Books:
-    """All that has arrived, and what follows from it for the buffers of one algorithm.
+    """All arrivals, and what they imply for the buffers of one algorithm.
 
     The tables of a pipeline are `left i`, combinations of the streams up to i, and `right i`,
     tuples of the stream after it; those of the other algorithms are the streams.
@@ -52,7 +52,7 @@ class Books:
         return self.time(members) < self.oldest(table)
 
     def time(self, members: Result) -> int:
-        """The time by which a combination grows old."""
+        """The time by which a combination ages."""
         return members[-1].time if self._is_path else min(one.time for one in members)
 
     def oldest(self, table: str) -> int:
@@ -67,7 +67,7 @@ class Books:
         return min(self.newest[i] - self.task.bounds[place][i] for i in others)
 
     def visited(self, arrival: StreamTuple) -> list[str]:
-        """Where the arrival, and what it makes, look for partners."""
+        """Where the arrival, and the combinations it produces, look for partners."""
         streams, stream = self.task.streams, arrival.stream
         if self.name in LEFT_DEEP:
             first = f"left {stream - 1}" if stream else "right 0"
@@ -85,7 +85,7 @@ class Books:
         return [i for i, bound in pairs if i != stream and bound < 1_000_000]
 
     def combinations(self, streams: Iterable[int]) -> list[Result]:
-        """All combinations of some streams that fit, in the order of these."""
+        """All matching combinations of some streams, in the order of these."""
         given, found = self.task.network.given, [()]
         for stream in streams:
             found = [

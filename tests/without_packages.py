@@ -16,7 +16,7 @@ for package in json.loads(sys.argv.pop()):
 
 
 def run_without(packages: Collection[str], code: str) -> Any:
-    """What a program prints as JSON in its last line, in a process without the packages."""
+    """The JSON that a program prints in its last line, in a process without the packages."""
     done = subprocess.run(
         [sys.executable, "-c", _BEGINNING + code, json.dumps(sorted(packages))],
         capture_output=True,

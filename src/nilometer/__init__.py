@@ -66,7 +66,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    """What needs Spark or the SQL parser is imported when it is used: workers never do."""
+    """Import what needs Spark or the SQL parser only when it is used: workers never do."""
     if name in _HERE:
         return getattr(import_module(_HERE[name]), name)
     if name not in _LAZY:

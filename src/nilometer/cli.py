@@ -30,7 +30,7 @@ from nilometer.commands.command_options import (
 )
 from nilometer.commands.demo import demo
 from nilometer.commands.download import download
-from nilometer.commands.experiments import experiments_app
+from nilometer.commands.installed_commands import WithInstalled
 from nilometer.commands.move_logs import move_logs
 from nilometer.commands.progress import Progress
 from nilometer.commands.read_text import read_text
@@ -51,13 +51,13 @@ from nilometer.version import VERSION
 
 app = typer.Typer(
     name="nilometer",
+    cls=WithInstalled,
     help="A stream database for sensor data on Apache Spark.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.add_typer(experiments_app)
 app.add_typer(sensors_app)
 app.add_typer(tokens_app)
 app.command()(demo)
@@ -111,48 +111,55 @@ def sql(  # noqa: PLR0913  one argument per option
     ca: CaOption = None,
     form: Annotated[
         options.Format,
-        typer.Option("--format", help="How the answer is written. Times are in UTC."),
+        typer.Option("--format", help="Output format. Times are in UTC."),
     ] = options.Format.TABLE,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="Write to this file (for parquet, a new folder), not to stdout."
+            "--output",
+            "-o",
+            help="Write to this file (for parquet, a new folder) instead of stdout.",
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option(min=1, help="How many rows a table shows; with --follow, at a time.")
+        int,
+        typer.Option(min=1, help="Maximum number of rows in a table; with --follow, at a time."),
     ] = 50,
     buckets: Annotated[
         int | None,
-        typer.Option(min=1, help="How many parts the work has; by default one per core."),
+        typer.Option(min=1, help="Number of parallel buckets; by default one per core."),
     ] = None,
     at: Annotated[
         str | None,
         typer.Option(
             metavar="INSTANT|end",
-            help="Of an answer that changes, show what it is at this instant (UTC), or in the "
-            "end, instead of its changes.",
+            help="For a changing answer, show it as of this instant (UTC), or at the end, "
+            "instead of its changes.",
         ),
     ] = None,
     execution: Annotated[
         options.ExecutionName,
-        typer.Option(help="How answers that change learn that time has passed."),
+        typer.Option(help="How operators of a changing answer learn that time has passed."),
     ] = options.ExecutionName.AUTO,
     engine: EngineOption = options.EngineName.AUTO,
     local_limit: LocalLimitOption = options.LOCAL_MEGABYTES,
     follow: Annotated[
         bool,
-        typer.Option("--follow", help="Go on: read files as they are put into the folders."),
+        typer.Option(
+            "--follow", help="Keep running: read new files as they appear in the folders."
+        ),
     ] = False,
     catch_up: Annotated[
         bool,
-        typer.Option("--catch-up", help="As --follow, but end when all files there are read."),
+        typer.Option(
+            "--catch-up", help="Like --follow, but stop once all existing files have been read."
+        ),
     ] = False,
     answer: Annotated[
         bool,
         typer.Option(
             "--answer",
-            help="Show the whole answer whenever it has changed, instead of the changes.",
+            help="Show the whole answer each time it changes, instead of the changes.",
             rich_help_panel="Only with --follow or --catch-up",
         ),
     ] = False,
@@ -169,7 +176,7 @@ def sql(  # noqa: PLR0913  one argument per option
         list[str] | None,
         typer.Option(
             metavar="[NAME=]DURATION",
-            help="After how long a silence a stream (or any) no longer holds up the others.",
+            help="How long a stream (or any) may be silent before the others stop waiting for it.",
             rich_help_panel="Only with --follow or --catch-up",
         ),
     ] = None,
@@ -177,7 +184,7 @@ def sql(  # noqa: PLR0913  one argument per option
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Remember there how far the query has come: the same command resumes it.",
+            help="Store the progress of the query here; the same command resumes it.",
             rich_help_panel="Only with --follow or --catch-up",
         ),
     ] = None,

@@ -41,8 +41,8 @@ def connect(
     """A Database on a Spark session; without one, a small one in this process.
 
     With a session, classic or Spark Connect, see `nilometer.database.connect` for all options.
-    Without, rows are those of pyarrow tables, pandas data frames and files, and answers are
-    pyarrow tables, at once: it neither imports Spark nor needs Java.
+    Without a session, rows are those of pyarrow tables, pandas data frames and files, and answers
+    are pyarrow tables, at once: it neither imports Spark nor needs Java.
 
     execution  how windowed plans learn that time has passed: "ita" when a row reaches an
                operator, "tpa" by its inputs' clocks, "nta" by negative rows; "auto" chooses.

@@ -32,7 +32,7 @@ class NilometerError(Exception):
 
 
 def in_one_line(error: BaseException) -> str:
-    """What an error says, for a cell of a table."""
+    """An error's message on one line, for a cell of a table."""
     if isinstance(error, NilometerError):
         return "; ".join(part for part in (error.message, error.detail, error.hint) if part)
     return " ".join(f"{type(error).__name__}: {error}".split())
@@ -45,11 +45,11 @@ def _rebuild(
 
 
 class SlowQueryError(NilometerError):
-    """A query that keeps others waiting which run beside it."""
+    """A query that delays others that run beside it."""
 
 
 class DurationError(NilometerError):
-    """A length of time that cannot be read, or that has the wrong sign."""
+    """A duration that cannot be parsed, or that has the wrong sign."""
 
 
 class WindowError(NilometerError):
@@ -79,14 +79,14 @@ class WindowError(NilometerError):
 
 
 class ContradictionError(WindowError):
-    """Windows that cannot hold together; the streams are those of a cycle, in order.
+    """Windows that cannot all hold; the streams are those of a cycle, in order.
 
-    The limits say how much later each may be than the one before it, and the first than the last.
+    The limits say how much later each may be than the previous one, and the first than the last.
     """
 
 
 class UnboundedError(WindowError):
-    """A stream whose tuples could never be dropped, and the one whose time nothing bounds."""
+    """A stream whose tuples could never be dropped, and the stream whose time nothing bounds."""
 
 
 class SchemaError(NilometerError):
@@ -106,11 +106,11 @@ class NoStreamError(InputError):
 
 
 class OnlySparkError(InputError):
-    """What this process might read or compute otherwise than Spark does, so it does not."""
+    """Input that this process might treat differently than Spark, so it refuses."""
 
 
 class LimitError(InputError):
-    """More than there may be at one time, or than one query may take."""
+    """More than is allowed at once, or than one query may use."""
 
 
 class PredicateError(NilometerError):
@@ -168,11 +168,11 @@ class LogGapError(LogError):
 
 
 class ResultsGoneError(NilometerError):
-    """Results of a query that was dropped, or is another one now."""
+    """Results of a query that was dropped or replaced."""
 
 
 class InstallationError(NilometerError, ImportError):
-    """A package that is not installed, or of a version with which nothing can be right."""
+    """A package that is not installed, or of a version that cannot work."""
 
 
 class SessionError(NilometerError):
@@ -184,23 +184,23 @@ class CatalogError(NilometerError):
 
 
 class UnauthorizedError(NilometerError):
-    """A request without a token, or with one that is not (or no longer) valid."""
+    """A request without a token, or with one that is not valid (any more)."""
 
 
 class ForbiddenError(NilometerError):
-    """Something that a token does not allow."""
+    """An operation that a token does not allow."""
 
 
 class NotFoundError(NilometerError):
-    """An address of the server, or a name in one, that stands for nothing."""
+    """A server address, or a name in one, that does not exist."""
 
 
 class TooLargeError(NilometerError):
-    """A request that is longer than the server reads, or an answer longer than it gives."""
+    """A request or an answer larger than the server allows."""
 
 
 class TimeLimitError(NilometerError):
-    """A statement that took longer than it may."""
+    """A statement that exceeded its time limit."""
 
 
 class ClosedError(NilometerError):
@@ -208,16 +208,16 @@ class ClosedError(NilometerError):
 
 
 class UnreachableError(ClosedError):
-    """A server that does not answer, or with something that is not its answer."""
+    """A server that does not answer, or whose reply is not Nilometer's."""
 
 
 class InternalError(NilometerError):
-    """A fault of Nilometer's own, found before it could give a wrong answer."""
+    """A fault of Nilometer's own, detected before it could give a wrong answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in an SQL text: characters start … end-1."""
+    """A range in an SQL text: characters start … end-1."""
 
     sql: str
     start: int
@@ -225,16 +225,16 @@ class Place:
 
     @property
     def line(self) -> int:
-        """Counted from 1."""
+        """The line, counted from 1."""
         return self.sql.count("\n", 0, self.start) + 1
 
     @property
     def column(self) -> int:
-        """Counted from 1."""
+        """The column, counted from 1."""
         return self.start - (self.sql.rfind("\n", 0, self.start) + 1) + 1
 
     def excerpt(self) -> tuple[str, str]:
-        """The line in which the place begins, cut to a screen's width, and its underline."""
+        """The line in which the range begins, cut to a screen's width, and its underline."""
         first = self.start - self.column + 1
         newline = self.sql.find("\n", first)
         line = self.sql[first : len(self.sql) if newline < 0 else newline].replace("\t", " ")
@@ -247,7 +247,7 @@ class Place:
 
 
 class SqlError(NilometerError):
-    """A statement that cannot be run: what is wrong, and where it stands."""
+    """A statement that cannot be run: what is wrong, and where in the text."""
 
     def __init__(
         self,
@@ -291,11 +291,11 @@ class UnknownNameError(SqlError):
 
 
 class NameTakenError(SqlError):
-    """A name that something else has already."""
+    """A name that is already taken."""
 
 
 class ChangedError(InputError):
-    """What is to be replaced is not what it was when somebody looked at it."""
+    """Something to be replaced has changed since it was read."""
 
 
 class AmbiguousNameError(SqlError):
@@ -303,7 +303,7 @@ class AmbiguousNameError(SqlError):
 
 
 class SqlTypeError(SqlError):
-    """Values of types that do not go together."""
+    """Values whose types are incompatible."""
 
 
 class GoesOnError(SqlError):
@@ -315,4 +315,4 @@ class SqlWindowError(SqlError):
 
 
 class NotYetError(SqlError):
-    """A statement that is understood but cannot be run yet."""
+    """A statement that is valid but not supported yet."""

@@ -1,4 +1,4 @@
-"""What is installed with an extra, and the one way to say that it is missing."""
+"""The packages of each extra, and the one way to report that they are missing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ PACKAGES: Final = MappingProxyType(
     {
         "client": _CLIENT,
         "deliveries": _DELIVERIES,
-        "experiments": ("matplotlib",),
         "history": ("duckdb",),
         "kafka": ("confluent_kafka",),
-        "mining": ("scipy", "sklearn", "stumpy", "threadpoolctl"),
+        "mining": ("scipy", "sklearn", "threadpoolctl"),
         "postgres": ("psycopg",),
         "server": (
             *_DELIVERIES,
@@ -36,17 +35,17 @@ PACKAGES: Final = MappingProxyType(
         "spark": _SPARK,
     }
 )
-"""What has to be there for an extra, by the names under which it is imported."""
+"""The packages that an extra needs, by their import names."""
 
 
 def require_extras(what: str, *extras: str) -> None:
-    """Refuse what needs extras that are not installed, in one line that says which."""
+    """Refuse a feature whose extras are not installed, in one line that says which."""
     missing = {extra: _missing(PACKAGES[extra]) for extra in extras}
     _refuse(what, {extra: packages for extra, packages in missing.items() if packages})
 
 
 def require_packages(what: str, extra: str, packages: Iterable[str]) -> None:
-    """Refuse what needs only these packages of an extra, if one is not installed.
+    """Refuse a feature that needs only these packages of an extra, if one is not installed.
 
     >>> require_packages("MATCHES", "mining", ["not_there"])
     Traceback (most recent call last):
@@ -57,7 +56,7 @@ def require_packages(what: str, extra: str, packages: Iterable[str]) -> None:
 
 
 def require_package(what: str, package: str) -> None:
-    """Refuse what needs a package that no extra brings, if it is not installed.
+    """Refuse a feature that needs a package outside all extras, if it is not installed.
 
     >>> require_package("plot()", "not_there")
     Traceback (most recent call last):
@@ -65,6 +64,11 @@ def require_package(what: str, package: str) -> None:
     """
     if _missing([package]):
         raise InstallationError(f"{what} needs {package}: pip install {package}")
+
+
+def papers_needed(what: str) -> InstallationError:
+    """The error for a feature that only the papers package provides."""
+    return InstallationError(f"{what} needs nilometer-papers: pip install nilometer-papers")
 
 
 def _missing(packages: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
-"""How often cyclic garbage is collected: seldom while a command loads, as usual once it runs.
+"""When cyclic garbage is collected: rarely while a command loads, as usual once it runs.
 
-What is imported stays, so to look through it again and again only takes time. Collection is never
-off: a process that stays would grow for as long as it runs.
+Imported objects stay, so scanning them again and again only takes time. Collection is never
+off: a process that keeps running would grow forever.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _USUAL: Final = (700, 10, 10)
 
 
 def collect_seldom() -> None:
-    """While modules are loaded."""
+    """Collect rarely, while modules are loaded."""
     gc.set_threshold(*_SELDOM)
 
 
 def collect_as_usual() -> None:
-    """From now on; what was loaded is no garbage, and is not looked at any more."""
+    """Collect as usual from now on; objects loaded so far are no longer scanned."""
     gc.freeze()
     gc.set_threshold(*_USUAL)

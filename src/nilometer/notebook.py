@@ -1,4 +1,4 @@
-"""`%load_ext nilometer`: statements in the cells of a notebook, and answers as small tables."""
+"""`%load_ext nilometer`: statements in notebook cells, and answers as small tables."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class NilometerMagics(Magics):  # type: ignore[misc, unused-ignore]
         return None
 
     def close(self) -> None:
-        """Leave what was connected to or opened."""
+        """Close the connection or database."""
         for live in self._live.values():
             live.close()
         for one in (self.client, self._files):
@@ -71,7 +71,7 @@ class NilometerMagics(Magics):  # type: ignore[misc, unused-ignore]
     def _connect(self, url: str) -> None:
         made = Client(url, os.environ.get("NILOMETER_TOKEN"))
         try:
-            made.streams()  # a wrong address, or a wrong token, is told now
+            made.streams()  # a wrong address or token is reported now
         except NilometerError:
             made.close()
             raise
@@ -119,7 +119,7 @@ class NilometerMagics(Magics):  # type: ignore[misc, unused-ignore]
 
 @contextmanager
 def _waiting(what: str) -> Iterator[None]:
-    """Say in the cell what is waited for; what comes then stands in its place."""
+    """Show in the cell what is being waited for, until the result replaces it."""
     shown = {"text/plain": f"{what} …", "text/html": f"<p>{html_text(what)} …</p>"}
     display(shown, raw=True)  # type: ignore[no-untyped-call, unused-ignore]
     try:
@@ -129,7 +129,7 @@ def _waiting(what: str) -> Iterator[None]:
 
 
 def _show_tables(shell: Any) -> None:
-    """Let the notebook show answers as small tables that have no `_repr_html_` of their own."""
+    """Let the notebook show answers that have no `_repr_html_` of their own as small tables."""
     forms = shell.display_formatter.formatters["text/html"]
     forms.for_type_by_name("pyarrow.lib", "Table", html_table)
     forms.for_type_by_name("nilometer.sensors.catalog.outcome", "Outcome", _outcome)

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.browser.visit import Visit, enter
 from tests.server_at_work import ServerAtWork, server_at_work
 
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+_BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 WIDE = (1280, 860)
 NARROW = (390, 844)
 _CAMERAS = """CREATE STREAM Camera{n} (ts TIMESTAMP, obj_id INT, speed DOUBLE, TIME ts)

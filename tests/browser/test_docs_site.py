@@ -55,6 +55,6 @@ def test_pages_are_whole(site: Path) -> None:
     there = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
     assert all(f"{one.stem}.html" in decisions for one in there)
     algorithms = (site / "algorithms.html").read_text()
-    assert "files/src/nilometer/algorithms/nlw_join.py.txt" in algorithms
+    assert "files/papers/src/nilometer_papers/algorithms/nlw_join.py.txt" in algorithms
     assert "<code>|t_B - t_A| &lt;= 5 s</code>" in (site / "sql.html").read_text()
     assert (site / "experiments.html").read_text().count("<li>judged by") > 50

@@ -14,7 +14,7 @@ from tests.browser.visit import Visit, enter
 from tests.console_at_work import ConsoleAtWork, console_at_work
 from tests.idhm_results import FERTILIZER, WrittenBelt, harmless, written_belt
 
-_PAGE = "nilometer.apps.idhm.page:PAGE"
+_PAGE = "nilometer_papers.idhm.page:PAGE"
 _EVIL = "<img src=x onerror=bad>"
 _EXPLOSIVE = {
     "class": "explosive",

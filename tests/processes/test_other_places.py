@@ -76,6 +76,7 @@ def test_a_catalog_in_postgresql(spark: SparkSession, tmp_path: Path, postgres: 
     assert not (tmp_path / "plant" / "catalog.sqlite").exists()
 
 
+@pytest.mark.soak
 def test_logs_move_to_an_s3_store_and_queries_go_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +161,7 @@ def run_command(*words: str) -> str:
     return done.output
 
 
+@pytest.mark.soak
 def test_a_copy_of_catalog_logs_and_folder_goes_on(
     spark: SparkSession, tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:

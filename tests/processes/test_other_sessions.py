@@ -7,16 +7,18 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
-from nilometer.apps.cameras.world import SECOND, World
+from nilometer.demo.cameras.world import SECOND, World
 from nilometer.spark import ship
 from nilometer.spark.fork_server import python_command
 from nilometer.spark.ship import ship_function, ship_processor
+from nilometer_papers.algorithms.conditions import SameKey
 from tests.patience import LONG
 
 
@@ -24,11 +26,7 @@ def test_streams_batches_and_answers_over_spark_connect(tmp_path: Path) -> None:
     """The session has Spark's default state store, so this is also said there."""
     run = subprocess.run(
         [sys.executable, "-W", "default", "-m", "tests.spark.connect_process", str(tmp_path)],
-        env={
-            **os.environ,
-            "PYSPARK_PYTHON": python_command(),
-            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",  # quick to start
-        },
+        env={**os.environ, "PYSPARK_PYTHON": python_command()},
         capture_output=True,
         text=True,
         timeout=LONG,
@@ -83,8 +81,8 @@ except Exception as error:
 MISSING = """
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] == "nilometer":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        if name.split(".")[0] == "{missing}":
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Missing())
 """
 
@@ -94,9 +92,11 @@ nilometer.version.VERSION = "0.0.1"
 """
 
 
-def in_a_worker(before: str, tmp_path: Path) -> str:
+def in_a_worker(
+    before: str, tmp_path: Path, work: ship.BatchFunction = lambda batches: batches
+) -> str:
     payload = tmp_path / "work"
-    payload.write_bytes(cloudpickle.dumps(ship_function(lambda batches: batches)))
+    payload.write_bytes(cloudpickle.dumps(ship_function(work)))
     script = WORKER.format(before=before, payload=str(payload))
     run = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=LONG
@@ -105,9 +105,19 @@ def in_a_worker(before: str, tmp_path: Path) -> str:
 
 
 def test_a_worker_without_nilometer(tmp_path: Path) -> None:
-    assert in_a_worker(MISSING, tmp_path) == (
+    assert in_a_worker(MISSING.format(missing="nilometer"), tmp_path) == (
         f"RuntimeError nilometer is not installed in the worker's Python {sys.executable}: "
         "install nilometer==0.1.0 there, or start Spark with PYSPARK_PYTHON set"
+    )
+
+
+def test_a_worker_without_the_papers(tmp_path: Path) -> None:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return batches if SameKey() else iter(())
+
+    assert in_a_worker(MISSING.format(missing="nilometer_papers"), tmp_path, work) == (
+        f"RuntimeError nilometer_papers is not installed in the worker's Python {sys.executable}: "
+        "install there what the driver has"
     )
 
 

@@ -8,10 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
-from nilometer.spark.session import JAVA_OPTIONS
 
-QUICK_TO_START = {
-    "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -XX:TieredStopAtLevel=1",
+NOT_COMPILED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -20,7 +18,7 @@ QUICK_TO_START = {
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = nm.local_spark(memory="2g", config=QUICK_TO_START)
+    session = nm.local_spark(memory="2g", config=NOT_COMPILED)
     yield session
     session.stop()
 

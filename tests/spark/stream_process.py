@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import nilometer as nm
-from tests.spark.conftest import QUICK_TO_START
 from tests.spark.harness import run_to_end
 from tests.spark.log_harness import open_logs, run_statement
 
@@ -30,7 +29,7 @@ ROWS = 60
 
 
 def main(way: str, folder: Path) -> None:
-    spark = nm.local_spark(memory="1g", config=QUICK_TO_START)
+    spark = nm.local_spark(memory="1g")
     if way in LOG_WAYS:
         logs = open_logs(spark, folder, STREAMS, ROWS, reader="killed")
         run_statement(logs, LOG_WAYS[way], folder)

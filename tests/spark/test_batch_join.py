@@ -114,6 +114,7 @@ def same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("kind", KEYS)
 def test_every_type_can_be_a_key(kind: str, spark: SparkSession) -> None:
     values = KEYS[kind]
@@ -195,6 +196,7 @@ def test_maps_in_joins_without_a_key(spark: SparkSession) -> None:
     assert joined.count() == 8
 
 
+@pytest.mark.soak
 def test_a_large_batch_in_time_order(spark: SparkSession) -> None:
     """More rows than one step takes: memory follows the window, the answer stays exact."""
     frame = spark.range(400_000).selectExpr("timestamp_millis(id) AS ts", "id % 1000 AS k", "id")

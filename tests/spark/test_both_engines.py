@@ -76,6 +76,7 @@ STATEMENTS = [
 ]
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     "statement",
     [

@@ -83,7 +83,7 @@ def test_answers_at_an_instant_in_every_format(data: Path) -> None:
 
 def test_in_the_end_windows_of_time_are_empty_and_those_of_rows_are_not(data: Path) -> None:
     empty = run("sql", COUNT, *once(data), "--at", "end").stdout
-    assert empty.endswith("0 rows: in the end all windows of time are empty\n")
+    assert empty.endswith("0 rows: in the end all time windows are empty\n")
     last = "SELECT store FROM S [ROWS 2] EMIT CHANGES"
     assert run("sql", last, *once(data), "--at", "end", "--format", "csv").stdout == (
         "store\n\nnorth\n"

@@ -220,7 +220,6 @@ def test_follow_picks_up_files_and_ends_with_ctrl_c(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env={**os.environ, "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},  # quick to start
     )
     try:
         wait_for_lines(process, tmp_path / "out.csv", 3)
@@ -256,7 +255,7 @@ def test_a_database_in_a_folder(spark: SparkSession, tmp_path: Path) -> None:
     stored = run("sql", "SELECT COUNT(*) AS n FROM S", *kept, "--format", "csv")
     assert [row[0] for row in rows(stored.stdout)] == ["0"]
     assert refusal(run("sql", "SELECT v FROM S [RANGE 1 SECOND] EMIT CHANGES", *kept)).message == (
-        "this query goes on for as long as its sensors do"
+        "this query runs for as long as its sensors do"
     )
     assert "S contacts" not in run("explain", "SELECT v FROM S WHERE v > 0", *kept).stdout
     told = run("sql", "CREATE QUERY q AS SELECT v FROM S WHERE v > 0", *kept).stdout

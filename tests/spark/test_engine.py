@@ -160,7 +160,7 @@ def test_what_only_spark_computes_has_an_engine_of_its_own(db: nm.Database, tmp_
     db.execute(f"CREATE QUERY q AS {text}")
     assert not isinstance(db.queries["q"], HostedQuery)
     wait_for_results(db, "q", [0, 1, 2, 3, 4])
-    with pytest.raises(SqlError, match="this query cannot run beside others"):
+    with pytest.raises(SqlError, match="this query cannot run in the shared engine"):
         db.execute(f"CREATE QUERY r WITH (engine = 'shared') AS {text}")
 
 

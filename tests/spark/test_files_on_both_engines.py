@@ -133,6 +133,7 @@ FOR_SPARK = {
 """Files that are left to Spark."""
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("name", PLAIN)
 def test_plain_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
@@ -175,6 +176,7 @@ TIMES = (
 )
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("number", range(len(TIMES)))
 def test_times_of_streams(spark: SparkSession, tmp_path: Path, number: int) -> None:
     """In CSV and JSON, alone and mixed with others."""

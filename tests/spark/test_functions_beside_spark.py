@@ -16,6 +16,7 @@ from nilometer.kernels.row_errors import RowErrors, Rows, compute, leaving_out
 from nilometer.kernels.type_of import type_of
 from nilometer.spark.uncomputable import Check, is_nested
 from nilometer.sql.expressions.compile_scalar import compile_over
+from tests.examples import some_of
 from tests.expressions import read_conditions
 from tests.function_values import CASTS, LISTS, NUMBERS, TEXTS, TIMES, rows
 
@@ -153,17 +154,19 @@ def in_zones(spark: SparkSession) -> Iterator[SparkSession]:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.mark.generated
 @pytest.mark.parametrize("texts", [TEXTS, NUMBERS, LISTS], ids=["texts", "numbers", "lists"])
 def test_functions_mean_what_they_mean_in_spark(texts: list[str], in_zones: SparkSession) -> None:
-    found = list(differences(in_zones, texts, "UTC"))
+    found = list(differences(in_zones, some_of(texts), "UTC"))
     assert not found, "\n".join(found)
 
 
+@pytest.mark.generated
 @pytest.mark.parametrize(
     "zone",
     [*(pytest.param(one, marks=pytest.mark.soak) for one in ("UTC", "Europe/Berlin")), NEW_YORK],
 )
 def test_times_and_casts_mean_what_they_mean_in_spark(zone: str, in_zones: SparkSession) -> None:
     in_zones.conf.set("spark.sql.session.timeZone", zone)
-    found = list(differences(in_zones, [*TIMES, *CASTS], zone))
+    found = list(differences(in_zones, some_of([*TIMES, *CASTS]), zone))
     assert not found, "\n".join(found)

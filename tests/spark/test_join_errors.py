@@ -73,21 +73,21 @@ CASES: list[tuple[str, Change, str]] = [
         "static input without a time",
         lambda s, t: {"streams": {"A": s, "T": t}, "time": {"A": "ts"}},
         "stream T is static and has no time column\n"
-        "  detail: a static input has no time of arrival\n"
-        '  hint: say which column holds its time: time={"T": "ts"}',
+        "  detail: a static input has no arrival time\n"
+        '  hint: name its time column: time={"T": "ts"}',
     ),
     (
         "static input with lateness",
         lambda s, t: {"streams": {"A": s, "T": t}, "lateness": "2s"},
         "stream T is static, so it cannot have lateness\n"
-        "  detail: all its rows are there from the start; none can be late or awaited\n"
+        "  detail: all its rows are there from the start; none can be late\n"
         '  hint: leave lateness out, or give it to streaming inputs only: lateness={"A": "2s"}',
     ),
     (
         "static input with idle",
         lambda s, t: {"streams": {"A": s, "T": t}, "idle": {"T": "2s"}},
         "stream T is static, so it cannot have idle\n"
-        "  detail: all its rows are there from the start; none can be late or awaited\n"
+        "  detail: all its rows are there from the start; none can be late\n"
         '  hint: leave idle out, or give it to streaming inputs only: idle={"A": "2s"}',
     ),
     (
@@ -102,7 +102,7 @@ CASES: list[tuple[str, Change, str]] = [
         lambda s, t: {"windows": "-10s"},
         "a window cannot have a negative length\n"
         "  detail: got '-10s'\n"
-        "  hint: for bounds on either side of zero use nm.between(A, B, '-2s', '5s')",
+        "  hint: for a lower and an upper bound use nm.between(A, B, '-2s', '5s')",
     ),
     (
         "unreadable window",
@@ -247,7 +247,7 @@ CASES: list[tuple[str, Change, str]] = [
         "  line 1, column 1:\n"
         "    nosuch(A.name, B.name) < 3\n"
         "    ^^^^^^^^^^^^^^^^^^^^^^\n"
-        "  hint: register it with db.create_function, or use one of Spark's",
+        "  hint: register it with db.create_function, or use a Spark function",
     ),
 ]
 

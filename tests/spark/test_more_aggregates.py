@@ -28,6 +28,11 @@ CALLS = (
     "round(regr_intercept(v, n), 6)",
     "round(regr_r2(v, n), 6)",
     "regr_count(v, n)",
+    "bit_and(n + 64)",
+    "bit_or(n - 100)",
+    "bit_xor(k)",
+    "max(struct(v, s, n)).n",
+    "min(struct(v, s, n)).n",
     "approx_percentile(v, 0.25)",
     "percentile_disc(0.75) WITHIN GROUP (ORDER BY v)",
     "percentile_disc(0.25) WITHIN GROUP (ORDER BY v)",
@@ -36,7 +41,7 @@ CALLS = (
     "string_agg(s, ',') WITHIN GROUP (ORDER BY n)",
 )
 INSIDE = ("size(", "sort_array(")
-"""What is computed of a result by Spark, behind the query."""
+"""What is computed of a result by Spark, after the query."""
 
 
 @pytest.mark.parametrize("source", ["TUMBLE(S, 1 HOUR)", "S [RANGE 1 HOUR]"])

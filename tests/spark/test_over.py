@@ -28,9 +28,10 @@ STATEMENT = (
     "v - LAG(v, 1, 0D) OVER (PARTITION BY k ORDER BY ts) AS step, "
     "ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) AS n, "
     "AVG(v) OVER (PARTITION BY s ORDER BY ts RANGE BETWEEN INTERVAL '5' SECONDS PRECEDING "
-    "AND CURRENT ROW) AS mean FROM S WHERE lower(s) <> 'c'"
+    "AND CURRENT ROW) AS mean, SUM(v) OVER w AS total, LAST_VALUE(v) IGNORE NULLS OVER w AS known "
+    "FROM S WHERE lower(s) <> 'c' WINDOW w AS (PARTITION BY k ORDER BY ts)"
 )
-COLUMNS = ("ts", "u", "before", "step", "n", "mean")
+COLUMNS = ("ts", "u", "before", "step", "n", "mean", "total", "known")
 
 
 def batch(rows: list[tuple[Any, ...]]) -> pa.RecordBatch:

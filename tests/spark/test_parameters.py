@@ -64,4 +64,4 @@ def test_conditions_over_streams_and_the_command_line(spark: SparkSession, tmp_p
     assert result.exit_code == 0, result.exception
     assert result.stdout.splitlines()[1].startswith("1,")
     result = CliRunner().invoke(app, [*arguments, *values, "--param", "z=1", query])
-    assert "there is no parameter :z in the statement" in str(result.exception)
+    assert "the statement has no parameter :z" in str(result.exception)

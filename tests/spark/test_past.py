@@ -71,7 +71,7 @@ def test_what_is_stored_can_be_asked(db: nm.Database) -> None:
     assert db.select("SELECT COUNT(*) AS n FROM Late").to_pylist() == [{"n": 2}]
     db.execute("CREATE VIEW Later AS SELECT v FROM Late UNION ALL SELECT v FROM Late")
     often = " UNION ALL ".join(["SELECT v FROM Later"] * 101)
-    with pytest.raises(SqlError, match="the query reads views too often"):
+    with pytest.raises(SqlError, match="the query expands too many views"):
         db.select(often)
 
 

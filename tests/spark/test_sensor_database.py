@@ -145,7 +145,7 @@ def test_named_queries_go_on_after_a_restart_and_others_read_their_results(
             )
         text = "SELECT A.k, A.v AS a, B.v AS b FROM A, B WINDOW = 0.3 SECONDS WHERE A.k = B.k"
         assert said(db, f"CREATE QUERY pairs AS {text}") == "query pairs created and started"
-        with pytest.raises(SqlError, match="there is a query pairs already"):
+        with pytest.raises(SqlError, match="query pairs already exists"):
             db.sql(f"CREATE QUERY pairs AS {text}")
         # The log of the results is a stream; a query over it begins at its start if told so.
         counts = "SELECT k, COUNT(*) AS n FROM pairs [RANGE 1 HOUR] GROUP BY k FROM START"
@@ -221,7 +221,7 @@ def test_history_is_read_in_batch_and_a_reader_by_rows(
 
 def test_what_cannot_be_done_is_said_kindly(spark: SparkSession, db: nm.Database) -> None:
     db.sql(SENSORS)
-    with pytest.raises(SqlError, match="there is a sensor table Sensors already"):
+    with pytest.raises(SqlError, match="sensor table Sensors already exists"):
         db.sql(SENSORS)
     with pytest.raises(SqlError, match="there is no query nothing"):
         db.sql("START QUERY nothing")
@@ -285,9 +285,9 @@ def test_a_name_is_that_of_a_frame_or_of_something_kept_not_of_both(
     db.create_table("Given", frame)
     db.sql("CREATE TABLE Kept (a INT)")
     assert set(db.relations) == {"Given", "Kept"}
-    with pytest.raises(SqlError, match="there is a DataFrame given already"):
+    with pytest.raises(SqlError, match="DataFrame given already exists"):
         db.sql("CREATE TABLE given (a INT)")
-    with pytest.raises(InputError, match="there is already a table kept"):
+    with pytest.raises(InputError, match="table kept already exists"):
         db.create_table("kept", frame)
     with pytest.raises(
         InputError, match="Kept is stored in the database and is not a DataFrame"

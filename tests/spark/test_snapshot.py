@@ -108,7 +108,7 @@ def test_columns_of_one_name_and_of_odd_ones(spark: SparkSession) -> None:
 
 
 def test_a_changelog_without_its_beginning_is_noticed(spark: SparkSession) -> None:
-    with pytest.raises(Exception, match="takes back a row that it never gave"):
+    with pytest.raises(Exception, match="retracts a row that it never emitted"):
         nm.snapshot(frame(spark, CHANGES[3:])).collect()
 
 

@@ -60,19 +60,19 @@ def test_a_view_is_what_stands_in_with(db: nm.Database) -> None:
     with pytest.raises(SqlError) as refused:
         db.execute("CREATE OR REPLACE VIEW Dear AS SELECT * FROM Totals")
     assert refused.value.message == "the view Dear would read itself"
-    with pytest.raises(SqlError, match="there is a view Dear already"):
+    with pytest.raises(SqlError, match="view Dear already exists"):
         db.execute("CREATE VIEW dear AS SELECT * FROM Sales")
     with pytest.raises(SqlError) as refused:
         db.execute("CREATE OR REPLACE VIEW Wrong AS SELECT colour FROM Dear")
     assert "Dear AS SELECT" not in str(refused.value)
     assert refused.value.place is not None
-    with pytest.raises(SqlError, match="there is a DataFrame Sales already"):
+    with pytest.raises(SqlError, match="DataFrame Sales already exists"):
         db.execute("CREATE VIEW Sales AS SELECT 1")
     said = db.execute("CREATE OR REPLACE VIEW Dear AS SELECT * FROM Sales WHERE price > 10")
     assert said.message == "replaced view Dear"
     assert rows_of(db, "SELECT price FROM Dear")[0][0] == 12
     assert db.execute("CREATE VIEW IF NOT EXISTS Dear AS SELECT 1").message == (
-        "there is a view Dear already"
+        "view Dear already exists"
     )
     for name in ("Totals", "Named", "Dear"):
         assert db.execute(f"DROP VIEW {name}").message == f"dropped view {name}"
@@ -127,7 +127,7 @@ def test_several_statements_in_one_call(db: nm.Database) -> None:
     assert [row.k for row in db.sql("SELECT k FROM T").collect()] == [5]
     with pytest.raises(SqlError) as refused:
         db.sql("DROP TABLE T; SELECT k FROM T; SELECT k FROM T")
-    assert refused.value.message == "only the last of several statements can be a query"
+    assert refused.value.message == "only the last statement can be a query"
     with pytest.raises(SqlError, match="cannot read the statement"):
         db.sql("DROP TABLE T; SELECT k, FROM T")
     with pytest.raises(InputError, match="this is a query"):

@@ -199,6 +199,7 @@ def _load_from_bytes(store: MemoryStore, ref: ChunkRef, layout: RowLayout, kerne
     return decode_rows(encode_rows(store.chunks[ref.id]), layout, kernel)
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("seed", range(12))
 def test_large_groups_near_the_edges_of_their_bands(
     seed: int, monkeypatch: pytest.MonkeyPatch

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.in_time_order import InTimeOrder
-from nilometer.algorithms.registry import ALGORITHMS, Windows
-from nilometer.experiments.registry import BY_NAME
+from nilometer_papers.algorithms.in_time_order import InTimeOrder
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.experiments.registry import BY_NAME
 from tests.arrivals import generate
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -44,7 +44,7 @@ def test_a_row_says_where_an_algorithm_is_and_what_it_takes(name: str) -> None:
     algorithm = entry.start(generate(Random(1), entry.windows).task)
     made = algorithm.inner if isinstance(algorithm, InTimeOrder) else algorithm
     source = Path(inspect.getfile(type(made)))
-    assert file == f"[{source.name}](../src/nilometer/algorithms/{source.name})"
+    assert file == f"[{source.name}](../papers/src/nilometer_papers/algorithms/{source.name})"
     assert (DOCS / file[file.index("(") + 1 : -1]).resolve() == source.resolve()
 
 

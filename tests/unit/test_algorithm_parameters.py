@@ -8,15 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from nilometer.algorithms.in_time_order import InTimeOrder
-from nilometer.algorithms.join_algorithm import run
-from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.lazy_nlj import LazyNLJ
-from nilometer.algorithms.parameters import Parameters
-from nilometer.algorithms.registry import ALGORITHMS, Windows, find_algorithm
 from nilometer.errors import InputError, SqlError
 from nilometer.local.database import LocalDatabase
+from nilometer.model.algorithm_parameters import Parameters
 from nilometer.sql.explain.explain_plan import explain_plan
+from nilometer_papers.algorithms.in_time_order import InTimeOrder
+from nilometer_papers.algorithms.join_algorithm import run
+from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.lazy_nlj import LazyNLJ
+from nilometer_papers.algorithms.parameters import buckets_of
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
 from tests.arrivals import generate
 from tests.unit.test_algorithm_hints import rows, rows_of
 
@@ -56,7 +57,7 @@ def test_parameters_change_no_result(name: str) -> None:
 
 def test_parameters_reach_the_algorithm() -> None:
     task = JoinTask.per_stream([100, 100, 100])
-    started = find_algorithm("lazy").start(task, Parameters(tau=7, order=("C", "a", "B")))
+    started = ALGORITHMS["LAZY_NLJ"].start(task, Parameters(tau=7, order=("C", "a", "B")))
     assert isinstance(started, InTimeOrder)
     lazy = started.inner
     assert isinstance(lazy, LazyNLJ)
@@ -98,8 +99,8 @@ def test_explain_tells_parameters_and_the_order_that_was_chosen(db: LocalDatabas
         ("LAZY(order = 'A, B, B')", "an order names every stream once, got A, B, B"),
         ("LAZY(tau = '0 s')", "tau must be longer than 0"),
         ("LAZY(tau = 'soon')", "cannot read tau, got 'soon'"),
-        ("LAZY(tau)", "a parameter of a hint is a name, = and a text or a number"),
-        ("LAZY(tau = '1 s', tau = '2 s')", "the parameter tau is there twice"),
+        ("LAZY(tau)", "a hint parameter must have the form name = text or number"),
+        ("LAZY(tau = '1 s', tau = '2 s')", "the parameter tau is given twice"),
         ("MULTIWAY_HASH(buckets = '1, 2')", "there are 2 numbers of buckets for 3 streams"),
         ("MULTIWAY_HASH(buckets = 0)", "a number of 1 or more is expected, got '0'"),
         ("HW(buckets = '1, 2, 3')", "have the same number of buckets"),
@@ -116,7 +117,7 @@ def test_what_is_wrong_with_parameters_is_told_at_the_hint(
 
 def test_numbers_of_buckets_are_for_all_streams_or_for_each() -> None:
     task = JoinTask.uniform(3, 5)
-    assert Parameters(buckets=(4,)).bucket_numbers(task) == [4, 4, 4]
-    assert Parameters(buckets=(1, 2, 3)).bucket_numbers(task) == [1, 2, 3]
+    assert buckets_of(Parameters(buckets=(4,)), task) == [4, 4, 4]
+    assert buckets_of(Parameters(buckets=(1, 2, 3)), task) == [1, 2, 3]
     with pytest.raises(InputError, match="2 numbers of buckets"):
-        Parameters(buckets=(1, 2)).bucket_numbers(task)
+        buckets_of(Parameters(buckets=(1, 2)), task)

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.join_algorithm import JoinAlgorithm, run
-from nilometer.algorithms.registry import ALGORITHMS, Windows
-from nilometer.algorithms.stream_tuple import Result
+from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm, run
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.algorithms.stream_tuple import Result
 from tests.arrivals import Case, generate
 
 CASES = 60

@@ -175,6 +175,7 @@ class Plant:
         ]
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_any_sequence_of_alter_leaves_what_a_model_says(tmp_path: Path, seed: int) -> None:
     plant = Plant(tmp_path, seed)
@@ -189,7 +190,7 @@ def test_any_sequence_of_alter_leaves_what_a_model_says(tmp_path: Path, seed: in
 @pytest.mark.parametrize(
     ("statement", "refusal"),
     [
-        ("ALTER STREAM s SET (idle = '0s')", "option idle must be longer than nothing"),
+        ("ALTER STREAM s SET (idle = '0s')", "option idle must be greater than zero"),
         ("ALTER STREAM s SET (history = soon)", "option history cannot be used"),
         ("ALTER STREAM s SET (rates = 5)", "stream type synthetic has no option 'rates'"),
         ("ALTER STREAM s SET (disk = none)", "s has no option disk"),
@@ -202,7 +203,7 @@ def test_any_sequence_of_alter_leaves_what_a_model_says(tmp_path: Path, seed: in
         ("ALTER STREAM s RENAME COLUMN v TO ts", "s has a column ts already"),
         ("ALTER STREAM x SET (idle = '5s')", "there is no stream x"),
         ("ALTER STREAM t SET (idle = '5s')", "t is a sensor table, not a stream"),
-        ("ALTER STREAM s RENAME TO T", "there is a sensor table t already"),
+        ("ALTER STREAM s RENAME TO T", "sensor table t already exists"),
         ("ALTER SENSOR TABLE t ADD COLUMN other.c INT", "t has no stream column other"),
         ("ALTER SENSOR TABLE t ADD COLUMN r INT", "t has a column r already"),
         ("ALTER SENSOR TABLE t DROP COLUMN v", "t has no column v"),
@@ -327,6 +328,7 @@ for number, step in enumerate(STEPS):
 """
 
 
+@pytest.mark.one_of(2)
 @pytest.mark.parametrize(
     "statement", ["ALTER STREAM a ADD COLUMN w STRING", "ALTER STREAM a RENAME TO b"]
 )

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -172,6 +173,15 @@ def test_a_manifest_cannot_name_files_elsewhere(plant: Plant, tmp_path: Path, pa
     with pytest.raises(BackupError, match="is damaged") as refusal:
         Manifest.from_bytes(content.encode(), made.name)
     assert "not a path inside" in str(refusal.value.detail)
+
+
+def test_a_manifest_cannot_name_another_backup(plant: Plant, tmp_path: Path) -> None:
+    """The name is a path of what is removed with old backups."""
+    made = make_backup(plant.folder, str(tmp_path / "backups")).manifest
+    bad = replace(made, name="../../elsewhere")
+    with pytest.raises(BackupError, match="is damaged") as refusal:
+        Manifest.from_bytes(bad.to_bytes(), made.name)
+    assert refusal.value.detail == "it is named '../../elsewhere'"
 
 
 def test_the_commands(plant: Plant, tmp_path: Path) -> None:

@@ -138,6 +138,7 @@ def disturbed(patch: pytest.MonkeyPatch, chance: random.Random, happen: Callable
     patch.setattr(image_module, "_PAUSE", 0)
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.generated
 @pytest.mark.parametrize("seed", range(share_of(40)))
 def test_what_was_backed_up_at_any_instant_goes_on_with_every_result_once(

@@ -7,11 +7,11 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.both_ways import BothWays
-from nilometer.algorithms.buffers import BufferType, HashBuffer, ListBuffer
-from nilometer.algorithms.conditions import Where
-from nilometer.algorithms.join_algorithm import run
-from nilometer.algorithms.stream_tuple import Result, StreamTuple
+from nilometer_papers.algorithms.both_ways import BothWays
+from nilometer_papers.algorithms.buffers import BufferType, HashBuffer, ListBuffer
+from nilometer_papers.algorithms.conditions import Where
+from nilometer_papers.algorithms.join_algorithm import run
+from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
 from tests.arrivals import arrive
 
 KINDS = [ListBuffer, HashBuffer]

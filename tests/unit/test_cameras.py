@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from nilometer.apps.cameras.changing_counts import Change, are_right, changes_in
-from nilometer.apps.cameras.dashboard import ADDRESS, NAME, dashboard
-from nilometer.apps.cameras.declare import HALL, YARD
-from nilometer.apps.cameras.demo import compare
-from nilometer.apps.cameras.display import show_checks
-from nilometer.apps.cameras.questions import BUSY_WINDOW, busy, on_the_way, questions
-from nilometer.apps.cameras.tally import Tally
-from nilometer.apps.cameras.world import CAMERAS, LONGEST_DELAY, SECOND, World
+from nilometer.demo.cameras.changing_counts import Change, are_right, changes_in
+from nilometer.demo.cameras.dashboard import ADDRESS, NAME, dashboard
+from nilometer.demo.cameras.declare import HALL, YARD
+from nilometer.demo.cameras.demo import compare
+from nilometer.demo.cameras.display import show_checks
+from nilometer.demo.cameras.questions import BUSY_WINDOW, busy, on_the_way, questions
+from nilometer.demo.cameras.tally import Tally
+from nilometer.demo.cameras.world import CAMERAS, LONGEST_DELAY, SECOND, World
 from nilometer.local.database import LocalDatabase
 from nilometer.model.dashboard import Dashboard, SourceKind
 from nilometer.model.network import TimeNetwork

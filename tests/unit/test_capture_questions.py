@@ -15,10 +15,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from nilometer.experiments.experiment import SkippedError
-from nilometer.experiments.workloads.captures import captures_folder
 from nilometer.local.database import LocalDatabase
 from nilometer.model.time import parse_duration
+from nilometer_papers.experiments.experiment import SkippedError
+from nilometer_papers.experiments.workloads.captures import captures_folder
 from tests.change_oracle import canonical, is_same
 
 FILE: Final = Path(__file__).parents[1] / "questions" / "captures.test"
@@ -156,6 +156,7 @@ def streamed(captures: Captures, question: Question) -> pa.Table:
 QUESTIONS = read_questions()
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.statement[:70])
 def test_the_answer_is_what_duckdb_says(captures: Captures, question: Question) -> None:
     found = captures.database().sql(question.statement)

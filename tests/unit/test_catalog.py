@@ -109,11 +109,11 @@ def test_names_are_unique_whatever_has_them(catalog: SensorCatalog) -> None:
     with pytest.raises(NameTakenError) as caught:
         catalog.create_table("GAUGE", EVERYTHING)
     assert str(caught.value) == (
-        "there is a stream Gauge already\n"
+        "stream Gauge already exists\n"
         "  detail: a table needs a name of its own\n"
         "  hint: choose another name, or DROP STREAM Gauge first"
     )
-    with pytest.raises(NameTakenError, match="there is a stream Gauge already"):
+    with pytest.raises(NameTakenError, match="stream Gauge already exists"):
         catalog.create(STREAM)
     with pytest.raises(NameTakenError):
         catalog.create_query("gauge", "SELECT 1", "append", if_not_exists=True)

@@ -190,8 +190,8 @@ def test_every_spelling_of_postgresql_is_taken(postgres: Postgres, scheme: str) 
         ("mysql://nile:secret@host/db", "a catalog is kept in SQLite or PostgreSQL"),
         ("sqlite://", "a catalog needs a file or a server"),
         ("sqlite:///:memory:", "a catalog needs a file or a server"),
-        ("postgresql://host:secret/db", "this is no URL of a database"),
-        ("://secret", "this is no URL of a database"),
+        ("postgresql://host:secret/db", "this is not the URL of a database"),
+        ("://secret", "this is not the URL of a database"),
     ],
 )
 def test_other_urls_are_refused_without_their_passwords(url: str, message: str) -> None:

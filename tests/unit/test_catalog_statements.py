@@ -95,7 +95,7 @@ def test_expected_rates_and_silence_are_shown_back(run: Run, catalog: SensorCata
 def test_a_sensor_table_lives(run: Run, catalog: SensorCatalog) -> None:
     assert run(SENSORS).message == "created sensor table Sensors"
     assert run(SENSORS.replace("TABLE ", "TABLE IF NOT EXISTS ")) == Outcome(
-        "there is a sensor table Sensors already"
+        "sensor table Sensors already exists"
     )
     done = run(
         "INSERT INTO sensors VALUES (1, 'hall', 'http://127.0.0.1:5001'), "
@@ -253,7 +253,7 @@ REFUSALS = [
     ("CREATE STREAM s (x INT) FROM http WITH (disk = 'much')", "option disk cannot be used"),
     (
         "CREATE TABLE sensors (x INT)",
-        "there is a sensor table Sensors already\n"
+        "sensor table Sensors already exists\n"
         "  line 1, column 14:\n"
         "    CREATE TABLE sensors (x INT)\n"
         "                 ^^^^^^^\n"
@@ -270,7 +270,7 @@ REFUSALS = [
     ),
     (
         "INSERT INTO Rooms VALUES (1, 'x'),\n  (3000000000, 'y')",
-        "row 2, column floor: INT does not hold 3000000000\n"
+        "row 2, column floor: INT cannot store 3000000000\n"
         "  line 2, column 3:\n"
         "      (3000000000, 'y')\n"
         "      ^^^^^^^^^^^^^^^^^\n"
@@ -278,7 +278,7 @@ REFUSALS = [
     ),
     (
         "INSERT INTO Rooms VALUES ('one', 'x')",
-        "row 1, column floor: INT does not hold 'one'\n"
+        "row 1, column floor: INT cannot store 'one'\n"
         "  line 1, column 26:\n"
         "    INSERT INTO Rooms VALUES ('one', 'x')\n"
         "                             ^^^^^^^^^^^^\n"
@@ -291,9 +291,9 @@ REFUSALS = [
         "    INSERT INTO Rooms VALUES (9223372036854775808, 'x')\n"
         "                              ^^^^^^^^^^^^^^^^^^^\n",
     ),
-    ("INSERT INTO Rooms VALUES (1.5, 'x')", "row 1, column floor: INT does not hold 1.5"),
-    ("INSERT INTO Rooms VALUES (1, 2)", "row 1, column room: STRING does not hold 2"),
-    ("INSERT INTO Rooms VALUES (TRUE, 'x')", "row 1, column floor: INT does not hold TRUE"),
+    ("INSERT INTO Rooms VALUES (1.5, 'x')", "row 1, column floor: INT cannot store 1.5"),
+    ("INSERT INTO Rooms VALUES (1, 2)", "row 1, column room: STRING cannot store 2"),
+    ("INSERT INTO Rooms VALUES (TRUE, 'x')", "row 1, column floor: INT cannot store TRUE"),
     (
         "INSERT INTO Rooms VALUES (1)",
         "row 1 has 1 value, but Rooms has 2 columns\n"
@@ -314,7 +314,7 @@ REFUSALS = [
         "  detail: got NULL\n"
         "  hint: it says how the sensor is reached: an address, or a JSON object of options",
     ),
-    ("INSERT INTO Sensors VALUES (1, 'x', 5)", "row 1, column Reading: STRING does not hold 5"),
+    ("INSERT INTO Sensors VALUES (1, 'x', 5)", "row 1, column Reading: STRING cannot store 5"),
     (
         "INSERT INTO Sensors VALUES (1, 'x', '{\"interval\": ')",
         "the options of a sensor are not a JSON object",
@@ -326,7 +326,7 @@ REFUSALS = [
     ("UPDATE Sensors SET Reading = NULL", "the stream column Reading needs a value"),
     ("UPDATE Sensors SET Reading = '{'", "the options of a sensor are not a JSON object"),
     ("UPDATE Sensors SET Loc = 'x'", "Sensors has no column Loc"),
-    ("UPDATE Sensors SET SensorID = 'x'", "a column of type INT does not hold"),
+    ("UPDATE Sensors SET SensorID = 'x'", "a column of type INT cannot store"),
     ("UPDATE Sensors SET SensorID = 1 WHERE Nowhere = 1", "there is no column"),
     ("UPDATE Rooms SET floor = floor * 2000000000", "arithmetic overflow"),
     ("DELETE FROM Rooms WHERE floor", "a condition must be true or false"),

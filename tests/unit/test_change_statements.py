@@ -147,7 +147,7 @@ def test_columns_that_cannot_be_used_may_be_there(with_months: LocalDatabase) ->
         ("SELECT COUNT(*) FROM A [RANGE 5 S] WINDOW = 3 S", "A has two windows"),
         ("SELECT COUNT(*) FROM A [ROWS 5] WINDOW = 3 S", "A has two windows"),
         ("SELECT COUNT(*) FROM (SELECT k FROM A [RANGE 5 S]) S WINDOW = 3 S", "S has two windows"),
-        ("SELECT COUNT(*) FROM W WINDOW = 3 S", "there is no stream for this window"),
+        ("SELECT COUNT(*) FROM W WINDOW = 3 S", "this window has no stream"),
     ],
 )
 def test_a_window_is_not_ignored(db: LocalDatabase, sql: str, text: str) -> None:

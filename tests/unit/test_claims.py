@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 import pytest
 from matplotlib.figure import Figure
 
-from nilometer.experiments.experiment import Claim, Row
-from nilometer.experiments.nile.production import POINTS, rises_slower
-from nilometer.experiments.nile.response_claims import delays_of_ita, grows
-from nilometer.experiments.plots import Axis, Curve, draw_curves, panels
-from nilometer.experiments.ratio_claims import (
+from nilometer_papers.experiments.experiment import Claim, Row
+from nilometer_papers.experiments.nile.production import POINTS, rises_slower
+from nilometer_papers.experiments.nile.response_claims import delays_of_ita, grows
+from nilometer_papers.experiments.plots import Axis, Curve, draw_curves, panels
+from nilometer_papers.experiments.ratio_claims import (
     batching_gains,
     does_not_build_up,
     is_best,

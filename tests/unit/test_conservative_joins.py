@@ -7,18 +7,18 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.bew_join import BEWJoin
-from nilometer.algorithms.gca import GCA
-from nilometer.algorithms.hw_join import HWJoin
-from nilometer.algorithms.join_algorithm import JoinAlgorithm, run
-from nilometer.algorithms.join_task import JoinTask, names
-from nilometer.algorithms.lca import LCA
-from nilometer.algorithms.mw_join import MWJoin
-from nilometer.algorithms.nlw_join import NLWJoin
-from nilometer.algorithms.registry import Windows
-from nilometer.algorithms.stream_tuple import StreamTuple
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow
+from nilometer_papers.algorithms.bew_join import BEWJoin
+from nilometer_papers.algorithms.gca import GCA
+from nilometer_papers.algorithms.hw_join import HWJoin
+from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm, run
+from nilometer_papers.algorithms.join_task import JoinTask, names
+from nilometer_papers.algorithms.lca import LCA
+from nilometer_papers.algorithms.mw_join import MWJoin
+from nilometer_papers.algorithms.nlw_join import NLWJoin
+from nilometer_papers.algorithms.registry import Windows
+from nilometer_papers.algorithms.stream_tuple import StreamTuple
 from tests.arrivals import Case, arrive, generate
 from tests.unit.test_merge_joins import buffers, check_nothing_is_lost, mode, named, tuples
 

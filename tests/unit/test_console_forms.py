@@ -125,7 +125,7 @@ def test_limits_read_back(query: str) -> None:
     ("form", "message"),
     [
         (StreamForm("", "v INT", "http"), "it needs a name"),
-        (StreamForm("S", "", "http"), "a stream has at least one column"),
+        (StreamForm("S", "", "http"), "a stream must have at least one column"),
         (StreamForm("S", "speed", "http"), "a column is a name and a type"),
         (StreamForm("S", "v INT", "http", {"a b": "x"}), "a b is not a name of an option"),
         (StreamForm("S", "v INT", "http", static=" "), "a sensor table has a column"),

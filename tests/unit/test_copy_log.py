@@ -208,7 +208,7 @@ def test_there_is_no_log_before_all_of_it_is_there(
 def test_a_log_that_is_written_is_not_copied(places: dict[str, str]) -> None:
     with (
         LogWriter.open(places["local"], LAYOUT, LogOptions()),
-        pytest.raises(LogError, match="open for writing already"),
+        pytest.raises(LogError, match="already open for writing"),
     ):
         copy_log(places["local"], places["remote"])
     assert copy_log(places["other local"], places["remote"]) is None

@@ -7,17 +7,17 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms import count_join
-from nilometer.algorithms.conditions import Where
-from nilometer.algorithms.count_join import CountNLJ
-from nilometer.algorithms.in_time_order import InTimeOrder
-from nilometer.algorithms.join_algorithm import run
-from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.registry import Windows, find_algorithm
-from nilometer.algorithms.stream_tuple import Result, StreamTuple
+from nilometer_papers.algorithms import count_join
+from nilometer_papers.algorithms.conditions import Where
+from nilometer_papers.algorithms.count_join import CountNLJ
+from nilometer_papers.algorithms.in_time_order import InTimeOrder
+from nilometer_papers.algorithms.join_algorithm import run
+from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
 from tests.arrivals import Case, generate
 
-ENTRY = find_algorithm("COUNT_NLJ")
+ENTRY = ALGORITHMS["COUNT_NLJ"]
 
 
 def naive_results(case: Case) -> list[Result]:

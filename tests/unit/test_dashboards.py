@@ -82,7 +82,7 @@ def test_what_is_exported_is_imported(found: list[Panel]) -> None:
         ({"kind": "map"}, "a map needs a column for x and one for y"),
         ({"kind": "heat map", "series": None}, "a heat map needs a column for its rows"),
         ({"query": None, "select": "x" * 20_001}, "the source of a panel is too long"),
-        ({"title": "a\0"}, "the title of a panel holds no text"),
+        ({"title": "a\0"}, "the title of a panel is not valid text"),
     ],
 )
 def test_what_is_no_panel_is_refused(change: dict[str, Any], message: str) -> None:
@@ -109,7 +109,7 @@ def test_the_catalog_keeps_them(catalog_url: str) -> None:
         before = catalog.generation()
         made = catalog.put_dashboard(given, expected=0)
         assert (made.version, made.created, made.panels) == (1, 7, given.panels)
-        with pytest.raises(ChangedError, match="there is a dashboard plant already"):
+        with pytest.raises(ChangedError, match="dashboard plant already exists"):
             catalog.put_dashboard(Dashboard("plant", "x"), expected=0)
         again = catalog.put_dashboard(Dashboard("plant", "New"), expected=1)
         assert (again.name, again.version, again.panels) == ("Plant", 2, ())

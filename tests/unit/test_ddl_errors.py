@@ -31,10 +31,10 @@ def test_a_query_was_expected() -> None:
     with pytest.raises(NilometerError) as refused:
         read_query("; DROP QUERY q")
     assert str(refused.value) == (
-        "this statement cannot be run here: DROP\n"
+        "this statement is not supported here: DROP\n"
         "  line 1, column 3:\n"
         "    ; DROP QUERY q\n"
         "      ^^^^\n"
-        "  detail: a query was expected\n"
-        "  hint: queries begin with SELECT or WITH, or with EXPLAIN before them"
+        "  detail: expected a query\n"
+        "  hint: a query starts with SELECT or WITH, optionally after EXPLAIN"
     )

@@ -67,8 +67,8 @@ def test_rows_in_several_chunks() -> None:
         ("Other.Location = 'x'", "there is no stream Other in this query"),
         ("Location", "a condition must be true or false"),
         ("Location > 3", "cannot apply > to STRING and INT"),
-        ("SensorID IN (SELECT 1)", "a subquery can stand in FROM only"),
-        ("COUNT(*) > 3", "the aggregate COUNT cannot stand in WHERE"),
+        ("SensorID IN (SELECT 1)", "a subquery is only allowed in FROM here"),
+        ("COUNT(*) > 3", "the aggregate COUNT is not allowed in WHERE"),
         ("rand() > 1", "the function rand is not available here"),
         ("1 / (SensorID - 1) > 0", "division by zero"),
         ("since > DATE '2026-13-01'", "cannot read the date or time"),
@@ -97,11 +97,11 @@ def test_computed_values() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
-        ("Location", pa.int32(), "a column of type INT does not hold values of type STRING"),
-        ("SensorID", pa.string(), "a column of type STRING does not hold values of type INT"),
-        ("SensorID * 1.5", pa.int32(), "a column of type INT does not hold 1.5"),
+        ("Location", pa.int32(), "a column of type INT cannot store values of type STRING"),
+        ("SensorID", pa.string(), "a column of type STRING cannot store values of type INT"),
+        ("SensorID * 1.5", pa.int32(), "a column of type INT cannot store 1.5"),
         ("SensorID + 1000", pa.int8(), "arithmetic overflow"),
-        ("'2026-01-01'", pa.date32(), "a column of type DATE does not hold values of type STRING"),
+        ("'2026-01-01'", pa.date32(), "a column of type DATE cannot store values of type STRING"),
     ],
 )
 def test_values_that_do_not_fit(text: str, kind: pa.DataType, message: str) -> None:
@@ -123,9 +123,9 @@ def test_stored_constants() -> None:
 @pytest.mark.parametrize(
     ("value", "kind", "message"),
     [
-        ([1], pa.int32(), "a column of type INT does not hold arrays"),
-        ([1.5], pa.list_(pa.int32()), "a column of type INT does not hold 1.5"),
-        (1, pa.list_(pa.int32()), "a column of type ARRAY<INT> does not hold values of type INT"),
+        ([1], pa.int32(), "a column of type INT cannot store arrays"),
+        ([1.5], pa.list_(pa.int32()), "a column of type INT cannot store 1.5"),
+        (1, pa.list_(pa.int32()), "a column of type ARRAY<INT> cannot store values of type INT"),
     ],
 )
 def test_arrays_are_no_other_values(value: object, kind: pa.DataType, message: str) -> None:

@@ -37,6 +37,7 @@ from nilometer.sql.ddl.nodes import (
 )
 from nilometer.sql.parse.dialect import FromStart
 from nilometer.sql.statements import Statement, read_query, read_statements
+from tests.patience import pace
 from tests.unit.test_fuzzed_statements import MUTATIONS, words_of
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -356,12 +357,12 @@ def check_mutants(count: int, seed: int) -> None:
             pass
         except Exception as error:
             pytest.fail(f"{type(error).__name__}: {error}\n{sql[:2000]!r}")
-        assert time.process_time() - started < 1, sql[:300]
+        assert time.process_time() - started < pace(), sql[:300]
     assert 0 < accepted < count
 
 
 def test_mutated_statements() -> None:
-    check_mutants(800, 1)
+    check_mutants(300, 1)
 
 
 @pytest.mark.soak

@@ -76,7 +76,7 @@ def test_a_delivery_from_its_creation_to_its_end(home: Home, results: Results) -
     assert (found.name, found.query, found.unit) == ("D", "q", "python")
     assert (found.state, found.lag, found.position) == (DeliveryState.RUNNING, 0, 5)
     assert "already" in run(home, create.replace("DELIVERY", "DELIVERY IF NOT EXISTS")).message
-    assert run(home, "START DELIVERY d").message == "delivery d runs already"
+    assert run(home, "START DELIVERY d").message == "delivery d is already running"
     assert run(home, "STOP DELIVERY d").message == "delivery d stopped"
     assert run(home, "STOP DELIVERY d").message == "delivery d did not run"
     results.append(3)
@@ -210,7 +210,7 @@ REFUSALS = [
     ),
     ("START DELIVERY x", "there is no delivery x", "SHOW DELIVERIES", "x"),
     ("DROP DELIVERY q", "q is a query, not a delivery", "", "q"),
-    ("CREATE DELIVERY q FROM q TO parquet", "there is a query q already", "choose", "q"),
+    ("CREATE DELIVERY q FROM q TO parquet", "query q already exists", "choose", "q"),
     ("CREATE STREAM s (v INT) FROM http WITH (unit = u)", "there is no unit u", "register it", "s"),
 ]
 

@@ -13,9 +13,9 @@ from tests.patience import LONG, wait_for
 _PROGRAM = """
 import sys, time
 from pathlib import Path
-from nilometer.apps.broker import broker_at_work
-from nilometer.apps.cameras.cameras import cameras_at_work
-from nilometer.apps.ending import ends_like_ctrl_c
+from nilometer.demo.broker import broker_at_work
+from nilometer.demo.cameras.cameras import cameras_at_work
+from nilometer.demo.ending import ends_like_ctrl_c
 
 try:
     with (

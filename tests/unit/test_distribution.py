@@ -16,18 +16,28 @@ from nilometer.version import VERSION
 
 ROOT = Path(__file__).parents[2]
 ABOUT = f"nilometer-{VERSION}.dist-info"
+PAPERS = f"nilometer_papers-{VERSION}.dist-info"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("dist")
+def build(project: Path, made: Path) -> Path:
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-d", str(made)],
-        cwd=ROOT,
+        cwd=project,
         capture_output=True,
         check=True,
     )
     return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
+    made = build(ROOT / "papers", tmp_path_factory.mktemp("papers"))
+    return ZipFile(next(made.glob("*.whl")))
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +64,23 @@ def test_the_wheel_has_the_package_and_nothing_else(wheel: ZipFile) -> None:
     expected = {name.removeprefix("src/") for name in tracked("src")}
     assert found == {name for name in expected if (ROOT / "src" / name).is_file()}
     assert "nilometer/py.typed" in found
+    assert not [name for name in found if not name.startswith("nilometer/")]
+
+
+def test_the_papers_have_a_wheel_of_their_own(papers: ZipFile) -> None:
+    names, below = papers.namelist(), "papers/src/"
+    found = {name for name in names if not name.startswith(PAPERS)}
+    expected = {name.removeprefix(below) for name in tracked(below)}
+    assert found == {name for name in expected if (ROOT / below / name).is_file()}
+    assert {"nilometer_papers/py.typed", "nilometer_papers/idhm/pipeline.sql"} <= found
+    about = message_from_bytes(papers.read(f"{PAPERS}/METADATA"))
+    assert about["Version"] == VERSION
+    assert about["License-Expression"] == "Apache-2.0"
+    assert f"{PAPERS}/licenses/LICENSE" in names
+
+
+def test_the_license_is_the_same() -> None:
+    assert (ROOT / "papers" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
 
 
 def test_the_sdist_has_no_litter(folder: Path) -> None:
@@ -64,7 +91,7 @@ def test_the_sdist_has_no_litter(folder: Path) -> None:
     assert {name.partition("/")[0] for name in names} <= {
         *(".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile"),
         *("PKG-INFO", "README.md"),
-        *("benchmarks", "deploy", "docs", "examples", "mkdocs.yml"),
+        *("benchmarks", "deploy", "docs", "examples", "mkdocs.yml", "papers"),
         *("pyproject.toml", "requirements", "scripts"),
         *("src", "tests"),
     }

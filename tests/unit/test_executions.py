@@ -124,6 +124,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.one_of(4)
 @pytest.mark.parametrize("execution", EXECUTIONS)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_every_operator_tuple_by_tuple(name: str, execution: str) -> None:

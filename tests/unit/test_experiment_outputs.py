@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from nilometer import cli
-from nilometer.experiments.experiment import Experiment, Profile, Setting
-from nilometer.experiments.page import write_page
-from nilometer.experiments.run_experiment import run_experiment
+from nilometer_papers.experiments.experiment import Experiment, Profile, Setting
+from nilometer_papers.experiments.page import write_page
+from nilometer_papers.experiments.run_experiment import run_experiment
 
 
 def experiment(**changes: object) -> Experiment:
@@ -44,7 +44,9 @@ def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *w
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nilometer.experiments.registry.EXPERIMENTS", [experiment(measure=never)])
+    monkeypatch.setattr(
+        "nilometer_papers.experiments.registry.EXPERIMENTS", [experiment(measure=never)]
+    )
     (tmp_path / "file").touch()
     (tmp_path / "folder.md").mkdir()
 
@@ -97,7 +99,7 @@ def test_a_folder_without_rights_is_refused(
 def test_what_goes_wrong_on_the_way_is_told_with_its_file(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nilometer.experiments.registry.BY_NAME", {"small": experiment()})
+    monkeypatch.setattr("nilometer_papers.experiments.registry.BY_NAME", {"small": experiment()})
     Path("out/small.csv").mkdir(parents=True)
     said = told(capsys, monkeypatch, "run", "small", "--output", "out")
     assert said == "error: cannot read or write out/small.csv\n  detail: Is a directory\n"

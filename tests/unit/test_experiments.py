@@ -11,7 +11,7 @@ import pytest
 
 from nilometer import cli
 from nilometer.errors import InstallationError
-from nilometer.experiments.experiment import (
+from nilometer_papers.experiments.experiment import (
     Claim,
     Experiment,
     Outcome,
@@ -20,11 +20,11 @@ from nilometer.experiments.experiment import (
     Setting,
     SkippedError,
 )
-from nilometer.experiments.page import render_page, write_page
-from nilometer.experiments.refutations import REFUTATIONS
-from nilometer.experiments.registry import BY_NAME, EXPERIMENTS
-from nilometer.experiments.report import Report, Verdict, read_report
-from nilometer.experiments.run_experiment import run_experiment
+from nilometer_papers.experiments.page import render_page, write_page
+from nilometer_papers.experiments.refutations import REFUTATIONS
+from nilometer_papers.experiments.registry import BY_NAME, EXPERIMENTS
+from nilometer_papers.experiments.report import Report, Verdict, read_report
+from nilometer_papers.experiments.run_experiment import run_experiment
 
 FIGURES = (
     *(f"tr010-figure-{one}" for one in ("7", "8", "9a", "9b", "9c", "13", "14")),
@@ -66,7 +66,7 @@ def test_every_figure_has_one_experiment() -> None:
 def test_an_experiment_is_in_the_module_of_its_figure(name: str) -> None:
     paper, _, figure = name.partition("-")
     place = TOGETHER.get(name, figure.replace("-", "_") or "detection")
-    module = import_module(f"nilometer.experiments.{paper}.{place}")
+    module = import_module(f"nilometer_papers.experiments.{paper}.{place}")
     assert BY_NAME[name] in (module.EXPERIMENTS if name in TOGETHER else (module.EXPERIMENT,))
 
 
@@ -210,7 +210,7 @@ def test_all_experiments_are_listed(
 def test_verdicts_are_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("nilometer.experiments.registry.BY_NAME", {"small": small(ROWS)})
+    monkeypatch.setattr("nilometer_papers.experiments.registry.BY_NAME", {"small": small(ROWS)})
     output = tmp_path / "out"
     assert call(monkeypatch, "run", "small", "--smoke", "--output", str(output)) == 0
     said = [line.strip() for line in capsys.readouterr().out.splitlines()]
@@ -267,7 +267,7 @@ def test_without_matplotlib_nothing_is_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InstallationError, match="needs matplotlib: .*nilometer.experiments"):
+    with pytest.raises(InstallationError, match="needs matplotlib: pip install matplotlib"):
         run_experiment(small(AssertionError("measured")), Setting(Profile.SMOKE), tmp_path)
 
 

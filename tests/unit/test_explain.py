@@ -48,12 +48,12 @@ def test_the_path_query_fits_on_a_screen(db: LocalDatabase) -> None:
 Window join of 3 streams; every result is appended once
   result    obj_id, ts, ts, ts, _time
 Windows: WINDOW(A, B) = 5s AND DWINDOW(B, C) = 10s
-  how much later than a row of … may one of … be (* follows from the others)
+  how much later than a row (left) another may be (top); * is derived from other windows
        A   B     C
   A    -  5s  15s*
   B   5s   -   10s
   C  5s*  0s     -
-Kept in state, per source: which columns, and for how long (t is the row's time)
+State per source: columns, and how long they are kept (t is the row's time)
   A = Camera1  obj_id, ts
                15s, about 1,500 rows: until B has passed t + 5s and C has passed t + 15s
   B = Camera2  obj_id, ts
@@ -61,11 +61,11 @@ Kept in state, per source: which columns, and for how long (t is the row's time)
   C = Camera3  obj_id, ts
                5s: until A has passed t + 5s and B has passed t
 Key: A.obj_id = B.obj_id = C.obj_id (BIGINT)
-Kernel: hash, partners are found by key and time
-Order in which new rows look for partners (assuming 1 row/s, 100 values until measured)
-  new A  B, C  (101 rows looked at per second)
-  new B  C, A  (1.225 rows looked at per second)
-  new C  B, A  (1.15 rows looked at per second)
+Kernel: hash, matches are found by key and time
+Probe order of new rows (assuming 1 row/s, 100 values until measured)
+  new A  B, C  (101 rows probed per second)
+  new B  C, A  (1.225 rows probed per second)
+  new C  B, A  (1.15 rows probed per second)
 Runs in one stage of 4 buckets: all streams share the key"""
     )
     lines = text.splitlines()
@@ -93,12 +93,12 @@ def test_selections_residuals_tables_and_rows_windows_are_told(db: LocalDatabase
         "Window join of 2 streams and 1 table; every result is appended once",
         "               the last 3 rows, until all streams have passed the next",
         "               60s: until A has passed t + 60s (lateness 2s)",
-        "               for ever, as it was when the query first started",
-        "Selected before the join: B.speed < 9",
-        "Selected from the ROWS window of A: A.speed > 3",
+        "               forever, as of the first start of the query",
+        "Filter before the join: B.speed < 9",
+        "Filter after the ROWS window of A: A.speed > 3",
         "Key: A.obj_id = B.obj_id = Wanted.id (BIGINT)",
-        "Asked by the join: A.speed < B.speed",
-        "Runs in one stage of 1 bucket: a ROWS window needs all rows of its stream in one place",
+        "Join condition: A.speed < B.speed",
+        "Runs in one stage of 1 bucket: a ROWS window needs all rows of its stream in one bucket",
     ):
         assert line in text.splitlines(), text
 
@@ -111,8 +111,8 @@ def test_joins_on_different_attributes_say_how_they_are_split(db: LocalDatabase)
     )
     assert text.splitlines()[-2:] == [
         "Runs in one stage of 4 buckets, a grid of 2 x 2: "
-        "no key is common to all streams, so each has a dimension",
-        "  held in several buckets: A 2 times, C 2 times",
+        "no key is common to all streams, so each key is a dimension",
+        "  replicated to several buckets: A 2 times, C 2 times",
     ]
 
 

@@ -47,35 +47,35 @@ def test_the_tree_of_operators_is_told(db: LocalDatabase) -> None:
     assert (
         explain_plan(db.plan(EXPLAINED[0]))
         == """\
-The answer changes: rows come (_diff > 0) and go (_diff < 0) at _time
+The answer changes: rows are added (_diff > 0) and retracted (_diff < 0) at _time
   result    k, SUM(v), _time, _diff
 Groups by A.k
   - aggregates: SUM(A.v)
   - having: SUM(A.v) > 100
   Rows of the stream A
     - kept for 10s
-    - selected: A.v > 3
-Runs in one stage (TPA, operators go by their inputs' clocks)
-  1. reads A; 4 buckets, rows together by A.k"""
+    - filter: A.v > 3
+Runs in one stage (TPA, operators follow the clocks of their inputs)
+  1. reads A; 4 buckets, rows partitioned by A.k"""
     )
     assert (
         explain_plan(db.plan(EXPLAINED[3]))
         == """\
-The answer changes: rows come (_diff > 0) and go (_diff < 0) at _time
+The answer changes: rows are added (_diff > 0) and retracted (_diff < 0) at _time
   result    k, _time, _diff
 Changes take effect every 5s
   Columns k
     The first 3 rows after the first 1 by A.v DESC
-      Rows of the first that the second has not
+      Rows of the first that are not in the second
         Rows of the stream A (#1)
           - kept for 1s
-        Join of 2 inputs, as they change
+        Incremental join of 2 inputs
           - key: B.k = A.k (BIGINT)
           as #1 above
           Rows of the stream B
             - kept for 1s
-Runs in 2 stages (TPA, operators go by their inputs' clocks)
-  1. reads A, B; 4 buckets, rows together by A.k; sends changes to stage 2
+Runs in 2 stages (TPA, operators follow the clocks of their inputs)
+  1. reads A, B; 4 buckets, rows partitioned by A.k; sends changes to stage 2
   2. reads stage 1; all rows in one bucket"""
     )
 
@@ -115,6 +115,6 @@ def test_stages_are_cut_where_rows_must_meet_others(db: LocalDatabase) -> None:
 
 def test_a_hint_chooses_the_execution(db: LocalDatabase) -> None:
     told = explain_plan(db.plan("SELECT /*+ NTA */ DISTINCT k FROM A [RANGE 1 S]"))
-    assert "Runs in one stage (NTA, rows that expire travel again as negative ones)" in told
+    assert "Runs in one stage (NTA, expired rows are sent again as negative rows)" in told
     union = "SELECT /*+ ita */ k FROM A [RANGE 1 S] UNION SELECT k FROM B [RANGE 1 S]"
     assert "(ITA, operators run when rows reach them)" in explain_plan(db.plan(union))

@@ -18,10 +18,12 @@ from tests.without_packages import run_without
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-ABSENT = {package for packages in PACKAGES.values() for package in packages} | {"numba", "py4j"}
+ABSENT = {
+    *(package for packages in PACKAGES.values() for package in packages),
+    *("matplotlib", "py4j"),
+}
 
 ASKED_BEFORE = (
-    "nilometer.apps.idhm.page",  # loaded by the server
     "nilometer.commands.",  # imported by the command
     "nilometer.deliveries.units.",  # found by find_units
     "nilometer.sensors.types.kafka",  # found by find_types
@@ -50,7 +52,7 @@ print(json.dumps(said))
 COMMANDS = {
     "serve --db x": "nilometer[server]",
     "demo": "nilometer[server]",
-    "demo idhm": "nilometer[mining,server]",
+    "demo idhm": "nilometer[server]",
     "sql --engine=spark SELECT(1)": "nilometer[spark]",
     "explain --db=plant SELECT(1)": "nilometer[spark]",
     "sql --server=http://h SELECT(1)": "nilometer[client]",
@@ -61,8 +63,6 @@ COMMANDS = {
     "sensors list --db x": "nilometer[spark]",
     "sensors watch --db x": "nilometer[spark]",
     "sensors test S --db x": "nilometer[spark]",
-    "experiments run tr010-figure-9a --smoke": "nilometer[experiments]",
-    "experiments all --smoke": "nilometer[experiments]",
 }
 
 RUN_ALL = f"""

@@ -15,6 +15,7 @@ from nilometer.local.database import LocalDatabase
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.parse.dialect import Nilometer
 from nilometer.sql.statements import ExplainFormat
+from tests.patience import pace
 from tests.queries import RELATIONS, SCHEMA, TABLE
 
 MOST_SECONDS = 1.0
@@ -262,7 +263,7 @@ def check(sql: str, db: LocalDatabase, max_seconds: float = MOST_SECONDS) -> boo
         return False
     finally:
         seconds = time.process_time() - started
-        assert seconds < max_seconds, f"{seconds:.1f} s for {sql[:300]}"
+        assert seconds < max_seconds * pace(), f"{seconds:.1f} s for {sql[:300]}"
     explain_plan(plan)
     explain_plan(plan, ExplainFormat.DOT)
     try:
@@ -284,9 +285,8 @@ def check_mutants(count: int, seed: int, db: LocalDatabase) -> None:
     assert 0 < accepted < count
 
 
-@pytest.mark.parametrize("part", range(2))
-def test_mutated_statements(part: int, db: LocalDatabase) -> None:
-    check_mutants(1000, part, db)
+def test_mutated_statements(db: LocalDatabase) -> None:
+    check_mutants(600, 0, db)
 
 
 @pytest.mark.soak
@@ -298,6 +298,7 @@ def test_many_mutated_statements(db: LocalDatabase) -> None:
 HUGE = 10_000_000
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize(
     "sql",
     [
@@ -326,7 +327,7 @@ def test_huge_statements(sql: str, db: LocalDatabase) -> None:
 
 def test_not_text(db: LocalDatabase) -> None:
     for given in (None, 3, b"SELECT 1", ["SELECT 1"]):
-        with pytest.raises(NilometerError, match="a statement is text"):
+        with pytest.raises(NilometerError, match="a statement must be text"):
             db.plan(given)  # type: ignore[arg-type]
 
 
@@ -335,4 +336,4 @@ def test_a_long_blank_is_read_in_no_time() -> None:
     began = time.process_time()
     with pytest.raises(NilometerError):
         LocalDatabase().sql("SELECT TOP" + " " * 60_000 + ") FROM T")
-    assert time.process_time() - began < MOST_SECONDS
+    assert time.process_time() - began < MOST_SECONDS * pace()

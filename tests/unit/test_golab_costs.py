@@ -6,11 +6,12 @@ from itertools import permutations
 
 import pytest
 
-from nilometer.algorithms.general_lazy_nlj import GeneralLazyNLJ
-from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.naive_nlj import NaiveNLJ
-from nilometer.experiments.golab.figure_3 import FAST, SLOW
-from nilometer.experiments.golab.loop_costs import (
+from nilometer.model.join_order import Order, StreamLoad
+from nilometer_papers.algorithms.general_lazy_nlj import GeneralLazyNLJ
+from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.naive_nlj import NaiveNLJ
+from nilometer_papers.experiments.golab.figure_3 import FAST, SLOW
+from nilometer_papers.experiments.golab.loop_costs import (
     best_general_plans,
     best_lazy_plans,
     lazy_plans,
@@ -18,10 +19,9 @@ from nilometer.experiments.golab.loop_costs import (
     naive_plans,
     total_cost,
 )
-from nilometer.experiments.golab.order_tables import TABLE_5, TABLE_6, TABLE_7, model_cost
-from nilometer.experiments.golab.rates import run
-from nilometer.experiments.golab.workload import make_workloads
-from nilometer.model.join_order import Order, StreamLoad
+from nilometer_papers.experiments.golab.order_tables import TABLE_5, TABLE_6, TABLE_7, model_cost
+from nilometer_papers.experiments.golab.rates import run
+from nilometer_papers.experiments.golab.workload import make_workloads
 
 SMALL = (StreamLoad(2, 20, 8), StreamLoad(1, 30, 4), StreamLoad(1, 20, 6))
 """Few tuples, so that many samples are cheap."""

@@ -41,13 +41,13 @@ def refused(db: LocalDatabase, statement: str) -> tuple[str, str]:
     ],
 )
 def test_a_hint_that_nobody_would_read_is_refused(db: LocalDatabase, statement: str) -> None:
-    assert refused(db, statement) == ("a hint does not stand here", "/*+ MW */")
+    assert refused(db, statement) == ("a hint is not allowed here", "/*+ MW */")
 
 
 @pytest.mark.parametrize("hint", ["/*+ */", "/*+*/", "/*+ M'W */", "/*+ MW; BEW */"])
 def test_a_hint_that_cannot_be_read_is_underlined(db: LocalDatabase, hint: str) -> None:
     message, place = refused(db, f"SELECT {hint} {JOIN}")
-    assert message.startswith("a hint is one name")
+    assert message.startswith("a hint must be a single name")
     assert place == hint
 
 

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nilometer.algorithms import hosted_join
-from nilometer.algorithms.hosted_join import HostedJoinSpec
-from nilometer.algorithms.registry import ALGORITHMS, Windows
 from nilometer.kernels.window_join import Residual
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow, RangeWindow, UniformWindow
 from nilometer.operators import stream_buffer
 from nilometer.operators.stage import Stage
+from nilometer_papers.algorithms import hosted_join
+from nilometer_papers.algorithms.hosted_join import HostedJoinSpec
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
 from tests import naive
 from tests.cases import JoinCase, join_cases, networks, splits
 from tests.graph_cases import GraphCase, key_graphs, stream_rows

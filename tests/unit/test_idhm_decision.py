@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from nilometer.apps.idhm.boxes import Box
-from nilometer.apps.idhm.decision import SUSPICION, Limits, suspicions
-from nilometer.experiments.idhm.choose_limits import FALSE_ALARMS, choose_limits
-from nilometer.experiments.idhm.looks import Looks
+from nilometer_papers.experiments.idhm.choose_limits import FALSE_ALARMS, choose_limits
+from nilometer_papers.experiments.idhm.looks import Looks
+from nilometer_papers.idhm.boxes import Box
+from nilometer_papers.idhm.decision import SUSPICION, Limits, suspicions
 
 duckdb = pytest.importorskip("duckdb")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from nilometer.apps.idhm.decision import Limits
-from nilometer.apps.idhm.declare import QUERIES, Reach, statements
-from nilometer.apps.idhm.elements import ELEMENTS, LINES
-from nilometer.apps.idhm.knowledge_rows import KNOWN_BOXES
+from nilometer_papers.idhm.decision import Limits
+from nilometer_papers.idhm.declare import QUERIES, Reach, statements
+from nilometer_papers.idhm.elements import ELEMENTS, LINES
+from nilometer_papers.idhm.knowledge_rows import KNOWN_BOXES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "idhm.md").read_text()
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines()]

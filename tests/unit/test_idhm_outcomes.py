@@ -8,9 +8,9 @@ from typing import Any
 
 from rich.console import Console
 
-from nilometer.apps.idhm.boxes import Box
-from nilometer.apps.idhm.display import show_outcome, show_score
-from nilometer.apps.idhm.outcomes import Decided, Outcomes, Score
+from nilometer_papers.idhm.boxes import Box
+from nilometer_papers.idhm.display import show_outcome, show_score
+from nilometer_papers.idhm.outcomes import Decided, Outcomes, Score
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 BOXES = {

@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nilometer.apps.idhm.belt import Belt, BeltSettings, Place
-from nilometer.apps.idhm.page_belt import draw_belt
-from nilometer.apps.idhm.page_decisions import decisions_table, last_decision, summary_figures
-from nilometer.apps.idhm.page_news import BoxState, Peak, Spectrum, read_spectrum
-from nilometer.apps.idhm.page_replay import Replay
-from nilometer.apps.idhm.page_spectrum import Scale, draw_spectrum, thinned
-from nilometer.apps.idhm.page_state import (
+from nilometer.server.console.drawing import Shape
+from nilometer_papers.idhm.belt import Belt, BeltSettings, Place
+from nilometer_papers.idhm.page_belt import draw_belt
+from nilometer_papers.idhm.page_decisions import decisions_table, last_decision, summary_figures
+from nilometer_papers.idhm.page_news import BoxState, Peak, Spectrum, read_spectrum
+from nilometer_papers.idhm.page_replay import Replay
+from nilometer_papers.idhm.page_spectrum import Scale, draw_spectrum, thinned
+from nilometer_papers.idhm.page_state import (
     MOST_BOXES,
     MOST_DECISIONS,
     MOST_DETECTORS,
     BeltState,
     Summary,
 )
-from nilometer.apps.idhm.page_verdict import detector_head, draw_verdict
-from nilometer.server.console.drawing import Shape
+from nilometer_papers.idhm.page_verdict import detector_head, draw_verdict
 from tests.drawn_shapes import shapes, texts
 
 _EVIL = "<script>alert('x')</script>"

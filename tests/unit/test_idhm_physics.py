@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nilometer.apps.idhm import knowledge
-from nilometer.apps.idhm.boxes import Box, Packing, draw_boxes, moles
-from nilometer.apps.idhm.detector import CENTRES, CHANNELS, DETECTORS, WIDTH, responses
-from nilometer.apps.idhm.elements import ATOMIC_MASSES, ELEMENTS, LINES
-from nilometer.apps.idhm.materials import MATERIALS, Family, Role, of_family
-from nilometer.apps.idhm.shielding import LIGHT_SHIELDS, find_shield
-from nilometer.apps.idhm.spectrum_model import (
+from nilometer_papers.idhm import knowledge
+from nilometer_papers.idhm.boxes import Box, Packing, draw_boxes, moles
+from nilometer_papers.idhm.detector import CENTRES, CHANNELS, DETECTORS, WIDTH, responses
+from nilometer_papers.idhm.elements import ATOMIC_MASSES, ELEMENTS, LINES
+from nilometer_papers.idhm.materials import MATERIALS, Family, Role, of_family
+from nilometer_papers.idhm.shielding import LIGHT_SHIELDS, find_shield
+from nilometer_papers.idhm.spectrum_model import (
     background,
     burst_counts,
     burst_events,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from nilometer.apps.idhm.declare import DETECTORS, QUERIES, Reach, statements
-from nilometer.apps.idhm.knowledge_rows import knowledge_statements
 from nilometer.local.database import LocalDatabase
 from nilometer.sql.ddl.nodes import CreateQuery, Insert
 from nilometer.sql.statements import read_one
+from nilometer_papers.idhm.declare import DETECTORS, QUERIES, Reach, statements
+from nilometer_papers.idhm.knowledge_rows import knowledge_statements
 from tests import idhm_pipeline as small
 
 

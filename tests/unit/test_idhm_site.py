@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nilometer.apps.idhm.at_work import RECOMMENDATIONS
-from nilometer.apps.idhm.belt import WAITING_BOXES, Belt, BeltSettings, Place
-from nilometer.apps.idhm.signed import OLDEST, is_genuine
-from nilometer.apps.idhm.site import BELT, SEED, Site, SiteSettings, box_of
-from nilometer.apps.idhm.spectra import Spectra
-from nilometer.apps.idhm.spectrum_model import burst_events
-from nilometer.apps.sensor_process import SensorProcess, sensors_at_work
+from nilometer.demo.sensor_process import SensorProcess, sensors_at_work
+from nilometer_papers.idhm.at_work import RECOMMENDATIONS
+from nilometer_papers.idhm.belt import WAITING_BOXES, Belt, BeltSettings, Place
+from nilometer_papers.idhm.signed import OLDEST, is_genuine
+from nilometer_papers.idhm.site import BELT, SEED, Site, SiteSettings, box_of
+from nilometer_papers.idhm.spectra import Spectra
+from nilometer_papers.idhm.spectrum_model import burst_events
 from tests.patience import wait_for
 
 PACE = BeltSettings(burst=100, max_bursts=3, moving=50)
@@ -150,7 +150,7 @@ def read_some(process: SensorProcess, name: str) -> list[dict[str, Any]]:
 
 
 def test_a_process_of_its_own_is_asked_and_told_over_http() -> None:
-    with sensors_at_work("nilometer.apps.idhm.at_work", [settings_of()]) as process:
+    with sensors_at_work("nilometer_papers.idhm.at_work", [settings_of()]) as process:
         assert abs(process.begin() - time.time_ns() // 1000) < 20_000_000
         first = read_some(process, "1")[0]
         assert (first["box"], first["burst"]) == (0, 1)

@@ -10,7 +10,7 @@ import pytest
 
 SLOW = {
     *("alembic", "fastapi", "httpx", "matplotlib", "nicegui", "numpy", "paho", "pandas", "pyarrow"),
-    *("pyspark", "scipy", "sklearn", "sqlalchemy", "sqlglot", "stumpy", "uvicorn"),
+    *("pyspark", "scipy", "sklearn", "sqlalchemy", "sqlglot", "uvicorn"),
 }
 OF_COMMANDS = {"rich", "typer"}
 REPORT = "import json; print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"

@@ -151,7 +151,7 @@ def test_the_heuristic_is_near_the_optimum(
 ) -> None:
     random = Random(2003)
     ratios = []
-    for _ in range(300):
+    for _ in range(100):
         loads = [random_load(random) for _ in range(random.randint(2, 5))]
         costs = all_costs(loads, scan)
         chosen = costs[choose_global_order(loads, scan=scan)]

@@ -157,7 +157,7 @@ def test_such_a_stream_has_no_window(window: str) -> None:
     with pytest.raises(SqlError) as refused:
         db.sql(f"SELECT k, COUNT(*) AS n FROM A {window} GROUP BY k")
     assert refused.value.message == "A cannot have a window"
-    assert refused.value.detail == "its rows count from b to e"
+    assert refused.value.detail == "its rows are valid from b to e"
     assert refused.value.hint == "leave the window out"
 
 
@@ -185,9 +185,9 @@ def test_two_columns_are_declared() -> None:
     ("columns", "message"),
     [
         ("b TIMESTAMP, TIME (b)", "expected , and the column that holds the end"),
-        ("b TIMESTAMP, e INT, TIME (b, e)", "the time is in a column of type TIMESTAMP"),
+        ("b TIMESTAMP, e INT, TIME (b, e)", "the time column must be of type TIMESTAMP"),
         ("b TIMESTAMP, TIME (b, e)", "TIME names e, which is not a column"),
-        ("b TIMESTAMP, TIME (b, b)", "b is the start and the end of a row"),
+        ("b TIMESTAMP, TIME (b, b)", "b cannot be both the start and the end of a row"),
         ("b TIMESTAMP, e TIMESTAMP, TIME (b, e), TIME b", "TIME is given twice"),
     ],
 )

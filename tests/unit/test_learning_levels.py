@@ -50,6 +50,7 @@ def series(known: float, seed: int) -> np.ndarray:
     return values
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("step", [None, 10])
 @pytest.mark.parametrize("known", [0.0, pytest.param(0.05, marks=pytest.mark.soak), 0.8])
 def test_what_is_held_is_bounded_and_cuts_do_not_matter(known: float, step: int | None) -> None:

@@ -90,6 +90,7 @@ def test_one_line_for_each_suite(tmp_path: Path) -> None:
         (suites / name).mkdir()
         (suites / name / f"test_{name}.py").write_text(text)
     (tmp_path / "src").mkdir()
+    (tmp_path / "papers" / "src").mkdir(parents=True)
     ended = subprocess.run(
         [sys.executable, "-m", "tests", "unit", "browser"],
         cwd=tmp_path,

@@ -96,7 +96,7 @@ def test_values_that_sql_takes_for_the_same_cancel_out() -> None:
     told = [{"v": v, "_time": EPOCH, "_diff": diff} for v, diff in rows]
     kept.take(Batch(pa.RecordBatch.from_pylist(told, schema), {"watermark": "1"}))
     assert list(kept.rows()) == [{"v": [1.0, None]}]
-    with pytest.raises(LogError, match="takes back a row that it never gave"):
+    with pytest.raises(LogError, match="retracts a row that it never emitted"):
         kept.take(Batch(pa.RecordBatch.from_pylist(told[2:], schema), {"watermark": "2"}))
 
 

@@ -34,7 +34,7 @@ def first_column(table: pa.Table) -> list[Any]:
     return sorted(table.column(0).to_pylist(), key=repr)
 
 
-OWN_TIME = "every result has a _time of its own, the latest of its rows'"
+OWN_TIME = "every result already has a column _time, the latest time of its rows"
 NUMBERS = ", ".join(map(str, range(2, 2000)))
 
 

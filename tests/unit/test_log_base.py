@@ -143,6 +143,7 @@ def place_for(kind: str, tmp_path: Path) -> str | Path:
     return f"bases://{next(_names)}/log"
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("kind", ["local", "remote"])
 @pytest.mark.parametrize("seed", range(3))
 def test_base_and_changes_are_the_answer(tmp_path: Path, seed: int, kind: str) -> None:

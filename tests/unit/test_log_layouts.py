@@ -133,6 +133,7 @@ class Changing:
         self.writer.close()
 
 
+@pytest.mark.one_of(3)
 @pytest.mark.parametrize("seed", range(20))
 def test_a_log_that_changes_holds_what_a_list_does(tmp_path: Path, seed: int) -> None:
     log = Changing(tmp_path / "log", seed)

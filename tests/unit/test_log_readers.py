@@ -101,7 +101,7 @@ def test_the_life_of_a_registration(tmp_path: Path) -> None:
 
 
 def test_only_registered_readers_commit(tmp_path: Path) -> None:
-    with pytest.raises(LogError, match="no such reader"):
+    with pytest.raises(LogError, match="unknown reader"):
         commit(tmp_path, "q", Position(0, 0), now=1)
 
 
@@ -199,7 +199,7 @@ def test_a_part_that_is_not_what_its_task_said_is_an_error(tmp_path: Path) -> No
 
 def test_a_log_has_one_writer(tmp_path: Path) -> None:
     with LogWriter.open(tmp_path / "log", LAYOUT) as writer:
-        with pytest.raises(LogError, match="open for writing already") as found:
+        with pytest.raises(LogError, match="already open for writing") as found:
             LogWriter.open(tmp_path / "log", LAYOUT)
         assert "held by process" in str(found.value)
         writer.append(rows_from(0, 1))

@@ -10,6 +10,7 @@ import pytest
 from pyarrow import fs
 
 from nilometer.errors import LogError
+from nilometer.log.dead_letters import dead_letter_log, dead_letters_at
 from nilometer.log.delete import delete_log
 from nilometer.log.local_storage import LocalStorage
 from nilometer.log.location import inside, parent, register_file_system, storage_at
@@ -20,6 +21,7 @@ from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, register, registrations
 from nilometer.log.remote_storage import RemoteStorage
 from nilometer.log.writer import LogWriter
+from nilometer.upkeep.places import file_name
 from tests.s3_server import S3_ENVIRONMENT, s3_server
 from tests.unit.log_samples import LAYOUT, ObjectStore, numbers_in, rows_from
 
@@ -136,6 +138,21 @@ def test_a_file_uri_is_a_local_directory(tmp_path: Path) -> None:
     found = storage_at(f"file://{tmp_path}/a%20log")
     assert isinstance(found, LocalStorage)
     assert found.folder == tmp_path / "a log"
+
+
+@pytest.mark.parametrize("name", ["../other", "a/b", "a/../../b"])
+def test_a_name_with_slashes_stays_one_folder(tmp_path: Path, name: str) -> None:
+    """Of a URI `%2F` is a slash: dropping a query would have removed what is not its own."""
+    for logs in (f"file://{tmp_path}", "s3://bucket/logs?region=eu-north-1"):
+        found = storage_at(inside(logs, file_name(name)))
+        if isinstance(found, LocalStorage):
+            assert found.folder.parent == tmp_path
+            assert found.folder.name == name.replace("/", "%2F")
+        else:
+            assert isinstance(found, RemoteStorage)
+            assert found._folder == f"bucket/logs/{name.replace('/', '%2F')}"
+    dead = dead_letters_at(inside("s3://plant/logs", file_name(name)))
+    assert dead == inside("s3://plant/logs", file_name(dead_letter_log(name)))
 
 
 def test_an_unknown_scheme_is_refused() -> None:

@@ -59,10 +59,10 @@ def test_every_option() -> None:
     ("name", "text", "detail", "hint"),
     [
         ("disk", "much", "cannot read a size: 'much'", "write a number and a unit, such as '64MB'"),
-        ("disk", "0", "must be more than nothing: '0'", "leave the option out instead"),
-        ("fsync", "often", "no such choice: 'often'", "write one of always, interval, never"),
+        ("disk", "0", "must be greater than zero: '0'", "leave the option out instead"),
+        ("fsync", "often", "unknown value: 'often'", "write one of always, interval, never"),
         ("linger", "soon", "cannot read a duration: 'soon'", "write a number and a unit"),
-        ("when_full", "x", "no such choice: 'x'", "write one of drop_oldest, drop_newest, fail"),
+        ("when_full", "x", "unknown value: 'x'", "write one of drop_oldest, drop_newest, fail"),
     ],
 )
 def test_an_option_that_cannot_be_read(name: str, text: str, detail: str, hint: str) -> None:

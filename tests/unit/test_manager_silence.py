@@ -165,7 +165,7 @@ def test_a_stream_that_stops_is_silent_and_says_so_once(caplog: pytest.LogCaptur
     assert one.after(1, 0) == StreamSilence()
     assert [(r.levelname, r.getMessage()) for r in caplog.records] == [
         ("WARNING", "sensor s0 of S has been silent for 31s, expected every 10s"),
-        ("INFO", "sensor s0 of S speaks again"),
+        ("INFO", "sensor s0 of S is sending again"),
     ]
 
 

@@ -177,11 +177,14 @@ def test_of_a_sensor_table(catalog: SensorCatalog) -> None:
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("CREATE STREAM A (k INT DISTINCT, v INT) FROM http", "how many values"),
-        ("CREATE STREAM A (k INT DISTINCT 0) FROM http", "how many values"),
-        ("CREATE STREAM A (k INT DISTINCT 1.5) FROM http", "how many values"),
-        ("CREATE STREAM A (k INT DISTINCT -3) FROM http", "how many values"),
-        ("CREATE STREAM A (k INT DISTINCT 99999999999999999999) FROM http", "how many values"),
+        ("CREATE STREAM A (k INT DISTINCT, v INT) FROM http", "the number of distinct values"),
+        ("CREATE STREAM A (k INT DISTINCT 0) FROM http", "the number of distinct values"),
+        ("CREATE STREAM A (k INT DISTINCT 1.5) FROM http", "the number of distinct values"),
+        ("CREATE STREAM A (k INT DISTINCT -3) FROM http", "the number of distinct values"),
+        (
+            "CREATE STREAM A (k INT DISTINCT 99999999999999999999) FROM http",
+            "the number of distinct values",
+        ),
         ("CREATE STREAM A (k INT DISTINCT 3 4) FROM http", "expected , or )"),
         ("CREATE TABLE A (k INT DISTINCT 3)", "expected , or )"),
     ],

@@ -8,15 +8,15 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.conditions import Where
-from nilometer.algorithms.few_hash_join import OrderedHashTable
-from nilometer.algorithms.join_algorithm import JoinAlgorithm, run
-from nilometer.algorithms.join_task import JoinTask, names
-from nilometer.algorithms.mw_join import MWJoin
-from nilometer.algorithms.registry import ALGORITHMS, Windows
-from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow
+from nilometer_papers.algorithms.conditions import Where
+from nilometer_papers.algorithms.few_hash_join import OrderedHashTable
+from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm, run
+from nilometer_papers.algorithms.join_task import JoinTask, names
+from nilometer_papers.algorithms.mw_join import MWJoin
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
 from tests import oracle
 from tests.arrivals import Case, arrive, generate
 

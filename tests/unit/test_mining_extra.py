@@ -13,7 +13,7 @@ from nilometer.local.database import LocalDatabase
 from nilometer.mining.registry import MODULES, find_function
 from tests.mining_streams import times_of
 
-EXTRA = ("numba", "scipy", "sklearn", "stumpy", "threadpoolctl")
+EXTRA = ("scipy", "sklearn", "threadpoolctl")
 ALONE = {"ACCUMULATE", "PATTERNS", "SEQUENCES"}
 CURE = "pip install 'nilometer[mining]'"
 

@@ -1,6 +1,6 @@
 """Aggregates of several values, of an order and of all values, against DuckDB.
 
-Over windows of time, where groups are new each time, and over a sliding window, where rows come
+Over time windows, where groups are new each time, and over a sliding window, where rows come
 and go: there the answer is folded at every second.
 """
 
@@ -93,6 +93,12 @@ CALLS = {
     "approx_percentile(v, 0.25)": "quantile_disc(v, 0.25)",
     "percentile_approx(v, array(0.5, 0.9), 100)": "CASE WHEN count(v) > 0 "
     "THEN quantile_disc(v, [0.5, 0.9]) ELSE [NULL, NULL] END",
+    "bit_and(k - 2)": "bit_and(k - 2)",
+    "bit_or(k * 5 - 7)": "bit_or(k * 5 - 7)",
+    "bit_xor(k - 1)": "bit_xor(k - 1)",
+    "bit_or(DISTINCT k) FILTER (WHERE v > 0)": "bit_or(k) FILTER (v > 0)",
+    "max(struct(v, s)).s": "(list(s ORDER BY v DESC NULLS LAST, s DESC NULLS LAST))[1]",
+    "min(struct(s, k)).k": "(list(k ORDER BY s NULLS FIRST, k NULLS FIRST))[1]",
     "covar_pop(v, k)": "covar_pop(v, k)",
     "covar_samp(v, k)": "covar_samp(v, k)",
     "corr(v, k)": "CASE WHEN stddev_pop(v) FILTER (k IS NOT NULL) > 0 AND stddev_pop(k) "
@@ -315,7 +321,7 @@ def to_batch(given_rows: Sequence[Row]) -> pa.RecordBatch:
         ("SELECT string_agg(v, ',') FROM S [ROWS 3]", "needs texts"),
         (
             "SELECT first(v) FROM (SELECT v FROM S [ROWS 3] EXCEPT SELECT v FROM S [ROWS 1]) x",
-            "have no time by which they are ordered",
+            "have no time to order them by",
         ),
         ("SELECT max_by(v) FROM S [ROWS 3]", "takes two arguments"),
         ("SELECT max_by(v, k, 3) FROM S [ROWS 3]", "takes two arguments"),
@@ -331,7 +337,7 @@ def to_batch(given_rows: Sequence[Row]) -> pa.RecordBatch:
             "SELECT percentile_cont(-1) WITHIN GROUP (ORDER BY v DESC) FROM S [ROWS 3]",
             "between 0 and 1",
         ),
-        ("SELECT string_agg(s, s) FROM S [ROWS 3]", "is a constant"),
+        ("SELECT string_agg(s, s) FROM S [ROWS 3]", "must be a constant"),
         ("SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY v, k) FROM S [ROWS 3]", "one column"),
         ("SELECT percentile_disc(2) WITHIN GROUP (ORDER BY v) FROM S [ROWS 3]", "between 0 and 1"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nilometer.mining.compiled_stumpy import load_stumpy
 from nilometer.mining.matrix_profile import matrix_profile
 from nilometer.mining.motif_finder import Finding, Kind, MotifFinder
 from nilometer.mining.motifs import FUNCTION
@@ -110,8 +110,10 @@ def test_a_beat_that_is_like_no_other_is_found() -> None:
     assert discord.occurrences == (discord.start,)
 
 
+@pytest.mark.soak  # numba needs half a minute to compile it
+@pytest.mark.filterwarnings("ignore")
 def test_motifs_are_those_of_stumpy() -> None:
-    stumpy, values = load_stumpy(), planted()
+    stumpy, values = import_module("stumpy"), planted()
     profile = stumpy.stump(values, 80).P_
     expected = stumpy.motifs(
         values, profile, max_distance=4.0, cutoff=np.inf, max_matches=None, max_motifs=3

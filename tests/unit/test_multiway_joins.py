@@ -8,22 +8,22 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.conditions import Where
-from nilometer.algorithms.eager_nlj import EagerNLJ
-from nilometer.algorithms.general_lazy_nlj import GeneralLazyNLJ
-from nilometer.algorithms.hybrid_condition import EqualAmong
-from nilometer.algorithms.hybrid_join import HybridJoin
-from nilometer.algorithms.in_time_order import InTimeOrder
-from nilometer.algorithms.join_algorithm import JoinAlgorithm, run
-from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.lazy_nlj import LazyNLJ
-from nilometer.algorithms.multiway_hash_join import MultiwayHashJoin
-from nilometer.algorithms.multiway_join import MultiwayJoin
-from nilometer.algorithms.naive_nlj import NaiveNLJ
-from nilometer.algorithms.registry import Windows, find_algorithm
-from nilometer.algorithms.stream_tuple import Result, StreamTuple
-from nilometer.experiments.golab.workload import make_workload
 from nilometer.model.join_order import Scan, StreamLoad, cost_of_orders, orders_of
+from nilometer_papers.algorithms.conditions import Where
+from nilometer_papers.algorithms.eager_nlj import EagerNLJ
+from nilometer_papers.algorithms.general_lazy_nlj import GeneralLazyNLJ
+from nilometer_papers.algorithms.hybrid_condition import EqualAmong
+from nilometer_papers.algorithms.hybrid_join import HybridJoin
+from nilometer_papers.algorithms.in_time_order import InTimeOrder
+from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm, run
+from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.lazy_nlj import LazyNLJ
+from nilometer_papers.algorithms.multiway_hash_join import MultiwayHashJoin
+from nilometer_papers.algorithms.multiway_join import MultiwayJoin
+from nilometer_papers.algorithms.naive_nlj import NaiveNLJ
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
+from nilometer_papers.experiments.golab.workload import make_workload
 from tests import naive
 from tests.arrivals import Case, generate
 from tests.cases import Row
@@ -212,10 +212,10 @@ def test_a_lazy_join_waits_for_its_interval_but_not_after_streams_say_they_passe
     name: str,
 ) -> None:
     task = JoinTask.per_stream([100, 100])  # so tau is 10
-    algorithm, told = find_algorithm(name).start(task), []
+    algorithm, told = ALGORITHMS[name].start(task), []
     for one in streams_at([1, 3, 11, 12], [2, 4, 10, 13]):
         told.append(len(algorithm.process(one)))
-        saved, algorithm = algorithm.save(), find_algorithm(name).start(task)
+        saved, algorithm = algorithm.save(), ALGORITHMS[name].start(task)
         algorithm.load(saved)
     # 11 is the first that comes after the interval, and waits for 13 to come in order
     assert told == [0, 0, 0, 0, 0, 0, 0, 6]

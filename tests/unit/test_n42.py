@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from nilometer.apps.idhm.detector import CENTRES, CHANNELS, WIDTH
-from nilometer.apps.idhm.n42 import MeasuredSpectrum, N42Error, read_n42, spectrum_rows
 from nilometer.sensors.stream_type import SensorAddress
 from nilometer.sensors.types.file import FileStream
+from nilometer_papers.idhm.detector import CENTRES, CHANNELS, WIDTH
+from nilometer_papers.idhm.n42 import MeasuredSpectrum, N42Error, read_n42, spectrum_rows
 from tests.n42_files import Measured, Ways, counted_zeroes, text_2006, text_2012
 
 TextOf = Callable[..., str]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nilometer.apps.idhm import n42, n42_xml
-from nilometer.apps.idhm.n42 import N42Error, read_n42
 from nilometer.errors import InputError
+from nilometer_papers.idhm import n42, n42_xml
+from nilometer_papers.idhm.n42 import N42Error, read_n42
 from tests.n42_files import Measured, Ways, text_2006, text_2012
 
 TEXTS = pytest.mark.parametrize("text_of", [text_2006, text_2012])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nilometer.apps.idhm.n42 import read_n42
+from nilometer_papers.idhm.n42 import read_n42
 from tests.n42_files import Measured, Ways, text_2006, text_2012
 
 SpecUtils = pytest.importorskip(

@@ -199,9 +199,11 @@ def test_a_join_of_tables_and_one_stream_needs_no_window() -> None:
 
 @pytest.mark.parametrize("w", [window("A", "T", "1s"), range_window("T", "1s")])
 def test_a_window_that_names_a_static_table_is_refused(w: Window) -> None:
-    with pytest.raises(WindowError, match="a window cannot bind the static table T") as caught:
+    with pytest.raises(WindowError, match="a window cannot include the static table T") as caught:
         TimeNetwork(("A", "T"), (w,), frozenset("T"))
-    assert caught.value.hint == "static tables hold for ever; leave it out of the window"
+    assert caught.value.hint == (
+        "rows of static tables never expire; leave the table out of the window"
+    )
 
 
 def test_a_rows_window_needs_no_bound_but_others_need_one_to_it() -> None:

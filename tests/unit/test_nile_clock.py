@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.nile.answer import Answer, Change, Output
-from nilometer.algorithms.nile.pipeline import Approach, Arrival, Pipeline, Scheduling
-from nilometer.algorithms.nile.select import Select
-from nilometer.algorithms.nile.stream_scan import StreamScan
-from nilometer.algorithms.nile.w_aggregate import WAggregate
-from nilometer.algorithms.nile.w_join import WJoin
 from nilometer.errors import InputError
+from nilometer_papers.algorithms.nile.answer import Answer, Change, Output
+from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival, Pipeline, Scheduling
+from nilometer_papers.algorithms.nile.select import Select
+from nilometer_papers.algorithms.nile.stream_scan import StreamScan
+from nilometer_papers.algorithms.nile.w_aggregate import WAggregate
+from nilometer_papers.algorithms.nile.w_join import WJoin
 from tests.nile_plans import Node, evaluate, fold, generate_inputs, generate_plan, key, operator
 
 ON_TIME = (Approach.TPA, Approach.NTA)

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from nilometer.algorithms.nile.answer import Change
-from nilometer.experiments.experiment import Profile, Row, Setting
-from nilometer.experiments.nile import EXPERIMENTS
-from nilometer.experiments.nile.figure_13 import measure as measure_q4
-from nilometer.experiments.nile.production import alike, batching_gains, faster
-from nilometer.experiments.nile.queries import Query, q1, q2, q3, q4, q5
-from nilometer.experiments.nile.response_claims import (
+from nilometer_papers.algorithms.nile.answer import Change
+from nilometer_papers.experiments.experiment import Profile, Row, Setting
+from nilometer_papers.experiments.nile import EXPERIMENTS
+from nilometer_papers.experiments.nile.figure_13 import measure as measure_q4
+from nilometer_papers.experiments.nile.production import alike, batching_gains, faster
+from nilometer_papers.experiments.nile.queries import Query, q1, q2, q3, q4, q5
+from nilometer_papers.experiments.nile.response_claims import (
     batches_wait,
     converges,
     grows,
@@ -21,9 +21,13 @@ from nilometer.experiments.nile.response_claims import (
     scans_cost,
     times_faster,
 )
-from nilometer.experiments.nile.responses import Period, check_same_changes, measure_responses
-from nilometer.experiments.nile.sales import store_sales, synthetic_sales
-from nilometer.experiments.service import WrongResultsError
+from nilometer_papers.experiments.nile.responses import (
+    Period,
+    check_same_changes,
+    measure_responses,
+)
+from nilometer_papers.experiments.nile.sales import store_sales, synthetic_sales
+from nilometer_papers.experiments.service import WrongResultsError
 
 SECOND = 1_000_000
 WINDOW = 3 * SECOND

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.nile.pipeline import Approach, Arrival
-from nilometer.algorithms.nile.stateful import Stateful
-from nilometer.algorithms.nile.stream_scan import StreamScan
+from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival
+from nilometer_papers.algorithms.nile.stateful import Stateful
+from nilometer_papers.algorithms.nile.stream_scan import StreamScan
 from tests.nile_plans import (
     SETS,
     Node,

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from nilometer.algorithms.nile.answer import Answer
-from nilometer.algorithms.nile.operator import Operator
-from nilometer.algorithms.nile.pipeline import Approach, Arrival, Pipeline
-from nilometer.algorithms.nile.plan_tuple import Held, PlanTuple
-from nilometer.algorithms.nile.project import Project
-from nilometer.algorithms.nile.select import Select
-from nilometer.algorithms.nile.stream_scan import StreamScan
-from nilometer.algorithms.nile.w_aggregate import WAggregate
-from nilometer.algorithms.nile.w_distinct import WDistinct
-from nilometer.algorithms.nile.w_group_by import WGroupBy
-from nilometer.algorithms.nile.w_join import WJoin
-from nilometer.algorithms.nile.w_minus import WMinus
+from nilometer_papers.algorithms.nile.answer import Answer
+from nilometer_papers.algorithms.nile.operator import Operator
+from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival, Pipeline
+from nilometer_papers.algorithms.nile.plan_tuple import Held, PlanTuple
+from nilometer_papers.algorithms.nile.project import Project
+from nilometer_papers.algorithms.nile.select import Select
+from nilometer_papers.algorithms.nile.stream_scan import StreamScan
+from nilometer_papers.algorithms.nile.w_aggregate import WAggregate
+from nilometer_papers.algorithms.nile.w_distinct import WDistinct
+from nilometer_papers.algorithms.nile.w_group_by import WGroupBy
+from nilometer_papers.algorithms.nile.w_join import WJoin
+from nilometer_papers.algorithms.nile.w_minus import WMinus
 from tests.nile_plans import Ticks, fold, key, second
 from tests.unit.test_nile_examples import SALES
 

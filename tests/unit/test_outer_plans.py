@@ -182,7 +182,7 @@ def test_emit_is_read_behind_a_union_and_in_brackets(db: LocalDatabase) -> None:
         "(SELECT k FROM A [ROWS 1] EMIT CHANGES EVERY 1 S)",
     ):
         assert as_a(Paced, root_of(db, sql)).every == SECOND
-    with pytest.raises(SqlError, match="EMIT belongs to the outermost query"):
+    with pytest.raises(SqlError, match="EMIT is only allowed in the outermost query"):
         db.plan("SELECT k FROM (SELECT k FROM A [ROWS 1] EMIT CHANGES) S")
 
 

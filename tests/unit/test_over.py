@@ -47,6 +47,19 @@ OF_ROWS = (
     "AND CURRENT ROW) AS b FROM S",
     "SELECT ts, LAG(k, 1, 7) OVER (ORDER BY ts) AS a, SUM(v) FILTER (WHERE k > 0) OVER "
     "(PARTITION BY s ORDER BY ts ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS b FROM S",
+    "select ts, sum(v) over (partition by k order by ts rows between 1 preceding and current row) "
+    "AS a, LAG(d) OVER (PARTITION BY k ORDER BY ts) AS b FROM (SELECT *, LAG(v, 2 IGNORE NULLS) "
+    "OVER (PARTITION BY s ORDER BY ts) AS d FROM S)",
+    "SELECT ts, LEAD(v) OVER (PARTITION BY k ORDER BY ts) AS a, LAG(v) OVER (PARTITION BY s ORDER "
+    "BY ts) AS b, SUM(v) OVER (PARTITION BY k ORDER BY ts ROWS 2 PRECEDING) AS c FROM S",
+    "SELECT ts, AVG(v) OVER w AS a, MAX(v) OVER w AS b, COUNT(v) OVER (p ORDER BY ts) AS c, "
+    "MIN(k) OVER (ORDER BY ts ROWS UNBOUNDED PRECEDING) AS d, LEAD(s) OVER (p ORDER BY ts) AS e, "
+    "COUNT(*) OVER w AS f FROM S WINDOW p AS (PARTITION BY s), w AS (PARTITION BY k ORDER BY ts "
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)",
+    "SELECT ts, LAST_VALUE(v IGNORE NULLS) OVER (PARTITION BY k ORDER BY ts) AS a, FIRST_VALUE(s) "
+    "OVER (PARTITION BY k ORDER BY ts) AS b, NTH_VALUE(v, 2 IGNORE NULLS) OVER (PARTITION BY k "
+    "ORDER BY ts ROWS UNBOUNDED PRECEDING) AS c, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts) "
+    "AS d, DENSE_RANK() OVER (PARTITION BY k ORDER BY ts) AS e FROM S",
     "SELECT x.k, x.d FROM (SELECT k, v - LAG(v) OVER (PARTITION BY k ORDER BY ts) AS d FROM S) x "
     "WHERE x.d > 0",
 )
@@ -56,6 +69,9 @@ OF_INSTANTS = (
     "SELECT ts, AVG(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '2' SECONDS "
     "PRECEDING AND CURRENT ROW) AS a, MIN(s) OVER (ORDER BY ts RANGE BETWEEN INTERVAL '1' SECOND "
     "PRECEDING AND CURRENT ROW) AS b FROM S",
+    "SELECT ts, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS a, VAR_POP(v) OVER (PARTITION BY s "
+    "ORDER BY ts) AS b, MIN(v) OVER (ORDER BY ts) AS c, COUNT(s) FILTER (WHERE k > 0) OVER "
+    "(PARTITION BY k ORDER BY ts) AS d, DENSE_RANK() OVER (PARTITION BY k ORDER BY ts) AS e FROM S",
     "SELECT ts, MEDIAN(v) OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '3' SECONDS "
     "PRECEDING AND CURRENT ROW) AS a FROM S WHERE s IS NOT NULL",
 )
@@ -177,8 +193,9 @@ def test_a_row_that_looks_forward_comes_with_the_one_it_sees() -> None:
 
 def test_no_more_is_kept_than_is_looked_at() -> None:
     query = database([], 1).query(
-        "SELECT LAG(v, 2) OVER (PARTITION BY k ORDER BY ts) AS p, ROW_NUMBER() OVER "
-        "(PARTITION BY k ORDER BY ts) AS n FROM S"
+        "SELECT LAG(v, 2) OVER w AS p, ROW_NUMBER() OVER w AS n, SUM(v) OVER w AS t, "
+        "LAST_VALUE(v IGNORE NULLS) OVER w AS l, FIRST_VALUE(v) OVER w AS f FROM S "
+        "WINDOW w AS (PARTITION BY k ORDER BY ts)"
     )
     found = []
     for number in range(20):
@@ -192,19 +209,37 @@ def test_no_more_is_kept_than_is_looked_at() -> None:
 @pytest.mark.parametrize(
     ("statement", "message", "hint"),
     [
-        ("SELECT SUM(v) OVER (ORDER BY ts) FROM S", "no end in the past", "ROWS BETWEEN"),
+        ("SELECT MAX(s) OVER (ORDER BY ts) FROM S", "would keep all of them", "ROWS BETWEEN"),
+        ("SELECT MEDIAN(v) OVER (ORDER BY ts) FROM S", "would keep all of them", "ROWS BETWEEN"),
+        ("SELECT COUNT(DISTINCT v) OVER (ORDER BY ts) FROM S", "would keep all of them", "ROWS"),
+        ("SELECT SUM(v) OVER w FROM S WINDOW u AS (ORDER BY ts)", "there is no window w", "WINDOW"),
+        (
+            "SELECT SUM(v) OVER w FROM S WINDOW w AS (ORDER BY ts), W AS (ORDER BY ts)",
+            "there are two windows W",
+            "",
+        ),
+        (
+            "SELECT SUM(v) OVER (w ORDER BY ts) FROM S WINDOW w AS (ORDER BY ts)",
+            "the window w already defines this",
+            "",
+        ),
+        (
+            "SELECT LEAD(v) OVER (PARTITION BY k ORDER BY ts), LEAD(v) OVER (PARTITION BY s ORDER "
+            "BY ts) FROM S",
+            "all LEADs of a query need the same PARTITION BY",
+            "one query for each",
+        ),
         (
             "SELECT SUM(v) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM S",
             "into the future",
             "ROWS BETWEEN",
         ),
         ("SELECT LAG(v) OVER (ORDER BY v) FROM S", "v is not the time", "that is ts"),
-        ("SELECT LAG(v) OVER (ORDER BY ts DESC) FROM S", "in the order of time", "ORDER BY ts"),
-        ("SELECT LAG(v) OVER (PARTITION BY k) FROM S", "in the order of time", "ORDER BY ts"),
-        ("SELECT NTILE(4) OVER (ORDER BY ts) FROM S", "NTILE looks at all rows", "static table"),
-        ("SELECT CUME_DIST() OVER (ORDER BY ts) FROM S", "CUME_DIST looks at", "static table"),
-        ("SELECT PERCENT_RANK() OVER (ORDER BY ts) FROM S", "PERCENT_RANK looks at", "static"),
-        ("SELECT NTH_VALUE(v, 2) OVER (ORDER BY ts) FROM S", "no end in the past", "ROWS"),
+        ("SELECT LAG(v) OVER (ORDER BY ts DESC) FROM S", "must be ordered by time", "ORDER BY ts"),
+        ("SELECT LAG(v) OVER (PARTITION BY k) FROM S", "must be ordered by time", "ORDER BY ts"),
+        ("SELECT NTILE(4) OVER (ORDER BY ts) FROM S", "NTILE needs all rows", "static table"),
+        ("SELECT CUME_DIST() OVER (ORDER BY ts) FROM S", "CUME_DIST needs", "static table"),
+        ("SELECT PERCENT_RANK() OVER (ORDER BY ts) FROM S", "PERCENT_RANK needs", "static"),
         (
             "SELECT NTH_VALUE(v, 0) OVER (ORDER BY ts ROWS 3 PRECEDING) FROM S",
             "counted from 1",
@@ -223,21 +258,56 @@ def test_no_more_is_kept_than_is_looked_at() -> None:
                 "SUM(v) OVER (ORDER BY ts ROWS 99999999999999999999 PRECEDING)",
             )
         ),
-        ("SELECT LAG(v) OVER (ORDER BY ts) FROM S [RANGE 5 S]", "windows of its own", "leave"),
-        ("SELECT DISTINCT LAG(v) OVER (ORDER BY ts) FROM S", "is appended", "subquery"),
-        ("SELECT k, LAG(v) OVER (ORDER BY ts) FROM S ORDER BY k LIMIT 1", "is appended", "subq"),
-        ("SELECT LAG(v) OVER (ORDER BY ts) FROM TUMBLE(S, 1 S)", "is a stream", ""),
+        (
+            "SELECT LAG(v) OVER (ORDER BY ts) FROM S [RANGE 5 S]",
+            "cannot be combined with a window",
+            "leave",
+        ),
+        ("SELECT DISTINCT LAG(v) OVER (ORDER BY ts) FROM S", "are appended", "subquery"),
+        ("SELECT k, LAG(v) OVER (ORDER BY ts) FROM S ORDER BY k LIMIT 1", "are appended", "subq"),
+        (
+            "SELECT LAG(v) OVER (ORDER BY ts) FROM TUMBLE(S, 1 S)",
+            "over time windows, OVER must work",
+            "PARTITION BY window_end, … or ORDER BY window_end",
+        ),
+        (
+            "SELECT k, LAG(COUNT(*)) OVER (PARTITION BY k ORDER BY window_end) AS p, RANK() OVER "
+            "(PARTITION BY window_end ORDER BY COUNT(*)) AS r FROM TUMBLE(S, 1 S) GROUP BY k, "
+            "window_end",
+            "over time windows, OVER must work",
+            "not both",
+        ),
+        (
+            "SELECT date_trunc('second', ts) AS m, SUM(COUNT(*)) OVER (PARTITION BY date_trunc("
+            "'minute', ts)) AS t FROM S GROUP BY date_trunc('second', ts), date_trunc('minute', "
+            "ts)",
+            "over time windows, OVER must work",
+            "",
+        ),
         ("SELECT LAG(1) OVER (ORDER BY ts)", "there is no column ts", ""),
-        ("SELECT LAG(v, 1, 'x') OVER (ORDER BY ts) FROM S", "of another type", ""),
-        ("SELECT max_by(v, k) OVER (ORDER BY ts ROWS 1 PRECEDING) FROM S", "before OVER yet", ""),
-        ("SELECT RANK(v) OVER (ORDER BY ts) FROM S", "before OVER yet", ""),
+        ("SELECT LAG(v, 1, 'x') OVER (ORDER BY ts) FROM S", "different type than the column", ""),
+        ("SELECT array_agg(v) OVER (ORDER BY ts ROWS 1 PRECEDING) FROM S", "with OVER yet", ""),
+        (
+            "SELECT string_agg(s, ',') OVER (ORDER BY ts) FROM S",
+            "string_agg is not supported",
+            "lists",
+        ),
+        (
+            "SELECT COUNT(*) OVER (ORDER BY ts RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED "
+            "FOLLOWING) FROM S",
+            "extends into the future",
+            "",
+        ),
+        ("SELECT LEAD(v) IGNORE NULLS OVER (ORDER BY ts) FROM S", "may wait forever", "static"),
+        ("(SELECT v FROM S) WINDOW w AS (ORDER BY ts)", "WINDOW only names windows", "parentheses"),
+        ("SELECT RANK(v) OVER (ORDER BY ts) FROM S", "with OVER yet", ""),
         ("SELECT LAG(v, x) OVER (ORDER BY ts) FROM S", "a whole number of rows", "write 1"),
         ("SELECT k, LAG(v) OVER (ORDER BY ts) FROM S GROUP BY k", "v is neither a key", "MAX(v)"),
         ("SELECT SUM(s) OVER (ORDER BY ts ROWS 3 PRECEDING) FROM S", "needs a number", "cast"),
         (
             "SELECT LAG(n) OVER (ORDER BY t) FROM (SELECT COUNT(*) AS n, MAX(ts) AS t "
             "FROM S [ROWS 3] GROUP BY k) x",
-            "must be appended to",
+            "must only append rows",
             "",
         ),
     ],

@@ -275,6 +275,10 @@ def test_a_stream_is_known_as_it_was(
         "SELECT extract('day FROM now()), (SELECT content FROM read_text(''/etc/passwd'')), "
         "extract(day' FROM now())",
         "WITH A AS (SELECT * FROM read_text('/etc/passwd')) SELECT * FROM A",
+        "WITH sqlite_master AS (SELECT * FROM sqlite_master) SELECT * FROM sqlite_master",
+        "WITH w AS (SELECT * FROM duckdb_tables), duckdb_tables AS (SELECT 1) SELECT * FROM w",
+        "WITH RECURSIVE sqlite_master AS (SELECT name FROM sqlite_master UNION ALL "
+        "SELECT name FROM sqlite_master) SELECT * FROM sqlite_master",
         "SELECT * FROM A, LATERAL (SELECT * FROM read_text('/etc/passwd'))",
         "SELECT * FROM query('SELECT 1')",
         "SELECT * FROM query_table('A')",
@@ -288,9 +292,26 @@ def test_nothing_else_can_be_reached(
         run(sandbox, sql, tables, dialect)
 
 
+def test_a_name_of_with_is_known_after_it(sandbox: Sandbox, tables: dict[str, StoredTable]) -> None:
+    count, _ = run(sandbox, "SELECT COUNT(*) AS n FROM A", tables)
+    for sql in (
+        "WITH A AS (SELECT k FROM A) SELECT COUNT(*) AS n FROM A",
+        "WITH w AS (SELECT k FROM A), A AS (SELECT k FROM w) SELECT COUNT(*) AS n FROM A",
+        "WITH w AS (WITH A AS (SELECT k FROM A) SELECT k FROM A) SELECT COUNT(*) AS n FROM w",
+    ):
+        assert run(sandbox, sql, tables)[0] == count, sql
+    sql = "WITH RECURSIVE A AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM A WHERE n < 5) SELECT"
+    assert run(sandbox, f"{sql} MAX(n) AS n FROM A", tables)[0].to_pylist() == [{"n": 5}]
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "SELECT * FROM (SHOW ALL TABLES)",
+        "SELECT * FROM (DESCRIBE A)",
+        "SELECT CAST(k AS getenv('HOME')) FROM A",
+        "SELECT CAST(k AS system.main.getenv('HOME')) FROM A",
+        "SELECT CAST(k AS system.main.varchar) FROM A",
         "COPY (SELECT 1) TO '/tmp/x'",
         "ATTACH '/tmp/x.db'",
         "INSTALL httpfs",
@@ -305,6 +326,15 @@ def test_nothing_else_can_be_reached(
 def test_only_one_query_passes(sandbox: Sandbox, text: str) -> None:
     with pytest.raises(SqlError):
         sandbox.require_safe(text, ["A"])
+
+
+def test_types_are_those_of_duckdb(sandbox: Sandbox) -> None:
+    for kind in (
+        *("INT", "DECIMAL(10, 2)", "DOUBLE PRECISION", "VARCHAR(10)", "BYTEA", "JSON", "UUID"),
+        *("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ", "INTERVAL", "STRUCT(a INT, b VARCHAR[])"),
+        *("MAP(INT, VARCHAR)", "INT[3]", "ROW(a INT)", "ENUM('a', 'b')", "UNION(a INT)"),
+    ):
+        sandbox.require_safe(f"SELECT CAST(NULL AS {kind}), TRY_CAST(NULL AS {kind})", [])
 
 
 def test_every_function_is_known_to_be_harmless_or_is_refused(sandbox: Sandbox) -> None:

@@ -37,7 +37,7 @@ def test_a_predicate_is_split_at_its_ands_and_its_columns_are_found() -> None:
             "  line 1, column 1:\n"
             "    v > 1\n"
             "    ^\n"
-            "  detail: A, B have one each\n"
+            "  detail: A, B each have one\n"
             "  hint: write A.v",
         ),
         (
@@ -59,7 +59,7 @@ def test_a_predicate_is_split_at_its_ands_and_its_columns_are_found() -> None:
         ),
         (
             "A.v < (SELECT 1)",
-            "a subquery can stand in FROM only\n"
+            "a subquery is only allowed in FROM here\n"
             "  line 1, column 7:\n"
             "    A.v < (SELECT 1)\n"
             "          ^^^^^^^^^^\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +33,7 @@ from tests.running_queries import (
 def test_no_more_queries_run_than_may(bench: Bench) -> None:
     for name in "abcd":
         create(bench.queries, name)
-    with pytest.raises(LimitError, match="4 queries run already") as refused:
+    with pytest.raises(LimitError, match="no more queries can run: the limit is 4") as refused:
         create(bench.queries, "e")
     assert "SHOW QUERIES" in str(refused.value)
     assert bench.home.catalog.query("e") is None
@@ -83,7 +84,7 @@ def test_many_threads_may_do_everything_at_once(bench: Bench) -> None:
                 try:
                     step()
                 except NilometerError as error:
-                    assert "there is" in error.message  # noqa: PT017
+                    assert re.search("there is|already exists", error.message)  # noqa: PT017
 
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(live, range(6)))

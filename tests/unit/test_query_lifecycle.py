@@ -58,7 +58,7 @@ def test_waits_double_up_to_the_most_and_chance_only_shortens_them(failures: int
     ("error", "is_curable"),
     [
         (SessionError("Spark could not do this", detail="Python worker failed"), True),
-        (LogError("the log is open for writing already"), True),
+        (LogError("the log is already open for writing"), True),
         (LogError("the log is damaged"), False),
         (LogFullError("the log is full"), False),
         (DiskFullError("cannot write to the log"), True),
@@ -238,7 +238,7 @@ def test_a_query_without_a_place_waits_for_one(
         create(queries, "b")
     fewer = RunSettings(most=1, look_every=3600)
     with open_queries(tmp_path, Starts(), monkeypatch, fewer) as (home, queries):
-        with pytest.raises(InputError, match="1 queries run already"):
+        with pytest.raises(InputError, match="no more queries can run: the limit is 1"):
             queries.resume()
         phases = sorted(one.phase for one in queries.statuses())
         assert phases == [QueryPhase.RUNNING, QueryPhase.WAITING]

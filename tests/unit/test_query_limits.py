@@ -42,7 +42,7 @@ def test_limits_are_read_over_those_that_hold_otherwise() -> None:
         ),
         (
             "state = 0",
-            "option state must be more than nothing\n"
+            "option state must be greater than zero\n"
             "  line 1, column 22:\n"
             "    CREATE QUERY q WITH (state = 0) AS SELECT 1\n"
             "                         ^^^^^^^^^\n"
@@ -87,4 +87,4 @@ def test_what_becomes_of_rows_that_cannot_be_computed() -> None:
     assert limits("on_error = SKIP", stop) == QueryLimits(on_error=OnError.SKIP)
     with pytest.raises(NilometerError, match="option on_error cannot be explode") as told:
         limits("on_error = 'explode'")
-    assert "'skip' to go on" in str(told.value)
+    assert "'skip' to leave out" in str(told.value)

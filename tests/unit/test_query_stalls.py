@@ -133,7 +133,7 @@ def test_stalls_are_handed_on_to_those_who_read_results() -> None:
     stopped = of(query("q", QueryPhase.STOPPED))
     assert stopped == Stall(StallReason.NO_INPUT, "q", None, None, "the query is stopped")
     assert stopped is not None
-    assert stopped.cause == "nothing has come of q: the query is stopped"
+    assert stopped.cause == "nothing has arrived from q: the query is stopped"
     assert of(query("q", QueryPhase.RUNNING)) is None
 
 
@@ -174,7 +174,7 @@ def test_where_positions_are_not_known_micro_batches_tell() -> None:
     [
         (
             Stall(StallReason.NO_INPUT, "B", None, LAST),
-            "nothing has come of B since 2023-11-14 22:08:20 UTC",
+            "nothing has arrived from B since 2023-11-14 22:08:20 UTC",
         ),
         (
             Stall(StallReason.HELD, "B", "B", LAST),
@@ -182,7 +182,7 @@ def test_where_positions_are_not_known_micro_batches_tell() -> None:
         ),
         (
             Stall(StallReason.ENGINE, "A, B", None, LAST),
-            "rows of A, B have not been computed since 2023-11-14 22:08:20 UTC",
+            "rows of A, B have not been processed since 2023-11-14 22:08:20 UTC",
         ),
     ],
 )

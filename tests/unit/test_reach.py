@@ -353,4 +353,4 @@ def test_nothing_else_opens_connections() -> None:
     for path in guarded:
         assert "nilometer.model.reach" in (SOURCES / path).read_text()
     # Clients of a server that a person names, and the demonstration's own broker.
-    assert found - guarded == {"client/client.py", "client/async_client.py", "apps/broker.py"}
+    assert found - guarded == {"client/client.py", "client/async_client.py", "demo/broker.py"}

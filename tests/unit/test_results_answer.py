@@ -190,7 +190,7 @@ def test_an_answer_whose_first_changes_became_a_base(queries: StoredQueries) -> 
 def test_a_changelog_that_takes_back_what_it_never_gave(queries: StoredQueries) -> None:
     with queries.create("q", CHANGES) as log:
         log.append(changes(("a", 1, 1, -1)), watermark=2)
-        with pytest.raises(LogError, match="takes back a row that it never gave"):
+        with pytest.raises(LogError, match="retracts a row that it never emitted"):
             asyncio.run(queries.results("q").answer(10))
 
 

@@ -85,7 +85,7 @@ def test_what_has_no_order_is_ordered_whatever_way_rows_arrive(column: pa.Array)
 
 
 def test_a_window_without_rows_is_refused() -> None:
-    with pytest.raises(WindowError, match="a ROWS window holds at least one row, got 0"):
+    with pytest.raises(WindowError, match="a ROWS window must hold at least one row, got 0"):
         RowsWindow(0, (), (), None)
 
 

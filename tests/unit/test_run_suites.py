@@ -38,6 +38,7 @@ def test_what_is_said_of_a_run(
     folder = tmp_path / "tests" / "unit"
     folder.mkdir(parents=True)
     (tmp_path / "src").mkdir()
+    (tmp_path / "papers" / "src").mkdir(parents=True)
     for number, text in enumerate(tests):
         (folder / f"test_{number}.py").write_text(text)
     done = subprocess.run(

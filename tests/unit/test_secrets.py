@@ -125,7 +125,7 @@ def test_a_secret_may_lie_in_a_file(folder: Path, monkeypatch: pytest.MonkeyPatc
     )
     file.write_text("hunter4\n")
     file.chmod(0o640)
-    with pytest.raises(InputError, match="others than this user can read the secret PLANT_2"):
+    with pytest.raises(InputError, match="other users can read the secret PLANT_2"):
         with_secrets("secret('PLANT_2')")
     file.chmod(0o600)
     assert with_secrets("mqtt://ann:secret('PLANT_2')@host") == "mqtt://ann:hunter4@host"

@@ -302,9 +302,9 @@ def test_what_reads_a_changing_answer_changes(sql: str, changes: bool) -> None:
     [
         ("SELECT k FROM First", "First reads itself"),
         ("SELECT k FROM Recent [RANGE 5 S]",
-         "Recent cannot have a window: rows of its answer come and go by themselves"),
+         "Recent cannot have a window: rows of its answer are already added and retracted"),
         ("SELECT k FROM Recent EMIT APPEND",
-         "the answer of this query cannot be appended to: it also takes rows back"),
+         "EMIT APPEND is not possible for this query: it also retracts rows"),
         ("WITH Alarms AS (SELECT id AS k FROM Rooms) SELECT * FROM Recent, Alarms",
          "WITH hides Alarms, which Recent reads"),
         ("SELECT k FROM Recnt", "there is no stream or table Recnt"),

@@ -122,7 +122,7 @@ def test_a_look_does_not_keep_others_out(folder: Path) -> None:
     ("content", "mode", "refusal"),
     [
         (b"nm_x\n", 0o600, None),
-        (b"nm_x\n", 0o640, "others than this user"),
+        (b"nm_x\n", 0o640, "other users can read"),
         (b"", 0o600, "there is no token"),
         (b"nm_x nm_y", 0o600, "there is no token"),
         (b"nm_\x1bx", 0o600, "there is no token"),

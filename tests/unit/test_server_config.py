@@ -110,7 +110,7 @@ def test_every_setting_can_be_given(tmp_path: Path) -> None:
         ("[units]\nu = 'no_such_module_x:f'", "units.u: no_such_module_x:f cannot be loaded"),
         ("[files]\nallowed = 'x'", "files.allowed is a list of folders"),
         ("[deliveries]\nfolder = []", "the configuration has no deliveries.folder"),
-        ("[server", "is no TOML file"),
+        ("[server", "is not a TOML file"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:

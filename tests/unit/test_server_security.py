@@ -519,7 +519,7 @@ def test_a_token_has_its_share_of_statements_and_followers() -> None:
     with shares.one("a"), shares.one("b"):
         with pytest.raises(LimitError, match="1 statements of one token") as found, shares.one("a"):
             pass
-        assert found.value.detail == "that is the most for a"
+        assert found.value.detail == "that is the maximum for a"
     with shares.one("a"):
         pass
     followers = Followers(10, 2)

@@ -48,12 +48,16 @@ def test_values_are_bound(server: Served) -> None:
 @pytest.mark.parametrize(
     ("statement", "parameters", "message"),
     [
-        ("SELECT :k FROM T", {}, "there is no value for the parameter :k"),
-        ("SELECT k FROM T", {"k": 1}, "there is no parameter :k in the statement"),
+        ("SELECT :k FROM T", {}, "parameter :k has no value"),
+        ("SELECT k FROM T", {"k": 1}, "the statement has no parameter :k"),
         ("SELECT :k FROM T", {"k": [1]}, "a parameter is not a value"),
-        ("SELECT :k FROM T", {"k": {"type": "DATE", "value": "x"}}, "a parameter is no DATE"),
+        (
+            "SELECT :k FROM T",
+            {"k": {"type": "DATE", "value": "x"}},
+            "a parameter is not a valid DATE",
+        ),
         (" ; ", {}, "expected a statement, got none"),
-        ("SELECT 1; SELECT 2", {}, "only the last of several statements can be a query"),
+        ("SELECT 1; SELECT 2", {}, "only the last statement can be a query"),
     ],
 )
 def test_what_is_refused(

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.registry import find_algorithm
-from nilometer.algorithms.stream_tuple import StreamTuple
-from nilometer.experiments.columnar import serve_columnar
-from nilometer.experiments.service import Service, WrongResultsError, check_same, serve
-from nilometer.experiments.workloads.exponential import SECOND, Rate, exponential_streams
+from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.registry import ALGORITHMS
+from nilometer_papers.algorithms.stream_tuple import StreamTuple
+from nilometer_papers.experiments.columnar import serve_columnar
+from nilometer_papers.experiments.service import Service, WrongResultsError, check_same, serve
+from nilometer_papers.experiments.workloads.exponential import SECOND, Rate, exponential_streams
 
 TASK = JoinTask.uniform(2, SECOND)
 
 
 def service(arrivals: list[StreamTuple]) -> Service:
-    return serve(find_algorithm("HW").start(TASK), arrivals, block=100)
+    return serve(ALGORITHMS["HW"].start(TASK), arrivals, block=100)
 
 
 def test_the_same_results_in_any_order_are_the_same() -> None:
     arrivals = exponential_streams([Rate(50, 5)] * 2, 500, seed=1)
-    merge = serve(find_algorithm("MW").start(TASK), arrivals, block=100)
+    merge = serve(ALGORITHMS["MW"].start(TASK), arrivals, block=100)
     columnar = serve_columnar(TASK, arrivals, batch=100)
     assert merge.results > 100
     check_same({"HW": service(arrivals), "MW": merge, "columnar": columnar})

@@ -165,7 +165,7 @@ def test_values_of_parameters(typed: Typed, asked: Asked) -> None:
     rows = asked.server.catalog.table("T")
     assert rows is not None
     assert rows.to_pylist()[-1] == {"k": 7, "s": "it's"}
-    assert "letters and digits" in typed.run("\\set 1x 2", well=False)
+    assert "letters, digits" in typed.run("\\set 1x 2", well=False)
 
 
 def test_files_within_files(typed: Typed, tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_queries_over_streams(typed: Typed, asked: Asked, monkeypatch: pytest.Mo
     first = typed.out.getvalue().splitlines()[2].split()[0]
     assert first == "15"  # the newest ten
     assert "there is no query nothing" in typed.run("\\follow nothing", well=False)
-    assert "the last statement was no query" in typed.run("SHOW TABLES;\n\\follow", well=False)
+    assert "the last statement was not a query" in typed.run("SHOW TABLES;\n\\follow", well=False)
 
 
 def test_ctrl_c_gives_up_a_statement() -> None:

@@ -10,7 +10,7 @@ import pytest
 from nilometer.errors import InputError
 from nilometer.server.config import read_config
 from nilometer.server.spark_settings import SparkSettings, read_spark_settings
-from nilometer.spark.ship_package import zip_package
+from nilometer.spark.ship_package import zip_packages
 
 
 def write(folder: Path, text: str) -> Path:
@@ -53,7 +53,7 @@ def test_values_are_written_as_spark_reads_them(tmp_path: Path) -> None:
 
 
 def test_the_package_is_shipped_as_it_is(tmp_path: Path) -> None:
-    with ZipFile(zip_package(tmp_path)) as archive:
+    with ZipFile(zip_packages(tmp_path)) as archive:
         names = set(archive.namelist())
     assert {"nilometer/__init__.py", "nilometer/engine/bucket.py"} <= names
     assert not any("__pycache__" in one for one in names)

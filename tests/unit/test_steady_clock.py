@@ -47,11 +47,11 @@ def test_a_jump_ahead_that_is_taken_back_holds_nothing() -> None:
     machine.off = 50 * HOUR
     machine.after(50)
     assert machine.error == 0
-    assert machine.said[0].startswith("the clock of the system has jumped ahead by 180000s")
+    assert machine.said[0].startswith("the system clock has jumped ahead by 180000s")
     machine.off = 0
     machine.after(50)
     assert machine.error == 0
-    assert machine.said[1:] == ["the clock of the system has jumped back to where it was"]
+    assert machine.said[1:] == ["the system clock has jumped back to where it was"]
 
 
 def test_a_jump_ahead_that_lasts_is_right() -> None:

@@ -7,24 +7,24 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.m_tuple import one_tuple
-from nilometer.algorithms.nile.answer import Answer
-from nilometer.algorithms.nile.pipeline import Approach, Pipeline, Scheduling
-from nilometer.algorithms.registry import ALGORITHMS, Windows
-from nilometer.algorithms.steam.executor import Clock, Executor
-from nilometer.algorithms.steam.multiway_join import MultiwayJoin
-from nilometer.algorithms.steam.plan_operator import END, PlanOperator
-from nilometer.algorithms.steam.select import Project, Select
-from nilometer.algorithms.steam.source import Reading, Status, TimedSource
-from nilometer.algorithms.steam.stream_manager import StreamManager
-from nilometer.algorithms.steam.stream_scan import SensorRow, StreamScan
-from nilometer.algorithms.steam.w_join import Release, WJoin, WJoinSpec
-from nilometer.algorithms.stream_tuple import StreamTuple
 from nilometer.errors import InputError
-from nilometer.experiments.columnar import serve_columnar
-from nilometer.experiments.service import fingerprint_of
-from nilometer.experiments.workloads.exponential import Rate, exponential_streams
+from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.m_tuple import one_tuple
+from nilometer_papers.algorithms.nile.answer import Answer
+from nilometer_papers.algorithms.nile.pipeline import Approach, Pipeline, Scheduling
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.algorithms.steam.executor import Clock, Executor
+from nilometer_papers.algorithms.steam.multiway_join import MultiwayJoin
+from nilometer_papers.algorithms.steam.plan_operator import END, PlanOperator
+from nilometer_papers.algorithms.steam.select import Project, Select
+from nilometer_papers.algorithms.steam.source import Reading, Status, TimedSource
+from nilometer_papers.algorithms.steam.stream_manager import StreamManager
+from nilometer_papers.algorithms.steam.stream_scan import SensorRow, StreamScan
+from nilometer_papers.algorithms.steam.w_join import Release, WJoin, WJoinSpec
+from nilometer_papers.algorithms.stream_tuple import StreamTuple
+from nilometer_papers.experiments.columnar import serve_columnar
+from nilometer_papers.experiments.service import fingerprint_of
+from nilometer_papers.experiments.workloads.exponential import Rate, exponential_streams
 from tests import nile_plans
 from tests.arrivals import generate
 

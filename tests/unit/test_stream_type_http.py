@@ -25,7 +25,7 @@ from nilometer.sensors.stream_type import (
     TryLaterError,
 )
 from nilometer.sensors.types.http import HttpStatusError, HttpStream
-from nilometer.sensors.types.http_answer import AnswerReader
+from nilometer.sensors.types.http_answer import AnswerReader, BadAnswerError
 from tests.mosquitto import make_certificates
 from tests.patience import LONG
 from tests.sensors_at_work import HttpSensors
@@ -170,7 +170,7 @@ def test_a_redirection_to_another_server_is_not_followed(sensors: HttpSensors, t
         server = await asyncio.start_server(redirect, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         stream = await opened(f"http://127.0.0.1:{port}/", token="open")
-        with pytest.raises((HttpStatusError, InputError), match="another server|is no URL"):
+        with pytest.raises((HttpStatusError, InputError), match="another server|not a URL"):
             await stream.read_stream()
         assert asked == 1
         assert sensors.counts().get("/secret", 0) == before
@@ -256,10 +256,10 @@ def test_https(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "options", "text"),
     [
-        ("ftp://h/", {}, "sensor s has an address that is no URL"),
-        ("http:///x", {}, "sensor s has an address that is no URL"),
-        ("http://h:99999/", {}, "sensor s has an address that is no URL"),
-        ("http://h/\r\nX: y", {}, "sensor s has an address that is no URL"),
+        ("ftp://h/", {}, "sensor s has an address that is not a URL"),
+        ("http:///x", {}, "sensor s has an address that is not a URL"),
+        ("http://h:99999/", {}, "sensor s has an address that is not a URL"),
+        ("http://h/\r\nX: y", {}, "sensor s has an address that is not a URL"),
         ("http://h/", {"headers": "[]"}, "option headers of stream type http cannot be"),
         ("http://h/", {"headers": '{"A": "b\\r\\nc"}'}, "option headers of stream type http"),
         ("http://h/", {"interval": "fast"}, "option interval of stream type http cannot be 'fast'"),
@@ -296,3 +296,30 @@ def test_answers_do_not_depend_on_how_they_are_cut(
     assert found[-1] is not None
     assert (found[-1].body, found[-1].status) == (body, 200)
     assert not any(found[:-1])
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.limit(20)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CHUNKED + b"-6\r\n",
+        CHUNKED + b"-9\r\n" + b"x" * 100,
+        CHUNKED + b"+3\r\nabc\r\n",
+        CHUNKED + b"0x3\r\nabc\r\n",
+        CHUNKED + b"1_0\r\n" + b"x" * 16 + b"\r\n",
+        CHUNKED + b"0\r\n" + b"A: b\r\n" * 20_000,
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nETag: x\nHost: other\r\nContent-Length: 0\r\n\r\n",
+    ],
+    ids=[
+        *("no end", "less than nothing", "a sign", "a prefix", "a line below", "endless trailers"),
+        *("a negative length", "a length of 5000 digits", "a header of two lines"),
+    ],
+)
+def test_an_answer_that_is_not_http_is_refused_at_once(answer: bytes) -> None:
+    with pytest.raises(BadAnswerError):
+        AnswerReader(1 << 20).feed(answer)

@@ -255,7 +255,7 @@ def test_two_passwords_for_one_session_are_refused(broker: Mosquitto) -> None:
         ("mqtt://h/a/b+", {}, "an MQTT topic that cannot be subscribed"),
         ("mqtt://h/$share/g/a", {}, "an MQTT topic that cannot be subscribed"),
         ("http://h/a", {}, "an address that is not MQTT"),
-        ("mqtt://h:x/a", {}, "an MQTT port that is none"),
+        ("mqtt://h:x/a", {}, "an invalid MQTT port"),
         ("mqtt://h/a", {"qos": "3"}, "option qos of stream type mqtt cannot be '3'"),
         ("mqtt://h/a", {"qoss": "1"}, "stream type mqtt has no option 'qoss'"),
         ("mqtt://h/a", {"levels": "reading"}, "option levels names 1 columns"),

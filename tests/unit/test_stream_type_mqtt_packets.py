@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,9 +13,13 @@ from nilometer.sensors.types.mqtt_packets import (
     V3,
     V5,
     Kind,
+    MalformedPacketError,
+    Packet,
     Publish,
     Splitter,
     connect,
+    read_codes,
+    read_connected,
     read_publish,
 )
 from nilometer.sensors.types.mqtt_topics import filter_of, shape, wildcard_levels
@@ -180,3 +185,16 @@ def test_messages_are_taken_once_and_acknowledged_once_they_are_stored(
     assert ever == sorted(set(ever)) == list(range(broker.following))
     assert not broker.unacknowledged
     assert sorted(broker.acknowledged) == ever
+
+
+@pytest.mark.limit(20)
+def test_a_length_within_a_packet_has_four_bytes_at_most() -> None:
+    """Of a megabyte of them the number would take minutes, in which no sensor is read."""
+    endless = b"\xff" * (1 << 21)
+    for read, body in (
+        (read_publish, b"\0\1a" + endless),
+        (read_connected, b"\0\0" + endless),
+        (read_codes, b"\0\1" + endless),
+    ):
+        with pytest.raises(MalformedPacketError, match="more than four bytes"):
+            read(Packet(0x30, body, False), V5)

@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.steam.shared_streams import SharedStreams
-from nilometer.algorithms.steam.source import TimedSource
-from nilometer.algorithms.steam.spilling_queue import SpillingQueue
-from nilometer.algorithms.steam.stream_manager import StreamManager
-from nilometer.algorithms.stream_tuple import StreamTuple
 from nilometer.errors import InputError
+from nilometer_papers.algorithms.steam.shared_streams import SharedStreams
+from nilometer_papers.algorithms.steam.source import TimedSource
+from nilometer_papers.algorithms.steam.spilling_queue import SpillingQueue
+from nilometer_papers.algorithms.steam.stream_manager import StreamManager
+from nilometer_papers.algorithms.stream_tuple import StreamTuple
 
 
 def numbered(number: int, stream: int = 0) -> StreamTuple:

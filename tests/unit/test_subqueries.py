@@ -204,35 +204,43 @@ def test_the_largest_groups_of_each_window(db: LocalDatabase) -> None:
 @pytest.mark.parametrize(
     ("sql", "said", "hint"),
     [
-        ("SELECT (SELECT y FROM B []) AS f FROM A []", "may have several rows", "aggregate"),
+        ("SELECT (SELECT y FROM B []) AS f FROM A []", "may return several rows", "aggregate"),
         ("SELECT (SELECT MAX(y), MIN(y) FROM B []) AS f FROM A []", "one column, got 2", ""),
         ("SELECT x FROM A [] WHERE (k, x) IN (SELECT k FROM B [])", "2 columns, got 1", "select"),
         ("SELECT x FROM A [] WHERE (k, x) IN ((1, 2, 3))", "compares 2 values with 3", "(1, 2)"),
-        ("SELECT SUM(x) AS s, MAX(s) AS t FROM A []", "inside another", "subquery"),
+        ("SELECT SUM(x) AS s, MAX(s) AS t FROM A []", "aggregates cannot be nested", "subquery"),
         ("SELECT k, COUNT(*) FROM A [] GROUP BY k HAVING GROUPING(k) = 0", "GROUPING SETS", ""),
-        ("SELECT k, GROUPING(x) FROM C [] GROUP BY ROLLUP(k)", "asks for keys of GROUP BY", ""),
-        ("SELECT 1 AS o FROM C [] GROUP BY CUBE(k, x, y, ts, k+1, x+1, y+1)", "64 sets", "list"),
-        ("SELECT x FROM A [] NATURAL JOIN (SELECT y FROM B []) b", "no column in common", "ON"),
-        ("SELECT x FROM A [] JOIN B [] ON A.k = B.k SEMI JOIN Rooms USING (k)", "whose k", "ON"),
+        ("SELECT k, GROUPING(x) FROM C [] GROUP BY ROLLUP(k)", "needs keys of GROUP BY", ""),
+        (
+            "SELECT 1 AS o FROM C [] GROUP BY CUBE(k, x, y, ts, k+1, x+1, y+1)",
+            "64 grouping sets",
+            "list",
+        ),
+        ("SELECT x FROM A [] NATURAL JOIN (SELECT y FROM B []) b", "no common column", "ON"),
+        (
+            "SELECT x FROM A [] JOIN B [] ON A.k = B.k SEMI JOIN Rooms USING (k)",
+            "k is ambiguous",
+            "ON",
+        ),
         (
             "SELECT x FROM A [] SEMI JOIN Rooms USING (k) FULL JOIN B [] ON A.k = B.k",
-            "SEMI JOIN cannot stand beside",
+            "SEMI JOIN cannot be combined with",
             "subquery",
         ),
         (
             "SELECT k, ROW_NUMBER() OVER (PARTITION BY k ORDER BY x DESC) AS r FROM A []",
-            "needs a largest number",
+            "needs an upper limit",
             "QUALIFY",
         ),
         (
             "SELECT k FROM A [] QUALIFY ROW_NUMBER() OVER (ORDER BY x DESC) <= 1000",
             "the first 100 rows",
-            "fewer",
+            "lower limit",
         ),
         (
             "SELECT x FROM A [] WHERE EXISTS (SELECT 1 FROM B A [] WHERE A.k = 1 AND EXISTS "
             "(SELECT 1 FROM Rooms R WHERE R.k = A.k AND x > 1))",
-            "also names what stands around",
+            "also a name in the enclosing query",
             "AS other",
         ),
     ],

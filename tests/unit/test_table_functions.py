@@ -253,14 +253,14 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
         ),
         ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], valu => counts)", "has no argument valu"),
         ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], value => value)", "value is an array of numbers"),
-        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], counts)", "expected an argument by its name"),
+        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], counts)", "expected a named argument"),
         ("SELECT * FROM ACCUMULATE(value => counts)", "the first argument of ACCUMULATE is its"),
         ("SELECT * FROM ACCUMULATE()", "ACCUMULATE needs an input"),
         ("SELECT * FROM ACCUMULATE(K [RANGE 1 S], value => pattern)", "static tables have no time"),
         (
             "SELECT * FROM ACCUMULATE((SELECT COUNT(*) AS n FROM S [RANGE 1 S]) X [RANGE 1 S], "
             "value => n)",
-            "must be appended to",
+            "must only append rows",
         ),
         (
             "SELECT * FROM CLASSIFY(S, pattern => counts, knowledge => (SELECT counts, sensor "
@@ -274,20 +274,20 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
         (
             "SELECT * FROM CLASSIFY(S, pattern => counts, method => 'tee', "
             "knowledge => (SELECT pattern, class FROM K))",
-            "method is one of",
+            "method must be one of",
         ),
         (
             "SELECT * FROM SEQUENCES(S, stream => sensor, value => value)",
-            "SEQUENCES has to be told how often it answers",
+            "SEQUENCES needs the argument every: how often it emits results",
         ),
         (
             "SELECT * FROM SEQUENCES(S, stream => sensor, value => value, every => 5)",
-            "every is a length of time",
+            "every must be a positive length of time",
         ),
         (
             "SELECT * FROM SEQUENCES(S, stream => sensor, value => value, every => 1 S) "
             "EMIT APPEND",
-            "cannot be appended to",
+            "EMIT APPEND is not possible",
         ),
         (
             f"SELECT COUNT(*) FROM {ACCUMULATED}",
@@ -301,11 +301,14 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
         (
             "SELECT * FROM ACCUMULATE((SELECT sensor AS rows, counts FROM S) X [RANGE 1 S], "
             "value => counts)",
-            "ACCUMULATE gives a column rows, and its input has one",
+            "ACCUMULATE returns a column rows, but its input already has one",
         ),
         ("SELECT /*+ MW */ * FROM ACCUMULATE(S [RANGE 1 S], value => counts)", "MW"),
-        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], by => *, value => counts)", "by is a column"),
-        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], value => S.*)", "value is a column"),
+        (
+            "SELECT * FROM ACCUMULATE(S [RANGE 1 S], by => *, value => counts)",
+            "by must be a column",
+        ),
+        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], value => S.*)", "value must be a column"),
         (
             "SELECT * FROM CLASSIFY(S, pattern => counts, knowledge => (SELECT pattern, pattern "
             "FROM K))",

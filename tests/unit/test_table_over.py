@@ -36,6 +36,22 @@ STATEMENTS = (
     "SELECT id, FIRST_VALUE(v IGNORE NULLS) OVER (ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 "
     "PRECEDING) AS a, LAST_VALUE(s IGNORE NULLS) OVER (PARTITION BY k ORDER BY id ROWS BETWEEN 1 "
     "PRECEDING AND 1 FOLLOWING) AS b FROM T",
+    "SELECT id, SUM(v) OVER (ORDER BY v RANGE BETWEEN 1 PRECEDING AND 0.5 FOLLOWING) AS a, "
+    "COUNT(*) OVER (PARTITION BY s ORDER BY k DESC RANGE 1 PRECEDING) AS b FROM T",
+    "SELECT id, COUNT(v) OVER (ORDER BY id RANGE BETWEEN 2 FOLLOWING AND 5 FOLLOWING) AS a, "
+    "MAX(v) OVER (PARTITION BY k ORDER BY id DESC RANGE BETWEEN UNBOUNDED PRECEDING AND 3 "
+    "PRECEDING) AS b, MIN(v) OVER (PARTITION BY s ORDER BY k RANGE BETWEEN 1 PRECEDING AND "
+    "UNBOUNDED FOLLOWING) AS c FROM T",
+    "SELECT id, sum(v) over (order by id rows between 1 preceding and 1 following) AS a, "
+    "count(*) over (order by k range between unbounded preceding and current row) AS b FROM T",
+    "SELECT id, FIRST_VALUE(v IGNORE NULLS) OVER (ORDER BY id ROWS BETWEEN 2 FOLLOWING AND 3 "
+    "FOLLOWING) AS a, LAG(v IGNORE NULLS) OVER (PARTITION BY s ORDER BY id) AS b, LEAD(v, 2, 9.5 "
+    "IGNORE NULLS) OVER (PARTITION BY k ORDER BY id) AS c FROM T",
+    "SELECT id, COUNT(*) OVER (ORDER BY k RANGE 999999999999999999 PRECEDING) AS a, SUM(k) OVER "
+    "(ORDER BY id RANGE BETWEEN 1 PRECEDING AND 100000000000000000 FOLLOWING) AS b FROM T",
+    "SELECT id, SUM(v) OVER w AS a, SUM(v) OVER (w ROWS 1 PRECEDING) AS b, MAX(id) OVER (p) AS c "
+    "FROM T WINDOW p AS (PARTITION BY k), w AS (p ORDER BY id)",
+    "SELECT id, bool_and(v > 0) OVER (PARTITION BY k) AS a FROM T",
     "SELECT k, id FROM T QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, id) <= 2",
     "SELECT k, n, RANK() OVER (ORDER BY n DESC) AS r FROM (SELECT k, COUNT(*) AS n FROM T "
     "GROUP BY k) x",
@@ -107,19 +123,61 @@ def test_windows_say_what_duckdb_says(statement: str, given_rows: list[Row], buc
     ("statement", "message", "hint"),
     [
         ("SELECT RANK() OVER (PARTITION BY k) FROM T", "needs an ORDER BY", "ORDER BY v DESC"),
-        ("SELECT NTILE(0) OVER (ORDER BY k) FROM T", "at least one part", ""),
+        ("SELECT NTILE(0) OVER (ORDER BY k) FROM T", "at least one bucket", ""),
         ("SELECT NTILE(k) OVER (ORDER BY k) FROM T", "a whole number", "write 1"),
-        ("SELECT max_by(v, k) OVER (ORDER BY k) FROM T", "cannot stand before OVER", "GROUP BY"),
+        ("SELECT array_agg(v) OVER (ORDER BY k) FROM T", "is not supported with OVER", "GROUP BY"),
         (
-            "SELECT SUM(v) OVER (ORDER BY v RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM T",
-            "counted in rows",
-            "ROWS BETWEEN",
+            "SELECT SUM(v) OVER (ORDER BY k GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM T",
+            "a frame must use ROWS or RANGE",
+            "",
+        ),
+        (
+            "SELECT SUM(v) OVER (ORDER BY k ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE "
+            "CURRENT ROW) FROM T",
+            "EXCLUDE is not supported",
+            "",
+        ),
+        (
+            "SELECT SUM(v) OVER (ORDER BY k ROWS BETWEEN UNBOUNDED FOLLOWING AND CURRENT ROW) "
+            "FROM T",
+            "must begin before it ends",
+            "",
+        ),
+        (
+            f"SELECT SUM(v) OVER (ORDER BY v RANGE {'9' * 5000} PRECEDING) FROM T",
+            "RANGE needs a number",
+            "",
+        ),
+        (
+            "SELECT SUM(v) OVER (ORDER BY CAST(v AS DECIMAL(5, 2)) RANGE 0.1 PRECEDING) FROM T",
+            "exactly one ORDER BY column",
+            "",
+        ),
+        (
+            "SELECT SUM(v) OVER (ORDER BY s RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) FROM T",
+            "exactly one ORDER BY column",
+            "RANGE BETWEEN",
+        ),
+        (
+            "SELECT SUM(v) OVER (ORDER BY v, k RANGE 1 PRECEDING) FROM T",
+            "exactly one ORDER BY column",
+            "RANGE BETWEEN",
+        ),
+        (
+            "SELECT SUM(v) OVER (ORDER BY v RANGE INTERVAL '1' HOUR PRECEDING) FROM T",
+            "exactly one ORDER BY column",
+            "RANGE BETWEEN",
+        ),
+        (
+            "SELECT SUM(v) OVER (ORDER BY v RANGE BETWEEN k PRECEDING AND CURRENT ROW) FROM T",
+            "RANGE needs a number",
+            "RANGE BETWEEN",
         ),
         ("SELECT SUM(s) OVER () FROM T", "needs a number", "cast"),
-        ("SELECT LAG(v, 1, 'x') OVER (ORDER BY k) FROM T", "of another type", ""),
+        ("SELECT LAG(v, 1, 'x') OVER (ORDER BY k) FROM T", "different type than the column", ""),
         (
             "SELECT k, RANK() OVER (ORDER BY k) FROM T GROUP BY ROLLUP (k)",
-            "rows of one",
+            "rows of exactly one",
             "subquery",
         ),
         ("SELECT s, RANK() OVER (ORDER BY k) FROM T GROUP BY k", "s is neither a key", "MAX"),

@@ -68,7 +68,7 @@ def test_a_window_is_not_negative(given: str | timedelta) -> None:
     assert str(caught.value) == (
         "a window cannot have a negative length\n"
         f"  detail: got {given!r}\n"
-        "  hint: for bounds on either side of zero use nm.between(A, B, '-2s', '5s')"
+        "  hint: for a lower and an upper bound use nm.between(A, B, '-2s', '5s')"
     )
 
 

@@ -234,14 +234,14 @@ def test_forms_are_declared_and_shown_as_they_were(text: str, form: TimeForm | N
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("ts TIMESTAMP FROM EPOCH", "expected what the numbers count since 1970"),
-        ("ts TIMESTAMP FROM EPOCH HOURS", "expected what the numbers count since 1970"),
+        ("ts TIMESTAMP FROM EPOCH", "expected the unit of the numbers since 1970"),
+        ("ts TIMESTAMP FROM EPOCH HOURS", "expected the unit of the numbers since 1970"),
         ("ts TIMESTAMP FROM", "expected , or ) after the column"),
         ("ts TIMESTAMP FORMAT", "expected the pattern of the times"),
         ("ts TIMESTAMP FORMAT yyyy", "expected the pattern of the times"),
         ("ts TIMESTAMP FORMAT 'yyyy'", "cannot read times by the pattern 'yyyy'"),
-        ("ts INT FROM EPOCH SECONDS", "only a TIMESTAMP has a form"),
-        ("ts STRING FORMAT 'dd.MM.yyyy'", "only a TIMESTAMP has a form"),
+        ("ts INT FROM EPOCH SECONDS", "only a TIMESTAMP can have FROM EPOCH or FORMAT"),
+        ("ts STRING FORMAT 'dd.MM.yyyy'", "only a TIMESTAMP can have FROM EPOCH or FORMAT"),
     ],
 )
 def test_forms_that_are_refused(columns: str, message: str) -> None:
@@ -311,10 +311,10 @@ def test_a_table_takes_times_in_the_form_that_it_declares(catalog: SensorCatalog
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ("(1, 1e18, NULL, NULL)", "TIMESTAMP FROM EPOCH MILLIS does not hold 1e+18"),
-        ("(1, 5, '2014-02-24', NULL)", "TIMESTAMP FORMAT 'd.M.yyyy' does not hold '2014-02-24'"),
-        ("(1, 5, 5, NULL)", "TIMESTAMP FORMAT 'd.M.yyyy' does not hold 5"),
-        ("(1, 5, NULL, 1393263000)", "TIMESTAMP does not hold 1393263000"),
+        ("(1, 1e18, NULL, NULL)", "TIMESTAMP FROM EPOCH MILLIS cannot store 1e+18"),
+        ("(1, 5, '2014-02-24', NULL)", "TIMESTAMP FORMAT 'd.M.yyyy' cannot store '2014-02-24'"),
+        ("(1, 5, 5, NULL)", "TIMESTAMP FORMAT 'd.M.yyyy' cannot store 5"),
+        ("(1, 5, NULL, 1393263000)", "TIMESTAMP cannot store 1393263000"),
     ],
 )
 def test_a_table_refuses_what_is_no_time(catalog: SensorCatalog, values: str, message: str) -> None:

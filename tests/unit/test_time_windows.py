@@ -47,12 +47,34 @@ STATEMENTS = (
     "GROUP BY window_end, s HAVING COUNT(*) > 1",
     "SELECT window_start, MEDIAN(v) AS m FROM {W} WHERE k > 0 OR s = 'a' GROUP BY window_start",
     "SELECT k, v, window_start FROM {W} WHERE v IS NOT NULL",
+    "SELECT * FROM {W} WHERE k IS NOT NULL",
     "SELECT window_end, MAX(n) AS most, COUNT(*) AS keys FROM (SELECT window_end, k, COUNT(*) AS n "
     "FROM {W} GROUP BY window_end, k) x GROUP BY window_end",
     "SELECT window_end, COUNT(*) AS n FROM {W} GROUP BY window_end "
     "UNION ALL SELECT window_end, k FROM {W}",
 )
+OVER_WINDOWS = (
+    "SELECT window_end AS e, k, RANK() OVER (PARTITION BY e ORDER BY k) AS r FROM {W} GROUP BY "
+    "window_end, k",
+    "SELECT window_end, k, SUM(v) AS t, RANK() OVER (PARTITION BY window_end ORDER BY SUM(v) DESC) "
+    "AS r FROM {W} GROUP BY window_end, k",
+    "SELECT window_end, k, COUNT(*) AS n, COUNT(*) / SUM(COUNT(*)) OVER (PARTITION BY window_end) "
+    "AS share FROM {W} GROUP BY window_end, k QUALIFY ROW_NUMBER() OVER (PARTITION BY window_end "
+    "ORDER BY n DESC, k) <= 2",
+    "SELECT k, v, NTILE(3) OVER (PARTITION BY window_end, s ORDER BY v, k) AS n, "
+    "MAX(v) OVER (PARTITION BY k, window_end) AS m, LEAD(v) OVER (PARTITION BY s, window_end "
+    "ORDER BY v DESC NULLS LAST) AS l FROM {W} WHERE k IS NOT NULL",
+    "SELECT x.k, PERCENT_RANK() OVER (PARTITION BY x.e ORDER BY x.k) AS p FROM (SELECT k, s, "
+    "window_end AS e FROM {W} WHERE v > 0) x",
+    "SELECT window_end, MAX(r) AS most FROM (SELECT window_end, DENSE_RANK() OVER (PARTITION BY "
+    "window_start, window_end ORDER BY s) AS r FROM {W}) x GROUP BY window_end",
+    "SELECT k, COUNT(*) OVER (PARTITION BY window_end ORDER BY ts RANGE BETWEEN INTERVAL '500' "
+    "MILLISECONDS PRECEDING AND INTERVAL '1' SECOND FOLLOWING) AS n, SUM(v) OVER (PARTITION BY "
+    "window_end, s ORDER BY ts DESC RANGE INTERVAL '1' SECOND PRECEDING) AS s FROM {W}",
+)
 JUDGED_AT_INSTANTS = (
+    "SELECT x.window_end, x.k, COUNT(*) OVER (PARTITION BY x.window_end) AS n FROM "
+    "(SELECT DISTINCT window_end, k FROM {W}) x",
     "SELECT DISTINCT window_end, k FROM {W}",
     "SELECT window_end, k FROM {W} WHERE v > 0 EXCEPT SELECT window_end, k FROM {W} WHERE s = 'a'",
     "SELECT x.window_end, x.k, y.n FROM (SELECT window_end, k, COUNT(*) AS n FROM {W} "
@@ -125,6 +147,7 @@ def database(given: Sequence[Row], buckets: int, lateness: int = 0) -> LocalData
 def judge(sql: str, windows: pa.Table) -> Counter[tuple[Any, ...]]:
     connection = connect()
     connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
     connection.register("W", windows)
     connection.register("T", TABLE)
     return Counter(map(plain, connection.execute(sql).fetchall()))
@@ -146,7 +169,7 @@ def answer(table: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(map(plain, zip(*columns, strict=True)))
 
 
-@pytest.mark.parametrize("statement", [*STATEMENTS, *JUDGED_AT_INSTANTS])
+@pytest.mark.parametrize("statement", [*STATEMENTS, *OVER_WINDOWS, *JUDGED_AT_INSTANTS])
 @given(
     rows,
     st.sampled_from(["TUMBLE", "HOP", "SESSION"]),
@@ -281,19 +304,23 @@ def test_a_window_is_a_value_with_a_start_and_an_end(item: str, group: str, name
         ("SELECT * FROM TUMBLE(S)", "TUMBLE needs the length of its windows", "INTERVAL"),
         ("SELECT * FROM TUMBLE()", "TUMBLE needs an input", "TABLE S"),
         ("SELECT * FROM TUMBLE(S, 1 S, 2 S, 3 S)", "TUMBLE has too many arguments", "write"),
-        ("SELECT * FROM TUMBLE(S, 0 S)", "whole milliseconds", "write"),
-        ("SELECT * FROM HOP(S, 1 MS, 1 HOUR)", "at most 10,000 windows", "hop further"),
-        ("SELECT * FROM TUMBLE(S PARTITION BY k, 1 S)", "the same for all rows", "group by"),
+        ("SELECT * FROM TUMBLE(S, 0 S)", "a whole number of milliseconds", "write"),
+        ("SELECT * FROM HOP(S, 1 MS, 1 HOUR)", "at most 10,000 windows", "use a longer hop"),
+        ("SELECT * FROM TUMBLE(S PARTITION BY k, 1 S)", "cannot be partitioned", "group by"),
         ("SELECT * FROM TUMBLE(S, DESCRIPTOR(v), 1 S)", "v is not the time", "that is ts"),
-        ("SELECT * FROM TUMBLE(S [RANGE 5 S], 1 S)", "has windows of its own", "leave"),
+        ("SELECT * FROM TUMBLE(S [RANGE 5 S], 1 S)", "cannot be combined with a window", "leave"),
         ("SELECT * FROM TUMBLE(T, 1 S)", "static tables have no time", None),
-        ("SELECT * FROM TUMBLE(S, 1 S) W, S [RANGE 5 S] X", "other times", "EMIT CHANGES"),
+        ("SELECT * FROM TUMBLE(S, 1 S) W, S [RANGE 5 S] X", "at times other than", "EMIT CHANGES"),
         ("SELECT T.k FROM T LEFT JOIN TUMBLE(S, 1 S) W ON T.k = W.k", "between the ends", "EMIT"),
         ("SELECT k FROM SESSION(S, 1 S) EMIT CHANGES", "when it has ended", "leave EMIT"),
-        ("SELECT * FROM TUMBLE((SELECT k, COUNT(*) FROM S [ROWS 3] GROUP BY k), 1 S)", "back", ""),
+        (
+            "SELECT * FROM TUMBLE((SELECT k, COUNT(*) FROM S [ROWS 3] GROUP BY k), 1 S)",
+            "retracts",
+            "",
+        ),
         ("SELECT 1 FROM S GROUP BY window(ts, '1 mont')", "cannot read a duration", "window(ts"),
         ("SELECT 1 FROM S GROUP BY HOP(ts, 5)", "takes a time and lengths", "HOP(ts"),
-        ("SELECT 1 FROM S, T GROUP BY window(ts, '1 s')", "by a subquery", "TUMBLE(("),
+        ("SELECT 1 FROM S, T GROUP BY window(ts, '1 s')", "use a subquery", "TUMBLE(("),
         ("SELECT 1 FROM S [RANGE 1 S] GROUP BY window(ts, '1 s')", "two windows", "leave"),
         ("SELECT 1 FROM S GROUP BY window(ts, '1 s'), window(ts, '2 s')", "one kind", "UNION"),
         ("SELECT * FROM TUMBLE((SELECT *, k AS window_end FROM S) x, 1 S)", "has one", "rename"),
@@ -421,7 +448,7 @@ def test_extremes_of_rows_that_count_for_ever(
     ],
 )
 def test_what_would_grow_for_ever_is_refused(asked: str) -> None:
-    with pytest.raises(NilometerError, match="would grow for ever"):
+    with pytest.raises(NilometerError, match="would grow forever"):
         database([], 1).sql(asked)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nilometer.algorithms.conditions import Always, LinkedKeys, SameKey
-from nilometer.algorithms.tuple_keys import condition_of, tuple_keys
 from nilometer.kernels.chunk import RowLayout
 from nilometer.kernels.equality import equal_rows
+from nilometer_papers.algorithms.conditions import Always, LinkedKeys, SameKey
+from nilometer_papers.algorithms.tuple_keys import condition_of, tuple_keys
 
 POINT = pa.struct([("x", pa.float64()), ("name", pa.string())])
 VALUES: list[tuple[pa.DataType, list[Any]]] = [

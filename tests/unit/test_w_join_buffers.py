@@ -7,15 +7,15 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.join_algorithm import JoinAlgorithm, Saved
-from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.registry import ALGORITHMS, Windows
-from nilometer.algorithms.ripple_join import RippleJoin
-from nilometer.algorithms.stream_tuple import StreamTuple
-from nilometer.algorithms.xjoin import XJoin
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time import FOREVER
 from nilometer.model.windows import PairWindow
+from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm, Saved
+from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.algorithms.ripple_join import RippleJoin
+from nilometer_papers.algorithms.stream_tuple import StreamTuple
+from nilometer_papers.algorithms.xjoin import XJoin
 from tests.arrivals import Case, generate
 from tests.w_join_buffers import HASHED, Books
 

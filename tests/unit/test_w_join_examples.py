@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from nilometer.algorithms.join_algorithm import run
-from nilometer.algorithms.join_task import JoinTask
-from nilometer.algorithms.registry import ALGORITHMS, Windows
-from nilometer.algorithms.stream_tuple import Result, StreamTuple
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow
+from nilometer_papers.algorithms.join_algorithm import run
+from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
 
 W = 10
 AT_ONCE = ["NLW", "HW", "BEW", "BEW_HASH", "RIPPLE", "XJOIN", "NLW_PULLED", "HW_PULLED"]

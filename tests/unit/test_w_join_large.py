@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from nilometer.algorithms.conditions import Where
-from nilometer.algorithms.join_algorithm import run
-from nilometer.algorithms.join_task import JoinTask, names
-from nilometer.algorithms.registry import ALGORITHMS, Windows
-from nilometer.algorithms.stream_tuple import StreamTuple
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow
+from nilometer_papers.algorithms.conditions import Where
+from nilometer_papers.algorithms.join_algorithm import run
+from nilometer_papers.algorithms.join_task import JoinTask, names
+from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.algorithms.stream_tuple import StreamTuple
 from tests import naive, oracle
 from tests.arrivals import Case, generate
 

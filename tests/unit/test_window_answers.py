@@ -1,4 +1,4 @@
-"""Answers of windows of time as streams: below OVER, patterns and windows, in one statement or two.
+"""Answers of time windows as streams: below OVER, patterns and windows, in one statement or two.
 
 A statement over a query of windows says what it says over a stream of that query's answers; some
 are asked of DuckDB, too.
@@ -149,18 +149,18 @@ def test_across_a_restart(given_rows: list[Row], cut: int) -> None:
         ),
         (
             f"SELECT LAG(n) OVER (ORDER BY window_end DESC) FROM ({INNER[0]}) M",
-            "in the order of time",
-            "ORDER BY ts",
+            "or across consecutive windows",
+            "ORDER BY window_end",
         ),
         (
             f"SELECT window_end, MAX(n) AS n FROM TUMBLE(({INNER[0]}), 1 HOUR) GROUP BY window_end",
-            "once more",
+            "again",
             "RANGE 1 HOUR",
         ),
         (
             "SELECT LAG(n) OVER (ORDER BY e) FROM (SELECT COUNT(*) AS n, MAX(ts) AS e "
             "FROM S [RANGE 1 MINUTE]) M",
-            "must be appended to",
+            "must only append rows",
             "without aggregates",
         ),
     ],

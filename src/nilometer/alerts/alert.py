@@ -1,4 +1,4 @@
-"""One alert at work: looks at what is new, and at the clock."""
+"""A running alert: checks new rows and the clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nilometer.past.guarded import AnySandbox
 
 _LOG: Final = logging.getLogger("nilometer.alerts")
 LOOK_SECONDS: Final = 1.0
-"""After so long the rest of what is new waits for the next look."""
+"""After this long the remaining new rows wait for the next look."""
 _KEEP_EVERY: Final = 10_000_000
 _TRIM_EVERY: Final = 600_000_000
 _CLEARED: Final = Sign(fires=False, clears=True)
@@ -31,7 +31,7 @@ _LEVELS: Final = {AlertState.OK: logging.INFO}
 
 
 class Alert:
-    """Looks when it is told to; one thread at a time may call `look` and `close`."""
+    """Looks when it is called; only one thread at a time may call `look` and `close`."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Alert:
         silenced_until: int | None = None,
         clock: Callable[[], int] = now_micros,
     ) -> None:
-        """`location`: where the log lies of what it tells; `source_of`: that of its source."""
+        """`location`: where the alert's own log lies; `source_of`: that of its source."""
         self.definition = definition
         self.error: str | None = None
         self.failed_rows = 0
@@ -59,26 +59,26 @@ class Alert:
         self._due: int | None = 0
         self._kept = self._trimmed = self._started
         self._is_changed = False
-        """Whether something is known that is not kept yet."""
+        """Whether there are changes that are not stored yet."""
         self._is_urgent = False
-        """Whether that must not be forgotten."""
+        """Whether those changes must not be lost."""
         self._untold: list[Told] = []
-        """What is still to be kept: a disk may have been full."""
+        """History lines still to be stored: a disk may have been full."""
         self._said_last: str | None = None
 
     @property
     def groups(self) -> tuple[GroupStatus, ...]:
-        """How its groups are doing."""
+        """The state of its groups."""
         found = self._memory.groups.items()
         return in_order([GroupStatus(k or None, g.state, g.since, g.value) for k, g in found])
 
     def silence(self, until: int | None) -> None:
-        """Deliver nothing until then; what is so still will be told then."""
+        """Deliver nothing until then; what still holds will be reported then."""
         self._silenced_until = until or 0
         self._due = 0
 
     def look(self) -> None:
-        """Look at what has come, and at the clock."""
+        """Check what has arrived, and the clock."""
         now = self._clock()
         if self._log is None:
             self._begin(now)
@@ -90,7 +90,7 @@ class Alert:
                 self._untold += self._observed(new, now)
                 self._settle(now)
                 if monotonic() >= until:
-                    break  # others want to look, too
+                    break  # let other alerts run, too
             if source.lost > lost:
                 self.fail(f"{count(source.lost - lost, 'row')} were gone before it could look")
         if self._due is not None and now >= self._due:
@@ -104,7 +104,7 @@ class Alert:
             self._log.trim()
 
     def fail(self, reason: str) -> None:
-        """Say what is wrong with it, once for the same reason."""
+        """Report what is wrong with it, once for the same reason."""
         self.error, name = reason, self.definition.name
         if reason != self._said_last:
             self._said_last = reason
@@ -112,7 +112,7 @@ class Alert:
             _LOG.warning("alert %s: %s", name, reason, extra=about)
 
     def close(self) -> None:
-        """Rest, and know everything when it goes on."""
+        """Suspend the alert, storing everything that it needs to resume."""
         if self._source is not None:
             if self._is_changed or self._untold:
                 self._keep()
@@ -127,13 +127,13 @@ class Alert:
         groups = dict(self._log.memory.groups)
         if not self.definition.per:
             groups.setdefault("", Group.new(now))
-        # While nobody looked, no silence was heard.
+        # While the alert was not running, no silence was observed.
         groups = {key: replace(one, seen=max(one.seen, now)) for key, one in groups.items()}
         self._memory = replace(self._log.memory, groups=groups)
         self._due = 0
 
     def _open(self) -> AlertSource:
-        """The source, anew if another log is in its place."""
+        """The source, reopened if another log has replaced its log."""
         location = self._source_of(self.definition.source)
         if self._source is not None and self._source.location != location:
             self._source = None
@@ -149,7 +149,7 @@ class Alert:
         return self._source
 
     def _observed(self, new: NewRows, now: int) -> list[Told]:
-        """What is to be told of new rows."""
+        """What to report about new rows."""
         condition = self._condition
         assert condition is not None
         signs = condition.evaluate(new.rows)
@@ -172,7 +172,7 @@ class Alert:
         return told
 
     def _passed(self, now: int) -> list[Told]:
-        """What is to be told because time has passed."""
+        """What to report because time has passed."""
         groups, told = dict(self._memory.groups), list[Told]()
         for key in groups:
             told += self._step(groups, key, None, None, now)
@@ -197,7 +197,7 @@ class Alert:
                 told.append(self._line(key, group, group.recorded, now))
                 group = self._noted(group, now)
         if group.state is group.recorded is not group.told and not self._is_silenced(now):
-            told.append(self._line(key, group, group.told, now))  # silence has ended
+            told.append(self._line(key, group, group.told, now))  # the alert is no longer silenced
             group = self._noted(group, now)
         groups[key] = group
         return told
@@ -232,7 +232,7 @@ class Alert:
         return f"has no data for {format_duration(self.definition.rule.no_data or 0)}"
 
     def _has_room(self, groups: dict[str, Group]) -> bool:
-        """Whether one more group can be known; those may be forgotten that are and were ok."""
+        """Whether one more group can be kept; groups that are and were ok may be forgotten."""
         most = self.definition.limits.groups
         if len(groups) < most:
             return True
@@ -246,7 +246,7 @@ class Alert:
         return bool(fine)
 
     def _settle(self, now: int) -> None:
-        """Keep what has changed, and find out when time alone changes something."""
+        """Store what has changed, and find out when time alone will next change something."""
         groups, rule = self._memory.groups.values(), self.definition.rule
         due = [at for one in groups if (at := one.due(rule)) is not None]
         if self._is_silenced(now) and any(one.recorded is not one.told for one in groups):

@@ -1,4 +1,4 @@
-"""The conditions of an alert, evaluated over rows in the sandbox of questions about the past."""
+"""The conditions of an alert, evaluated over rows in the sandbox for queries about the past."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nilometer.past.stored import FixedTable
 
 _DIALECT: Final = "spark"
 _PLACE: Final = "nilometer place"
-"""A column with the places of rows, so that answers can come in any order."""
+"""A column with the positions of rows, so that answers can come in any order."""
 _LIMITS: Final = AnswerLimits(seconds=2.0)
 _REFUSED: Final = (exp.Query, exp.Subquery, exp.AggFunc, exp.Window, exp.Unnest, exp.Explode)
 _EXAMPLE: Final = "write a condition on the columns of one row, such as v > 50"
@@ -32,7 +32,7 @@ _EXAMPLE: Final = "write a condition on the columns of one row, such as v > 50"
 
 @dataclass(frozen=True)
 class Signs:
-    """What rows say, by their places; of those that cannot be evaluated nothing is said."""
+    """The signs of rows, by position; rows that cannot be evaluated have none."""
 
     places: Int64s
     fires: Bools
@@ -47,7 +47,7 @@ class Condition:
     """WHEN, and CLEAR WHEN, of one alert over rows of one schema."""
 
     def __init__(self, sandbox: AnySandbox, alert: AlertDefinition, schema: pa.Schema) -> None:
-        """Refuses what cannot be evaluated over such rows."""
+        """Raises if the conditions cannot be evaluated over such rows."""
         self._sandbox = sandbox
         self.schema = schema
         self.per = tuple(
@@ -56,9 +56,9 @@ class Condition:
         texts = [one for one in (alert.condition, alert.clear) if one is not None]
         trees = [read_condition(one) for one in texts]
         self.columns = _columns(trees, schema)
-        """Those that the conditions name."""
+        """The columns that the conditions name."""
         self._sql = self._prepared(trees, texts) if trees else None
-        """None: there is no condition, so rows say no more than that they came."""
+        """None: there is no condition, so a row only shows that it arrived."""
 
     def _prepared(self, trees: list[exp.Expr], texts: list[str]) -> str:
         """The query that evaluates conditions over rows."""
@@ -69,21 +69,21 @@ class Condition:
         empty = self._placed(schema.empty_table())
         try:
             question = prepare_question(sandbox, tree, texts[0], {"rows": FixedTable(empty)})
-        except SqlError as error:  # its place would be one in the text of this question
+        except SqlError as error:  # its position would be one in this query's text
             raise type(error)(error.message, detail=error.detail, hint=error.hint) from None
         nulls = pa.table([pa.nulls(1, one.type) for one in schema], schema=schema)
         found = sandbox.run(question.sql, {"rows": self._placed(nulls)}, _LIMITS).schema
         for text, kind in zip(texts, found.types[1:], strict=True):
             if not pa.types.is_boolean(kind):
                 raise SqlTypeError(
-                    "the condition of an alert is true or false",
+                    "the condition of an alert must be true or false",
                     detail=f"{text} is a {kind}",
                     hint=_EXAMPLE,
                 )
         return question.sql
 
     def evaluate(self, rows: pa.Table) -> Signs:
-        """What rows say; those that fail are left out, and counted."""
+        """The signs of rows; those that fail are left out, and counted."""
         if self._sql is None:
             none = np.zeros(len(rows), np.bool_)
             return Signs(np.arange(len(rows)), none, ~none)
@@ -104,7 +104,7 @@ class Condition:
         return Signs(found.column(0).to_numpy(), fires, clears, failed, error)
 
     def _parts(self, sql: str, rows: pa.Table) -> Iterator[pa.Table | tuple[int, str]]:
-        """The answers for rows; where some cannot be evaluated, for halves of them."""
+        """The answers for rows; if some cannot be evaluated, for halves of them."""
         if not len(rows):
             return
         try:
@@ -125,7 +125,7 @@ class Condition:
 
 
 def read_condition(text: str) -> exp.Expr:
-    """The condition that a text is: one about a single row."""
+    """Parse a condition, which must be about a single row."""
     with sqlglot_errors("cannot read the condition", SqlSyntaxError, _EXAMPLE):
         tree: Any = sqlglot.parse_one(f"SELECT {text}", read=_DIALECT)
     is_plain = isinstance(tree, exp.Select) and len(tree.expressions) == 1
@@ -135,9 +135,9 @@ def read_condition(text: str) -> exp.Expr:
     condition: exp.Expr = tree.expressions[0]
     if any(isinstance(one, _REFUSED) for one in condition.walk()) or goes_on(condition):
         raise SqlError(
-            "a condition is about one row",
+            "the condition of an alert must be an expression over one row",
             detail=f"got {text}",
-            hint="let a query compute what several rows say, and alert on that",
+            hint="compute aggregates in a query, and alert on its results",
         )
     return condition
 

@@ -12,12 +12,12 @@ DAY = 86_400_000_000
 
 @dataclass(frozen=True)
 class AlertLimits:
-    """What an alert may take."""
+    """The limits of an alert."""
 
     history: int = 30 * DAY
-    """For how long what it told is kept, in microseconds."""
+    """How long its history is kept, in microseconds."""
     groups: int = 1000
-    """Of how many groups it knows at most."""
+    """The maximum number of its groups."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class AlertDefinition:
     name: str
     source: str
     condition: str | None
-    """None: it never fires, and tells of silence only."""
+    """None: it never fires, and reports only silence."""
     clear: str | None = None
     """None: it clears when the condition does not hold."""
     per: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class AlertDefinition:
 
     @property
     def sentence(self) -> str:
-        """What must be so, in one line."""
+        """The condition, in one line."""
         if self.condition is None:
             return f"nothing comes for {format_duration(self.rule.no_data or 0)}"
         text = " ".join(self.condition.split())

@@ -1,4 +1,4 @@
-"""What rows say of each group of an alert."""
+"""The signs of rows for each group of an alert."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from nilometer.kernels.json_values import rows_of
 from nilometer.kernels.row_groups import row_groups
 
 _LONGEST: Final = 200
-"""Characters of a value that are shown."""
+"""The maximum length of a value that is shown."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What one row, or all rows of an answer together, say of a group."""
+    """The signs of one row, or of all rows of an answer together, for a group."""
 
     key: str
-    """The columns of PER and their values, as JSON; empty: there is no PER."""
+    """The columns of PER and their values, as JSON; empty without PER."""
     sign: Sign
     value: str
 
 
 def observations(rows: pa.Table, condition: Condition, signs: Signs) -> Iterator[Observation]:
-    """What rows that follow each other say: the first of each run that says the same, and the last.
+    """Observations of consecutive rows: the first of each run of equal signs, and the last.
 
-    They come in the order of the rows.
+    They have the order of the rows.
     """
     if not len(signs.places):
         return
@@ -55,9 +55,9 @@ def observations(rows: pa.Table, condition: Condition, signs: Signs) -> Iterator
 def answered(
     rows: pa.Table, condition: Condition, signs: Signs
 ) -> tuple[set[str], list[Observation]]:
-    """The groups that an answer has, and what its rows say of those of which they say anything.
+    """The groups of an answer, and the signs of those whose rows have any.
 
-    A group fires if one of its rows does; it clears if none fires, and one clears.
+    A group fires if one of its rows does; it clears if none fires and one clears.
     """
     keys, numbers = _keys(rows, condition.per)
     numbers = numbers[signs.places]
@@ -76,7 +76,7 @@ def answered(
 
 
 def shown_key(key: str) -> str:
-    """A key as people read it.
+    """A key in readable form.
 
     >>> shown_key('{"room":3,"floor":"a"}')
     'room 3, floor a'

@@ -1,8 +1,8 @@
-"""What is kept of an alert: its groups, how far it has come, and the log of what it told.
+"""The stored state of an alert: its groups, its position, and the log of its history.
 
-The groups are written down together with what is to be told of them before it is appended to the
-log; the log knows by a number what it has. So after a kill nothing is forgotten and nothing is
-told twice, and what was told has the same id in every attempt to deliver it.
+The groups are stored together with what will be reported about them before it is appended to the
+log; a number tells the log what it already has. So after a kill nothing is lost and nothing is
+reported twice, and every line has the same id in every attempt to deliver it.
 """
 
 from __future__ import annotations
@@ -51,28 +51,28 @@ class Told:
     state: str
     previous: str
     key: str | None
-    """The columns of PER and their values, as JSON; None: there is no PER."""
+    """The columns of PER and their values, as JSON; None without PER."""
     value: str | None
     """The columns that the conditions name, as JSON."""
     message: str
     silenced: bool
-    """Whether it was not to be delivered."""
+    """Whether it must not be delivered."""
 
 
 @dataclass(frozen=True)
 class AlertMemory:
-    """All that an alert must know to go on."""
+    """Everything that an alert needs to resume."""
 
     groups: Mapping[str, Group] = field(default_factory=dict)
     """By their keys."""
     place: Mapping[str, Any] | None = None
-    """How far it has come in its source."""
+    """The position in its source."""
     number: int = 0
-    """How often something was told."""
+    """How many lines its history has had."""
 
 
 def read_memory(location: str) -> AlertMemory:
-    """What was kept last; nothing if there is nothing."""
+    """What was last stored; empty if there is nothing."""
     return _memory(read_json(storage_at(location), STATE_FILE))
 
 
@@ -84,7 +84,7 @@ def _memory(found: Mapping[str, Any] | None) -> AlertMemory:
 
 
 class AlertLog:
-    """The log of what an alert told, open for writing."""
+    """The log of an alert's history, open for writing."""
 
     def __init__(self, location: str, history: int, clock: Callable[[], int]) -> None:
         options = LogOptions(memory=0, segment=_SEGMENT, disk=_DISK, history=history)
@@ -97,7 +97,7 @@ class AlertLog:
             self._append(told, self.memory.number)
 
     def keep(self, memory: AlertMemory, told: Sequence[Told]) -> AlertMemory:
-        """Keep what is known now, and tell what is to be told; for good when it returns."""
+        """Store the state, and append history lines; durable when this returns."""
         last = self._writer.last_key
         number = max(memory.number, last[1] if last is not None else 0) + bool(told)
         kept = AlertMemory(memory.groups, memory.place, number)
@@ -113,7 +113,7 @@ class AlertLog:
         return kept
 
     def trim(self) -> None:
-        """Delete what is too old."""
+        """Delete lines that are too old."""
         self._writer.trim()
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class AlertLog:
 
 
 def read_history(location: str, most: int) -> list[Told]:
-    """The last lines of an alert's history, the newest first."""
+    """The last lines of an alert's history, newest first."""
     try:
         log = LogReader.open(location)
     except LogError:

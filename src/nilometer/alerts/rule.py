@@ -1,9 +1,9 @@
-"""When an alert fires, holds and clears: a machine of states for each of its groups.
+"""When an alert fires, holds and clears: a state machine for each of its groups.
 
     ok --the condition--> pending --for so long--> firing --the condition to clear--> ok
     any --no rows for so long--> no data --a row--> what it was before, and on from there
 
-Time is an argument. What is between the condition and the condition to clear changes nothing.
+Time is an argument. Rows that meet neither the condition nor the condition to clear change nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class AlertState(StrEnum):
-    """Where a group of an alert is."""
+    """The state of a group of an alert."""
 
     OK = "ok"
     PENDING = "pending"
@@ -26,17 +26,17 @@ class AlertState(StrEnum):
 
 @dataclass(frozen=True)
 class Rule:
-    """What is said of an alert's times, in microseconds."""
+    """The declared times of an alert, in microseconds."""
 
     hold: int = 0
     """FOR: how long the condition must hold."""
     no_data: int | None = None
-    """NO DATA FOR: after how long a silence there is no data."""
+    """NO DATA FOR: how long a silence counts as no data."""
 
 
 @dataclass(frozen=True)
 class Sign:
-    """What the rows of a group say."""
+    """What the rows of a group indicate."""
 
     fires: bool
     clears: bool
@@ -50,22 +50,22 @@ class Group:
     state: AlertState
     since: int
     seen: int
-    """When rows came last."""
+    """When its last rows arrived."""
     value: str | None = None
-    """What the last of them said, as JSON."""
+    """What the last row said, as JSON."""
     was_firing: bool = False
-    """Whether it fired when its data ended."""
+    """Whether it was firing when its data ended."""
     recorded: AlertState = AlertState.OK
-    """What its history says last; of what is pending nothing is said."""
+    """The last state in its history, which omits pending."""
     told: AlertState = AlertState.OK
-    """What was delivered last: while an alert is silenced, nothing is."""
+    """The state last delivered: while an alert is silenced, none is."""
 
     @classmethod
     def new(cls, now: int) -> Group:
         return cls(AlertState.OK, now, now)
 
     def due(self, rule: Rule) -> int | None:
-        """When time alone changes something next."""
+        """When time alone will next change something."""
         found = []
         if self.state is AlertState.PENDING:
             found.append(self.since + rule.hold)
@@ -91,7 +91,7 @@ class Group:
 
 
 def advance(group: Group, rule: Rule, sign: Sign | None, now: int) -> Iterator[Group]:
-    """What a group becomes, step by step; without a sign only time has passed."""
+    """The states of a group, step by step; without a sign, only time has passed."""
     if sign is not None:
         after = _observed(replace(group, seen=now), sign, now)
         if after != group:
@@ -114,7 +114,7 @@ def _observed(group: Group, sign: Sign, now: int) -> Group:
 
 
 def _passed(group: Group, rule: Rule, now: int) -> Group:
-    """What was due first."""
+    """Apply what was due first."""
     if group.state is AlertState.PENDING and group.due(rule) == group.since + rule.hold:
         return replace(group, state=AlertState.FIRING, since=now)
     fired = group.state is AlertState.FIRING

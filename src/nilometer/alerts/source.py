@@ -1,4 +1,4 @@
-"""What an alert looks at: rows as a log gets them, or the current answer of a query."""
+"""What an alert checks: rows as a log receives them, or the current answer of a query."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from nilometer.log.registrations import commit, register, release
 from nilometer.log.seen import Seen
 
 ROWS: Final = 20_000
-"""So many rows are looked at together."""
+"""How many rows are checked together."""
 _ANSWER_BYTES: Final = 64 << 20
 _ANSWER_ROWS: Final = 1_000_000
 _COMMIT_EVERY: Final = 10_000_000
 
 
 def reader_name(alert: str) -> str:
-    """The name under which a log knows an alert."""
+    """The name by which a log knows an alert."""
     return f"alert {alert}"
 
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows to be looked at."""
+    """Rows to be checked."""
 
     rows: pa.Table
     is_answer: bool
-    """Whether these are all that hold now; otherwise they follow what came before."""
+    """Whether these are all rows that hold now; otherwise they follow the earlier ones."""
 
 
 class AlertSource:
@@ -44,7 +44,7 @@ class AlertSource:
     def __init__(
         self, location: str, alert: str, place: dict[str, Any] | None, clock: Callable[[], int]
     ) -> None:
-        """`place`: how far it had come; None: it begins with what comes now."""
+        """`place`: the position it had reached; None: it starts with what arrives now."""
         self.location = location
         self._name = reader_name(alert)
         self._clock = clock
@@ -61,27 +61,27 @@ class AlertSource:
         self._seen: Seen | None = None
         self._committed = clock()
         self.lost = 0
-        """Rows that were gone before they could be looked at."""
+        """Rows that were deleted before they could be checked."""
         register(location, self._name, self._place, {}, now=self._committed, named=True)
 
     @property
     def place(self) -> dict[str, Any]:
-        """How far it has come, as it is kept."""
+        """The position, as it is stored."""
         return {"log": self.log_id, "at": self._place.to_json()}
 
     def moved(self) -> bool:
-        """Whether the log has come further than was seen."""
+        """Whether the log has grown since it was last read."""
         return Seen.of(self._reader) != self._seen
 
     def new_rows(self) -> Iterator[NewRows]:
-        """What has come since; the place moves on with every part that is taken."""
+        """The new rows; the position advances with every part that is taken."""
         seen = Seen.of(self._reader)
         if self._fold is not None:
             answer = self._fold.now(_ANSWER_ROWS)
             if answer.is_cut:
                 raise TooLargeError(
                     f"the answer has more than {_ANSWER_ROWS:,} rows",
-                    hint="let the query answer with fewer: HAVING, LIMIT",
+                    hint="reduce them with HAVING or LIMIT",
                 )
             self._place, self._seen = seen.end, seen
             yield NewRows(answer.rows, True)
@@ -93,7 +93,7 @@ class AlertSource:
         while self._place < end:
             try:
                 stop = min(self._reader.limit(self._place, ROWS), end)
-                stop = stop if stop > self._place else end  # where no frames are, segments begin
+                stop = stop if stop > self._place else end  # without frames, segments begin
                 frames = [one.rows for one in self._reader.read(self._place, stop)]
             except LogGapError as gap:
                 if not isinstance(gap.oldest, Position):
@@ -107,14 +107,14 @@ class AlertSource:
                 yield NewRows(pa.Table.from_batches(batches, self.schema), False)
 
     def commit(self, *, at_once: bool = False) -> None:
-        """Let the log know now and then how far it has come."""
+        """Report the position to the log from time to time."""
         now = self._clock()
         if at_once or now - self._committed >= _COMMIT_EVERY or now < self._committed:
             commit(self.location, self._name, self._place, now=now)
             self._committed = now
 
     def close(self) -> None:
-        """The alert rests; the log keeps what it has not read."""
+        """Suspend the alert; the log keeps what it has not read."""
         release(self.location, self._name, now=self._clock())
 
 

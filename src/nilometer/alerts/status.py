@@ -1,4 +1,4 @@
-"""How alerts are doing."""
+"""The state of alerts."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class AlertStatus:
     definition: AlertDefinition
     created: int
     groups: tuple[GroupStatus, ...]
-    """Those that are not ok come first, then those that changed last."""
+    """Groups that are not ok come first, then those that changed last."""
     silenced_until: int | None
     delivery: str | None
-    """The delivery that was made with it."""
+    """The delivery that was created with it."""
     error: str | None
-    """Why it cannot look at some rows, or at any."""
+    """Why it cannot check some rows, or any."""
     failed_rows: int = 0
-    """Rows of which the conditions could not be evaluated since it was started here."""
+    """Rows for which the conditions could not be evaluated since it was started here."""
 
     @property
     def name(self) -> str:
@@ -44,18 +44,18 @@ class AlertStatus:
 
     @property
     def state(self) -> AlertState:
-        """The worst of its groups."""
+        """The worst state of its groups."""
         return min((one.state for one in self.groups), key=_ORDER.index, default=AlertState.OK)
 
     @property
     def since(self) -> int:
-        """When the first of its groups came into this state."""
+        """When the first of its groups entered this state."""
         state = self.state
         return min((one.since for one in self.groups if one.state is state), default=self.created)
 
     @property
     def value(self) -> str | None:
-        """What the last row said of the first of its groups."""
+        """What the last row of the first of its groups said."""
         return self.groups[0].value if self.groups else None
 
     def count(self, state: AlertState) -> int:
@@ -64,5 +64,5 @@ class AlertStatus:
 
 
 def in_order(groups: list[GroupStatus]) -> tuple[GroupStatus, ...]:
-    """Groups as they are listed."""
+    """Groups in the order in which they are listed."""
     return tuple(sorted(groups, key=lambda one: (_ORDER.index(one.state), -one.since)))

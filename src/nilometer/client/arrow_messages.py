@@ -1,4 +1,4 @@
-"""Takes an Arrow IPC stream apart as its bytes come in, whatever pieces they come in."""
+"""Parses an Arrow IPC stream as its bytes arrive, in pieces of any size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_BODY: Final = 2 << 30
 
 @dataclass(frozen=True)
 class Batch:
-    """One record batch and what stands beside it."""
+    """One record batch and the metadata beside it."""
 
     rows: pa.RecordBatch
     metadata: dict[str, str]
@@ -43,7 +43,7 @@ class ArrowMessages:
         self.is_ended = False
 
     def feed(self, data: bytes) -> Iterator[Batch]:
-        """The batches that are whole with these bytes; UnreachableError if it is no Arrow."""
+        """The batches that these bytes complete; UnreachableError if they are not Arrow."""
         self._bytes += data
         while not self.is_ended and (length := self._length()) is not None:
             message = bytes(self._bytes[:length])
@@ -56,14 +56,14 @@ class ArrowMessages:
                 yield _read_batch(self._begin + message + _END)
 
     def _length(self) -> int | None:
-        """Of the first message; None if it is not whole yet."""
+        """The length of the first message; None if it is incomplete."""
         if len(self._bytes) < 8:
             return None
         if self._bytes[:4] != _MARK:
-            raise _broken("a message does not begin where it should")
+            raise _broken("a message does not start where expected")
         (metadata,) = struct.unpack_from("<i", self._bytes, 4)
         if not 0 <= metadata <= _MOST_METADATA:
-            raise _broken("the length of a message makes no sense")
+            raise _broken("a message has an invalid length")
         if len(self._bytes) < 8 + metadata:
             return None
         length = 8 + metadata + (_body_length(self._bytes, 8) if metadata else 0)
@@ -71,7 +71,7 @@ class ArrowMessages:
 
 
 def _body_length(data: bytearray, begin: int) -> int:
-    """The field bodyLength of Arrow's flatbuffer Message, which has the number 3."""
+    """The field bodyLength, number 3, of Arrow's flatbuffer Message."""
     try:
         (root,) = struct.unpack_from("<I", data, begin)
         table = begin + root
@@ -83,7 +83,7 @@ def _body_length(data: bytearray, begin: int) -> int:
     except struct.error:
         raise _broken("the head of a message cannot be read") from None
     if not 0 <= length <= _MOST_BODY:
-        raise _broken("the length of a message makes no sense")
+        raise _broken("a message has an invalid length")
     return int(length)
 
 
@@ -105,4 +105,4 @@ def _read_batch(stream: bytes) -> Batch:
 
 
 def _broken(why: str) -> UnreachableError:
-    return UnreachableError("what the server sends is broken", detail=why)
+    return UnreachableError("the server sent malformed data", detail=why)

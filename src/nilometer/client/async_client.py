@@ -59,7 +59,7 @@ class AsyncClient:
     async def execute(
         self, statement: str, *, parameters: Mapping[str, object] | None = None, **values: object
     ) -> Rows:
-        """Run one statement: its rows, and what it says that it did.
+        """Run one statement; returns its rows and its message.
 
         parameters, values  what `:name` stands for in the statement, by its name.
         """
@@ -68,33 +68,33 @@ class AsyncClient:
     async def query(
         self, text: str, *, name: str | None = None, temporary: bool | None = None
     ) -> AsyncQuery:
-        """A query: one that is there, by its name, or a SELECT over streams that is started."""
+        """An existing query, by its name, or a new one that runs a SELECT over streams."""
         return AsyncQuery(self, await self.run(calls.find_or_create(text, name, temporary)))
 
     async def queries(self) -> list[dict[str, Any]]:
-        """All named queries, and how they are doing."""
+        """All named queries with their status."""
         return await self.run(calls.list_of("queries"))
 
     async def back_up(self, destination: str | None = None) -> dict[str, Any]:
-        """Let the server back up its database, where its configuration allows that."""
+        """Have the server back up its database to where its configuration allows."""
         return await self.run(calls.back_up(destination))
 
     async def put_dashboard(self, name: str, dashboard: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep a dashboard of the console: its title and panels, as they are exported."""
+        """Store a dashboard of the console: its title and panels, as exported."""
         return await self.run(calls.put_dashboard(name, dashboard))
 
     async def streams(self) -> list[dict[str, Any]]:
-        """All streams and sensor tables, and how they are doing."""
+        """All streams and sensor tables with their status."""
         return await self.run(calls.list_of("streams"))
 
     async def sensors(self) -> list[dict[str, Any]]:
-        """The sensors that some query needs at present."""
+        """The sensors that queries currently need."""
         return await self.run(calls.list_of("sensors"))
 
     async def try_sensor(
         self, stream: str, sensor: str | None = None, *, seconds: float = 5.0, rows: int = 5
     ) -> dict[str, Any]:
-        """Let the server read one sensor for a while: what it sends; nothing of it is kept."""
+        """Have the server read one sensor for a while, to see what it sends; nothing is stored."""
         return await self.run(calls.try_sensor(stream, sensor, seconds, rows))
 
     async def explain(
@@ -123,15 +123,15 @@ class AsyncClient:
         points: int | None = None,
         answer: bool = False,
     ) -> Path:
-        """Store rows of a query or stream in a file, which is whole or not there; its path.
+        """Download rows of a query or stream to a file, written wholly or not at all; its path.
 
         form        csv, jsonl, arrow (an IPC stream) or parquet; without, by the file's name.
         start, end  only rows with times in this closed range, in UTC unless they name a zone.
-        columns     only these; with bucket or points, the columns of numbers that matter.
-        bucket      such as "1 minute": the least, greatest and mean values of every minute.
-        points      so many rows that look the same in a chart, by the values of one column.
+        columns     only these; with bucket or points, the relevant columns of numbers.
+        bucket      such as "1 minute": the minimum, maximum and mean of every minute.
+        points      this many rows that look the same in a chart, by the values of one column.
         per         columns that tell series apart, with bucket or points.
-        answer      of a query whose answer changes: the answer, not its changes.
+        answer      for a changelog query: the answer, not its changes.
 
         >>> await client.download("mean", "mean.parquet", bucket="1 minute")  # doctest: +SKIP
         """
@@ -164,7 +164,7 @@ class AsyncClient:
         await self.close()
 
     async def run(self, call: Call[_Value]) -> _Value:
-        """Ask one thing."""
+        """Send one request."""
         try:
             response = await self._http.request(**request_of(call))
         except httpx.TransportError as error:
@@ -172,7 +172,7 @@ class AsyncClient:
         return call.finish(reply_of(response, response.content))
 
     async def listen(self, state: FollowState) -> AsyncGenerator[bytes, None]:
-        """What comes over one connection; raises LostError when it ends."""
+        """Yield what arrives over one connection; raises LostError when it ends."""
         request = self._http.build_request(**request_of(state.call()), timeout=listening_timeout())
         try:
             response = await self._http.send(request, stream=True)
@@ -229,7 +229,7 @@ class AsyncQuery:
         on_reconnect: OnReconnect | None = None,
         on_base: OnBase | None = None,
     ) -> AsyncFollowing[Any]:
-        """Iterate over the rows as they come, each once, whatever happens to the connection."""
+        """Iterate over the rows as they arrive, each once, whatever happens to the connection."""
         state = FollowState(
             self.name, start, patience=patience, on_reconnect=on_reconnect, on_base=on_base
         )
@@ -268,7 +268,7 @@ class AsyncQuery:
         start: str | datetime = "start",
         end: str | datetime | None = None,
     ) -> pd.DataFrame:
-        """The same as a DataFrame of pandas."""
+        """The same as a pandas DataFrame."""
         return (await self.to_arrow(limit=limit, start=start, end=end)).to_pandas()
 
     async def to_polars(
@@ -278,32 +278,32 @@ class AsyncQuery:
         start: str | datetime = "start",
         end: str | datetime | None = None,
     ) -> pl.DataFrame:
-        """The same as a DataFrame of polars."""
+        """The same as a polars DataFrame."""
         return polars_of(await self.to_arrow(limit=limit, start=start, end=end))
 
     async def status(self) -> dict[str, Any]:
-        """How the query is doing."""
+        """The status of the query."""
         return await self._client.run(calls.status(self.name))
 
     async def health(self) -> list[dict[str, Any]]:
-        """How it has been doing for the last minutes, a sample per micro-batch."""
+        """The health of the query in the last minutes, a sample per micro-batch."""
         return await self._client.run(calls.health(self.name))
 
     async def stop(self) -> None:
-        """Stop it until it is started again."""
+        """Stop the query until it is started again."""
         await self._client.run(calls.stop(self.name))
 
     async def start(self) -> None:
-        """Let it go on where it was."""
+        """Resume the query where it stopped."""
         await self._client.run(calls.start(self.name))
 
     async def drop(self) -> None:
-        """Forget it and its results."""
+        """Drop the query and its results."""
         await self._client.run(calls.drop(self.name))
 
 
 class AsyncFollowing(FollowedResults, AsyncIterator[_Item]):
-    """The results of a query as they come; reconnects by itself and goes on at its offset."""
+    """The results of a query as they arrive; reconnects by itself and resumes at its offset."""
 
     def __init__(self, client: AsyncClient, state: FollowState, batches: bool) -> None:
         super().__init__(state)
@@ -315,7 +315,7 @@ class AsyncFollowing(FollowedResults, AsyncIterator[_Item]):
         return await anext(self._items)
 
     async def close(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         await self._items.aclose()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Everything that can be asked of a server: the request, and how its reply is read."""
+"""Every call to a server: the request, and how its reply is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Value = TypeVar("Value")
 _NAME: Final = re.compile(r"\s*[^\W\d]\w*\s*")
 _STARTS: Final = ("start", "now", "latest")
 MOST_ROWS: Final = 10_000
-"""Of one page."""
+"""The maximum number of rows on one page."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Call(Generic[Value]):
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def finish(self, reply: Reply) -> Value:
-        """The value of a reply, or the error that it tells."""
+        """The value in a reply; raises the error that it reports."""
         if not 200 <= reply.status < 300:
             raise error_in(reply, (self.body or {}).get("statement"))
         return self.read(reply)
@@ -66,7 +66,7 @@ def explain(statement: str, form: str, values: Mapping[str, object]) -> Call[str
 
 
 def find_or_create(text: str, name: str | None, temporary: bool | None) -> Call[dict[str, Any]]:
-    """A query by its name, or one that is made of a SELECT."""
+    """A query by its name, or one created from a SELECT."""
     if name is None and _NAME.fullmatch(text):
         return status(text.strip())
     chosen = name is None if temporary is None else temporary
@@ -128,7 +128,7 @@ def answer(query: str, limit: int) -> Call[Answer]:
 
 
 def follow(query: str, start: str) -> Call[None]:
-    """Rows as they come; the reply is read as it comes, too."""
+    """Rows as they come; the reply is read as it arrives."""
     params: dict[str, str | list[str]] = {
         **_begin(start),
         "format": "arrow",
@@ -154,7 +154,7 @@ class Pages:
         self._left = limit
 
     def next(self) -> Call[Page] | None:
-        """What to ask for next; None if there is no more."""
+        """The next call; None if there is no more."""
         if self._start is None:
             return None
         size = MOST_ROWS if self._left is None else min(MOST_ROWS, self._left)

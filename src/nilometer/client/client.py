@@ -43,7 +43,7 @@ class Client:
     url      its address, such as "http://127.0.0.1:8642".
     token    what `nilometer tokens create` printed.
     timeout  seconds that a statement may take.
-    verify   of https: False takes any certificate, a path is that of those to be trusted.
+    verify   for https: False accepts any certificate, a path names the certificates to trust.
 
     >>> with nm.Client("http://127.0.0.1:8642", token) as client:  # doctest: +SKIP
     ...     for row in client.query("SELECT * FROM Readings").follow():
@@ -64,43 +64,43 @@ class Client:
     def execute(
         self, statement: str, *, parameters: Mapping[str, object] | None = None, **values: object
     ) -> Rows:
-        """Run one statement: its rows, and what it says that it did.
+        """Run one statement; returns its rows and its message.
 
         parameters, values  what `:name` stands for in the statement, by its name.
         """
         return self.run(calls.execute(statement, {**(parameters or {}), **values}))
 
     def query(self, text: str, *, name: str | None = None, temporary: bool | None = None) -> Query:
-        """A query: one that is there, by its name, or a SELECT over streams that is started.
+        """An existing query, by its name, or a new one that runs a SELECT over streams.
 
-        Without a name a SELECT is temporary: it goes when nobody has followed it for a while.
+        Without a name a SELECT is temporary: it is dropped when nobody follows it for a while.
         """
         return Query(self, self.run(calls.find_or_create(text, name, temporary)))
 
     def queries(self) -> list[dict[str, Any]]:
-        """All named queries, and how they are doing."""
+        """All named queries with their status."""
         return self.run(calls.list_of("queries"))
 
     def back_up(self, destination: str | None = None) -> dict[str, Any]:
-        """Let the server back up its database, where its configuration allows that."""
+        """Have the server back up its database to where its configuration allows."""
         return self.run(calls.back_up(destination))
 
     def put_dashboard(self, name: str, dashboard: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep a dashboard of the console: its title and panels, as they are exported."""
+        """Store a dashboard of the console: its title and panels, as exported."""
         return self.run(calls.put_dashboard(name, dashboard))
 
     def streams(self) -> list[dict[str, Any]]:
-        """All streams and sensor tables, and how they are doing."""
+        """All streams and sensor tables with their status."""
         return self.run(calls.list_of("streams"))
 
     def sensors(self) -> list[dict[str, Any]]:
-        """The sensors that some query needs at present."""
+        """The sensors that queries currently need."""
         return self.run(calls.list_of("sensors"))
 
     def try_sensor(
         self, stream: str, sensor: str | None = None, *, seconds: float = 5.0, rows: int = 5
     ) -> dict[str, Any]:
-        """Let the server read one sensor for a while: what it sends; nothing of it is kept."""
+        """Have the server read one sensor for a while, to see what it sends; nothing is stored."""
         return self.run(calls.try_sensor(stream, sensor, seconds, rows))
 
     def explain(
@@ -129,15 +129,15 @@ class Client:
         points: int | None = None,
         answer: bool = False,
     ) -> Path:
-        """Store rows of a query or stream in a file, which is whole or not there; its path.
+        """Download rows of a query or stream to a file, written wholly or not at all; its path.
 
         form        csv, jsonl, arrow (an IPC stream) or parquet; without, by the file's name.
         start, end  only rows with times in this closed range, in UTC unless they name a zone.
-        columns     only these; with bucket or points, the columns of numbers that matter.
-        bucket      such as "1 minute": the least, greatest and mean values of every minute.
-        points      so many rows that look the same in a chart, by the values of one column.
+        columns     only these; with bucket or points, the relevant columns of numbers.
+        bucket      such as "1 minute": the minimum, maximum and mean of every minute.
+        points      this many rows that look the same in a chart, by the values of one column.
         per         columns that tell series apart, with bucket or points.
-        answer      of a query whose answer changes: the answer, not its changes.
+        answer      for a changelog query: the answer, not its changes.
 
         >>> client.download("mean", "mean.parquet", bucket="1 minute")  # doctest: +SKIP
         """
@@ -167,7 +167,7 @@ class Client:
         self._http.close()
 
     def keep_live(self, query: Query, newest: int, patience: float | None) -> LiveAnswer:
-        """A live answer, which ends with this client if not before."""
+        """Register a live answer, which ends with this client at the latest."""
         made = LiveAnswer(self, query, newest, patience)
         self._live.add(made)
         return made
@@ -179,7 +179,7 @@ class Client:
         self.close()
 
     def run(self, call: Call[_Value]) -> _Value:
-        """Ask one thing."""
+        """Send one request."""
         try:
             response = self._http.request(**request_of(call))
         except httpx.TransportError as error:
@@ -189,7 +189,7 @@ class Client:
     def listen(
         self, state: FollowState, opened: Callable[[httpx.Response], None] | None = None
     ) -> Generator[bytes, None, None]:
-        """What comes over one connection; raises LostError when it ends.
+        """Yield what arrives over one connection; raises LostError when it ends.
 
         `opened` is called with the response before its content is read.
         """
@@ -215,7 +215,7 @@ class Query:
         self.name: str = status["name"]
         self.statement: str = status["statement"]
         self.emits: str = status["emits"]
-        """append, or changelog: then rows have `_diff`, the copies that come or go."""
+        """append, or changelog: then rows have `_diff`, the copies added or retracted."""
 
     def __repr__(self) -> str:
         return f"<Query {self.name}: {self.statement}>"
@@ -251,14 +251,15 @@ class Query:
         on_reconnect: OnReconnect | None = None,
         on_base: OnBase | None = None,
     ) -> Following[Any]:
-        """Iterate over the rows as they come, each once, whatever happens to the connection.
+        """Iterate over the rows as they arrive, each once, whatever happens to the connection.
 
         start         "now", "start" (the oldest row that is kept), or an offset.
         batches       Arrow record batches instead of rows, which are dicts.
         patience      seconds without a connection after which it gives up; None: never.
         on_reconnect  is called with the error and the pause when the connection was lost.
-        on_base       is called when changes are gone that were not told yet: forget all that
-                      were; the answer in their place follows. Without it LogGapError is raised.
+        on_base       is called when changes were deleted before they were received: discard all
+                      received ones; the answer that replaces them follows. Without it
+                      LogGapError is raised.
         """
         state = FollowState(
             self.name, start, patience=patience, on_reconnect=on_reconnect, on_base=on_base
@@ -266,9 +267,9 @@ class Query:
         return Following(self._client, state, batches)
 
     def live(self, *, newest: int = 1000, patience: float | None = None) -> LiveAnswer:
-        """The answer that keeps itself current: that of a changelog query, or the newest rows.
+        """A live answer: the current answer of a changelog query, or the newest rows.
 
-        newest    so many rows are kept of results that are only added to.
+        newest    how many rows are kept of append results.
         patience  seconds without a connection after which it gives up; None: never.
 
         >>> with client.query("mean").live() as live:  # doctest: +SKIP
@@ -293,7 +294,7 @@ class Query:
     ) -> pa.Table:
         """The rows that are stored now.
 
-        limit  at most so many.
+        limit  at most this many rows.
         start  "start", "latest", an offset, or an instant: only rows with times from then on.
         end    only rows with times up to this instant; in UTC unless it names a zone.
         """
@@ -309,7 +310,7 @@ class Query:
         start: str | datetime = "start",
         end: str | datetime | None = None,
     ) -> pd.DataFrame:
-        """The same as a DataFrame of pandas."""
+        """The same as a pandas DataFrame."""
         return self.to_arrow(limit=limit, start=start, end=end).to_pandas()
 
     def to_polars(
@@ -319,27 +320,27 @@ class Query:
         start: str | datetime = "start",
         end: str | datetime | None = None,
     ) -> pl.DataFrame:
-        """The same as a DataFrame of polars."""
+        """The same as a polars DataFrame."""
         return polars_of(self.to_arrow(limit=limit, start=start, end=end))
 
     def status(self) -> dict[str, Any]:
-        """How the query is doing."""
+        """The status of the query."""
         return self._client.run(calls.status(self.name))
 
     def health(self) -> list[dict[str, Any]]:
-        """How it has been doing for the last minutes, a sample per micro-batch."""
+        """The health of the query in the last minutes, a sample per micro-batch."""
         return self._client.run(calls.health(self.name))
 
     def stop(self) -> None:
-        """Stop it until it is started again."""
+        """Stop the query until it is started again."""
         self._client.run(calls.stop(self.name))
 
     def start(self) -> None:
-        """Let it go on where it was."""
+        """Resume the query where it stopped."""
         self._client.run(calls.start(self.name))
 
     def drop(self) -> None:
-        """Forget it and its results."""
+        """Drop the query and its results."""
         self._client.run(calls.drop(self.name))
 
     def _pages(self, start: str, limit: int | None) -> Iterator[Page]:

@@ -1,4 +1,4 @@
-"""How clients reach a server: address, token, time-outs, certificates."""
+"""How clients reach a server: address, token, timeouts, certificates."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def http_options(
 ) -> dict[str, Any]:
     """The arguments of an httpx client for a server; redirects are not followed.
 
-    `verify`: False takes any certificate, a path is that of a file with those to be trusted.
+    `verify`: False accepts any certificate, a path names a file of trusted ones.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(
-            "this is not an address of a server",
+            "this is not the address of a server",
             detail=f"got {url!r}",
             hint="write it as http://127.0.0.1:8642 or https://…",
         )
@@ -58,17 +58,17 @@ def request_of(call: Call[Any]) -> dict[str, Any]:
 
 
 def listening_timeout() -> httpx.Timeout:
-    """For connections over which something comes at least every few seconds."""
+    """The timeout for connections on which something arrives at least every few seconds."""
     return httpx.Timeout(SILENCE, connect=CONNECT_WITHIN)
 
 
 def cut_off(response: httpx.Response) -> None:
-    """End a reply that another thread reads: it does not wait any longer for what comes."""
+    """End a reply that another thread reads, so that it stops waiting for more."""
     stream = response.extensions.get("network_stream")
     found = None if stream is None else stream.get_extra_info("socket")
     if isinstance(found, socket.socket):
         with suppress(OSError):
-            # Not that of an SSLSocket, which takes from the reader what it reads with.
+            # Not SSLSocket's own shutdown, which takes away from the reader what it reads with.
             socket.socket.shutdown(found, socket.SHUT_RDWR)
 
 
@@ -78,16 +78,16 @@ def reply_of(response: httpx.Response, content: bytes) -> Reply:
 
 
 def unreachable(error: Exception, url: object) -> UnreachableError:
-    """What a failure of the connection means to the user."""
+    """A failure of the connection, as an error for the user."""
     what = str(error) or type(error).__name__
     if "CERTIFICATE_VERIFY_FAILED" in what:
         return UnreachableError(
-            "the server is not known to be the one that was meant",
+            "the certificate of the server cannot be verified",
             detail=f"{url}: {what}",
             hint="name a file with the certificates to be trusted: --ca, or verify= in Python",
         )
     return UnreachableError(
         "the server cannot be reached",
         detail=f"{url}: {what}",
-        hint="does it run, and is this its address? nilometer serve starts one",
+        hint="is it running, and is this its address? nilometer serve starts one",
     )

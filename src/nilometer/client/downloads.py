@@ -1,4 +1,4 @@
-"""Rows of a query or stream as a file: what is asked for, and where it comes to lie."""
+"""Rows of a query or stream as a file: what to request, and where the file goes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _KINDS: Final = ("queries", "streams")
 
 @dataclass(frozen=True)
 class Download:
-    """What is wanted of a query or stream, and in which file."""
+    """What to download of a query or stream, and into which file."""
 
     name: str
     path: Path
@@ -37,7 +37,7 @@ class Download:
 
     @property
     def calls(self) -> list[Call[None]]:
-        """What to ask for: a query of this name or, if there is none, a stream."""
+        """The calls to try: a query of this name or, if there is none, a stream."""
         given = {
             "format": self.form,
             "start": _instant(self.start),
@@ -56,7 +56,7 @@ class Download:
 
     @contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
-        """The file as it is written; it has its name once all of it is there."""
+        """The file while it is written; it gets its name once it is complete."""
         folder = self.path.absolute().parent
         with NamedTemporaryFile(dir=folder, prefix=f".{self.path.name}.", delete=False) as file:
             try:
@@ -82,12 +82,12 @@ def download_of(
     points: int | None,
     answer: bool,
 ) -> Download:
-    """What is wanted; without a format the name of the file says which."""
+    """A download; without a format, the name of the file decides."""
     file = Path(path).expanduser()
     chosen = (form or file.suffix.removeprefix(".")).lower()
     if chosen not in FORMATS:
         raise InputError(
-            f"there is no format {chosen!r}" if chosen else "the file's name says no format",
+            f"unknown format {chosen!r}" if chosen else "the file's name says no format",
             detail=f"formats are {', '.join(FORMATS)}",
             hint='name the file so, or give form="csv"',
         )

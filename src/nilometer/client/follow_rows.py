@@ -19,7 +19,7 @@ _Item = TypeVar("_Item", dict[str, Any], pa.RecordBatch)
 
 
 class Following(FollowedResults, Iterator[_Item]):
-    """The results of a query as they come; reconnects by itself and goes on at its offset."""
+    """The results of a query as they arrive; reconnects by itself and resumes at its offset."""
 
     def __init__(self, client: Client, state: FollowState, batches: bool) -> None:
         super().__init__(state)
@@ -31,7 +31,7 @@ class Following(FollowedResults, Iterator[_Item]):
         return next(self._items)
 
     def close(self) -> None:
-        """Follow no more."""
+        """Stop following."""
         self._items.close()
 
     def __enter__(self) -> Self:

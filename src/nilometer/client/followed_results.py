@@ -1,4 +1,4 @@
-"""How far somebody has come who follows the results of a query."""
+"""The progress of following the results of a query."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from nilometer.client.following import FollowState
 
 
 class FollowedResults:
-    """What is known of results that are followed, whichever way."""
+    """What is known of followed results, by either client."""
 
     def __init__(self, state: FollowState) -> None:
         self._state = state
 
     @property
     def offset(self) -> str:
-        """The place after all rows that were yielded: give it to `follow` to go on there."""
+        """The offset after all rows that were yielded: pass it to `follow` to resume there."""
         return self._state.offset
 
     @property
     def watermark(self) -> datetime | None:
-        """No row that follows has an earlier time; None if that is not known."""
+        """No later row has an earlier time; None if unknown."""
         return self._state.watermark
 
     @property
     def phase(self) -> str | None:
-        """What the query does, if that has changed since: running, stopped, failed, restarting."""
+        """The query's phase, if it has changed since: running, stopped, failed, restarting."""
         return self._state.phase
 
     @property
@@ -35,5 +35,5 @@ class FollowedResults:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the connection is lost, and is being made again."""
+        """Whether the connection is lost and being re-established."""
         return self._state.is_lost

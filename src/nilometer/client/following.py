@@ -1,4 +1,4 @@
-"""What following the results of a query is, but for the connection: offsets, events, patience."""
+"""Following a query's results, except for the connection: offsets, events, patience."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from nilometer.errors import ClosedError, LimitError, NilometerError, Unreachabl
 log = logging.getLogger("nilometer.client")
 
 SILENCE: Final = 35.0
-"""After so many seconds without even a heartbeat the connection counts as lost."""
+"""After this many seconds without even a heartbeat the connection counts as lost."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 _PASSING: Final = (502, 503, 504)
 _TAKEN: Final = re.compile(r"(.*)\.(\d+)")
 
 OnReconnect = Callable[[NilometerError, float], None]
-"""Called with why the connection was lost, and after how many seconds it is tried again."""
+"""Called with why the connection was lost, and in how many seconds it is retried."""
 
 
 OnBase = Callable[[int], None]
-"""Called when changes are gone that were not told yet: all that were told are to be forgotten.
+"""Called when changes are gone that were not received yet: all changes so far must be discarded.
 
-What follows is the answer in place of them, so many rows, and then the changes after it.
+What follows is the answer in their place, with this many rows, and then the changes after it.
 """
 
 
 class FollowState:
-    """How far one who follows a query has come; knows no connection, and keeps no rows."""
+    """How far a follower of a query has come; knows no connection, and keeps no rows."""
 
     def __init__(
         self,
@@ -68,32 +68,32 @@ class FollowState:
 
     @property
     def offset(self) -> str:
-        """The place after all rows that were handed out; before the first word, the start."""
+        """The offset after all rows that were handed out; the start if there was no event yet."""
         return self._at
 
     @property
     def is_lost(self) -> bool:
-        """Whether there is no connection at present, and there was one or should be."""
+        """Whether there is no connection now, although there was one or should be."""
         return self._lost_since is not None
 
     def call(self) -> Call[None]:
-        """What to ask for, at first and after every loss of the connection."""
+        """The call to make, at first and whenever the connection was lost."""
         self._messages = ArrowMessages()
         return calls.follow(self.query, self._at)
 
     def check(self, reply: Reply) -> None:
-        """Look at how a reply begins; `content` is needed only if its status is not 200."""
+        """Check how a reply begins; `content` is needed only if its status is not 200."""
         if reply.status == 200 and reply.media_type == ARROW:
             return
         error = error_in(reply)
-        # What stops, or stands in between, may answer 500 without a word of ours.
+        # A server that is stopping, or a proxy in between, may answer 500 without our JSON.
         is_cut_off = reply.status == 500 and isinstance(error, UnreachableError)
         if reply.status in _PASSING or is_cut_off or isinstance(error, LimitError):
             raise LostError(error)
         raise error
 
     def batches(self, data: bytes) -> Iterator[pa.RecordBatch]:
-        """Batches with rows that are whole with these bytes; `offset` is that after the last."""
+        """The batches with rows that these bytes complete; `offset` is that after the last."""
         for batch in self._heard(data):
             if len(batch.rows):
                 self._at = batch.metadata["offset"]
@@ -110,19 +110,19 @@ class FollowState:
             self._note(batch)
 
     def told(self, data: bytes) -> Iterator[Batch]:
-        """All batches, also those without rows, once what stands beside the rows is noted."""
+        """All batches, also those without rows, once the metadata beside the rows is noted."""
         for batch in self._heard(data):
             self._note(batch)
             yield batch
 
     def lost(self, why: NilometerError) -> float:
-        """The connection is lost: after how many seconds to try again; raises if patience ends."""
+        """Note a lost connection; returns seconds to wait, or raises if out of patience."""
         now = self._clock()
         self._lost_since = now if self._lost_since is None else self._lost_since
         if self._patience is not None and now - self._lost_since >= self._patience:
             raise why
         most = min(_LONGEST_PAUSE, float(_FIRST_PAUSE * 2**self._failures))
-        pause = most * random.uniform(0.5, 1)  # many who were cut off at once spread out
+        pause = most * random.uniform(0.5, 1)  # many that were cut off at once spread out
         self._failures = min(self._failures + 1, 30)
         log.warning("results of %s: %s; again in %.1f s", self.query, why.message, pause)
         if self._on_reconnect is not None:
@@ -130,7 +130,7 @@ class FollowState:
         return pause
 
     def ended(self) -> LostError:
-        """The server has closed the connection without a word."""
+        """The error for a server that closed the connection without a word."""
         return LostError(UnreachableError("the server has closed the connection"))
 
     def _heard(self, data: bytes) -> Iterator[Batch]:
@@ -142,7 +142,7 @@ class FollowState:
             raise LostError(error) from None
 
     def _note(self, batch: Batch) -> None:
-        """Take in what stands beside the rows."""
+        """Take in the metadata beside the rows."""
         said = batch.metadata
         data = json.loads(said.get("data", "null"))
         match said.get("event"):
@@ -162,7 +162,7 @@ class FollowState:
 
 
 class LostError(Exception):
-    """A connection that was lost, and may be made again."""
+    """A connection was lost, and may be made again."""
 
     def __init__(self, why: NilometerError) -> None:
         self.why = why
@@ -170,7 +170,7 @@ class LostError(Exception):
 
 
 def after(offset: str, rows: int) -> str:
-    """The offset after so many of the rows that follow another one.
+    """The offset that lies this many rows after another one.
 
     >>> after("3f2a9c1e-0-1024-0-170-5be01c77", 2), after("3f2a9c1e-0-1024-0-170-5be01c77.2", 3)
     ('3f2a9c1e-0-1024-0-170-5be01c77.2', '3f2a9c1e-0-1024-0-170-5be01c77.5')

@@ -1,4 +1,4 @@
-"""Rows as a small table of HTML, for notebooks: bounded, and every text escaped."""
+"""Rows as a small HTML table for notebooks: bounded, and with all text escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LETTERS: Final = 200
 
 
 def html_table(table: pa.Table, message: str | None = None, *, is_cut: bool = False) -> str:
-    """The first rows of a table, and how many there are more.
+    """The first rows of a table, and how many more there are.
 
     >>> html_table(pa.table({"n": [1]})).partition("<tbody>")[2]
     '<tr><td>1</td></tr></tbody></table><p>1 row</p>'
@@ -39,7 +39,7 @@ def _cell(value: Any) -> str:
 
 
 def html_text(text: str) -> str:
-    """A text that is no markup, cut if it is long."""
+    """Text with markup escaped, cut if it is long."""
     return escape(text if len(text) <= _LETTERS else f"{text[:_LETTERS]}…")
 
 

@@ -1,4 +1,4 @@
-"""`query.live()`: the answer of a query that keeps itself current, in a thread of its own."""
+"""`query.live()`: an answer that a thread of its own keeps current."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LiveAnswer:
         self._thread.start()
 
     def rows(self) -> Rows:
-        """The rows as of now: a picture that stays as it is; raises the error if there is one."""
+        """A snapshot of the current rows; raises the error if there is one."""
         with self._changed:
             if self._error is not None and not self._is_closed:
                 raise self._error
@@ -87,15 +87,15 @@ class LiveAnswer:
         per: str | None = None,
         ax: Axes | None = None,
     ) -> Axes:
-        """Draw the rows as of now, as `Rows.plot` does; the axes."""
+        """Plot the current rows, as `Rows.plot` does; returns the axes."""
         return self.rows().plot(x, y, per=per, ax=ax)
 
     def wait(
         self, until: Callable[[Rows], bool] | None = None, *, timeout: float | None = None
     ) -> Rows:
-        """Wait until the rows are as they should be, and give them.
+        """Wait until the rows meet a condition, and return them.
 
-        until    says so of rows; without it, there has to be one.
+        until    the condition on rows; without it, there must be at least one row.
         timeout  seconds after which TimeLimitError is raised; None: never.
 
         >>> live.wait(lambda rows: len(rows) >= 10, timeout=60)  # doctest: +SKIP
@@ -119,12 +119,12 @@ class LiveAnswer:
 
     @property
     def error(self) -> NilometerError | None:
-        """Why it is current no more; None as long as it is, or tries to be."""
+        """Why it is no longer current; None while it is, or tries to be."""
         return self._error
 
     @property
     def is_lost(self) -> bool:
-        """Whether the connection is lost, and is being made again."""
+        """Whether the connection is lost and being re-established."""
         return self._state.is_lost
 
     @property
@@ -144,7 +144,7 @@ class LiveAnswer:
             )
 
     def close(self) -> None:
-        """Follow the query no more; the rows stay as they are."""
+        """Stop following the query; the rows stay as they are."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -167,7 +167,7 @@ class LiveAnswer:
         return f"<LiveAnswer of {self._query.name}: {self._note()}>"
 
     def _repr_html_(self) -> str:
-        """The rows as of now as a small table, and how it is doing."""
+        """The current rows as a small table, with the status."""
         with self._changed:
             rows = self._kept.rows()
         return f"{html_table(rows.table, is_cut=rows.is_cut)}<p>{html_text(self._note())}</p>"

@@ -1,4 +1,4 @@
-"""A live answer on the page of a notebook: what is shown is replaced, twice a second at most."""
+"""A live answer in a notebook: the display is replaced, at most twice a second."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import threading
 from typing import Any, Final, Protocol
 
 SECONDS: Final = 0.5
-"""Between two updates of what is shown."""
+"""The time between two updates of the display."""
 _END_WITHIN: Final = 5.0
 
 
 class Shown(Protocol):
-    """What changes."""
+    """A value that changes while it is shown."""
 
     @property
     def version(self) -> int: ...
@@ -23,7 +23,7 @@ class Shown(Protocol):
 
 
 class LiveDisplay:
-    """All places of a notebook in which one live answer is shown."""
+    """All places in a notebook where one live answer is shown."""
 
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
@@ -32,12 +32,12 @@ class LiveDisplay:
         self._thread: threading.Thread | None = None
 
     def show(self) -> None:
-        """Show it here as well; raises NotImplementedError where nothing can be replaced."""
+        """Show it here as well; raises NotImplementedError where no display can be replaced."""
         from IPython import get_ipython  # noqa: PLC0415  only notebooks have it
         from IPython.display import display  # noqa: PLC0415
 
         if type(get_ipython()).__name__ == "TerminalInteractiveShell":
-            raise NotImplementedError  # IPython prints it then as it prints other values
+            raise NotImplementedError  # IPython then prints it like other values
         version = self._shown.version
         handle = display(  # type: ignore[no-untyped-call, unused-ignore]
             self._bundle(), raw=True, display_id=True
@@ -51,7 +51,7 @@ class LiveDisplay:
                 self._thread.start()
 
     def close(self) -> None:
-        """Show for the last time how it was."""
+        """Show the final state."""
         with self._lock:
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():

@@ -1,4 +1,4 @@
-"""What a live answer keeps: the rows that hold, or the newest ones. Knows no thread."""
+"""The rows that a live answer keeps: the current ones, or the newest. Knows no threads."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _NAN: Final = object()
 
 
 class Kept(Protocol):
-    """Rows that are brought up to date by what is told of a query."""
+    """Rows that are kept up to date by the batches of a query."""
 
     def take(self, batch: Batch) -> bool:
-        """Take in what was told; whether the rows are others now."""
+        """Take in a batch; returns whether the rows have changed."""
 
     def forget(self) -> None:
-        """All that was told is void; what follows stands for it."""
+        """Discard all batches so far; those that follow replace them."""
 
     def rows(self) -> Rows:
-        """The rows as of now."""
+        """The current rows."""
 
 
 class NewestRows:
-    """The newest rows of results that are only added to.
+    """The newest rows of results in append mode.
 
     >>> kept = NewestRows(Page(pa.table({"n": [1, 2]})), newest=2)
     >>> kept.take(Batch(pa.record_batch({"n": [3]}), {}))
@@ -50,7 +50,7 @@ class NewestRows:
             return False
         more = pa.Table.from_batches([batch.rows])
         both = pa.concat_tables([self._table, more])
-        # Copied, since a slice would keep all that ever came.
+        # Copied, since a slice would keep everything that ever came.
         self._table = both.slice(max(0, len(both) - self._newest)).combine_chunks()
         return True
 
@@ -62,29 +62,29 @@ class NewestRows:
 
 
 class CurrentAnswer:
-    """The answer of a changelog at the last instant that no change can reach any more.
+    """The answer of a changelog at the last instant that no change can affect any more.
 
-    Changes from the watermark on may be told already, since buckets are out of step: they wait
-    aside, so the answer is always that of one instant.
+    Changes from the watermark on may have arrived already, since buckets are out of step: they
+    wait aside, so the answer is always that of one instant.
     """
 
     def __init__(self, answer: Answer) -> None:
-        """Begin with an answer, and go on with the changes after its offset.
+        """Begin with an answer, and continue with the changes after its offset.
 
-        One that is cut is shown until all changes were told, from the first one on.
+        A truncated answer is shown until all changes have arrived, from the first one on.
         """
         self._schema: pa.Schema = answer.table.schema
         self._held: dict[Hashable, tuple[dict[str, Any], int]] = {}
         self._ahead: list[pa.RecordBatch] = []
         self._watermark: int | None = None
         self._before: Answer | None = answer
-        """What is shown until the first changes are final."""
+        """The rows shown until the first changes are final."""
         if not answer.is_cut:
             self._add(answer, [1] * len(answer))
 
     @property
     def instant(self) -> datetime | None:
-        """For which instant; None as long as nothing is known for certain."""
+        """The instant of the answer; None as long as nothing is certain."""
         if self._before is not None:
             return self._before.instant
         return None if self._watermark is None else instant_of(str(self._watermark - 1))
@@ -127,12 +127,12 @@ class CurrentAnswer:
             touched |= self._add(plain.to_pylist(), final.column(DIFF).to_pylist())
         if any(self._held[key][1] < 0 for key in touched & self._held.keys()):
             raise LogError(
-                "the changelog takes back a row that it never gave",
-                detail="a part of it is missing or came twice",
+                "the changelog retracts a row that it never emitted",
+                detail="part of it is missing or duplicated",
             )
 
     def _add(self, rows: Iterable[dict[str, Any]], diffs: list[int]) -> set[Hashable]:
-        """Count copies of rows; whose were counted."""
+        """Update the counts of rows; returns the keys of those rows."""
         touched: set[Hashable] = set()
         for row, diff in zip(rows, diffs, strict=True):
             key = _key(tuple(row.values()))
@@ -146,7 +146,7 @@ class CurrentAnswer:
 
 
 def _key(value: Any) -> Hashable:
-    """What is equal for values that SQL takes for the same.
+    """A key that is equal for values that SQL considers the same.
 
     >>> _key([float("nan"), {"a": -0.0}]) == _key([float("nan"), {"a": 0.0}])
     True

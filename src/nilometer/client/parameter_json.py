@@ -1,4 +1,4 @@
-"""Values of parameters as JSON: what JSON has no form of is an object of its type and a text."""
+"""Parameter values as JSON: what JSON cannot express is an object with its type and a text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def value_to_json(value: object) -> Any:
-    """A value as JSON has it.
+    """The JSON form of a value.
 
     >>> value_to_json(3), value_to_json(Decimal("1.50"))
     (3, {'type': 'DECIMAL', 'value': '1.50'})
@@ -34,7 +34,7 @@ def value_to_json(value: object) -> Any:
 
 
 def value_from_json(given: object) -> object:
-    """The value that stands in JSON; an InputError if it is none.
+    """The value that JSON represents; an InputError if it is none.
 
     >>> value_from_json({"type": "INTERVAL", "value": "1500000"})
     datetime.timedelta(seconds=1, microseconds=500000)
@@ -52,7 +52,7 @@ def value_from_json(given: object) -> object:
     try:
         return _TYPES[str(name)][2](text)
     except (ValueError, InvalidOperation, OverflowError):
-        raise InputError(f"a parameter is no {name}", detail=f"got {text!r:.60}") from None
+        raise InputError(f"a parameter is not a valid {name}", detail=f"got {text!r:.60}") from None
 
 
 _TYPES: Final[dict[str, tuple[type, Callable[[Any], str], Callable[[str], object]]]] = {

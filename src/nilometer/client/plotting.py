@@ -1,4 +1,4 @@
-"""Rows as lines over time, drawn by matplotlib."""
+"""Rows as lines over time, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 _TIME: Final = "_time"
 _DIFF: Final = "_diff"
 _MOST_SERIES: Final = 20
-"""A column of text with more values than this does not tell series apart unless it is named."""
+"""A text column with more values than this does not distinguish series unless it is named."""
 
 
 def plot_table(
     table: pa.Table, x: str | None, y: str | Sequence[str] | None, per: str | None, ax: Axes | None
 ) -> Axes:
-    """Draw a line for every column of numbers, or for each of its series; the axes.
+    """Draw a line for every numeric column, or for each of its series; returns the axes.
 
-    x    the column of times; without, `_time` or the first one.
-    y    the columns of numbers; without, all.
-    per  the column that tells series apart; without, the only column of text, if there is one.
-    ax   where to draw; without, on axes of its own.
+    x    the column of times; if omitted, `_time` or the first one.
+    y    the numeric columns; if omitted, all.
+    per  the column that distinguishes series; if omitted, the only text column, if there is one.
+    ax   where to draw; if omitted, on axes of its own.
     """
     require_package("plot()", "matplotlib")
     across = _required(table, x) if x is not None else _time_column(table)
@@ -83,7 +83,7 @@ def _series_column(table: pa.Table, across: str) -> str | None:
 
 
 def _series(table: pa.Table, by: str | None) -> Iterator[tuple[str | None, pa.Table]]:
-    """The rows of each series, in the order in which the series come first."""
+    """The rows of each series, in order of first appearance."""
     if by is None:
         yield None, table
         return
@@ -100,7 +100,7 @@ def _places(column: pa.ChunkedArray) -> Any:
 
 
 def _heights(column: pa.ChunkedArray) -> Any:
-    """Numbers; where there is none, the line is interrupted."""
+    """Numbers; where one is missing, the line is interrupted."""
     return np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), float("nan")))
 
 

@@ -1,4 +1,4 @@
-"""Reads what a server replies: values, or the errors that it tells."""
+"""Reads a server's replies: values, or the errors that they report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN: Final = 200
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back; the names of headers are lower-case."""
+    """A reply; the names of its headers are lower-case."""
 
     status: int
     headers: Mapping[str, str]
@@ -33,7 +33,7 @@ class Reply:
 
 
 def read_json(reply: Reply) -> Any:
-    """The value of a reply."""
+    """The JSON value of a reply."""
     try:
         return json.loads(reply.content)
     except ValueError:
@@ -41,11 +41,11 @@ def read_json(reply: Reply) -> Any:
 
 
 def read_nothing(reply: Reply) -> None:
-    """A reply that says only that it was done."""
+    """Read a reply that only confirms success."""
 
 
 def read_rows(reply: Reply) -> Rows:
-    """What a statement did."""
+    """The result of a statement."""
     if reply.media_type != ARROW:
         found = read_json(reply)
         names = [one["name"] for one in found["columns"]]
@@ -78,7 +78,7 @@ def read_answer(reply: Reply) -> Answer:
 
 
 def read_table(reply: Reply) -> pa.Table:
-    """A file of rows, which is not copied."""
+    """A file of rows as a table, without copying it."""
     if reply.media_type != ARROW:
         raise _not_ours(reply)
     is_whole = reply.content.endswith(_END_OF_ARROW)
@@ -88,12 +88,12 @@ def read_table(reply: Reply) -> pa.Table:
     except (pa.ArrowException, OSError):
         is_whole = False
     if not is_whole:
-        raise UnreachableError("what the server sent is not whole")
+        raise UnreachableError("the reply of the server is incomplete")
     return table
 
 
 def error_in(reply: Reply, statement: str | None = None) -> NilometerError:
-    """The error that a reply tells; `statement` is the text that its position is about."""
+    """The error that a reply reports; `statement` is the text that its position refers to."""
     try:
         told = json.loads(reply.content)["error"]
         return make_error(told, statement)
@@ -102,7 +102,7 @@ def error_in(reply: Reply, statement: str | None = None) -> NilometerError:
 
 
 def make_error(told: Mapping[str, Any], statement: str | None = None) -> NilometerError:
-    """The error of the kind that is told; of a kind that is not known here, a NilometerError."""
+    """An error of the kind reported; of an unknown kind, a NilometerError."""
     message, detail, hint = told["message"], told.get("detail"), told.get("hint")
     kind = getattr(errors, str(told.get("kind")), None)
     if isinstance(kind, type) and issubclass(kind, SqlError):
@@ -115,7 +115,7 @@ def make_error(told: Mapping[str, Any], statement: str | None = None) -> Nilomet
 
 
 def make_gap(told: Mapping[str, Any], oldest: str | None) -> LogGapError:
-    """The error of rows that are gone; its `oldest` is the offset from which all are there."""
+    """The error for rows that are gone; its `oldest` is the offset from which all are there."""
     error = told["error"]
     return LogGapError(
         error["message"],
@@ -132,7 +132,7 @@ def _read_arrow(reply: Reply) -> tuple[pa.Table, dict[str, str]]:
     messages = ArrowMessages()
     batches = list(messages.feed(reply.content))
     if messages.schema is None or not messages.is_ended or not batches:
-        raise UnreachableError("what the server sent is not whole")
+        raise UnreachableError("the reply of the server is incomplete")
     table = pa.Table.from_batches([one.rows for one in batches], schema=messages.schema)
     return table, batches[-1].metadata
 
@@ -140,9 +140,9 @@ def _read_arrow(reply: Reply) -> tuple[pa.Table, dict[str, str]]:
 def _not_ours(reply: Reply) -> UnreachableError:
     if 300 <= reply.status < 400:
         return UnreachableError(
-            "the server sends clients elsewhere",
+            "the server redirects to another address",
             detail=f"to {reply.headers.get('location', 'an unknown address')}",
-            hint="give the address at which it answers; tokens are not sent to another one",
+            hint="use that address directly; tokens are not sent to other servers",
         )
     text = reply.content[:_SHOWN].decode(errors="replace")
     return UnreachableError(

@@ -32,9 +32,9 @@ class Rows:
 
     table: pa.Table
     message: str | None = None
-    """What a statement says that it did."""
+    """The message of a statement."""
     is_cut: bool = False
-    """Whether there were more rows than the server gives at once."""
+    """Whether there were more rows than the server returns at once."""
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.table.to_batches(max_chunksize=1000):
@@ -64,7 +64,7 @@ class Rows:
         per: str | None = None,
         ax: Axes | None = None,
     ) -> Axes:
-        """Draw them as lines over time with matplotlib; the axes.
+        """Plot the rows as lines over time with matplotlib; returns the axes.
 
         x    the column of times; without, `_time` or the first one.
         y    the columns of numbers; without, all.
@@ -81,9 +81,9 @@ class Page(Rows):
     next: str = ""
     """The offset after these rows."""
     watermark: datetime | None = None
-    """No row that follows has an earlier time; None if that is not known."""
+    """No later row has an earlier time; None if unknown."""
     at_end: bool = False
-    """Whether there is no more at present."""
+    """Whether there are currently no more rows."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Stored rows of a range of time, as they are asked for in Python."""
+"""Requests for stored rows of a time range, from Python arguments."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DATE: Final = re.compile(r"\s*\d{4}-\d{2}-\d{2}(?!\d|-)", re.ASCII)
 def time_range(
     query: str, start: str | datetime, end: str | datetime | None, limit: int | None
 ) -> Call[pa.Table] | None:
-    """What to ask for; None if rows are not asked for by their times.
+    """The parameters of a request; None if rows are not requested by their times.
 
     >>> time_range("q", "2026-01-01", None, None).params
     {'format': 'arrow', 'start': '2026-01-01'}

@@ -1,4 +1,4 @@
-"""Answers as commands write them, whichever engine has computed them."""
+"""Answers as commands write them, whichever engine computed them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Lines(Protocol):
 
 
 class Answer(Protocol):
-    """Rows that are there, or come when they are asked for."""
+    """Rows that are available, or computed when they are requested."""
 
     @property
     def columns(self) -> Sequence[str]: ...
@@ -45,24 +45,24 @@ class Answer(Protocol):
         """The first rows."""
 
     def lines(self, form: Format) -> AbstractContextManager[Lines]:
-        """The rows as CSV or JSON lines, as long as the context lasts."""
+        """The rows as CSV or JSON lines, for as long as the context lasts."""
 
     def in_order_of_time(self) -> Answer:
-        """Rows as time passes, then by all columns; of changes, what goes before what comes."""
+        """Rows in order of time, then by all columns; for changes, retractions first."""
 
     def write_parquet(self, folder: Path) -> None:
         """Write all rows to files in a new folder."""
 
 
 def in_shown_order(answer: Answer, statement: OneStatement) -> Answer:
-    """The rows as the statement orders them, else as time passes; changes always do."""
+    """The rows in the statement's order, else in order of time; changes always in order of time."""
     if is_changelog(answer.columns) or (statement.is_query and not statement.has_order):
         return answer.in_order_of_time()
     return answer
 
 
 def header(columns: Sequence[str], form: Format) -> bytes:
-    """The line before all others, where there is one."""
+    """The header line, if the format has one."""
     if form is not Format.CSV:
         return b""
     text = io.StringIO()
@@ -71,12 +71,12 @@ def header(columns: Sequence[str], form: Format) -> bytes:
 
 
 def is_changelog(columns: Sequence[str]) -> bool:
-    """Whether rows come and go; else they are only added."""
+    """Whether rows are emitted and retracted; otherwise they are only added."""
     return list(columns[-2:]) == [TIME, DIFF]
 
 
 def require_names(columns: Sequence[str], form: Format) -> None:
-    """Refuse two columns of one name where a name stands for one value."""
+    """Refuse two columns of one name if the format identifies values by name."""
     if form in (Format.TABLE, Format.CSV):
         return
     lowered = [name.lower() for name in columns]

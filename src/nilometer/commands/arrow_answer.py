@@ -1,4 +1,4 @@
-"""Answers that this process has computed."""
+"""Answers computed by this process."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ArrowAnswer:
         return ArrowAnswer(in_order_of_time(self.table))
 
     def write_parquet(self, folder: Path) -> None:
-        """A file that appears when it is complete; the folder may be there."""
+        """Write a file that appears once it is complete; the folder may already exist."""
         import pyarrow.parquet as pq  # noqa: PLC0415  takes its time
 
         name = f"part-{uuid4().hex}.parquet"

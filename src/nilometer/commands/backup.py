@@ -45,7 +45,7 @@ def backup(
     ] = None,
     logs: Annotated[
         Path | None,
-        typer.Option("--logs", metavar="FOLDER", help="Its logs, where they lie elsewhere."),
+        typer.Option("--logs", metavar="FOLDER", help="Its logs, if they are stored elsewhere."),
     ] = None,
     server: ServerOption = None,
     token_file: TokenFileOption = None,
@@ -106,7 +106,7 @@ def restore(
 
 
 def _ask(server: Server, destination: str | None, *, shown: bool) -> None:
-    """Let a server do it, to where its configuration allows."""
+    """Ask a server to do it, to a destination that its configuration allows."""
     if shown:
         raise InputError("--list looks into a destination itself", hint="leave out --server")
     if server.warning is not None:

@@ -16,11 +16,13 @@ def check(
     *,
     logs: Annotated[
         str | None,
-        typer.Option("--logs", metavar="FOLDER|URI", help="Its logs, where they lie elsewhere."),
+        typer.Option(
+            "--logs", metavar="FOLDER|URI", help="Its logs, if they are stored elsewhere."
+        ),
     ] = None,
     catalog: Annotated[
         str | None,
-        typer.Option("--catalog", metavar="URL", help="Its catalog, where that is in PostgreSQL."),
+        typer.Option("--catalog", metavar="URL", help="Its catalog, if that is in PostgreSQL."),
     ] = None,
 ) -> None:
     """Read all of a database, or of backups, and say what is damaged; nothing is changed.

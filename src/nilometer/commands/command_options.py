@@ -1,4 +1,4 @@
-"""The options that several commands have, as the command line reads them."""
+"""Command-line options shared by several commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ StreamOption = Annotated[
         "Numbers need a unit, A=a.csv:ts[epoch s] (or ms, us, ns), texts that are not ISO 8601 a "
         "pattern, A=a.csv:\"ts[format 'dd-MMM-yyyy H:mm:ss']\". A=a.csv:start..end names two "
         "columns, from one of which to the other a row counts. "
-        "With --follow the column may be left out: the time of arrival. May be repeated.",
+        "With --follow the column may be left out: the arrival time. May be repeated.",
     ),
 ]
 ParameterOption = Annotated[

@@ -1,36 +1,35 @@
-"""`nilometer demo`: an application at work, to be looked at in a browser."""
+"""`nilometer demo`: a running application to look at in a browser."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 
 from nilometer.errors import InputError
-from nilometer.extras import require_extras
+from nilometer.extras import papers_needed, require_extras
+from nilometer.model.installed import installed, load_installed
+from nilometer.model.names import nearest
 
+ENTRY_POINTS: Final = "nilometer.demos"
+"""Each entry names a function of the seconds to run (None: until Ctrl-C) and the console to write
+to; it returns whether everything succeeded."""
+_CAMERAS: Final = "cameras"
+_OF_PAPERS: Final = frozenset({"idhm"})
 _RATE: Final = 1000
-
-
-class Application(StrEnum):
-    """What can be shown."""
-
-    CAMERAS = "cameras"
-    IDHM = "idhm"
 
 
 def demo(
     application: Annotated[
-        Application,
+        str,
         typer.Argument(
-            help="cameras: objects that pass four cameras. idhm: hazardous materials in boxes.",
-            show_default=True,
+            help="cameras: objects that pass four cameras. idhm: hazardous materials in boxes, "
+            "from nilometer-papers.",
         ),
-    ] = Application.CAMERAS,
+    ] = _CAMERAS,
     seconds: Annotated[
-        int | None, typer.Option(min=1, help="How long it runs; until Ctrl-C unless given.")
+        int | None, typer.Option(min=1, help="How long to run; by default until Ctrl-C.")
     ] = None,
     rate: Annotated[
         int | None,
@@ -41,26 +40,34 @@ def demo(
 
     With --seconds it ends by itself, and its answers are checked against the true ones.
     """
-    if application is Application.IDHM and rate is not None:
-        raise InputError("idhm has no rate", hint="leave --rate out")
-    _require_all(application)
-    if not _run(application, seconds, rate or _RATE, Console(highlight=False)):
+    console = Console(highlight=False)
+    if application == _CAMERAS:
+        is_right = _run_cameras(seconds, rate or _RATE, console)
+    elif rate is not None:
+        raise InputError(f"{application} has no rate", hint="leave --rate out")
+    else:
+        is_right = _run_installed(application, seconds, console)
+    if not is_right:
         raise typer.Exit(1)
 
 
-def _require_all(application: Application) -> None:
-    """All that is missing is told at once, before anything starts."""
-    if application is Application.IDHM:
-        require_extras("nilometer demo idhm", "server", "mining")
-    else:
-        require_extras("nilometer demo", "server")
-
-
-def _run(application: Application, seconds: int | None, rate: int, console: Console) -> bool:
-    if application is Application.IDHM:
-        from nilometer.apps.idhm.demo import run_demo as run_idhm  # noqa: PLC0415  takes its time
-
-        return run_idhm(seconds, console)
-    from nilometer.apps.cameras.demo import run_demo  # noqa: PLC0415  Spark takes its time to load
+def _run_cameras(seconds: int | None, rate: int, console: Console) -> bool:
+    require_extras("nilometer demo", "server")
+    from nilometer.demo.cameras.demo import run_demo  # noqa: PLC0415  Spark takes its time to load
 
     return run_demo(seconds, rate, console)
+
+
+def _run_installed(name: str, seconds: int | None, console: Console) -> bool:
+    demos = installed(ENTRY_POINTS, taken={_CAMERAS})
+    if name in demos:
+        require_extras(f"nilometer demo {name}", "server")
+        return bool(load_installed(demos[name], "demo")(seconds, console))
+    if name in _OF_PAPERS:
+        raise papers_needed(f"nilometer demo {name}")
+    known = [_CAMERAS, *demos]
+    raise InputError(
+        f"there is no demo {name!r}",
+        detail=f"known are {', '.join(known)}",
+        hint=nearest(name, known),
+    )

@@ -1,4 +1,4 @@
-"""Where answers go: the standard output, or a file that appears when it is complete."""
+"""Destinations of answers: the standard output, or a file that appears once it is complete."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from nilometer.errors import InputError
 
 _NOTE: Final = "nilometer-output.json"
 _COMMANDS: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
-"""Bytes that a terminal would obey; ends of lines and tabs are not among them."""
+"""Control bytes that a terminal would obey, except line ends and tabs."""
 
 
 @contextmanager
 def open_output(path: Path | None = None) -> Iterator[BinaryIO]:
-    """The standard output, or a file: what it held before stays if anything goes wrong."""
+    """The standard output, or a file, which keeps its old content if anything fails."""
     if path is None:
         sys.stdout.flush()
         out = sys.stdout.buffer
@@ -40,7 +40,7 @@ def open_output(path: Path | None = None) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True)
 class ForTerminal:
-    """Takes lines for a terminal: what would command it is written as text."""
+    """Passes lines to a terminal, with control characters escaped."""
 
     out: BinaryIO
 
@@ -49,7 +49,7 @@ class ForTerminal:
 
 
 def without_commands(data: bytes) -> bytes:
-    r"""Lines in which nothing commands a terminal.
+    r"""Lines with the control characters of terminals escaped.
 
     >>> without_commands(b"a\x1b[2J\xc2\x9b\n")
     b'a\\x1b[2J\\x9b\n'
@@ -61,7 +61,7 @@ def without_commands(data: bytes) -> bytes:
 class GrowingFile:
     """A file to which every micro-batch adds its rows once, however often it is run.
 
-    A note in the checkpoint's folder tells where the last micro-batch began to write.
+    A note in the checkpoint's folder records where the last micro-batch began to write.
     """
 
     path: Path
@@ -69,7 +69,7 @@ class GrowingFile:
 
     @contextmanager
     def open(self, batch: int) -> Iterator[BinaryIO]:
-        """The file, cut to where this micro-batch begins."""
+        """The file, truncated to the start of this micro-batch."""
         start = self._start(batch)
         self._take_note(batch, start)
         with told_of_writing(self.path), open(self.path, "ab") as file:
@@ -97,7 +97,7 @@ class GrowingFile:
 
 @contextmanager
 def told_of_writing(path: Path) -> Iterator[None]:
-    """Let the system's refusal to write there be an error of ours."""
+    """Convert an operating system error while writing there to our own."""
     try:
         yield
     except OSError as error:

@@ -13,7 +13,7 @@ from nilometer.errors import InputError
 
 _FORMATS: Final = ("csv", "jsonl", "arrow", "parquet")
 _SECONDS: Final = 600.0
-"""For how long the next piece of a file is waited for."""
+"""How long to wait for the next piece of a file."""
 _MEGABYTE: Final = 1_000_000
 
 
@@ -42,12 +42,12 @@ def download(  # noqa: PLR0913  one argument for each option
         str | None,
         typer.Option(
             metavar="LENGTH",
-            help='Such as "1 minute": the least, greatest and mean values of every minute.',
+            help='Such as "1 minute": minimum, maximum and mean of every minute.',
         ),
     ] = None,
     points: Annotated[
         int | None,
-        typer.Option(metavar="N", help="So many rows that look the same in a chart."),
+        typer.Option(metavar="N", help="Reduce to this many rows, which look the same in a chart."),
     ] = None,
     per: Annotated[
         list[str] | None,
@@ -56,7 +56,7 @@ def download(  # noqa: PLR0913  one argument for each option
         ),
     ] = None,
     answer: Annotated[
-        bool, typer.Option("--answer", help="Of an answer that changes: the answer, no changes.")
+        bool, typer.Option("--answer", help="For a changing answer: the answer, not its changes.")
     ] = False,
     db: Annotated[
         Path | None,
@@ -74,7 +74,7 @@ def download(  # noqa: PLR0913  one argument for each option
     chosen = (form or file.suffix.removeprefix(".")).lower()
     if chosen not in _FORMATS:
         raise InputError(
-            f"there is no format {chosen!r}" if chosen else "the file's name says no format",
+            f"unknown format {chosen!r}" if chosen else "the file's name says no format",
             detail=f"formats are {', '.join(_FORMATS)}",
             hint="name the file so, or write --format csv",
         )

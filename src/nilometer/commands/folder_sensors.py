@@ -1,4 +1,4 @@
-"""The sensors of a database in a folder, without being the process that reads them."""
+"""The sensors of a database in a folder, seen from another process than the one that reads them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STALE: Final = 5_000_000
 
 
 class FolderSensors:
-    """The sensors of a database in a folder: of its catalog, and what its process writes there."""
+    """The sensors of a database in a folder, from its catalog and its process's status file."""
 
     def __init__(self, folder: Path, catalog: str | None, name: str | None) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""`nilometer sql --follow` in this process: files are read as they come into the folders."""
+"""`nilometer sql --follow` in this process: files are read as they appear in the folders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nilometer.local.database import Prepared
 
 _LOOK_EVERY: Final = 0.1
 _BEAT_EVERY: Final = 0.5
-"""How often a query that must know the time is told, though nothing has come."""
+"""How often a query that depends on time receives it if nothing arrives."""
 
 
 def follow_here(
@@ -34,7 +34,7 @@ def follow_here(
     progress: Progress,
     screen: Console,
 ) -> Tally:
-    """Run a query until it is stopped, or has caught up; what it has done."""
+    """Run a query until it is stopped or has caught up; return its summary."""
     assert request.follow is not None
     output, tally, query = request.output, Tally(), prepared.query
     headings = ArrowAnswer(query.schema.empty_table()).headings

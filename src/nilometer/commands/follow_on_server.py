@@ -30,12 +30,12 @@ from nilometer.sql.parse.with_constants import with_constants
 from nilometer.sql.questions import require_changing
 
 _NEWEST: Final = 10
-"""So many stored rows of a named query are shown before those that come."""
+"""How many stored rows of a named query are shown before new ones."""
 _MOST_ANSWER: Final = 10_000
 
 
 def follow_select(server: Server, client: Client, one: OneStatement, screen: Screen) -> Followed:
-    """Follow a SELECT over streams: a temporary query of the server, dropped in the end."""
+    """Follow a SELECT over streams as a temporary query of the server, dropped at the end."""
     if screen.follow.catch_up:
         raise InputError(
             "a SELECT over streams has no end that could be reached",
@@ -49,7 +49,7 @@ def follow_select(server: Server, client: Client, one: OneStatement, screen: Scr
 
 
 def follow_named(server: Server, client: Client, name: str, screen: Screen) -> Followed:
-    """Follow a query that the server runs: what comes; in tables, after the newest rows."""
+    """Follow a query that the server runs: new results; in tables, after the newest rows."""
     query = client.query(name)
     newest = query.page("latest", limit=_NEWEST)
     results = Results(query.name, query.statement, newest.table.schema)
@@ -65,7 +65,7 @@ def follow_named(server: Server, client: Client, name: str, screen: Screen) -> F
 
 
 def _write_stored(query: Query, results: Results, screen: Screen) -> Followed:
-    """Write all results that are stored, a page at a time."""
+    """Write all stored results, one page at a time."""
     followed, start, batches = Followed(), "start", 0
     with open_sink(results, screen) as sink, stop_signals() as stops:
         while not stops[0].is_set():
@@ -79,7 +79,7 @@ def _write_stored(query: Query, results: Results, screen: Screen) -> Followed:
 
 
 def _current(query: Query, schema: pa.Schema) -> tuple[pa.Table, str]:
-    """The current answer as rows that come, and the offset from which it changes."""
+    """The current answer as emitted rows, and the offset from which it changes."""
     answer = query.answer(limit=_MOST_ANSWER)
     if answer.is_cut:
         raise InputError(
@@ -95,9 +95,9 @@ def _current(query: Query, schema: pa.Schema) -> tuple[pa.Table, str]:
 
 @contextmanager
 def _dropped(query: Query) -> Iterator[Query]:
-    """A temporary query, which nobody needs after this."""
+    """A temporary query, dropped afterwards."""
     try:
         yield query
     finally:
-        with suppress(NilometerError):  # it goes by itself when nobody follows it
+        with suppress(NilometerError):  # the server drops it once nobody follows it
             query.drop()

@@ -27,7 +27,7 @@ _LOOK_EVERY: Final = 0.25
 _BATCH_EVERY: Final = "500 milliseconds"
 _LAST_BATCH: Final = 10.0
 _ROWS_OUT: Final = "rows-out"
-"""Under this name Spark's reports tell how many rows a micro-batch gave."""
+"""The name under which Spark's reports give the number of rows that a micro-batch emitted."""
 
 
 def follow_query(
@@ -38,7 +38,7 @@ def follow_query(
     progress: Progress,
     screen: Console,
 ) -> Tally:
-    """Run a query to its end; what it has done."""
+    """Run a query to its end; return its summary."""
     reports = Reports()
     with open_checkpoint(follow) as checkpoint, stop_signals() as stops:
         sink = make_sink(answer.headings, sql, output, follow, checkpoint, progress, screen)
@@ -53,13 +53,13 @@ def follow_query(
             _finish(query, reports, progress, stops)
         except (Py4JError, ConnectionError):
             if not stops[0].is_set():
-                raise  # else Java was asked to stop too, and was quicker
+                raise  # otherwise Java was asked to stop too, and was faster
     return reports.tally
 
 
 @dataclass
 class Guarded:
-    """A sink that keeps its failure, which Spark would hand back as text only."""
+    """A sink that keeps its exception, which Spark would return only as text."""
 
     sink: Sink
     failure: BaseException | None = field(default=None, init=False)
@@ -80,14 +80,14 @@ class Reports:
         self._next = 0
 
     def take(self, reports: Sequence[Any]) -> None:
-        """Take in the reports that are new."""
-        if reports and reports[-1]["inputRowsPerSecond"] >= 0:  # at first it is not a number
+        """Add the reports that are new."""
+        if reports and reports[-1]["inputRowsPerSecond"] >= 0:  # at first it is NaN
             self.tally.rate = reports[-1]["inputRowsPerSecond"]
         for report in reports:
             if report["batchId"] < self._next:
                 continue
             joins = progress_metrics(report)
-            if joins:  # Spark also reports, again and again, that nothing has come
+            if joins:  # Spark also reports repeatedly that nothing has arrived
                 self._next = report["batchId"] + 1
                 counted = report["observedMetrics"].get(_ROWS_OUT)
                 self.tally.add(joins, counted["rows"] if counted is not None else 0)
@@ -110,7 +110,7 @@ def _start(
 def _watch(
     query: StreamingQuery, reports: Reports, progress: Progress, stops: list[threading.Event]
 ) -> None:
-    """Show how it goes until the query ends or is asked to."""
+    """Show progress until the query ends or is asked to."""
     while query.isActive and not stops[0].wait(_LOOK_EVERY):
         reports.take(query.recentProgress)
         progress.say(f"{reports.tally.line(time.time_ns() // 1000)} – Ctrl-C ends")
@@ -119,7 +119,7 @@ def _watch(
 def _finish(
     query: StreamingQuery, reports: Reports, progress: Progress, stops: list[threading.Event]
 ) -> None:
-    """Stop the query, after the micro-batch that is being worked on if that takes no age."""
+    """Stop the query, after the current micro-batch unless that takes too long."""
     deadline = time.monotonic() + _LAST_BATCH
     reports.take(query.recentProgress)
     before = reports.tally.batches

@@ -1,4 +1,4 @@
-"""Results of a query are shown as they come, whoever sends them, until Ctrl-C."""
+"""Shows results of a query as they arrive, from any source, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOOK_SECONDS: Final = 0.2
 
 @dataclass(frozen=True)
 class Heard:
-    """How a query and the way to it are doing."""
+    """The state of a query and of the connection to it."""
 
     watermark: datetime | None = None
     phase: str | None = None
@@ -37,19 +37,19 @@ class Heard:
 
 
 class Batches(Protocol):
-    """Results as they come."""
+    """Results as they arrive."""
 
     @property
     def heard(self) -> Heard:
-        """How it goes at this moment."""
+        """The current state."""
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
-        """The next batch; None if there is none within this time."""
+        """The next batch; None if none arrives within this time."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """Of which query they are, its text, and their columns."""
+    """A query's name, its text, and the columns of its results."""
 
     name: str
     sql: str
@@ -58,7 +58,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Screen:
-    """Where rows go, and what is said meanwhile."""
+    """Where rows and progress are shown."""
 
     output: Output
     follow: Follow
@@ -68,13 +68,13 @@ class Screen:
 
 @dataclass
 class Followed:
-    """How many rows have come of a query."""
+    """How many rows of a query have arrived."""
 
     rows: int = 0
     began: float = field(default_factory=time.monotonic)
 
     def line(self, heard: Heard) -> str:
-        """How it goes, in one line."""
+        """The current state, in one line."""
         if heard.lost is not None:
             return f"{heard.lost.message}: trying again – Ctrl-C ends"
         parts = [count(self.rows, "row")]
@@ -84,7 +84,7 @@ class Followed:
         return f"{', '.join(parts)} – Ctrl-C ends"
 
     def summary(self) -> str:
-        """All of it, in one line."""
+        """The whole run, in one line."""
         return f"rows: {self.rows:,}, seconds: {time.monotonic() - self.began:.1f}"
 
 
@@ -94,7 +94,7 @@ def follow_batches(
     first: Sequence[pa.Table],
     screen: Screen,
 ) -> Followed:
-    """Show batches, after those that were there at first, until it is stopped."""
+    """Show batches, after the initial ones, until stopped."""
     followed, phase = Followed(), None
     with (
         open_sink(results, screen) as sink,
@@ -120,7 +120,7 @@ def follow_batches(
 
 @contextmanager
 def open_sink(results: Results, screen: Screen) -> Iterator[Sink]:
-    """What writes the rows of batches."""
+    """The sink for the rows of batches."""
     headings = ArrowAnswer(results.schema.empty_table()).headings
     output, follow = screen.output, screen.follow
     with open_checkpoint(follow) as checkpoint:

@@ -1,4 +1,4 @@
-"""Streams of files that come into folders."""
+"""Streams of files that appear in folders."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Followed:
     files: Files
     reader: FileReader
     rows: pa.Table
-    """Those of the files that were there at first, until they are taken."""
+    """The rows of the files that existed at the start, until they are taken."""
     _seen: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._seen.update(self.files.paths())
 
     def take(self) -> pa.RecordBatch | None:
-        """The rows that are new, if there are any."""
+        """The new rows, if any."""
         rows, self.rows = self.rows, self.rows.slice(0, 0)
         if len(rows):
             return concat(rows.combine_chunks().to_batches(), rows.schema)

@@ -1,4 +1,4 @@
-"""What following a query takes on every engine: where its rows go, and how it is told to stop."""
+"""What following a query needs on every engine: a sink for its rows, and signals to stop."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_sink(
     progress: Progress,
     screen: Console,
 ) -> Sink | None:
-    """What writes the rows of micro-batches; None for Parquet, which every engine writes itself."""
+    """The sink for micro-batches; None for Parquet, which every engine writes itself."""
     changes = is_changelog([one.name for one in headings])
     if follow.answer:
         require_changing(changes, "--answer")
@@ -58,7 +58,7 @@ def make_sink(
 
 @contextmanager
 def open_checkpoint(follow: Follow) -> Iterator[Path]:
-    """The folder of the checkpoint; one for this run alone if none was named."""
+    """The checkpoint's folder; a temporary one for this run if none was given."""
     if follow.checkpoint is None:
         with tempfile.TemporaryDirectory(prefix="nilometer-", ignore_cleanup_errors=True) as made:
             yield Path(made)

@@ -1,6 +1,6 @@
 """Rows as lines of bytes, made where the rows are: in this process, or in Spark's workers.
 
-Every worker writes a file of its own, so an answer need not fit into anyone's memory.
+Every worker writes its own file, so an answer need not fit into any process's memory.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ TAKEN: Final = "rows BIGINT, body BINARY"
 
 @dataclass(frozen=True)
 class WriteLines:
-    """Batches of rows in; out comes the name of the file that holds them as lines.
+    """Writes batches of rows as lines to a file, and returns the file's name.
 
-    With names these are the fields of JSON objects; without, lines are those of CSV.
+    With names, lines are JSON objects with these fields; without, they are CSV.
     """
 
     folder: str
     names: tuple[str, ...] | None = None
     written: frozenset[int] = frozenset()
-    """Columns of which the text is JSON already."""
+    """Columns whose text is already JSON."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         file = Path(self.folder, uuid4().hex)
@@ -44,7 +44,7 @@ class WriteLines:
 
 @dataclass(frozen=True)
 class TakeRows:
-    """Batches in; out come the first of all rows as text, cut short, and their number."""
+    """Takes the first of all rows as text, truncated, and counts them."""
 
     limit: int
     characters: int
@@ -59,14 +59,14 @@ class TakeRows:
         yield pa.RecordBatch.from_arrays(columns, ["rows", "body"])
 
     def cut(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The text of rows, no value longer than a table shows."""
+        """The text of rows, with no value longer than a table shows."""
         texts = [_shown_text(column) for column in batch.columns]
         columns = [pc.utf8_slice_codeunits(column, 0, self.characters) for column in texts]
         return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
 def _shown_text(column: pa.Array) -> pa.Array:
-    """The text of a column for people: a length of time is hours, minutes and seconds.
+    """The text of a column for people: durations are hours, minutes and seconds.
 
     >>> _shown_text(pa.array([464_163, 90_000_000, None], pa.duration("us"))).to_pylist()
     ['0:00:00.464', '0:01:30', None]
@@ -102,14 +102,14 @@ def csv_lines(columns: list[pa.Array]) -> pa.Buffer:
 
 
 def _csv_text(column: pa.Array) -> pa.Array:
-    """A column as text between commas; numbers and times never need quotes."""
+    """A column as CSV text; numbers and times never need quotes."""
     texts, kind = text_values(column, zoned=True), column.type
     is_plain = pat.is_integer(kind) or pat.is_floating(kind) or pat.is_temporal(kind)
     return texts if is_plain else quoted(texts)
 
 
 def quoted(column: pa.Array) -> pa.Array:
-    """Texts for CSV: empty text is in quotes, other only where it needs them."""
+    """Texts for CSV: empty text is quoted, other text only where needed."""
     special = pc.match_substring_regex(column, '[",\r\n]')
     needed = pc.or_(special, pc.equal(column, ""))
     if not pc.any(needed).as_py():
@@ -119,7 +119,7 @@ def quoted(column: pa.Array) -> pa.Array:
 
 
 def _end_lines(lines: pa.Array) -> pa.Buffer:
-    """The bytes of all lines, one after the other, each with its end."""
+    """The bytes of all lines in order, each with its line end."""
     ended = pc.binary_join_element_wise(lines, "", "\n")
     if not len(ended):
         return pa.py_buffer(b"")
@@ -145,7 +145,7 @@ def rows_of_texts(columns: list[pa.Array]) -> list[tuple[str | None, ...]]:
 
 
 def read_taken(bodies: list[bytes | None], limit: int) -> list[tuple[str | None, ...]]:
-    """The first rows out of what `TakeRows` has taken in every part."""
+    """The first rows that `TakeRows` took from all parts."""
     rows: list[tuple[str | None, ...]] = []
     for body in bodies:
         if body is not None and len(rows) < limit:

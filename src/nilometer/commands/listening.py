@@ -1,4 +1,4 @@
-"""Results that a server sends, heard in a thread of their own, so that Ctrl-C ends at once."""
+"""Receives results from a server in a separate thread, so that Ctrl-C ends at once."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from nilometer.commands.server_access import Server
 from nilometer.errors import NilometerError
 
 _AHEAD: Final = 4
-"""How many batches are heard before they are written: what is not written is not asked for."""
+"""How many batches are received ahead of writing: no more are requested."""
 _LOOK_SECONDS: Final = 0.1
 
 
 @dataclass
 class Listening:
-    """Batches of one query's results, from an offset on, until it is left."""
+    """Batches of one query's results, from an offset on, until the context ends."""
 
     server: Server
     query: str
@@ -56,7 +56,7 @@ class Listening:
         self._client.close()
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
-        """The next batch; None if there is none within this time. What went wrong is raised."""
+        """The next batch; None if none arrives within this time. Raises what went wrong."""
         try:
             found = self._batches.get(timeout=seconds)
         except Empty:
@@ -67,7 +67,7 @@ class Listening:
 
     @property
     def heard(self) -> Heard:
-        """How it goes at this moment."""
+        """The current state."""
         one = self._following
         lost = self._loss if one.is_lost else None
         return Heard(one.watermark, one.phase, one.error, lost)
@@ -77,7 +77,7 @@ class Listening:
             for batch in self._following:
                 if not self._put(batch):
                     return
-        except BaseException as error:  # whoever takes batches is to know
+        except BaseException as error:  # passed to whoever takes batches
             self._put(error)
 
     def _put(self, found: pa.RecordBatch | BaseException) -> bool:

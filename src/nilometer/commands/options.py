@@ -1,4 +1,4 @@
-"""What was said on the command line, read and checked before anything starts."""
+"""The options of the command line, parsed and checked before anything starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nilometer.model.time_forms import TimeForm
 
 
 class Format(StrEnum):
-    """How answers are written."""
+    """Output format of answers."""
 
     TABLE = "table"
     CSV = "csv"
@@ -26,7 +26,7 @@ class Format(StrEnum):
 
 
 class ExecutionName(StrEnum):
-    """How windowed queries learn that time has passed."""
+    """How windowed queries learn that time has advanced."""
 
     AUTO = "auto"
     ITA = "ita"
@@ -35,7 +35,7 @@ class ExecutionName(StrEnum):
 
 
 class EngineName(StrEnum):
-    """What answers statements over files."""
+    """The engines for statements over files."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -43,19 +43,19 @@ class EngineName(StrEnum):
 
 
 LOCAL_MEGABYTES: Final = 64
-"""Files up to this size, all together, are for this process unless something else is said."""
+"""Files up to this total size are read by this process by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """When an answer is looked at: an instant, or (None) after the last change."""
+    """The moment at which an answer is shown: an instant, or (None) after the last change."""
 
     instant: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where a database is kept: its folder, and its catalog and logs if they are elsewhere."""
+    """The location of a database: its folder, and its catalog and logs if they are elsewhere."""
 
     folder: Path
     catalog: str | None = None
@@ -70,13 +70,13 @@ class Source:
     path: Path
     time: str | None = None
     form: TimeForm | None = None
-    """How the times are given, where that was said."""
+    """The form of the times, if specified."""
     end: str | None = None
-    """The column until which a row counts, where one was named."""
+    """The column that says until when a row counts, if one was given."""
 
     @property
     def times(self) -> str | tuple[str, str] | None:
-        """The time column, or those of start and end."""
+        """The time column, or the columns of start and end."""
         if self.time is None or self.end is None:
             return self.time
         return self.time, self.end
@@ -84,7 +84,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Sources:
-    """All that statements can read."""
+    """All sources that statements can read."""
 
     streams: tuple[Source, ...] = ()
     tables: tuple[Source, ...] = ()
@@ -105,9 +105,9 @@ class Follow:
     idle: Mapping[str, str] = field(default_factory=dict)
     checkpoint: Path | None = None
     catch_up: bool = False
-    """End when all files that are there have been read."""
+    """End when all existing files have been read."""
     answer: bool = False
-    """Show the whole answer whenever it has changed, not the changes."""
+    """Show the whole answer whenever it changes, instead of the changes."""
 
     def __post_init__(self) -> None:
         if self.answer and self.checkpoint is not None:
@@ -120,7 +120,7 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where answers go, and how they look."""
+    """Where answers are written, and in which format."""
 
     form: Format = Format.TABLE
     path: Path | None = None
@@ -198,7 +198,7 @@ def read_table(text: str) -> Source:
 
 
 def read_durations(option: str, given: Sequence[str], streams: Sequence[Source]) -> dict[str, str]:
-    """Durations per stream: NAME=2s for one, 2s for all that have none of their own.
+    """Durations per stream: NAME=2s for one, 2s for all without their own.
 
     >>> read_durations("--lateness", ["2s", "A=1s"], [read_stream("A=a:t"), read_stream("B=b:t")])
     {'A': '1s', 'B': '2s'}
@@ -243,7 +243,7 @@ def read_moment(text: str) -> Moment:
 
 
 def require_follow(options: Mapping[str, object]) -> None:
-    """Refuse options that mean nothing where files are read once, as they are."""
+    """Refuse options that have no meaning when files are read once."""
     for option, given in options.items():
         if given:
             raise InputError(

@@ -1,4 +1,4 @@
-"""--param NAME=VALUE: a constant as SQL writes it, or else the text itself."""
+"""--param NAME=VALUE: a constant in SQL syntax, or else the text itself."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def read_parameters(given: Sequence[str]) -> dict[str, object]:
 
 
 def read_value(text: str) -> object:
-    """A constant as SQL writes it, or else the text itself."""
+    """A constant in SQL syntax, or else the text itself."""
     try:
         return constant_value(read_expression(text), text)
     except SqlError:

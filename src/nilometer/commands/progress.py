@@ -1,4 +1,4 @@
-"""One line on a terminal that says what is being done, once it takes longer than two seconds."""
+"""One line on a terminal that shows what is being done, if it takes longer than two seconds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATIENCE: Final = 2.0
 
 
 class Progress:
-    """A line on standard error; nothing at all where that is not a terminal.
+    """A line on standard error; nothing if that is not a terminal.
 
     >>> with Progress(Console(stderr=True, force_terminal=False)) as progress:
     ...     progress.say("Starting Spark")
@@ -39,7 +39,7 @@ class Progress:
         self.end()
 
     def end(self) -> None:
-        """Say no more."""
+        """Show nothing more."""
         self._timer.cancel()
         with self._lock:
             self._open = False
@@ -47,7 +47,7 @@ class Progress:
                 self._status.stop()
 
     def say(self, text: str) -> None:
-        """Say what is being done now."""
+        """Show what is being done now."""
         with self._lock:
             self._text = text
             if self._status is not None:
@@ -55,7 +55,7 @@ class Progress:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Take the line away while something else is written to the terminal."""
+        """Remove the line while something else is written to the terminal."""
         with self._lock:
             if self._status is not None:
                 self._status.stop()

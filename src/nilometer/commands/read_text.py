@@ -1,4 +1,4 @@
-"""The text of the statements that a command was given."""
+"""The text of the statements given to a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `nilometer sql` and `nilometer explain` are asked to do."""
+"""The requests of `nilometer sql` and `nilometer explain`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nilometer.errors import InputError
 
 @dataclass(frozen=True)
 class Request:
-    """What `nilometer sql` was asked to do."""
+    """A request of `nilometer sql`."""
 
     text: str
     sources: Sources
@@ -35,10 +35,10 @@ class Request:
     kept: Kept | None = None
     engine: EngineName = EngineName.AUTO
     local_megabytes: int = LOCAL_MEGABYTES
-    """Up to which size of all files the local engine is chosen."""
+    """The local engine is chosen up to this total size of all files."""
     parameters: Mapping[str, object] = field(default_factory=dict)
     server: Server | None = None
-    """Who answers instead of this process."""
+    """The server that answers instead of this process."""
 
     def __post_init__(self) -> None:
         for stream in self.sources.streams:
@@ -46,7 +46,7 @@ class Request:
                 raise InputError(
                     f"{stream.name} needs a time column",
                     hint=f"write --stream {stream.name}={stream.path}:TIMECOLUMN; only with "
-                    "--follow can it be the time of arrival",
+                    "--follow can it be the arrival time",
                 )
         if self.at is not None and self.follow is not None:
             raise InputError(
@@ -60,7 +60,7 @@ class Request:
             )
 
     def statements(self) -> list[OneStatement]:
-        """The statements of the text, if this output can take them all."""
+        """The statements of the text, if this output supports all of them."""
         found = split_statements(self.text, self.parameters)
         queries = [one for one in found if one.is_query and not one.is_explain]
         if self.output.form is not Format.TABLE and len(found) > 1:

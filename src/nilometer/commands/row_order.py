@@ -1,4 +1,4 @@
-"""In which order the rows of an answer are shown that changes on the screen."""
+"""The order of the rows of an answer that changes on the screen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nilometer.sql.statements import read_query
 
 @dataclass(frozen=True)
 class RowOrder:
-    """By which columns rows are ordered, and which of all columns hold numbers."""
+    """The columns that order rows, and which columns hold numbers."""
 
     keys: tuple[SortKey, ...]
     numbers: tuple[bool, ...]
@@ -35,7 +35,7 @@ class RowOrder:
 
 
 def read_order(sql: str, headings: Sequence[Heading]) -> RowOrder:
-    """The order of an answer: what ORDER BY says of its columns, then all columns.
+    """The order of an answer: the columns in ORDER BY, then all columns.
 
     >>> headings = [Heading("store"), Heading("n", is_number=True)]
     >>> order = read_order("SELECT store, n FROM s ORDER BY n DESC LIMIT 3", headings)
@@ -52,7 +52,7 @@ def read_order(sql: str, headings: Sequence[Heading]) -> RowOrder:
 
 
 def _key(ordered: exp.Expr, headings: Sequence[Heading]) -> SortKey | None:
-    """What an item of ORDER BY says, if it is a column of the answer or its number."""
+    """The sort key of an ORDER BY item, if it is a column of the answer or its number."""
     wanted = ordered.this
     names = [heading.name.lower() for heading in headings]
     if isinstance(wanted, exp.Literal) and wanted.is_int and 0 < int(wanted.name) <= len(names):

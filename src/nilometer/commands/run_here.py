@@ -35,11 +35,11 @@ from nilometer.sql.statements import Statement, read_query
 
 _ENGINE: Final = "local, in this process"
 _PACKED: Final = 10
-"""How many times as large a compressed text is, about."""
+"""The approximate compression factor of text."""
 
 
 def run_here(request: Request, statements: Sequence[OneStatement], progress: Progress) -> None:
-    """Answer the statements in order; OnlySparkError, before anything is written, if Spark must."""
+    """Answer the statements in order; OnlySparkError, before any output, if Spark is needed."""
     with _as_quick_as_can_be(statements):
         _run(request, statements, progress)
 
@@ -57,14 +57,14 @@ def _run(request: Request, statements: Sequence[OneStatement], progress: Progres
 def explain_here(
     request: Request, statements: Sequence[OneStatement], form: str, progress: Progress
 ) -> None:
-    """Say what the statements would do."""
+    """Show the plans of the statements."""
     source = _Sources.open(request, statements, progress)
     chosen = ExplainFormat(form.upper())
     write_plans([source.explain(one, request, chosen) for one in statements], progress)
 
 
 def _as_quick_as_can_be(statements: Sequence[OneStatement]) -> AbstractContextManager[None]:
-    """Without pandas, unless a table function may want it."""
+    """Run without pandas, unless a table function may need it."""
     mines = any(_read_query(one).tree.find(TableCall) for one in statements if one.is_query)
     return nullcontext() if mines else without_pandas()
 
@@ -75,7 +75,7 @@ def _read_query(statement: OneStatement) -> Statement:
 
 @dataclass(frozen=True)
 class _Sources:
-    """All streams and tables, their rows read."""
+    """All streams and tables, with their rows read."""
 
     db: LocalDatabase
     followed: tuple[Followed, ...]
@@ -117,7 +117,7 @@ class _Sources:
         return named_engine(explain_plan(plan, wanted), _ENGINE)
 
     def answer(self, statement: OneStatement, request: Request) -> pa.Table | Prepared | str:
-        """Rows, a plan as text, or a query that is to be followed."""
+        """Rows, a plan as text, or a query to be followed."""
         if statement.is_explain:
             return self.explain(statement, request)
         prepared = self.prepare(statement, request)
@@ -163,7 +163,7 @@ def _write(
 
 
 def _require_fitting(request: Request, statements: Sequence[OneStatement]) -> None:
-    """Refuse what is not about files, or must outlive this command."""
+    """Refuse what does not read files, or must outlive this command."""
     if request.kept is not None:
         raise OnlySparkError("a database that is kept is Spark's")
     if not all(one.is_query for one in statements):
@@ -173,7 +173,7 @@ def _require_fitting(request: Request, statements: Sequence[OneStatement]) -> No
 
 
 def _require_small(request: Request, files: Sequence[Files]) -> None:
-    """Refuse files that take long to read, unless this engine was asked for."""
+    """Refuse files that take long to read, unless this engine was chosen."""
     if request.engine is request.engine.LOCAL:
         return
     size = sum(
@@ -212,7 +212,7 @@ def _declare(db: LocalDatabase, source: Source, rows: pa.Table, request: Request
 
 
 def _with_end(relation: Relation, given: Given, source: Source) -> Relation:
-    """The stream, whose rows may say themselves until when they count."""
+    """The stream, whose rows may have their own end times."""
     if source.end is None:
         return relation
     return replace(relation, end=(end_column(source.name, given, relation.time, source.end),))

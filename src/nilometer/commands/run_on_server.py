@@ -1,4 +1,4 @@
-"""Statements that a running server answers: the same commands, the same answers, no Spark here."""
+"""Runs statements on a server: the same commands and answers, without Spark here."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run_on_server(server: Server, request: Request, progress: Progress) -> None:
 
 
 def explain_on_server(server: Server, request: Request, form: str, progress: Progress) -> None:
-    """Say what the statements would do."""
+    """Show the plans of the statements."""
     _require_fitting(request)
     with server.open() as client:
         plans = [
@@ -94,7 +94,7 @@ def _run(
 
 
 def told_cut(rows: Rows) -> str | None:
-    """What is to be said of an answer of which the server gave the first rows alone."""
+    """A notice if the server returned only the first rows of an answer."""
     if not rows.is_cut:
         return None
     return (
@@ -104,7 +104,7 @@ def told_cut(rows: Rows) -> str | None:
 
 
 def _require_fitting(request: Request) -> None:
-    """Refuse what a server has no use for."""
+    """Refuse what a server does not support."""
     given: Mapping[str, object] = {
         "--stream": request.sources.streams,
         "--table": request.sources.tables,

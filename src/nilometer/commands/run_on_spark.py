@@ -1,4 +1,4 @@
-"""Statements over files, or a database that is kept, on Spark."""
+"""Runs statements over files, or over a database, on Spark."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ENDS_HERE: Final = (
 def run_on_spark(
     request: Request, statements: Sequence[OneStatement], progress: Progress, engine: str
 ) -> None:
-    """Answer the statements in order; `engine` says below plans why it is Spark that does."""
+    """Answer the statements in order; `engine`, shown below plans, says why Spark is used."""
     with open_database(request, progress) as db, open_screen(request.output) as screen:
         for number, statement in enumerate(statements):
             progress.say(f"Statement {number + 1} of {len(statements)}")
@@ -60,7 +60,7 @@ def explain_on_spark(
     progress: Progress,
     engine: str,
 ) -> None:
-    """Say what the statements would do."""
+    """Show the plans of the statements."""
     with open_database(request, progress) as db:
         plans = [db.explain(one.sql, form=form, parameters=one.parameters) for one in statements]
         write_plans([named_engine(plan, engine) for plan in plans], progress)
@@ -72,7 +72,7 @@ def open_database(request: Request, progress: Progress) -> Iterator[Database]:
     progress.say("Starting Spark")
     streams = request.sources.streams
     every = (*streams, *request.sources.tables)
-    for source in every:  # what is not there is said before Spark takes its time to start
+    for source in every:  # report missing files before Spark takes time to start
         find_files(source.name, source.path)
     with told_in_words(), open_session() as spark, _connect(spark, request) as db:
         for source in every:
@@ -135,7 +135,7 @@ def _run(
         return
     if frame.isStreaming and follow is None:
         raise InputError(
-            "this query goes on for as long as its sensors do",
+            "this query runs for as long as its sensors do",
             hint="add --follow to watch it, or let it run on its own: CREATE QUERY name AS …",
         )
     require_names(answer.columns, output.form)

@@ -1,6 +1,7 @@
 """`nilometer sql` and `nilometer explain`: statements over files, on the engine that fits.
 
-Small questions are answered in this process, if it answers them as Spark does; the others on Spark.
+Small queries are answered in this process, if it supports them exactly as Spark does; others on
+Spark.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def run_sql(request: Request, progress: Progress) -> None:
 
 
 def run_explain(request: Request, form: str, progress: Progress) -> None:
-    """Say what the statements would do."""
+    """Show the plans of the statements."""
     if request.server is not None:
         from nilometer.commands.run_on_server import explain_on_server  # noqa: PLC0415
 
@@ -70,7 +71,7 @@ def _spark_as_asked_for() -> str:
 
 
 def _spark_because(request: Request, error: OnlySparkError) -> str:
-    """Why Spark is to answer; an error if it must not, or cannot."""
+    """Why Spark must answer; raises if it must not, or cannot."""
     if request.engine is EngineName.LOCAL:
         error.hint = error.hint or "leave --engine local out, and Spark answers"
         raise error

@@ -38,7 +38,7 @@ DatabaseOption = Annotated[
 ]
 CatalogOption = Annotated[
     str | None,
-    typer.Option("--catalog", metavar="URL", help="Its catalog, where that is in PostgreSQL."),
+    typer.Option("--catalog", metavar="URL", help="Its catalog, if that is in PostgreSQL."),
 ]
 StreamArgument = Annotated[
     str | None, typer.Argument(metavar="[NAME]", help="Only this stream or sensor table.")
@@ -72,7 +72,7 @@ def watch_sensors(
     token_file: TokenFileOption = None,
     ca: CaOption = None,
     seconds: Annotated[
-        float | None, typer.Option(min=0, help="End after so long; else with Ctrl-C.")
+        float | None, typer.Option(min=0, help="Stop after this long; by default on Ctrl-C.")
     ] = None,
 ) -> None:
     """Show live what a running database reads from its sensors."""
@@ -120,7 +120,7 @@ def _required(db: Path | None) -> Path:
 def _asked(
     db: Path | None, url: str | None, token_file: Path | None, ca: Path | None
 ) -> Server | None:
-    """The server of --server; a folder tells of its sensors also while a server has it open."""
+    """The server of --server; a folder shows its sensors even while a server has it open."""
     if url is not None and db is not None:
         raise InputError("--server and --db do not go together", hint="leave one of them out")
     return find_asked(url, token_file, ca, None, lambda _: None, "sensors list")
@@ -150,7 +150,7 @@ def _seen(
 
 
 def _folder(db: Path, catalog: str | None) -> Path:
-    """The folder of a database that is there: to look at one is not to make one."""
+    """The folder of an existing database: looking at one must not create one."""
     from nilometer.upkeep.catalog_place import settle_catalog  # noqa: PLC0415
 
     folder = db.expanduser()

@@ -16,12 +16,12 @@ from nilometer.model.events import event
 
 _LOG: Final = logging.getLogger("nilometer.server")
 _END_SECONDS: Final = 6.0
-"""For how long the database may take to be closed, after requests have ended."""
+"""How long closing the database may take after requests have ended."""
 _SPARK: Final = {
-    # A statement that asks for too much memory fails; otherwise all of Spark would end with it.
+    # A statement that needs too much memory fails; otherwise all of Spark would end with it.
     "spark.executor.killOnFatalError.depth": "0",
     "spark.driver.maxResultSize": "128m",
-    # Nothing in a statement may name a file; should something get through, Spark refuses it, too.
+    # No statement may name a file; should one do so anyway, Spark refuses it, too.
     "spark.sql.runSQLOnFiles": "false",
 }
 
@@ -29,7 +29,7 @@ _SPARK: Final = {
 def serve(  # noqa: PLR0913  the options of a command
     *,
     db: Annotated[
-        Path, typer.Option("--db", metavar="FOLDER", help="The database; made if missing.")
+        Path, typer.Option("--db", metavar="FOLDER", help="The database; created if missing.")
     ],
     catalog: Annotated[
         str | None, typer.Option("--catalog", metavar="URL", help="Its catalog in PostgreSQL.")
@@ -39,13 +39,14 @@ def serve(  # noqa: PLR0913  the options of a command
         typer.Option("--logs", metavar="URI", help="Its logs, such as s3://bucket/folder."),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE.toml", help="What else is to be set.")
+        Path | None,
+        typer.Option("--config", metavar="FILE.toml", help="A file with further settings."),
     ] = None,
     host: Annotated[
         str | None, typer.Option(help="Where to listen; 127.0.0.1, only for this machine.")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="8642 unless given; 0: any that is free.")
+        int | None, typer.Option(min=0, max=65535, help="8642 by default; 0: any free port.")
     ] = None,
     pg_port: Annotated[
         int | None,
@@ -59,7 +60,7 @@ def serve(  # noqa: PLR0913  the options of a command
     key: Annotated[Path | None, typer.Option(metavar="FILE.pem", help="For TLS.")] = None,
     insecure: Annotated[
         bool,
-        typer.Option("--insecure", help="Listen beyond this machine without encryption."),
+        typer.Option("--insecure", help="Accept other machines without encryption."),
     ] = False,
     cores: Annotated[
         int | None, typer.Option(min=1, help="How many cores Spark uses; all by default.")
@@ -123,13 +124,13 @@ def serve(  # noqa: PLR0913  the options of a command
 
 
 def _end_within(seconds: float) -> None:
-    """End the process after so long, whatever still runs in it: nothing acknowledged is lost.
+    """End the process after this long, whatever still runs: nothing acknowledged is lost.
 
     A statement that does not end would keep its thread, and the interpreter waits for threads.
     """
 
     def end() -> None:
-        told = "what still ran was cut off; what was acknowledged is safe"
+        told = "running work was interrupted; everything acknowledged is safe"
         _say(told)
         _LOG.warning(told, extra=event("cut_off", seconds=seconds))
         os._exit(0)
@@ -140,5 +141,5 @@ def _end_within(seconds: float) -> None:
 
 
 def _say(line: str) -> None:
-    """Lines are read by programs, too: each goes out at once."""
+    """Programs read these lines, too: each is flushed at once."""
     print(line, flush=True)  # noqa: T201

@@ -1,6 +1,6 @@
-"""Which server commands ask, and with which token.
+"""Finds the server that a command uses, and its token.
 
-A token stands in the environment or in a file, never on the command line, where everybody on the
+A token is read from the environment or a file, never from the command line, where everybody on the
 machine could read it.
 """
 
@@ -32,7 +32,7 @@ _OTHERS: Final = 0o077
 _LONGEST: Final = 1000
 _LOCAL: Final = ("localhost", "::1")
 _STATEMENT_SECONDS: Final = 600.0
-"""How long an answer is waited for; the server ends most statements long before."""
+"""How long to wait for an answer; the server ends most statements long before."""
 
 ServerOption = Annotated[
     str | None,
@@ -66,14 +66,14 @@ CaOption = Annotated[
 
 @dataclass(frozen=True)
 class Server:
-    """A server, and how it is asked."""
+    """A server, and how to connect to it."""
 
     url: str
     token: str | None = field(default=None, repr=False)
     ca: Path | None = None
 
     def open(self, seconds: float = _STATEMENT_SECONDS) -> Client:
-        """A client that waits for answers for so long; nothing is sent yet."""
+        """A client that waits this long for answers; nothing is sent yet."""
         require_extras("--server", "client")
         from nilometer.client import Client  # noqa: PLC0415  takes its time to load
 
@@ -82,7 +82,7 @@ class Server:
 
     @property
     def warning(self) -> str | None:
-        """What is to be said of how the token travels."""
+        """A warning if the token is sent insecurely."""
         parts = urlsplit(self.url)
         host = parts.hostname or ""
         if parts.scheme != "http" or host in _LOCAL or host.startswith("127."):
@@ -95,7 +95,7 @@ class Server:
 def ask_server(
     url: str | None, token_file: Path | None, ca: Path | None, kept: Kept | None, command: str
 ) -> Server | None:
-    """The server that was named, or that has the database open; people are told which."""
+    """The server that was named, or that has the database open; users are told which."""
     found = find_asked(url, token_file, ca, None if kept is None else kept.folder, _note, command)
     if found is not None and (warning := found.warning) is not None:
         _note(f"warning: {warning}")
@@ -115,9 +115,9 @@ def find_asked(
     say: Callable[[str], None],
     command: str,
 ) -> Server | None:
-    """The server of --server, or else the one that has the folder of --db open.
+    """The server of --server, otherwise the one that has the folder of --db open.
 
-    `command` is the one that a hint tells to run.
+    `command` is the command that a hint recommends.
     """
     if url is not None and folder is not None:
         raise InputError("--server and --db do not go together", hint="leave one of them out")
@@ -138,9 +138,9 @@ def _server_of(
     say: Callable[[str], None],
     command: str,
 ) -> Server | None:
-    """The server that has a database open, if one has and there is a token; else None.
+    """The server that has a database open, if there is one and a token; otherwise None.
 
-    InUseError if it is open without one that could be asked: it says how to go on.
+    InUseError if it is open but cannot be reached: it says how to continue.
     """
     holder = holder_of(folder)
     if holder is None:
@@ -172,14 +172,14 @@ def _server_of(
 
 
 def read_token(file: Path | None) -> str | None:
-    """The token of a file, or else of the environment; None if there is none."""
+    """The token in the file, otherwise that of the environment; None if there is none."""
     if file is None:
         return os.environ.get(TOKEN_VARIABLE, "").strip() or None
     try:
         with file.expanduser().open(encoding="utf-8") as opened:
             if os.fstat(opened.fileno()).st_mode & _OTHERS:
                 raise InputError(
-                    f"others than this user can read the token in {file}",
+                    f"other users can read the token in {file}",
                     hint=f"chmod 600 {shlex.quote(str(file))}",
                 )
             token = opened.read(_LONGEST).strip()

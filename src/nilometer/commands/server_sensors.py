@@ -15,7 +15,7 @@ from nilometer.sql.expressions.scalars import quote_name
 
 @dataclass(frozen=True)
 class ServerSensors:
-    """What a server says of its sensors; of one stream, or of all."""
+    """What a server reports about its sensors, of one stream or of all."""
 
     client: Client
     url: str
@@ -44,7 +44,7 @@ def _sensor(number: int, one: Mapping[str, Any]) -> SeenSensor:
 
 
 def _doing(one: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """How a sensor is doing that somebody needs."""
+    """The state of a sensor that some reader needs."""
     if one["readings"] is None:
         return None
     last = one["last_time"]

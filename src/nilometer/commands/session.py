@@ -1,4 +1,4 @@
-"""The Spark session of a command, which says nothing and is stopped at the end."""
+"""The Spark session of a command, which prints nothing and is stopped at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARQUET_TIMES: Final = "spark.sql.parquet.outputTimestampType"
 
 @contextmanager
 def open_session() -> Iterator[SparkSession]:
-    """A session of our own, or the one that is running, which is then left running."""
+    """A new session, or the running one, which is then left running."""
     running = SparkSession.getActiveSession()
     with _kept_quiet():
         spark = running or local_spark(name="nilometer sql")
@@ -36,18 +36,18 @@ def open_session() -> Iterator[SparkSession]:
 
 @contextmanager
 def _times_that_others_can_read(spark: SparkSession) -> Iterator[None]:
-    """Write Parquet times as microseconds in UTC: Spark's INT96 has no zone and is out of use."""
+    """Write Parquet times as microseconds in UTC: Spark's INT96 has no zone and is obsolete."""
     before = spark.conf.get(_PARQUET_TIMES) or "INT96"
     spark.conf.set(_PARQUET_TIMES, "TIMESTAMP_MICROS")
     try:
         yield
     finally:
-        with suppress(Exception):  # a session that has died says so elsewhere
+        with suppress(Exception):  # a session that has died reports it elsewhere
             spark.conf.set(_PARQUET_TIMES, before)
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stop a session, whatever state it is in; Ctrl-C would only make that take longer."""
+    """Stop a session, whatever its state; Ctrl-C would only delay that."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         with suppress(Exception):
@@ -57,12 +57,12 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _say_nothing(*_: object) -> None:
-    """What PySpark's server for accumulators does when Java is gone: else, print a traceback."""
+    """Replaces the traceback of PySpark's accumulator server when Java is gone."""
 
 
 @contextmanager
 def _kept_quiet() -> Iterator[None]:
-    """Keep what PySpark and Py4J would print off the screen: errors are told in our words."""
+    """Suppress what PySpark and Py4J would print: errors are reported in our words."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,4 +1,4 @@
-"""The command `nilometer shell`, and how `nilometer sql` becomes one on a terminal."""
+"""The command `nilometer shell`, which `nilometer sql` becomes on a terminal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nilometer.commands.server_access import (
 )
 
 USUAL_SERVER: Final = "http://127.0.0.1:8642"
-"""Who is asked if nothing is named: where `nilometer serve` listens."""
+"""The default server: where `nilometer serve` listens."""
 
 
 def shell(  # noqa: PLR0913, PLR0917  one argument for each option
@@ -41,10 +41,10 @@ def shell(  # noqa: PLR0913, PLR0917  one argument for each option
     ] = None,
     keep_going: Annotated[
         bool,
-        typer.Option("--keep-going", help="Run what follows a statement that fails, too."),
+        typer.Option("--keep-going", help="Continue after a statement that fails."),
     ] = False,
     form: Annotated[
-        options.Format, typer.Option("--format", help="How answers are written.")
+        options.Format, typer.Option("--format", help="Output format of answers.")
     ] = options.Format.TABLE,
     limit: Annotated[
         int | None, typer.Option(min=1, help="How many rows of an answer a table shows.")

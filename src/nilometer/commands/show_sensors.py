@@ -1,4 +1,4 @@
-"""The sensors of a database as a table, whoever tells of them."""
+"""The sensors of a database as a table, from any source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COLUMNS: Final = (
     ("refused", True, 7),
     ("address, or last error", False, 12),
 )
-"""Titles, whether numbers stand below, and the least width."""
+"""Titles, whether the column holds numbers, and the minimum width."""
 _STYLES: Final = {
     "connected": "green",
     "silent": "yellow",
@@ -44,7 +44,7 @@ _STYLES: Final = {
 
 @dataclass(frozen=True)
 class SeenSensor:
-    """A sensor, and what is known of how it is doing; None: nobody needs it."""
+    """A sensor and its state; None: no reader needs it."""
 
     stream: str
     number: int
@@ -54,23 +54,23 @@ class SeenSensor:
 
 
 class Seen(Protocol):
-    """Somebody who knows the sensors without being the process that reads them."""
+    """A source that knows the sensors without being the process that reads them."""
 
     def sensors(self) -> list[SeenSensor]:
-        """All sensors, as they are now."""
+        """All sensors in their current state."""
 
     def summary(self) -> str:
-        """Who reads the sensors, and how far each stream has come."""
+        """Who reads the sensors, and the watermark of each stream."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """What is known of the sensors at this moment."""
+    """What is known of the sensors at present."""
 
     seen: Seen
 
     def table(self, *, full: bool = False) -> Table:
-        """All sensors; those that are read first, and not more than a screen holds unless full."""
+        """All sensors; those being read first, and at most one screen unless full."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for title, is_number, width in _COLUMNS:
             table.add_column(
@@ -92,7 +92,7 @@ class Overview:
         return table
 
     def watch(self, console: Console, seconds: float | None) -> None:
-        """Show it again and again; where that is not a terminal, how it is in the end."""
+        """Show it repeatedly; if the console is not a terminal, only the final state."""
         until = None if seconds is None else time.monotonic() + seconds
         with Live(console=console, auto_refresh=False) as live:
             while until is None or time.monotonic() < until:
@@ -125,7 +125,7 @@ def _safe(text: str) -> Text:
 
 
 def stream_line(one: Mapping[str, Any]) -> str:
-    """How far a stream has come."""
+    """The progress of a stream."""
     mark = one["watermark"]
     behind = ""
     if mark is not None:

@@ -1,4 +1,4 @@
-"""Where the micro-batches of a followed query go."""
+"""Sinks for the micro-batches of a followed query."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OTHER_LINES: Final = 5
 
 
 class Sink(Protocol):
-    """Takes the rows of a micro-batch."""
+    """Receives the rows of a micro-batch."""
 
     def write(self, rows: Answer, batch: int) -> None: ...
 
@@ -60,7 +60,7 @@ class LinesToScreen:
 
 @dataclass
 class TableToScreen:
-    """Rows below one another; of every micro-batch at most `limit`."""
+    """Tables one below the other; at most `limit` rows of every micro-batch."""
 
     view: TableView
     limit: int
@@ -79,7 +79,7 @@ class TableToScreen:
 
 @dataclass
 class InOrderOfTime:
-    """A sink that gets the changes of every micro-batch in their order."""
+    """A sink that receives the changes of every micro-batch in order."""
 
     sink: Sink
 
@@ -89,7 +89,7 @@ class InOrderOfTime:
 
 @dataclass
 class AnswerToScreen:
-    """The whole answer whenever changes have come: in a terminal it replaces the one before."""
+    """The whole answer whenever it changes: in a terminal it replaces the previous one."""
 
     screen: Console
     headings: Sequence[Heading]
@@ -123,7 +123,7 @@ class AnswerToScreen:
             self.screen.print()
 
     def _room(self) -> int:
-        """How many rows are shown: in a terminal, as many as leave the heading in sight."""
+        """How many rows are shown: in a terminal, as many as keep the heading visible."""
         if not self.screen.is_terminal:
             return self.limit
         return min(self.limit, max(1, self.screen.height - _OTHER_LINES))

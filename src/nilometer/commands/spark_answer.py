@@ -1,4 +1,4 @@
-"""Answers that Spark computes: rows are written out, or taken, where they are, in its workers."""
+"""Answers that Spark computes: rows are written or taken where they are, in its workers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class SparkAnswer:
         self.frame.write.parquet(str(folder))
 
     def _with_text(self) -> tuple[DataFrame, frozenset[int]]:
-        """Columns c0, c1, … that workers can write; and which of them are JSON already."""
+        """Columns c0, c1, … that workers can write; and which of them are already JSON."""
         fields = self.frame.schema.fields
         plain = self.frame.toDF(*(f"c{i}" for i in range(len(fields))))
         columns, written = [], set()
@@ -123,5 +123,5 @@ class FileLines:
 
 
 def _spelled(column: Column, kind: DataType) -> Column:
-    """What has no form in Arrow, as Spark spells it."""
+    """Types without an Arrow form, as Spark spells them."""
     return F.to_json(column, _JSON) if isinstance(kind, _NESTED) else column.cast("string")

@@ -24,18 +24,18 @@ from nilometer.sql.expressions.scalars import quote_name
 _STRICT: Final = {"mode": "FAILFAST"}
 _OPTIONS: Final = {
     FileKind.PARQUET: {},
-    # Without enforceSchema a file whose header has another order would be read in the wrong one.
+    # Without enforceSchema a file whose header has another order would be read in the wrong order.
     FileKind.CSV: {"header": "true", "enforceSchema": "false", "escape": '"', **_STRICT},
     FileKind.JSON: _STRICT,
 }
 _STREAMED: Final = {
     "maxBytesPerTrigger": str(256 << 20),  # a long backlog must not become one micro-batch
-    "maxFileAge": "3650d",  # by default a file with an old date would be passed over in silence
+    "maxFileAge": "3650d",  # by default a file with an old date would be skipped silently
 }
 
 
 def read_static(spark: SparkSession, source: Source) -> DataFrame:
-    """All rows that are there."""
+    """All existing rows."""
     files = find_files(source.name, source.path)
     schema = _schema(spark, files, source)
     reader = spark.read.format(files.kind).options(**_OPTIONS[files.kind])
@@ -45,7 +45,7 @@ def read_static(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def read_streaming(spark: SparkSession, source: Source) -> DataFrame:
-    """The rows that are there and those of files that come; their columns are those of today."""
+    """Existing rows and those of files that appear; their columns are those found now."""
     require_folder(source.name, source.path)
     files = find_files(source.name, source.path)
     schema = _schema(spark, files, source)
@@ -55,7 +55,7 @@ def read_streaming(spark: SparkSession, source: Source) -> DataFrame:
 
 
 def _schema(spark: SparkSession, files: Files, source: Source) -> StructType:
-    """The columns of the files; text is read as such where it becomes the time of a stream."""
+    """The columns of the files; text is read as text if it becomes the time of a stream."""
     reader = spark.read.format(files.kind).options(**_OPTIONS[files.kind])
     if files.kind is FileKind.CSV:
         reader = reader.option("inferSchema", "true")
@@ -68,14 +68,14 @@ def _schema(spark: SparkSession, files: Files, source: Source) -> StructType:
     for column in filter(None, (source.time, source.end)):
         place = find_column(source.name, found.names, column)
         is_time = isinstance(fields[place].dataType, TimestampType | DateType | TimestampNTZType)
-        # A number that Spark has read as one may be what was written, or not: 1e3, 0123.
+        # A number that Spark has parsed may differ from what was written: 1e3, 0123.
         if is_time or (source.form is not None and files.kind is FileKind.CSV):
             fields[place] = StructField(fields[place].name, StringType())
     return StructType(fields)
 
 
 def _with_time(frame: DataFrame, source: Source) -> DataFrame:
-    """Make the time columns TIMESTAMPs; what is not a time is an error that shows the value."""
+    """Convert the time columns to TIMESTAMPs; an invalid time raises an error with the value."""
     for column in filter(None, (source.time, source.end)):
         frame = _with_instants(frame, source, column)
     return frame

@@ -1,4 +1,4 @@
-"""A text with several statements, cut so that every error still tells the right line."""
+"""A text split into statements so that every error still reports the right line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nilometer.sql.statements import (
 
 @dataclass(frozen=True, slots=True)
 class OneStatement:
-    """The text of one statement, and what kind of statement it is."""
+    """The text and kind of one statement."""
 
     sql: str
     is_explain: bool
@@ -26,13 +26,13 @@ class OneStatement:
     parameters: Mapping[str, object] = field(default_factory=dict)
     """The values of its parameters."""
     has_order: bool = False
-    """Whether ORDER BY, LIMIT or OFFSET stands at its end."""
+    """Whether it ends with ORDER BY, LIMIT or OFFSET."""
 
 
 def split_statements(
     text: str, parameters: Mapping[str, object] | None = None
 ) -> list[OneStatement]:
-    """The statements of a text; each keeps its place, with what came before it left blank.
+    """The statements of a text; each keeps its position, with blanks for what precedes it.
 
     >>> [one.sql for one in split_statements("SELECT 1; EXPLAIN SELECT 2;")]
     ['SELECT 1', '          EXPLAIN SELECT 2']

@@ -16,7 +16,7 @@ from rich.text import Text
 Rows = Sequence[tuple[str | None, ...]]
 
 LONGEST_VALUE: Final = 200
-"""How many characters of a value a table shows."""
+"""How many characters of a value a table shows at most."""
 
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _COMMANDS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -41,12 +41,12 @@ class TableView:
     console: Console
     headings: Sequence[Heading]
     as_records: bool = False
-    """Whether every row is a list of its columns, also where a table would fit."""
+    """Whether every row is a list of its columns, even where a table would fit."""
     _widths: list[int] = field(default_factory=list)
     _fractions: list[int] = field(default_factory=list)
 
     def show(self, rows: Rows) -> None:
-        """Show rows, under their headings the first time and when columns have grown."""
+        """Show rows; headings are shown first, and again when columns have grown."""
         values = [[row[i] for row in rows] for i in range(len(self.headings))]
         needed = [_digits(column) for column in values]
         self._fractions = [
@@ -92,7 +92,7 @@ class TableView:
 
 
 def count_line(shown: int, total: int, what: str = "row") -> str:
-    """What stands below a table.
+    """The line below a table.
 
     >>> count_line(1, 1), count_line(50, 1234)
     ('1 row', '50 of 1,234 rows: 1,184 more, which --limit 1234 shows')
@@ -104,7 +104,7 @@ def count_line(shown: int, total: int, what: str = "row") -> str:
 
 
 def counted(total: int, what: str) -> str:
-    """So many of something.
+    """A count with its noun.
 
     >>> counted(1234, "row")
     '1,234 rows'
@@ -113,7 +113,7 @@ def counted(total: int, what: str) -> str:
 
 
 def safe_text(text: str) -> str:
-    """Text of several lines in which nothing commands the terminal."""
+    """Text of several lines with terminal control characters escaped."""
     return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
 
 
@@ -126,13 +126,13 @@ def _column(heading: Heading, values: list[str | None], digits: int) -> list[str
 
 
 def _digits(values: list[str | None]) -> int:
-    """How many digits of a second one of these times needs: none, three or six."""
+    """How many digits of a second these times need: none, three or six."""
     fractions = [len(value.partition(".")[2]) for value in values if value is not None]
     return next((size for size in (0, 3) if max(fractions, default=0) <= size), 6)
 
 
 def _times(values: list[str | None], digits: int) -> list[str | None]:
-    """Times with so many digits of a second."""
+    """Times with this many digits of a second."""
     if not digits:
         return values
     padded: list[str | None] = []
@@ -143,7 +143,7 @@ def _times(values: list[str | None], digits: int) -> list[str | None]:
 
 
 def clean(value: str) -> str:
-    """A value that neither breaks lines nor commands the terminal, cut if it is long."""
+    """A value with line breaks and control characters escaped, cut if it is long."""
     cut = value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "…"
     return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], cut)
 

@@ -1,4 +1,4 @@
-"""What a followed query has done so far, added up from what it reports."""
+"""The progress of a followed query, added up from its reports."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Tally:
         self.batches = 0
         self._joins: list[JoinMetrics] = []
         self.rate = 0.0
-        """Rows that come in a second, at present."""
+        """Rows that currently arrive per second."""
         self._started = time.monotonic()
 
     def add(self, joins: list[JoinMetrics], rows_out: int) -> None:
-        """Take in a micro-batch."""
+        """Add a micro-batch."""
         self._joins = joins
         self.batches += 1
         streams = (stream for join in joins for stream in join.streams.values())
@@ -41,7 +41,7 @@ class Tally:
         return sum(join.streams[name].without_time for join, name in self._streams())
 
     def line(self, now: int) -> str:
-        """How it goes, in one line, at an instant in microseconds."""
+        """The current state, in one line, at an instant in microseconds."""
         if not self.batches:
             return "Preparing the first micro-batch"
         parts = [
@@ -76,7 +76,7 @@ class Tally:
 
 
 def span(microseconds: int) -> str:
-    """A length of time, to be read at a glance.
+    """A duration in readable form.
 
     >>> span(3_200_000), span(7_500_000_000), span(-1_000_000)
     ('3.2 s', '2.1 h', '-1.0 s')

@@ -1,4 +1,4 @@
-"""How the times of a file are given, as --stream says it: ts[epoch ms], ts[format 'd.M.yyyy']."""
+"""The form of a file's times, as given in --stream: ts[epoch ms], ts[format 'd.M.yyyy']."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORM: Final = re.compile(r"\[\s*(epoch|format)\b\s*([^\]]*)\]\s*$", re.IGNORECA
 
 
 def take_form(text: str) -> tuple[str, TimeForm | None]:
-    """What stands before the form, and the form, if there is one.
+    """The text before the form, and the form, if there is one.
 
     >>> take_form("a.csv:ts[epoch s]")
     ('a.csv:ts', EpochTimes(unit=<EpochUnit.SECONDS: 's'>))

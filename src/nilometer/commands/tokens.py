@@ -28,12 +28,12 @@ DatabaseOption = Annotated[
 ]
 CatalogOption = Annotated[
     str | None,
-    typer.Option("--catalog", metavar="URL", help="Its catalog, where that is in PostgreSQL."),
+    typer.Option("--catalog", metavar="URL", help="Its catalog, if that is in PostgreSQL."),
 ]
 
 
 class ScopeName(StrEnum):
-    """read looks; write runs queries and changes rows; admin reaches out of the server."""
+    """read looks; write runs queries and changes rows; admin affects things outside the server."""
 
     read = "read"
     write = "write"
@@ -97,7 +97,7 @@ def revoke_token(
 
 
 def _require_there(db: Path, catalog: str | None) -> None:
-    """Who looks at tokens, or ends one, makes no database by a slip of the pen."""
+    """Refuse a missing database: listing or revoking tokens must not create one by mistake."""
     from nilometer.upkeep.catalog_place import settle_catalog  # noqa: PLC0415
 
     place = settle_catalog(db.expanduser(), catalog)
@@ -107,7 +107,7 @@ def _require_there(db: Path, catalog: str | None) -> None:
 
 @contextmanager
 def _tokens(db: Path, catalog: str | None) -> Iterator[Tokens]:
-    """The tokens of a database that is there, or that is about to be served."""
+    """The tokens of a database that exists, or that is about to be served."""
     from nilometer.sensors.catalog.catalog import SensorCatalog  # noqa: PLC0415
     from nilometer.server.tokens import Tokens  # noqa: PLC0415
     from nilometer.upkeep.catalog_place import settle_catalog  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""`nilometer sensors test`: one sensor read by itself, into a log that is thrown away."""
+"""`nilometer sensors test`: reads one sensor into a log that is discarded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def try_sensor(
     most: int,
     console: Console,
 ) -> bool:
-    """Show what a sensor sends; whether a reading came that can be stored."""
+    """Show what a sensor sends; return whether a reading arrived that can be stored."""
     with SensorCatalog.open(settle_catalog(folder, catalog)) as stored:
         declared = stored.require_declaration(name)
         sensors = stored.sensors(declared.name) if declared.is_sensor_table else []
@@ -42,7 +42,7 @@ def try_sensor(
 def try_sensor_of_server(
     server: Server, name: str, sensor: str | None, seconds: float, most: int, console: Console
 ) -> bool:
-    """The same of a sensor that a running server reads."""
+    """The same for a sensor of a running server."""
     console.print(f"the server reads {name} for {seconds:g} s at most")
     with server.open() as client:
         found = client.try_sensor(name, sensor, seconds=seconds, rows=most)
@@ -65,7 +65,7 @@ def _sum_up(
     came: int,
     console: Console,
 ) -> None:
-    """Say what could not be stored, what went wrong, and how many readings came."""
+    """Report what could not be stored, what went wrong, and how many readings arrived."""
     for row in letters:
         console.print(f"refused: {row['reason']}: {row['payload'][:200]}", soft_wrap=True)
     if refused:

@@ -1,4 +1,4 @@
-"""Keeps pandas out of a command that is to answer at once."""
+"""Keeps pandas out of a command that must answer quickly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class _Refuse:
-    """Says of pandas that it is not installed."""
+    """Makes pandas appear not to be installed."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
@@ -17,10 +17,10 @@ class _Refuse:
 
 @contextmanager
 def without_pandas() -> Iterator[None]:
-    """Let nobody import pandas meanwhile, unless that has happened.
+    """Prevent the import of pandas meanwhile, unless it is already imported.
 
-    Arrow does so when it first sees a value of Python's, in order to know those of pandas: that
-    takes longer than most questions, and there are none here.
+    Arrow imports it at the first Python value, in order to recognize pandas values: that takes
+    longer than most queries, and there are none here.
     """
     if "pandas" in sys.modules:
         yield

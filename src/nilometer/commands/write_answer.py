@@ -1,4 +1,4 @@
-"""Answers and plans on the screen, or in files."""
+"""Writes answers and plans to the screen, or to files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nilometer.errors import InputError
 
 @contextmanager
 def open_screen(output: Output) -> Iterator[Console]:
-    """Where tables and plans go: the standard output, or a file."""
+    """The console for tables and plans: the standard output, or a file."""
     if output.form is not Format.TABLE or output.path is None:
         yield Console(highlight=False, markup=False, emoji=False)
         return
@@ -43,7 +43,7 @@ def write_plans(plans: list[str], progress: Progress) -> None:
 def write_answer(
     answer: Answer, output: Output, screen: Console, progress: Progress, at: Moment | None
 ) -> None:
-    """The whole answer of a batch run."""
+    """Write the whole answer of a batch run."""
     if output.form is Format.TABLE:
         taken = answer.take_rows(output.limit)
         with progress.aside():
@@ -66,10 +66,10 @@ def write_answer(
 
 
 def _when_empty(at: Moment | None) -> str:
-    """What is said of an answer without rows."""
+    """The message for an answer without rows."""
     if at is None or at.instant is not None:
         return ""
-    return ": in the end all windows of time are empty"
+    return ": in the end all time windows are empty"
 
 
 def _write_parquet(answer: Answer, output: Output) -> None:

@@ -10,12 +10,12 @@ from nilometer.sql.ddl.nodes import CreateAlert, CreateDelivery, DeliverTo, Drop
 
 
 def create_alert(statement: CreateAlert, home: Home) -> Outcome:
-    """Make an alert and, if it is to be delivered, its delivery: both, or none of them."""
+    """Create an alert and, if it is to be delivered, its delivery: both or neither."""
     with placed(statement.source_place):
         query = home.catalog.query(statement.source)
         if query is not None and is_temporary(query):
             raise InputError(
-                f"query {query.name} is temporary: its results do not last",
+                f"query {query.name} is temporary: its results are not kept",
                 hint="keep it under a name: CREATE QUERY q AS …",
             )
     outcome = home.alerts.create(statement)
@@ -31,7 +31,7 @@ def create_alert(statement: CreateAlert, home: Home) -> Outcome:
 
 
 def drop_alert(statement: Drop, home: Home) -> Outcome:
-    """Forget an alert and the delivery that was made with it."""
+    """Drop an alert and the delivery that was created with it."""
     with placed(statement.place):
         if statement.if_exists and home.catalog.find(statement.name) is None:
             return Outcome(f"there is no alert {statement.name}")
@@ -51,7 +51,7 @@ def drop_alert(statement: Drop, home: Home) -> Outcome:
 
 
 def delivery_name(alert: str) -> str:
-    """What the delivery is called that is made with an alert."""
+    """The name of the delivery that is created with an alert."""
     return f"{alert}_delivery"
 
 

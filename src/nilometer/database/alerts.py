@@ -1,4 +1,4 @@
-"""Alerts of a database: what the catalog keeps of them, and the thread that looks for all."""
+"""The alerts of a database: their entries in the catalog, and the thread that evaluates them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from nilometer.sql.ddl.nodes import AlterAlert, CreateAlert, GivenOption, Kind
 SOURCES: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
 MOST_ALERTS: Final = 1000
 MEMORY: Final = 256 << 20
-"""Bytes that the conditions of all alerts may use together."""
+"""The most bytes that the conditions of all alerts may use together."""
 _EVERY: Final = 0.25
 _PATIENCE: Final = 4
-"""An alert that takes a second is left alone for so many, and the others go on."""
+"""An alert that takes a second is skipped for this many seconds while the others go on."""
 _AFTER_FAILURE: Final = 2.0
 _LIMITS: Final = (
     Option("history", "for how long what it told is kept", parse_duration, AlertLimits.history),
@@ -49,7 +49,7 @@ _SILENCE: Final = Option("silence", "for how long nothing is delivered, or 'off'
 
 
 class Alerts:
-    """Creates, changes and drops alerts, and looks for those that run; any thread may ask."""
+    """Creates, alters, drops and evaluates alerts; safe to call from any thread."""
 
     def __init__(
         self,
@@ -62,14 +62,14 @@ class Alerts:
         self._clock = clock
         self._running: dict[str, Alert] = {}
         self._rest: dict[str, float] = {}
-        """Until when, by the monotonic clock, alerts are left alone."""
+        """Until when, by the monotonic clock, alerts are skipped."""
         self._changing = threading.RLock()
         self._sandbox: GuardedSandbox | None = None
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
 
     def create(self, statement: CreateAlert) -> Outcome:
-        """Keep an alert, and begin to look."""
+        """Store an alert and start evaluating it."""
         name = statement.name
         with self._changing:
             with placed(statement.source_place):
@@ -85,7 +85,7 @@ class Alerts:
                     name, source, _to_json(definition), if_not_exists=statement.if_not_exists
                 )
             if not made:
-                return Outcome(f"alert {name} is there already")
+                return Outcome(f"alert {name} already exists")
             delete_log(self._log_of(name))  # DROP may have ended between its steps
             self._start(self._require(name))
             self._look_at(name)
@@ -93,7 +93,7 @@ class Alerts:
         return Outcome(f"alert {name} created", change=change)
 
     def note_delivery(self, name: str, delivery: str) -> None:
-        """The delivery goes with the alert from now on."""
+        """Record that a delivery belongs to an alert from now on."""
         with self._changing:
             self._catalog.change_alert(replace(self._require(name), delivery=delivery))
 
@@ -118,7 +118,7 @@ class Alerts:
         return Outcome(f"alert {kept.name} {said}")
 
     def rename(self, name: str, to: str) -> None:
-        """Give an alert another name; it goes on where it was, and keeps its history."""
+        """Rename an alert; it resumes where it was and keeps its history."""
         with self._changing:
             kept = self._require(name)
             was_running = self._halt(kept.name)
@@ -130,13 +130,13 @@ class Alerts:
                 raise
             if was_running:
                 self._start(self._require(to))
-                self._look_at(to)  # under its new name, rows wait for it from now on
+                self._look_at(to)  # from now on, rows are kept for it under its new name
             if kept.name != to:
                 with suppress(NilometerError):
                     forget(self._log_of(kept.source), reader_name(kept.name))
 
     def drop(self, name: str) -> None:
-        """Forget an alert and its history."""
+        """Drop an alert and its history."""
         with self._changing:
             kept = self._require(name)
             location = self._log_of(kept.name)
@@ -159,14 +159,14 @@ class Alerts:
         return found
 
     def source_changed(self, source: str) -> None:
-        """Go on with the alerts on a stream that was altered, or a query that was renamed."""
+        """Resume the alerts on a stream that was altered or a query that was renamed."""
         with self._changing:
             for name in self.on(source):
                 if self._halt(name):
                     self._start(self._require(name))
 
     def resume(self) -> list[str]:
-        """Look for all alerts again; their names."""
+        """Start evaluating all alerts again; returns their names."""
         with self._changing:
             found = [one for one in self._catalog.alerts() if one.name not in self._running]
             for one in found:
@@ -174,15 +174,15 @@ class Alerts:
             return [one.name for one in found]
 
     def statuses(self) -> list[AlertStatus]:
-        """How all alerts are doing, by name."""
+        """The status of every alert, ordered by name."""
         return [self._status(one) for one in self._catalog.alerts()]
 
     def status(self, name: str) -> AlertStatus:
-        """How one alert is doing."""
+        """The status of one alert."""
         return self._status(self._require(name))
 
     def history(self, name: str, most: int) -> list[Told]:
-        """What an alert told last, the newest first."""
+        """The most recent notifications of an alert, newest first."""
         return read_history(self._log_of(self._require(name).name), most)
 
     def show(self) -> Outcome:
@@ -190,11 +190,11 @@ class Alerts:
         return show_alerts(self.statuses())
 
     def describe(self, name: str) -> Outcome:
-        """DESCRIBE: what was asked for, and how each group is doing."""
+        """DESCRIBE: the definition, and the status of each group."""
         return describe_alert(self.status(name))
 
     def close(self) -> None:
-        """Stop looking; `resume` goes on."""
+        """Stop evaluating; `resume` starts again."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -205,7 +205,7 @@ class Alerts:
                 self._sandbox.close()
 
     def _read(self, statement: CreateAlert, source: str) -> AlertDefinition:
-        """An alert that can be evaluated over what its source has."""
+        """The alert, checked against the columns of its source."""
         options = _read_options(statement.options, _LIMITS)
         found = AlertDefinition(
             statement.name,
@@ -260,7 +260,7 @@ class Alerts:
     def _halt(self, name: str) -> bool:
         running = self._running.pop(name, None)
         if running is not None:
-            with suppress(NilometerError, OSError):  # its source may be gone
+            with suppress(NilometerError, OSError):  # its source may have been dropped
                 running.close()
         return running is not None
 
@@ -274,7 +274,7 @@ class Alerts:
                         self._look_at(name)
 
     def _look_at(self, name: str) -> None:
-        """Let an alert look; whatever goes wrong is its own trouble."""
+        """Evaluate one alert; its failure does not affect the others."""
         running = self._running.get(name)
         if running is None:
             return

@@ -1,4 +1,4 @@
-"""ALTER STREAM, ALTER SENSOR TABLE, and other names for what has one."""
+"""ALTER STREAM, ALTER SENSOR TABLE, and renaming."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nilometer.sql.statements import read_query
 
 
 def alter_stream(statement: AlterStream, home: Home, queries: RunningQueries) -> Outcome:
-    """Change a stream or sensor table; what reads it goes on."""
+    """Alter a stream or sensor table; its readers keep running."""
     kind, change = statement.kind, statement.change
     with placed(statement.place):
         name = home.catalog.require(statement.name, kind).name
@@ -40,7 +40,7 @@ def alter_stream(statement: AlterStream, home: Home, queries: RunningQueries) ->
 
 
 def rename(statement: Rename, home: Home, queries: RunningQueries) -> Outcome:
-    """Give a stream, a table, a view, a query or an alert another name."""
+    """Rename a stream, table, view, query or alert."""
     kind, to = statement.kind, statement.to
     with placed(statement.place):
         name = home.catalog.require(statement.name, kind).name
@@ -61,7 +61,7 @@ def rename(statement: Rename, home: Home, queries: RunningQueries) -> Outcome:
 
 
 def _refuse_if_read(name: str, home: Home, queries: RunningQueries) -> None:
-    """The texts of queries and views name what they read."""
+    """Refuse if the text of a query or view names it."""
     reading = [f"query {one}" for one in queries.reading(name)]
     reading += [f"view {one}" for one in views_reading(name, home)]
     if reading:
@@ -72,7 +72,7 @@ def _refuse_if_read(name: str, home: Home, queries: RunningQueries) -> None:
 
 
 def _refuse_if_needed(column: str, after: Declaration, home: Home, queries: RunningQueries) -> None:
-    """Refuse to take a column from queries and views that read it."""
+    """Refuse to drop a column that queries or views read."""
     named, views = home.catalog.queries(), home.catalog.views()
     texts = {one.name: one.text for one in named} | {one.name: one.text for one in views}
     reading = readers_of(after.name, texts)
@@ -98,7 +98,7 @@ def _would_fail(text: str, after: Declaration, queries: RunningQueries) -> bool:
     try:
         queries.check_with(read_query(text), None)
     except NilometerError:
-        return False  # it fails as it is
+        return False  # it already fails without the change
     try:
         queries.check_with(read_query(text), after)
     except SqlError:

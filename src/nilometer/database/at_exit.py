@@ -8,7 +8,7 @@ from weakref import WeakSet
 
 
 class Closes(Protocol):
-    """What can be closed; once more does no harm."""
+    """Something that can be closed; closing it twice is harmless."""
 
     def close(self) -> None: ...
 
@@ -17,9 +17,9 @@ _open: WeakSet[Closes] = WeakSet()
 
 
 def close_at_exit(database: Closes) -> None:
-    """Close a database when the process ends, if nobody has done it before."""
+    """Close a database when the process ends, unless it is closed already."""
     if not _registered:
-        # `atexit` comes too late: threads, which the sensors need to be let go, are gone by then.
+        # `atexit` is too late: the threads needed to disconnect the sensors are gone by then.
         threading._register_atexit(_close_all)  # type: ignore[attr-defined]
         _registered.append(True)
     _open.add(database)

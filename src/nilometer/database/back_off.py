@@ -1,4 +1,4 @@
-"""When a query that has failed is tried again: soon at first, then later and later."""
+"""When a failed query is retried: soon at first, then with growing delays."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class BackOff:
-    """Waits that double; microseconds."""
+    """Delays that double, in microseconds."""
 
     first: int = SECOND
     most: int = 60 * SECOND
     good_after: int = 60 * SECOND
-    """After so long a run in which something was done, earlier failures count no more."""
+    """After a run of this length that made progress, earlier failures no longer count."""
 
     def wait(self, failures: int, chance: float) -> int:
-        """How long to wait after so many failures in a row.
+        """How long to wait after this many consecutive failures.
 
-        `chance` (from 0 to 1) makes it up to a half shorter, so that queries that failed
-        together are not tried together.
+        `chance` (from 0 to 1) shortens it by up to half, so that queries that failed
+        together are not retried together.
 
         >>> [BackOff().wait(n, 1.0) // SECOND for n in (1, 2, 3, 6, 7, 1000)]
         [1, 2, 4, 32, 60, 60]

@@ -1,4 +1,4 @@
-"""Statements compiled over all that a database knows: DataFrames, functions, and what is stored."""
+"""Compiles statements over a database's DataFrames, functions and stored objects."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from nilometer.sql.statements import ExplainFormat, Statement
 
 
 class Compiler:
-    """From statements to plans, and the DataFrames that these read."""
+    """Compiles statements into plans, and finds the DataFrames that they read."""
 
     def __init__(
         self, spark: SparkSession, execution: Execution | None, home: Callable[[], Home | None]
     ) -> None:
-        """A compiler that also names what a database stores, if it stores anything yet."""
+        """A compiler that also resolves names that are stored in a database, once there are any."""
         self.named = NamedFrames()
         self._spark = spark
         self._execution = execution
@@ -49,13 +49,13 @@ class Compiler:
             self._functions = {**self._functions, name: made}
 
     def everything(self, reading: Reading) -> Known:
-        """All that a statement can name."""
+        """Everything that a statement can name."""
         return everything_known(*self.named.all, self._home(), self._spark, reading)
 
     def plan(
         self, statement: Statement, reading: Reading, buckets: int | None = None
     ) -> tuple[Plan, Known]:
-        """The plan of a query that goes on, whatever it reads."""
+        """The plan of a continuous query, whatever it reads."""
         known, catalog, number = self._to_compile(statement, reading, buckets)
         plan = self._executed(compile_statement(statement, catalog, number))
         return plan, known.with_inline_rows(plan, self._spark)
@@ -76,7 +76,7 @@ class Compiler:
     def explain(
         self, statement: Statement, reading: Reading, buckets: int | None, form: ExplainFormat
     ) -> str:
-        """What a statement will do, and, as text, where it would run as a named query."""
+        """Explain a statement; as text, also where it would run as a named query."""
         question, known = self.question(statement, reading, buckets)
         text = explain_plan(question.plan, form)
         where = where_it_runs(question.plan, known.frames)
@@ -95,7 +95,7 @@ class Compiler:
         return known, catalog, buckets or shuffle_partitions(self._spark)
 
     def _executed(self, plan: Plan) -> Plan:
-        """The plan with the execution of this database, if it has none of its own."""
+        """The plan with this database's execution mode, unless it sets its own."""
         if isinstance(plan, ChangesPlan) and plan.execution is None:
             return replace(plan, execution=self._execution)
         return plan

@@ -1,4 +1,4 @@
-"""Whether another attempt may cure what a query has failed of."""
+"""Whether a retry may succeed after a query has failed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LASTING: Final = (
     SqlError,
     WindowError,
 )
-"""The same text over the same rows fails of these again."""
+"""Errors that recur with the same text over the same rows."""
 _LASTING_OF_LOGS: Final = (
     "the log is damaged",
     "the log has other columns",
@@ -41,7 +41,7 @@ _LASTING_OF_LOGS: Final = (
 
 
 def may_be_cured(error: NilometerError) -> bool:
-    """Whether to try again: Spark, a worker, a disk or a catalog may do better next time."""
+    """Whether to retry: Spark, a worker, a disk or a catalog may work next time."""
     if isinstance(error, LogError) and error.message in _LASTING_OF_LOGS:
         return False
     return isinstance(error, DiskFullError) or not isinstance(error, _LASTING)

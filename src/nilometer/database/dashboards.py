@@ -15,20 +15,20 @@ class Dashboards:
     catalog: SensorCatalog
 
     def all(self) -> list[Dashboard]:
-        """All of them, by name."""
+        """All dashboards, ordered by name."""
         return self.catalog.dashboards()
 
     def find(self, name: str) -> Dashboard:
-        """The one of this name; NotFoundError if there is none."""
+        """The dashboard of this name; raises NotFoundError if there is none."""
         return self.catalog.dashboard(name)
 
     def put(self, dashboard: Dashboard, *, expected: int | None = None) -> Dashboard:
-        """Keep a dashboard in the place of what has its name, and return it as it is kept.
+        """Store a dashboard, replacing the one of its name, and return it as stored.
 
-        expected  the version that is replaced, 0: none; ChangedError if it is another one.
+        expected  the version to replace, 0 for none; raises ChangedError if it is another.
         """
         return self.catalog.put_dashboard(dashboard, expected=expected)
 
     def remove(self, name: str) -> None:
-        """Forget a dashboard."""
+        """Delete a dashboard."""
         self.catalog.remove_dashboard(name)

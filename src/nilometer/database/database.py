@@ -1,4 +1,4 @@
-"""`nm.connect`: a Database, the facade of everything."""
+"""`nm.connect`: a Database, the facade of the whole package."""
 
 from __future__ import annotations
 
@@ -109,14 +109,15 @@ _CREATES: Final = (
 )
 
 OUTCOME: Final = "outcome"
-"""The only column of what a statement answers that has no rows to show."""
+"""The only column returned by a statement that has no rows to show."""
 
 
 class Database:
-    """Streams, tables and functions under names, and statements over them.
+    """Named streams, tables and functions, and statements over them.
 
-    With a path it is kept there: catalog, logs of sensors' readings, results of queries. Without,
-    the first statement that needs a place makes a temporary folder, which goes with the process.
+    With a path, everything is stored there: the catalog, the logs of sensors' readings, and the
+    results of queries. Without one, the first statement that stores anything creates a temporary
+    folder, which is deleted when the process ends.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Database:
     ) -> None:
         self.spark = spark
         self.lost: NilometerError | None = None
-        """Why it was closed though nobody asked for that, if it was."""
+        """Why the database closed itself, if it did."""
         self._units = Units()
         self._delivery_folders = [Path(one) for one in delivery_folders]
         self._run_settings = RunSettings(spark, limits or QueryLimits(), max_queries)
@@ -158,16 +159,16 @@ class Database:
         rate: float | None = None,
         distinct: Mapping[str, float] | None = None,
     ) -> None:
-        """Give a DataFrame a name under which statements read it as a stream.
+        """Register a DataFrame under a name; statements read it as a stream.
 
         frame     streaming, or static: a stream that has ended.
-        time      its TIMESTAMP column; a streaming one without gets the time of arrival. Or two,
-                  ("start", "end"): a row counts from one until the other.
-        epoch     what it counts since 1970 if it is a number: "s", "ms", "us" or "ns".
-        lateness  how far it may be out of order; later rows are dropped and counted.
-        idle      after how long a silence it no longer holds up the others.
-        rate      how many rows come per second, and
-        distinct  how many different values columns have ({"k": 1000}): for the join order.
+        time      its TIMESTAMP column; by default a streaming one gets the arrival time. Or two,
+                  ("start", "end"): a row is valid from the first until the second.
+        epoch     the unit since 1970 if the time is a number: "s", "ms", "us" or "ns".
+        lateness  how far out of order rows may arrive; later rows are dropped and counted.
+        idle      how long it may be silent before the other streams stop waiting for it.
+        rate      how many rows arrive per second, and
+        distinct  how many distinct values columns have ({"k": 1000}): for the join order.
 
         >>> db.create_stream("A", df, time="ts", lateness="2s")  # doctest: +SKIP
         """
@@ -182,7 +183,7 @@ class Database:
         self._compiler.named.add(relation, frame)
 
     def create_table(self, name: str, frame: DataFrame) -> None:
-        """Give a static DataFrame a name; its rows hold for ever.
+        """Register a static DataFrame under a name; its rows are valid forever.
 
         >>> db.create_table("Stores", df)  # doctest: +SKIP
         """
@@ -197,10 +198,10 @@ class Database:
         *,
         by_row: bool = False,
     ) -> None:
-        """Let statements call a Python function.
+        """Register a Python function that statements can call.
 
         It gets a pandas Series per argument and returns as many values of the type `returns`;
-        with by_row it gets plain values and returns one.
+        with by_row it gets plain values and returns one value.
 
         >>> db.create_function("similar", lambda a, b: (a - b).abs() < 3)  # doctest: +SKIP
         """
@@ -209,11 +210,11 @@ class Database:
     def create_aggregate(
         self, name: str, aggregate: Callable[..., Any], returns: str = "double"
     ) -> None:
-        """Let statements call a Python aggregate, like SUM: it is exact at every instant.
+        """Register a Python aggregate that statements can call, like SUM: exact at every instant.
 
-        A function gets a pandas Series of all values of a group for each argument, without rows in
-        which one is NULL, in the order of time, and returns one value. A class has `update(value)`,
-        `finish()` and, if it can take values back, `retract(value)`. Without values it is NULL.
+        A function gets, for each argument, a pandas Series of all values of a group in time order,
+        without the rows in which one is NULL, and returns one value. A class has `update(value)`,
+        `finish()` and, if it can retract values, `retract(value)`. Without values it is NULL.
 
         >>> db.create_aggregate("spread", lambda v: v.max() - v.min())  # doctest: +SKIP
         """
@@ -221,30 +222,30 @@ class Database:
         self.create_function(name, PythonAggregate(name, aggregate), returns, by_row=True)
 
     def register_unit(self, name: str, function: Callable[..., Any]) -> None:
-        """Let streams and deliveries use a Python function under a name.
+        """Register a Python function under a name for streams and deliveries.
 
         For a stream (`unit = 'name'`) it gets every reading before it is stored, and returns what
-        is stored instead: a reading, a list of readings, or None; a class has an object for every
-        sensor. For a delivery (`TO python WITH (function = 'name')`) it gets results.
+        is stored instead: a reading, a list of readings, or None; a class is instantiated once
+        for each sensor. For a delivery (`TO python WITH (function = 'name')`) it gets results.
 
         >>> db.register_unit("celsius", lambda one: {"v": (one["f"] - 32) / 1.8})  # doctest: +SKIP
         """
         self._units.register(name, function)
 
     def deliveries(self) -> list[DeliveryStatus]:
-        """How the deliveries of queries' results are doing, by name."""
+        """The status of every delivery of query results, ordered by name."""
         return self._stored()[0].deliveries.statuses()
 
     def alerts(self) -> list[AlertStatus]:
-        """How the alerts on streams and queries are doing, by name."""
+        """The status of every alert on streams and queries, ordered by name."""
         return self._stored()[0].alerts.statuses()
 
     def alert_history(self, name: str, *, most: int = 100) -> list[Told]:
-        """What an alert told last, the newest first."""
+        """The most recent notifications of an alert, newest first."""
         return self._stored()[0].alerts.history(name, most)
 
     def drop(self, name: str) -> None:
-        """Forget the name of a DataFrame; queries that run keep running."""
+        """Unregister a DataFrame; running queries keep running."""
         stored = None if self._home is None else self._home.catalog.find(name)
         if stored is not None and name not in self._compiler.named:
             hint = f'db.sql("DROP {stored.kind} {stored.name}")'
@@ -268,17 +269,17 @@ class Database:
         parameters: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> DataFrame:
-        """The answer to a statement: a DataFrame, streaming if one of its inputs is.
+        """Run a statement and return its answer: a DataFrame, streaming if one of its inputs is.
 
-        Of several statements, separated by `;`, it is that of the last; the others are run before
-        it, in order, up to the first that fails. Only the last can be a query.
+        Several statements, separated by `;`, are run in order up to the first that fails, and the
+        answer is that of the last. Only the last can be a query.
 
-        at        over static DataFrames, of an answer that changes: what it is at this instant
-                  (UTC unless it has a zone), or "end", in the order that ORDER BY says.
-        buckets   how many parts the work has; by default Spark's shuffle partitions. It is
-                  kept in the state: a query is restarted with the number it was started with.
+        at        over static DataFrames: a changing answer as it is at this instant (UTC unless
+                  it has a zone), or at the "end", in the order given by ORDER BY.
+        buckets   how many parts the work is split into; by default Spark's shuffle partitions. It
+                  is kept in the state: a query must be restarted with the same number.
         reader    a name under which logs know the query: they keep what it has not read until
-                  `forget_reader`. Without one, for a day after it was last seen.
+                  `forget_reader`. Without a name, they keep it for a day after its last read.
         parameters, values  what `:name` stands for in the statement, by its name.
 
         >>> db.sql("SELECT k FROM A WHERE k > :least", least=3)  # doctest: +SKIP
@@ -310,11 +311,11 @@ class Database:
         parameters: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> Outcome:
-        """Do what a statement says that is not a query; without Spark unless it needs it.
+        """Run a statement that is not a query; uses Spark only if it must.
 
-        Of several statements it is the last that is told of, as in `sql`.
+        Of several statements, the outcome of the last is returned, as in `sql`.
 
-        owner  whose query it is that the statement makes, for `queries_of`.
+        owner  the owner of a query that the statement creates, for `queries_of`.
         parameters, values  what `:name` stands for in the statement, by its name.
 
         >>> db.execute("CREATE TABLE Stores (id INT)").message  # doctest: +SKIP
@@ -336,12 +337,12 @@ class Database:
         parameters: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> str:
-        """What a statement will do, as text or ("dot") as Graphviz text.
+        """Explain what a statement will do, as text or ("dot") as Graphviz text.
 
         >>> print(db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS"))  # doctest: +SKIP
         """
         if form.upper() not in list(ExplainFormat):
-            raise InputError(f"there is no form {form}", hint="choose one of text, dot")
+            raise InputError(f"unknown format {form}", hint="choose one of text, dot")
         given = merged(parameters, values)
         read = read_query(statement, given)
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
@@ -363,18 +364,18 @@ class Database:
 
     @property
     def past(self) -> Past:
-        """What is stored, to be asked once."""
+        """Answers one-off queries over stored rows."""
         self._stored()
         assert self._past is not None
         return self._past
 
     @property
     def dashboards(self) -> Dashboards:
-        """What the console shows."""
+        """The dashboards of the console."""
         return Dashboards(self._stored()[0].catalog)
 
     def asks_past(self, statement: str, parameters: Mapping[str, Any] | None = None) -> bool:
-        """Whether a query asks for what is stored, and does not go on: `select` answers it."""
+        """Whether a query reads stored rows once instead of running on: `select` answers it."""
         if self._home is None:
             return False
         read = read_query(statement, merged(parameters, {}))
@@ -384,10 +385,10 @@ class Database:
         self, statement: str, *, parameters: Mapping[str, Any] | None = None, **values: Any
     ) -> pa.Table:
         """The answer to a query over what is stored now: streams and results of queries are
-        tables of their rows, so no window is needed. It is answered in this process, or, where
-        much is read, by Spark.
+        tables of their rows, so no window is needed. It is computed in this process or, if it
+        reads a lot, by Spark.
 
-        `FROM q FOR SYSTEM_TIME AS OF '…'` is the answer of a query as it was at an instant.
+        `FROM q FOR SYSTEM_TIME AS OF '…'` is the answer of a query as of an instant.
 
         parameters, values  what `:name` stands for in the statement, by its name.
 
@@ -398,20 +399,20 @@ class Database:
     def history(
         self, name: str, *, start: str | datetime | None = None, end: str | datetime | None = None
     ) -> DataFrame:
-        """What the log of a stream, a sensor table or a query's results keeps: a static DataFrame.
+        """The log of a stream, a sensor table or a query's results, as a static DataFrame.
 
         start, end  only rows with times in this closed range, in UTC unless they name a zone:
-                    what lies outside is not even read.
+                    rows outside are not even read.
 
         >>> db.history("Sensors", start="2026-01-31 12:00:00")  # doctest: +SKIP
         """
         location = self.log_of(name)
-        LogReader.open(location)  # or its own words, not Spark's
+        LogReader.open(location)  # or the error in our own words, not Spark's
         use_here(self.spark)
         return read_log(self.spark, location, times=(start, end))
 
     def sensors(self, name: str | None = None) -> list[SensorStatus]:
-        """How the sensors are doing that some query needs at present; of one stream, or of all."""
+        """The status of the sensors that queries currently need, of one stream or of all."""
         home, _ = self._stored()
         if name is not None:
             return home.manager.status(home.catalog.require_declaration(name).name)
@@ -419,11 +420,11 @@ class Database:
         return [status for one in declared for status in home.manager.status(one.name)]
 
     def streams(self) -> list[StreamStatus]:
-        """How all streams and sensor tables are doing."""
+        """The status of every stream and sensor table."""
         return self._stored()[0].manager.streams()
 
     def declarations(self) -> list[tuple[Declaration, list[Sensor]]]:
-        """All streams and sensor tables, each with all its sensors, needed now or not."""
+        """All streams and sensor tables, each with all its sensors, currently needed or not."""
         home, _ = self._stored()
         found = []
         for one in home.catalog.declarations():
@@ -432,7 +433,7 @@ class Database:
         return found
 
     def try_statements(self, statements: str, *, seconds: float = 5.0, most: int = 5) -> Tried:
-        """What the first sensor sends that statements would declare; nothing of it is kept.
+        """What the first sensor declared by statements sends; nothing is stored.
 
         They are CREATE STREAM, CREATE SENSOR TABLE with INSERT, or INSERT.
 
@@ -447,7 +448,7 @@ class Database:
     def try_sensor(
         self, name: str, sensor: str | None = None, *, seconds: float = 5.0, most: int = 5
     ) -> Tried:
-        """What a sensor of a stream or sensor table sends at present; nothing of it is kept.
+        """What a sensor of a stream or sensor table currently sends; nothing is stored.
 
         >>> db.try_sensor("Farm", "barn").readings  # doctest: +SKIP
         """
@@ -464,28 +465,28 @@ class Database:
 
     @property
     def limits(self) -> QueryLimits:
-        """Those of queries that say nothing else."""
+        """The limits of queries that set none of their own."""
         return self._run_settings.limits
 
     @property
     def clock_ahead(self) -> int:
-        """By how much the system's clock has jumped ahead, or (negative) back, microseconds."""
+        """How far the system clock has jumped ahead or (negative) back, in microseconds."""
         return self._stored()[0].manager.clock_ahead
 
     def queries_of(self, owner: str) -> int:
-        """How many named queries somebody has made."""
+        """How many named queries an owner has."""
         home, _ = self._stored()
         return sum(owner_of(one) == owner for one in home.catalog.queries())
 
     def log_of(self, name: str) -> str:
-        """Where the log of a stream, a sensor table or a query's results lies."""
+        """The location of the log of a stream, a sensor table or a query's results."""
         home, _ = self._stored()
         found = home.catalog.require(name, Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
         return home.log_of(found.name)
 
     @property
     def queries(self) -> Mapping[str, QueryHandle]:
-        """The named queries that were started here; each tells of itself as Spark does."""
+        """The named queries that were started here; each reports on itself as Spark does."""
         return {} if self._queries is None else self._queries.handles
 
     def create_query(
@@ -498,74 +499,76 @@ class Database:
         temporary: bool = False,
         owner: str | None = None,
     ) -> QueryStatus:
-        """Keep a SELECT under a name and start it, as CREATE QUERY does.
+        """Store a SELECT under a name and start it, as CREATE QUERY does.
 
-        limits     what it may take; None: what was said to `connect`.
-        fill_limits  where these limits say nothing, those of `connect` hold.
-        temporary  it is gone when the database is opened again, and may do without a name.
-        owner      whose it is, for `queries_of`.
+        limits     what it may use; None: the limits given to `connect`.
+        fill_limits  take limits that are not set from those given to `connect`.
+        temporary  it is dropped when the database is next opened, and needs no name.
+        owner      its owner, for `queries_of`.
 
         >>> db.create_query("warm", "SELECT …")  # doctest: +SKIP
         """
         if name is None:
             if not temporary:
-                raise InputError("a query that is kept needs a name")
+                raise InputError("a stored query needs a name")
             name = f"run_{token_hex(4)}"
         self._compiler.named.refuse(name)
         queries = self._stored()[1]
         statement = read_query(text)
         if statement.explain is not None:
-            raise InputError("a query is kept, not its explanation", hint="leave out EXPLAIN")
+            raise InputError(
+                "only a query can be stored, not its EXPLAIN", hint="leave out EXPLAIN"
+            )
         change = None if limits is None else _change_to(limits, fill=fill_limits)
         queries.create(name, text, statement, limits=change, temporary=temporary, owner=owner)
         return queries.status(name)
 
     def start_query(self, name: str) -> bool:
-        """Start a query that is stopped or has failed; False if it runs already."""
+        """Start a query that is stopped or has failed; False if it is already running."""
         return self._stored()[1].start(name)
 
     def stop_query(self, name: str) -> bool:
-        """Stop a query; False if it did not run."""
+        """Stop a query; False if it was not running."""
         return self._stored()[1].stop(name)
 
     def drop_query(self, name: str) -> None:
-        """Stop a query, and delete its results and all that it has kept."""
+        """Stop a query, and delete its results and its state."""
         drop_query(name, *self._stored())
 
     def query_statuses(self) -> list[QueryStatus]:
-        """How all named queries are doing; quick, as Spark is not asked."""
+        """The status of every named query; fast, as Spark is not asked."""
         return self._stored()[1].statuses()
 
     def query_status(self, name: str) -> QueryStatus:
-        """How one named query is doing."""
+        """The status of one named query."""
         return self._stored()[1].status(name)
 
     def find_query_status(self, name: str) -> QueryStatus | None:
-        """The same; None: there is no such query."""
+        """The status of one named query, or None if it does not exist."""
         return self._stored()[1].find_status(name)
 
     def last_samples(self) -> dict[str, HealthSample]:
-        """The newest sample of each query that has some, by name."""
+        """The newest sample of each query that has any, by name."""
         return self._stored()[1].last_samples()
 
     def measures(self) -> Measures:
-        """How the database is doing as a whole."""
+        """Metrics of the database as a whole."""
         home, queries = self._stored()
         return measure(home, self.spark, queries.engine_status, queries.failures)
 
     def query_health(self, name: str) -> list[HealthSample]:
-        """A query after each micro-batch of the last ten minutes, oldest first."""
+        """Samples of a query after each micro-batch of the last ten minutes, oldest first."""
         return self._stored()[1].health(name)
 
     def health_of(self, names: Iterable[str]) -> dict[str, list[HealthSample]]:
-        """The same of several queries, by name; of one that has not run here, nothing."""
+        """The same for several queries, by name; those that have not run here are left out."""
         return self._stored()[1].health_of(names)
 
     def resume(self) -> list[str]:
-        """Start the named queries again that ran when the database was closed; their names.
+        """Restart the named queries that were running when the database was closed; their names.
 
-        Those that could not be started are tried again if that may help; the error names them.
-        Deliveries and alerts go on, too.
+        Those that could not be started are retried if that may help; the error names them.
+        Deliveries and alerts resume, too.
         """
         home, queries = self._stored()
         home.deliveries.resume()
@@ -573,11 +576,11 @@ class Database:
         return queries.resume()
 
     def warm_up(self) -> None:
-        """Have the engine of named queries ready before the first of them comes."""
+        """Start the engine of named queries before the first query needs it."""
         self._stored()[1].warm_up()
 
     def back_up(self, destination: str) -> BackupMade:
-        """Add a backup of all that is kept to a folder, or a URI; queries run on meanwhile.
+        """Add a backup of the database to a folder or URI; queries keep running meanwhile.
 
         >>> db.back_up("/mnt/backups").manifest.name  # doctest: +SKIP
         '20260131T120000Z'
@@ -586,13 +589,13 @@ class Database:
         return home.back_up(destination)
 
     def forget_reader(self, reader: str) -> None:
-        """Let logs no longer keep rows for a reader (`sql(…, reader=…)`) that has stopped."""
+        """Stop keeping rows in logs for a reader (`sql(…, reader=…)`) that has stopped."""
         home, _ = self._stored()
         for named in home.catalog.names():
             forget_readers(home.log_of(named.name), reader)
 
     def close(self) -> None:
-        """Stop named queries, store what sensors have sent, and let them go."""
+        """Stop named queries, store what sensors have sent, and disconnect them."""
         with self._changing:
             home, queries, past = self._home, self._queries, self._past
             self._is_closed = self._is_closed or home is not None
@@ -611,7 +614,7 @@ class Database:
         self.close()
 
     def _open(self, path: Path | None, catalog: str | None = None, logs: str | None = None) -> None:
-        """Be kept in a folder from now on."""
+        """Store everything in a folder from now on."""
         register_log_sources(self.spark)
         self._home = Home(
             path, catalog, logs, self._select, self._units, self._delivery_folders, self._lose
@@ -621,12 +624,12 @@ class Database:
         )
         self._past = Past(self._home, self.spark, self._in_process_bytes)
         close_at_exit(self)
-        if self.lost is not None:  # already, while it was being opened
+        if self.lost is not None:  # lost already, while it was being opened
             raise self.lost
         self._queries.drop_temporary()
 
     def _lose(self, why: NilometerError) -> None:
-        """Its catalog is another's, or out of reach: do no more here."""
+        """Close: the catalog was lost to another process, or is out of reach."""
         _LOG.error("%s", in_one_line(why))
         self.lost = why
         threading.Thread(target=self.close, name="close").start()
@@ -641,12 +644,12 @@ class Database:
             return self._home, self._queries
 
     def _opened(self) -> Home | None:
-        """What is stored, if anything is; an error if the database is closed."""
+        """The home, if anything is stored yet; raises if the database is closed."""
         self._require_open()
         return self._home
 
     def _require_open(self) -> None:
-        """What was kept in a folder must not go on in another one, which nobody asked for."""
+        """Raise if closed: a database must not silently resume in a temporary folder."""
         if self.lost is not None:
             raise self.lost
         if self._is_closed:
@@ -655,7 +658,7 @@ class Database:
     def _run_before_last(
         self, found: Sequence[AnyStatement], owner: str | None = None
     ) -> AnyStatement:
-        """Run all statements but the last, which is returned; none if one of them is a query."""
+        """Run all statements but the last, and return that; raises if one of them is a query."""
         if not found:
             raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
         require_last_query(found)
@@ -683,7 +686,7 @@ class Database:
         form: ExplainFormat,
         values: Mapping[str, Any] | None,
     ) -> str:
-        """What a statement will do if it goes on, and if it is asked once."""
+        """Explain a statement as a continuous query and as a one-off query."""
         is_past = self._home is not None and form is ExplainFormat.TEXT and self.past.is_asked(read)
         if not is_past:
             return self._compiler.explain(read, reading, buckets, form)
@@ -691,7 +694,7 @@ class Database:
             going_on = self._compiler.explain(read, reading, buckets, form)
         except (UnknownNameError, AmbiguousNameError):
             raise
-        except SqlError:  # it cannot go on
+        except SqlError:  # it cannot run continuously
             return self.past.explain(text, values)
         try:
             once = self.past.explain(text, values)
@@ -700,7 +703,7 @@ class Database:
         return f"{going_on}\n{once}"
 
     def _refuse_taken(self, statement: DatabaseStatement) -> None:
-        """A name is that of a DataFrame or of something in the catalog, never of both."""
+        """Refuse a name that a DataFrame has: the catalog must not share names with DataFrames."""
         if isinstance(statement, _CREATES):
             with placed(statement.place):
                 self._compiler.named.refuse(statement.name)
@@ -713,11 +716,11 @@ class Database:
         stored = None if self._home is None else self._home.catalog.find(str(name))
         if stored is not None:
             kind = stored.kind.lower()
-            raise InputError(f"there is already a {kind} {name}", hint="choose another name")
+            raise InputError(f"{kind} {name} already exists", hint="choose another name")
 
 
 def _change_to(limits: QueryLimits, *, fill: bool) -> LimitChange:
-    """These limits, whatever the usual ones are; or, where they say nothing, the usual ones."""
+    """These limits instead of the default ones or, with `fill`, completed by the default ones."""
     return partial(filled, limits) if fill else lambda _: limits
 
 
@@ -735,22 +738,22 @@ def connect(  # noqa: PLR0913  one argument for each option
     stream_defaults: StreamDefaults | None = None,
     in_process_bytes: int = IN_PROCESS_BYTES,
 ) -> Database:
-    """A Database on a Spark session, classic or Spark Connect.
+    """Open a Database on a Spark session, classic or Spark Connect.
 
-    path       a folder that keeps the catalog, logs and checkpoints; one process has it at a
-               time. Without one the database goes with the process.
+    path       a folder that keeps the catalog, logs and checkpoints; one process holds it at
+               a time. Without one, the database is deleted when the process ends.
     catalog    the URL of a PostgreSQL database for the catalog, instead of a file in the folder.
-    logs       where logs lie instead of the folder: another one, or a URI such as s3://bucket/x.
+    logs       where logs are stored instead: another folder, or a URI such as s3://bucket/x.
     execution  how windowed plans learn that time has passed: "ita" when a row reaches an
                operator, "tpa" by its inputs' clocks, "nta" by negative rows; "auto" chooses.
-    heartbeat  how often answers over arrival times (or with idle streams) are brought up to
-               date though nothing arrives: at most a second.
-    limits     what named queries may take that say nothing else; by default all they want.
-    max_queries  how many named queries may run at one time; None: any number.
-    delivery_folders  below which deliveries may write files, instead of `deliveries` in the folder.
-    stream_defaults  how long, and how much, streams keep that say nothing of it.
-    in_process_bytes  how much a question about the past may read to be answered in this process;
-               what reads more is answered by Spark, where it can.
+    heartbeat  how often answers over arrival times (or with idle streams) are updated
+               when nothing arrives: at most a second.
+    limits     what named queries may use unless they set their own; by default unlimited.
+    max_queries  how many named queries may run at a time; None: any number.
+    delivery_folders  where deliveries may write files, instead of `deliveries` in the folder.
+    stream_defaults  how long, and how much, streams keep unless they set it themselves.
+    in_process_bytes  how much a one-off query may read to be answered in this process; one that
+               reads more is answered by Spark, where it can.
 
     >>> db = connect(spark, path="plant")  # doctest: +SKIP
     """

@@ -1,4 +1,4 @@
-"""Deliveries of a database: what the catalog keeps of them, and those that run here."""
+"""The deliveries of a database: their entries in the catalog, and those that run here."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _SETTINGS: Final = DeliverySettings()
 
 
 class Deliveries:
-    """Creates, starts, stops and drops deliveries; any thread may ask."""
+    """Creates, starts, stops and drops deliveries; safe to call from any thread."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Deliveries:
         folders: Sequence[Path],
         settings: DeliverySettings = _SETTINGS,
     ) -> None:
-        """`folders`: below which deliveries may write files."""
+        """`folders`: the folders below which deliveries may write files."""
         self._catalog = catalog
         self._log_of = log_of
         self._units = units
@@ -73,7 +73,7 @@ class Deliveries:
         units.when_registered(self._hurry)
 
     def create(self, statement: CreateDelivery) -> Outcome:
-        """Keep a delivery and start it."""
+        """Store a delivery and start it."""
         name = statement.name
         given = {option: one.value for option, one in statement.options.items()}
         with self._changing:
@@ -85,7 +85,7 @@ class Deliveries:
                     name, query, statement.unit, given, if_not_exists=statement.if_not_exists
                 )
             if not made:
-                return Outcome(f"delivery {name} is there already")
+                return Outcome(f"delivery {name} already exists")
             from_start = options["start"] == "start"
             begin(self._log_of(query), name, from_start=from_start, now=now_micros())
             self._start(self._require(name))
@@ -94,7 +94,7 @@ class Deliveries:
         return Outcome(f"delivery {name} created and started{noted}", change=change)
 
     def start(self, name: str) -> bool:
-        """Start a delivery that is stopped, or has failed; False if it runs."""
+        """Start a delivery that is stopped or has failed; False if it is already running."""
         with self._changing:
             kept = self._require(name)
             running = self._running.get(kept.name)
@@ -106,7 +106,7 @@ class Deliveries:
             return True
 
     def stop(self, name: str) -> bool:
-        """Stop a delivery; the log keeps what is not delivered. False if it did not run."""
+        """Stop a delivery; the log keeps what is not delivered. False if it was not running."""
         with self._changing:
             kept = self._require(name)
             was_running = self._halt(kept.name)
@@ -114,7 +114,7 @@ class Deliveries:
             return was_running
 
     def drop(self, name: str) -> None:
-        """Forget a delivery, and what it had still to deliver."""
+        """Drop a delivery, and what it had yet to deliver."""
         with self._changing:
             kept = self._require(name)
             self._halt(kept.name)
@@ -122,7 +122,7 @@ class Deliveries:
             self._catalog.drop(Kind.DELIVERY, kept.name)
 
     def query_renamed(self, query: str) -> None:
-        """Go on with the deliveries of a query that has this name from now on."""
+        """Resume the deliveries of a query that was renamed."""
         with self._changing:
             for name in self.of_query(query):
                 if self._halt(name):
@@ -134,7 +134,7 @@ class Deliveries:
         return [one.name for one in kept if one.query.lower() == query.lower()]
 
     def resume(self) -> list[str]:
-        """Go on with all that ran when the database was closed; their names."""
+        """Restart the deliveries that were running when the database was closed; their names."""
         with self._changing:
             kept = [one for one in self._catalog.deliveries() if one.state is KeptState.RUNNING]
             started = [one for one in kept if one.name not in self._running]
@@ -143,7 +143,7 @@ class Deliveries:
             return [one.name for one in started]
 
     def statuses(self) -> list[DeliveryStatus]:
-        """How all deliveries are doing, by name."""
+        """The status of every delivery, ordered by name."""
         return [self._status(one) for one in self._catalog.deliveries()]
 
     def show(self) -> Outcome:
@@ -156,7 +156,7 @@ class Deliveries:
         return Outcome(message, pa.Table.from_arrays(arrays, schema=_SHOWN))
 
     def describe(self, name: str) -> Outcome:
-        """DESCRIBE: what was asked for, without what is secret, and how it is doing."""
+        """DESCRIBE: the definition, without secrets, and the status."""
         kept = self._require(name)
         status = self._status(kept)
         options = shown_options(kept.unit, kept.options)
@@ -175,7 +175,7 @@ class Deliveries:
         return Outcome(f"delivery {kept.name}", table)
 
     def close(self) -> None:
-        """Stop them all; they count as running still, and `resume` starts them again."""
+        """Stop all deliveries; they still count as running, and `resume` starts them again."""
         with self._changing:
             for running in self._running.values():
                 running.ask_to_stop()
@@ -185,7 +185,7 @@ class Deliveries:
     def _read(
         self, statement: CreateDelivery, query: str, given: Mapping[str, str]
     ) -> dict[str, Any]:
-        """The options, if the unit can do with them."""
+        """The options, checked by the unit."""
         with placed(statement.unit_place):
             kind = unit_class(statement.unit)
         with _option_placed(statement):
@@ -264,7 +264,7 @@ class Deliveries:
 
 @contextmanager
 def _option_placed(statement: CreateDelivery) -> Iterator[None]:
-    """Give the refusal of an option the place where it stands, or should stand."""
+    """Add to an option's error the place where the option stands, or should stand."""
     try:
         yield
     except OptionError as error:

@@ -1,4 +1,4 @@
-"""Health of a query over time, out of Spark's reports about its micro-batches."""
+"""The health of a query over time, from Spark's reports on its micro-batches."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from nilometer.operators.metrics import JoinMetrics, StreamMetrics
 from nilometer.spark.metrics import progress_metrics
 
 KEPT: Final = 600_000_000
-"""Samples are kept for so long (microseconds), and"""
+"""How long samples are kept (microseconds), and"""
 MOST: Final = 2_000
-"""at most so many of them."""
+"""at most how many."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass
 class HealthHistory:
-    """The samples of one query, oldest first, and what was seen last."""
+    """The samples of one query, oldest first, and the last report seen."""
 
     samples: deque[HealthSample] = field(default_factory=lambda: deque(maxlen=MOST))
     size: ResultSize = field(default_factory=ResultSize)
     counted: int = 0
-    """How many results there were when the last sample was made."""
+    """How many results there were at the last sample."""
     last_batch: int = -1
     last_time: int | None = None
-    """When the last micro-batch that was seen began."""
+    """When the last micro-batch seen began."""
 
     def begin(self, size: ResultSize) -> None:
-        """A run begins, with the results that are there."""
+        """Start a run, with the results that exist already."""
         self.size, self.counted = size, size.rows
 
     def add(
         self, reports: Sequence[Mapping[str, Any]], size: ResultSize, now: int, budget: float
     ) -> list[HealthSample]:
-        """Take in the reports that are new; what became of them."""
+        """Add the new reports, and return the samples made of them."""
         fresh = [one for one in reports if self._is_new(one)]
         self.size = size
-        if not fresh:  # results are there before the report of their micro-batch is
+        if not fresh:  # results appear before the report of their micro-batch
             return []
         rows, self.counted = size.rows - self.counted, size.rows
         seconds = self._seconds(_began(fresh[-1]), budget)
@@ -67,22 +67,22 @@ class HealthHistory:
         return [one for one in self.samples.copy() if one.time >= now - KEPT]
 
     def _is_new(self, report: Mapping[str, Any]) -> bool:
-        """Whether this is a micro-batch that was not seen; Spark also reports that there was none.
+        """Whether this micro-batch is new; Spark also reports when there was none.
 
-        A micro-batch that failed and is done again is another one.
+        A micro-batch that failed and is repeated counts as new.
         """
         is_done = "addBatch" in report["durationMs"]
         return is_done and (self.last_time is None or _began(report) > self.last_time)
 
     def _with_what_lasts(self, one: HealthSample) -> HealthSample:
-        """A micro-batch that had no rows for anybody says nothing of the state, which is there."""
+        """Fill in the state that a micro-batch without rows does not report."""
         if one.streams or not self.samples:
             return one
         before = self.samples[-1]
         return replace(one, state_bytes=before.state_bytes, late_rows=before.late_rows)
 
     def _seconds(self, began: int, budget: float) -> float:
-        """For how long rows were gathered that a micro-batch works through."""
+        """How long the rows of a micro-batch were collected."""
         before = began - int(budget * 1000) if self.last_time is None else self.last_time
         return max(0.001, (began - before) / 1e6)
 
@@ -112,7 +112,7 @@ def _sample(
 
 
 def _streams(metrics: Sequence[JoinMetrics]) -> dict[str, StreamMetrics]:
-    """The streams that a query reads; parts of a UNION may give two of them the same name."""
+    """The streams that a query reads; in a UNION two of them may have the same name."""
     found: dict[str, StreamMetrics] = {}
     for join in metrics:
         for name, stream in join.streams.items():
@@ -128,6 +128,6 @@ def _least_mark(streams: Mapping[str, StreamMetrics]) -> int | None:
 
 
 def _began(report: Mapping[str, Any]) -> int:
-    """When a micro-batch was begun."""
+    """When a micro-batch began."""
     began = datetime.fromisoformat(str(report["timestamp"]))
     return (began - _EPOCH) // timedelta(microseconds=1)

@@ -1,4 +1,4 @@
-"""Where a database lives: a folder with its catalog, its logs and its queries' checkpoints."""
+"""The home of a database: a folder with its catalog, logs and checkpoints."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _TRIES: Final = 5
 _LOOKED_AT_SECONDS: Final = 0.02
 
 Selector = Callable[[pa.Table, str], set[int]]
-"""The versions in a table of sensor rows that satisfy a condition."""
+"""Selects from a table of sensor rows the versions that satisfy a condition."""
 
 
 class Home:
@@ -65,9 +65,9 @@ class Home:
         delivery_folders: Sequence[Path] = (),
         lost: Callable[[NilometerError], None] = lambda _: None,
     ) -> None:
-        """`path` None: a temporary folder, which goes with the process.
+        """`path` None: a temporary folder, deleted when the process ends.
 
-        `lost` is told if the catalog is lost to another database, or out of reach for long.
+        `lost` is called if the catalog is lost to another database, or out of reach for long.
         """
         self.is_temporary = path is None
         self.folder = _place(path or Path(tempfile.mkdtemp(prefix="nilometer-")))
@@ -75,7 +75,7 @@ class Home:
         self._select = select
         self.units = units or Units()
         self.broken: dict[str, LogError] = {}
-        """Streams whose logs cannot be used, and why: the others are not to suffer."""
+        """Streams whose logs cannot be used, and why; the others are not affected."""
         self._altering = threading.Lock()
         self._closing = ExitStack()
         with ExitStack() as opening:
@@ -117,29 +117,29 @@ class Home:
             self.storage = StorageWatch(self)
             self.storage.start()
             opening.callback(self.storage.stop)
-            with suppress(OSError):  # a full disk: it is said the next time
+            with suppress(OSError):  # a full disk: it is written the next time
                 write_format(self.folder)
                 remember_catalog(self.folder, catalog)
             self._closing = opening.pop_all()
 
     def log_of(self, name: str) -> str:
-        """Where the log of a stream, a sensor table or a query's results lies."""
+        """The location of the log of a stream, a sensor table or a query's results."""
         owner = name.lower().removesuffix(DEAD)
         key = self.catalog.key(owner) + (DEAD if owner != name.lower() else "")
         return inside(self.logs, file_name(key))
 
     def checkpoint_of(self, query: str) -> Path:
-        """Where a query keeps how far it has come."""
+        """The location of a query's checkpoint."""
         return self.folder / CHECKPOINTS / file_name(self.catalog.key(query))
 
     def add_stream(self, declaration: Declaration) -> None:
-        """Begin with a new stream or sensor table, and not with what another one has left."""
+        """Add a stream or sensor table, without what a dropped one of its name left behind."""
         self.delete(self.files_of(declaration.name))  # DROP may have ended between its steps
         self.manager.watch(declaration)
 
     def change_stream(self, name: str, before: Declaration) -> None:
-        """Go on with a stream or sensor table that is altered; `before`: what it was."""
-        with self._altering:  # whoever comes last goes on with the last change
+        """Apply an altered stream or sensor table; `before`: its old declaration."""
+        with self._altering:  # the last to arrive applies the last change
             declared = self.catalog.require_declaration(name)
             is_same = (declared.name, _of_type(declared)) == (before.name, _of_type(before))
             self.manager.forget(before.name, pause=is_same)
@@ -152,7 +152,7 @@ class Home:
                 raise
 
     def files_of(self, name: str) -> list[str]:
-        """Where all lies that belongs to something that has a name."""
+        """The locations of all files that belong to a name."""
         logs = [self.log_of(name), self.log_of(dead_letter_log(name))]
         return [*logs, str(self.checkpoint_of(name))]
 
@@ -175,11 +175,11 @@ class Home:
         return make_backup(self.folder, destination, logs)
 
     def close(self) -> None:
-        """Store what was read, let all sensors go, and let others have the folder."""
+        """Store what was read, disconnect all sensors, and release the folder."""
         self._closing.close()
 
     def sensors(self, name: str) -> list[Sensor]:
-        """The sensors of a sensor table, or the only one of a stream."""
+        """The sensors of a sensor table, or the single sensor of a stream."""
         declaration = self.catalog.require_declaration(name)
         if declaration.is_sensor_table:
             return self.catalog.sensors(name)
@@ -202,18 +202,18 @@ class Home:
 
 
 def _place(path: Path) -> Path:
-    """The folder, wherever this process works; `..` goes by links, which Spark does not know."""
+    """The absolute path of the folder; `..` follows links, which Spark does not know."""
     found = path.expanduser().absolute()
     return found.resolve() if ".." in found.parts else found
 
 
 def _of_type(declared: Declaration) -> object:
-    """With which options its sensors are contacted."""
+    """The options with which its sensors are contacted."""
     return read_stream_options(declared.options).of_type
 
 
 def _make(folder: Path) -> None:
-    """Make a folder into which only this user can look, unless there is one to write to."""
+    """Make a folder that only this user can read, unless a writable one exists."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / LOCK_FILE).touch()
@@ -241,13 +241,13 @@ def _take(file: Path, what: str) -> int:
             hint="close it there, or use another one",
         )
     os.ftruncate(lock, 0)
-    with suppress(OSError):  # a full disk: who has it is for people alone
+    with suppress(OSError):  # a full disk: the holder's name is only informative
         os.pwrite(lock, written_holder().encode(), 0)
     return lock
 
 
 def _locked(lock: int) -> bool:
-    """Lock a file; somebody who only looks whether it is held has it for a moment."""
+    """Lock a file; a process that only checks whether it is held locks it for a moment."""
     for _ in range(_TRIES):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -258,12 +258,12 @@ def _locked(lock: int) -> bool:
 
 
 def _holder(folder: Path, identity: str) -> str:
-    """As whom a folder takes a catalog: it finds its own lease again, a copy of it does not."""
+    """The holder's id for a catalog: a folder finds its own lease again, a copy does not."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     place = folder.stat()
     return f"{identity} of {gethostname()} {boot} {place.st_dev}:{place.st_ino}"
 
 
 def _release(lease: Lease) -> None:
-    with suppress(CatalogError):  # it ends by itself
+    with suppress(CatalogError):  # it expires by itself
         lease.close()

@@ -1,4 +1,4 @@
-"""The engine of a database: which queries run in it, and how they come there."""
+"""The engine of a database: which queries run in it, and how they get there."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from nilometer.upkeep.places import ENGINE
 
 
 class Hosting:
-    """The engine, made when the first query wants it; for any number of threads."""
+    """The engine, created when the first query needs it; thread-safe."""
 
     def __init__(self, home: Home, session: SparkSession, beats: int) -> None:
         self._home = home
@@ -47,7 +47,7 @@ class Hosting:
             return self._engine
 
     def plan(self, plan: Plan, known: Known) -> EnginePlan | str:
-        """A plan for the engine, or why it needs one of its own."""
+        """A plan for the shared engine, or why the query needs one of its own."""
         try:
             return engine_plan(plan, known.frames)
         except NotInSubsetError as error:
@@ -56,7 +56,7 @@ class Hosting:
     def start(
         self, query: NamedQuery, plan: EnginePlan | str, known: Known, destination: Destination
     ) -> HostedQuery:
-        """Let a query run beside the others."""
+        """Start a query beside the others."""
         name = hosted_id(query)
         assert name is not None
         if isinstance(plan, str):
@@ -85,28 +85,28 @@ class Hosting:
         return made
 
     def drop(self, query: NamedQuery) -> None:
-        """Forget what the engine keeps of a query."""
+        """Delete what the engine keeps of a query."""
         name = hosted_id(query)
         if name is not None:
             self.engine.drop(name)
 
     @property
     def status(self) -> EngineStatus:
-        """How the engine is doing, if there is one."""
+        """The status of the engine, if there is one."""
         return EngineStatus() if self._engine is None else self._engine.status
 
     def warm_up(self) -> None:
-        """Have the engine ready before the first query comes."""
+        """Start the engine before the first query needs it."""
         self.engine.warm_up()
 
     def look(self) -> None:
-        """Take in how the queries are doing."""
+        """Update the status of the queries."""
         if self._engine is not None:
             self._engine.look()
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Queries that are started meanwhile begin at once."""
+        """Start the queries of this block together."""
         with self.engine.together():
             yield
 

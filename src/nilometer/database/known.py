@@ -1,4 +1,4 @@
-"""What statements can name in a database: where each relation comes from, and its frame."""
+"""The relations that statements can name in a database, with their origins and frames."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANGELOG = "changelog"
 
 
 class Frames(Mapping[str, StreamFrame]):
-    """Frames by the names of relations, each made when it is first asked for."""
+    """Frames by the names of relations, each created on first use."""
 
     def __init__(self, makers: Mapping[str, Callable[[], StreamFrame]]) -> None:
         self._makers = makers
@@ -56,7 +56,7 @@ class Known:
     queries: Mapping[str, str]
 
     def with_inline_rows(self, plan: Plan, spark: SparkSession) -> Known:
-        """The same, and the tables that a plan itself holds: VALUES."""
+        """The same, plus the tables that a plan itself holds: VALUES."""
         found = {one.relation.name: one.relation.rows for one in sources_of(plan)}
         added: dict[str, Callable[[], StreamFrame]] = {
             name: partial(spark.createDataFrame, pa.Table.from_batches([rows]))
@@ -74,20 +74,20 @@ class Reading:
     """How a statement reads logs."""
 
     reader: str | None = None
-    """Its name in the logs that it reads."""
+    """Its reader name in the logs that it reads."""
     is_named: bool = False
-    """Whether the logs keep what it has not read for as long as it is known."""
+    """Whether the logs keep what it has not read until the reader is forgotten."""
     from_start: bool = False
-    """Whether it begins at the oldest row that is kept, not at the end."""
+    """Whether it starts at the oldest row that is kept instead of at the end."""
     begins_now: bool = False
-    """Whether it is started at once, and so begins with what comes from now on."""
+    """Whether it is started at once, and so starts with the rows that arrive from now on."""
     columns: Mapping[str, Collection[str]] = field(default_factory=dict)
     """The columns, by their names in files, that it knows of some streams, by their keys."""
     instead: Declaration | None = None
-    """A stream as it would be, in the place of the one of that name."""
+    """A hypothetical declaration that replaces the stream of its name."""
 
     def sees(self, declared: Declaration, key: str) -> Declaration:
-        """A stream as this statement knows it."""
+        """A stream as this statement sees it."""
         if self.instead is not None and self.instead.name == declared.name:
             declared = self.instead
         known = self.columns.get(key)
@@ -101,7 +101,7 @@ def everything_known(
     spark: SparkSession,
     reading: Reading,
 ) -> Known:
-    """What was given as DataFrames, and what the database's folder holds."""
+    """The registered DataFrames, and the relations stored in the database."""
     relations = dict(own)
     makers: dict[str, Callable[[], StreamFrame]] = {
         name: partial(frames.__getitem__, name) for name in frames
@@ -135,9 +135,9 @@ def everything_known(
 def columns_known(
     statement: Statement, home: Home | None, own: Mapping[str, Collection[str]]
 ) -> Mapping[str, Collection[str]]:
-    """The columns that a statement knows of streams.
+    """The columns of streams that a statement knows.
 
-    The texts of queries whose answers change become part of it, and mean what they did.
+    The texts of changelog queries become part of it, and keep their meaning.
     """
     queries = [] if home is None else home.catalog.queries()
     changing = [one for one in queries if one.kind == CHANGELOG and one.options.get(KNOWN)]
@@ -157,7 +157,7 @@ def columns_known(
 
 
 def columns_read(plan: Plan) -> list[tuple[str, list[str]]]:
-    """What a plan reads of each of its sources."""
+    """The columns that a plan reads of each of its sources."""
     return [
         (one.relation.name, [f"{c.ref.sql} {c.kind}" for c in one.carried])
         for one in sources_of(plan)
@@ -190,7 +190,7 @@ def _results(home: Home, query: NamedQuery) -> Relation | None:
 
 @lru_cache(maxsize=10_000)
 def _described(location: str, name: str, created: int) -> Relation:  # noqa: ARG001
-    """The log of one query, which has the same columns for as long as there is the query."""
+    """The log of one query, whose columns stay the same as long as the query exists."""
     return describe_log(name, LogReader.open(location).layout)
 
 
@@ -219,7 +219,7 @@ def _sensor_rows(home: Home, spark: SparkSession, declared: Declaration) -> Data
 
 
 def _stream(home: Home, spark: SparkSession, declared: Declaration, reading: Reading) -> LogStream:
-    """The log of a stream, which nobody fills if it is broken: then it is not to be read."""
+    """The log of a stream; raises if it is broken, as nothing is appended to it then."""
     name = declared.name
     if (why := home.broken.get(name)) is not None:
         raise LogError(

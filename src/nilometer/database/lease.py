@@ -1,9 +1,9 @@
-"""One database at a time has a catalog that several machines can reach.
+"""Ensures that only one database at a time holds a catalog that several machines can reach.
 
 A folder, and a catalog in a file, is held by a lock of this machine. A catalog in PostgreSQL is
 held by a lease: taken with a time, renewed long before that is over, and lost if it cannot be
-renewed, or another has it. Whoever has lost it without knowing (a machine that slept) changes
-nothing any more: every transaction of the catalog looks who has it.
+renewed, or another database holds it. A holder that has lost it unawares (a machine that slept) can
+change nothing any more: every transaction of the catalog checks the holder.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.stored_lease import Held
 
 SECONDS: Final = 60.0
-"""For how long it is taken: so long the catalog may be out of reach."""
+"""How long a lease lasts, and so how long the catalog may be out of reach."""
 _RENEWALS: Final = 6
 """How often it is renewed in that time."""
 
 
 class Lease:
-    """Holds a catalog until it is closed; tells if it is lost before."""
+    """Holds a catalog until it is closed; reports if it is lost before."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Lease:
         lost: Callable[[NilometerError], None],
         seconds: float = SECONDS,
     ) -> None:
-        """`holder`: the identity of the database; raises InputError if another one has it."""
+        """`holder`: the identity of the database; raises InputError if another one holds it."""
         self._catalog = catalog
         self._holder = holder
         self._told = f"process {os.getpid()} of {socket.gethostname()}"
@@ -60,10 +60,10 @@ class Lease:
             one.start()
 
     def close(self) -> None:
-        """Let others have the catalog."""
+        """Release the catalog."""
         self._closing.set()
         self._threads[1].join()
-        self._threads[0].join(self._seconds / _RENEWALS)  # it may wait for a server that is away
+        self._threads[0].join(self._seconds / _RENEWALS)  # it may wait for an unreachable server
         self._catalog.release_lease(self._holder)
 
     def _take(self) -> Held | None:
@@ -77,7 +77,7 @@ class Lease:
         while not self._closing.wait(self._seconds / _RENEWALS):
             try:
                 other = self._take()
-            except Exception as error:  # `_watch` looks whether that lasts
+            except Exception as error:  # `_watch` checks whether that lasts
                 self._problem = in_one_line(error)
             else:
                 if other is not None:
@@ -85,7 +85,7 @@ class Lease:
                     return
 
     def _watch(self) -> None:
-        """Tell that it is lost before another one can have it, though a renewal does not return."""
+        """Report a loss before another database can take the lease, even if a renewal hangs."""
         every = self._seconds / _RENEWALS
         while not self._closing.wait(every / 4):
             if _ticks() - self._taken > self._seconds - 2 * every:
@@ -100,5 +100,5 @@ class Lease:
 
 
 def _ticks() -> float:
-    """Seconds that pass while the machine sleeps, too: others do not wait for it."""
+    """Seconds, including those in which the machine sleeps: others do not wait for it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

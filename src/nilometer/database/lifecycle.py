@@ -1,6 +1,6 @@
-"""What is done about one named query at a time: it begins, fails, is tried again, is stopped.
+"""The lifecycle of a named query: it starts, fails, is retried, is stopped.
 
-Whoever calls these holds the lock of the run.
+The caller must hold the lock of the run.
 """
 
 from __future__ import annotations
@@ -68,17 +68,17 @@ _STOP_WITHIN: Final = 30
 _BEGIN: Final = Position(0, 0)
 _TIDY_AFTER: Final = 20
 MOST_OWN: Final = 32
-"""So many queries may have a streaming query of Spark each, where their number is limited."""
+"""How many queries may each have a Spark streaming query, where their number is limited."""
 _FEW: Final = 50
 _LOOK_PAUSE: Final = 5_000
-"""With every query beyond a few, each is looked at so much (microseconds) less often."""
+"""With each query beyond a few, every query is polled this much (microseconds) less often."""
 _BUDGET: Final = 500
-"""At most so often (milliseconds) a query looks for more: what comes in between is worked
-through together."""
+"""The shortest time (milliseconds) between polls for input; rows that arrive in between are
+processed together."""
 
 Planned = tuple[Plan, Known]
 Planner = Callable[[Statement, Reading, int | None], Planned]
-"""Compiles a statement for so many buckets (None: as many as Spark has now); what it reads."""
+"""Compiles a statement for a number of buckets (None: Spark's default); also what it reads."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ class RunSettings:
 
     session: SparkSession | None = None
     limits: QueryLimits = field(default_factory=QueryLimits)
-    """Of queries that say nothing else."""
+    """The limits of queries that set none of their own."""
     most: int | None = None
-    """How many may run at one time."""
+    """How many may run at a time."""
     back_off: BackOff = field(default_factory=BackOff)
     look_every: float = EVERY
     clock: Callable[[], int] = now_micros
@@ -97,7 +97,7 @@ class RunSettings:
 
 
 class QueryLifecycle:
-    """Brings runs from one phase to the next, in Spark and in the catalog."""
+    """Moves runs from one phase to the next, in Spark and in the catalog."""
 
     def __init__(
         self, home: Home, plan: Planner, beats: int, settings: RunSettings, runs: RunTable
@@ -109,32 +109,32 @@ class QueryLifecycle:
         self._runs = runs
         self._stops = 0
         self.failures = 0
-        """How often queries have failed."""
+        """How many times queries have failed."""
         session = settings.session
         self.hosting = None if session is None else Hosting(home, session, beats)
-        """The engine that queries share; None: there is no Spark."""
+        """The engine that queries share; None: without Spark."""
 
     def require(self, name: str) -> NamedQuery:
-        """The query of this name."""
+        """The query of this name; raises if there is none."""
         found = self._home.catalog.query(name)
         if found is None:
             raise unknown_query(name)
         return found
 
     def plan(self, reader: str, statement: Statement, buckets: int | None = None) -> Planned:
-        """The plan of a query that logs know by this name."""
+        """The plan of a query that logs know under this reader name."""
         reading = Reading(reader, True, statement.from_start, begins_now=True)
         return self._plan(statement, reading, buckets)
 
     def plan_for_engine(self, planned: Planned) -> EnginePlan | str:
-        """A plan that was made for one bucket, for the database's engine, or why not."""
+        """A plan made for one bucket, for the database's engine, or why that cannot run it."""
         assert self.hosting is not None
         return self.hosting.plan(*planned)
 
     def plan_again(self, query: NamedQuery, instead: Declaration | None = None) -> Planned:
-        """Plan a query as it was planned when it began, whatever machine this is.
+        """Plan a query as it was planned when it started, on whatever machine.
 
-        `instead`: with a stream as it would be.
+        `instead`: a hypothetical declaration of a stream.
         """
         statement, columns = read_query(query.text), query.options.get(KNOWN, {})
         starts = begins_at_start(query) or statement.from_start
@@ -142,13 +142,13 @@ class QueryLifecycle:
         return self._plan(statement, reading, buckets_of(query))
 
     def plan_with(self, statement: Statement, instead: Declaration | None) -> Planned:
-        """The plan of a text, with a stream as it would be."""
+        """The plan of a text, given a hypothetical declaration of a stream."""
         return self._plan(statement, Reading(instead=instead), 1)
 
     def begin(
         self, run: QueryRun, query: NamedQuery, planned: Planned, before: RunState | None = None
     ) -> None:
-        """Start a query; without what was before, earlier failures count no more."""
+        """Start a query; if it starts anew, earlier failures no longer count."""
         self._runs.take_place(run)
         location = self._home.log_of(query.name)
         run.limits = limits_of(query)
@@ -172,7 +172,7 @@ class QueryLifecycle:
         self._keep_state(query.name, QueryState.RUNNING, run.state)
 
     def _progress(self, run: QueryRun, query: NamedQuery, inputs: tuple[str, ...]) -> Progress:
-        """Nothing has been read yet; how far Spark has read for a query, its readers will tell."""
+        """The progress of a query that has read nothing yet; its readers will report offsets."""
         if isinstance(run.handle, HostedQuery):
             return Progress(inputs)
         log_of = self._home.log_of
@@ -181,7 +181,7 @@ class QueryLifecycle:
         return Progress(inputs, readers=readers)
 
     def _require_room(self, run: QueryRun) -> None:
-        """Refuse one more query of Spark's where the number of queries is limited."""
+        """Refuse another Spark query where the number of queries is limited."""
         others = [one.handle for one in self._runs if one is not run and one.is_active]
         own = sum(isinstance(one, StreamingQuery) for one in others)
         if self._settings.most is not None and own >= MOST_OWN:
@@ -191,7 +191,7 @@ class QueryLifecycle:
             )
 
     def begin_now(self, run: QueryRun, query: NamedQuery, planned: Planned) -> None:
-        """Start a query for somebody who waits; what may be cured is tried once more."""
+        """Start a query for a waiting caller; an error that may be cured is retried once."""
         try:
             self.begin(run, query, planned)
         except (PySparkException, Py4JError) as error:
@@ -211,7 +211,7 @@ class QueryLifecycle:
         )
 
     def attempt(self, run: QueryRun) -> NilometerError | None:
-        """Start a query that ran before; what went wrong, if something did."""
+        """Start a query that ran before; returns the error, if any."""
         query = self.require(run.name)
         try:
             self._runs.take_place(run)
@@ -229,7 +229,7 @@ class QueryLifecycle:
         return None
 
     def look_at(self, run: QueryRun) -> bool:
-        """See how a query is doing; whether it is time to try it again."""
+        """Check on a query; returns whether it is time to retry it."""
         assert run.state is not None
         handle = run.handle
         if handle is None:
@@ -240,13 +240,13 @@ class QueryLifecycle:
             if not isinstance(error, NilometerError):
                 error = explain_failure(error, "a stream")
             self._failed(run, error)
-        else:  # somebody has stopped it in Spark: here it is still wanted
+        else:  # it was stopped in Spark, but should still run
             self.halt(run)
             run.state = RunState(QueryPhase.WAITING)
         return False
 
     def _watch(self, run: QueryRun, handle: QueryHandle) -> None:
-        """Take in what is reported of a query that runs."""
+        """Record what is reported about a running query."""
         last, now = handle.lastProgress, self._settings.clock()
         if last is None or now < run.look_after:
             return
@@ -266,7 +266,7 @@ class QueryLifecycle:
             self._home.catalog.set_query_state(run.name, QueryState.RUNNING)
 
     def _failed(self, run: QueryRun, error: NilometerError) -> None:
-        """A query has failed: it is tried again later, or not at all."""
+        """Record that a query has failed: it is retried later, or not at all."""
         query, settings = self.require(run.name), self._settings
         error = results_error(query.name, error, run.limits)
         why, now = in_one_line(error), settings.clock()
@@ -276,23 +276,23 @@ class QueryLifecycle:
             run.state = before.failed(why, now, settings.back_off, settings.chance())
             tell_failed(query.name, run.state, now)
             self._stop_in_spark(run)
-            with suppress(OSError, LogError):  # on a full disk the readers stay as they were
+            with suppress(OSError, LogError):  # on a full disk the readers stay as they are
                 self._hold(query.reader)
             self._keep_state(query.name, QueryState.RUNNING, run.state)
         else:
             tell_failed(query.name, before.given_up(why), now)
             try:
                 self.halt(run)
-            finally:  # a full disk may keep it from that, but does not let the query run
+            finally:  # a full disk may prevent that, but the query does not run either way
                 run.state = before.given_up(why)
             self._keep_state(query.name, QueryState.FAILED, run.state)
 
     def _keep_state(self, name: str, state: QueryState, run: RunState) -> None:
-        """Let the catalog know, for the next start."""
+        """Store the state in the catalog, for the next start."""
         self._home.catalog.set_query_state(name, state, error=run.error, failures=run.failures)
 
     def has_caught_up(self, run: QueryRun) -> bool:
-        """Whether a query has worked through what its logs held when it began."""
+        """Whether a query has processed what its logs held when it started."""
         if not run.is_active or not run.ends:
             return False
         read = [(log, find_reader(log, reader)) for log, reader in self._readers_of(run)]
@@ -301,19 +301,19 @@ class QueryLifecycle:
         )
 
     def let_go(self, run: QueryRun) -> None:
-        """Stop a query in whose place another one will be, and let logs forget it."""
+        """Stop a query that is being replaced, and remove it as a reader of logs."""
         readers = self._readers_of(run)
         self.halt(run)
         for log, reader in readers:
             forget(log, reader)
 
     def drop_state(self, query: NamedQuery) -> None:
-        """Forget what the engine keeps of a query."""
+        """Delete what the engine keeps of a query."""
         if self.hosting is not None:
             self.hosting.drop(query)
 
     def remove(self, run: QueryRun) -> None:
-        """Stop a query, and delete its results and all that it has kept."""
+        """Stop a query, and delete its results and its state."""
         query, readers = self._home.catalog.query(run.name), self._readers_of(run)
         if query is not None:
             self.drop_state(query)
@@ -325,7 +325,7 @@ class QueryLifecycle:
         self._runs.forget(run)
 
     def halt(self, run: QueryRun) -> None:
-        """Let a query run no more, nor be tried again."""
+        """Stop a query, and do not retry it."""
         readers = self._readers_of(run) if run.is_active else []
         self._stop_in_spark(run)
         self._runs.leave_place(run)
@@ -350,15 +350,15 @@ class QueryLifecycle:
             self._tidy()
 
     def _tidy(self) -> None:
-        """End what queries that were stopped have left in Spark, after so many of them."""
+        """Clean up what stopped queries have left in Spark, after a number of them."""
         self._stops += 1
         session = self._settings.session
         if self._stops % _TIDY_AFTER == 0 and session is not None:
-            with suppress(Exception):  # it reaches into Spark, and nothing depends on it
+            with suppress(Exception):  # it uses Spark's internals, and nothing depends on it
                 end_idle_monitors(session)
 
     def _hold(self, reader: str) -> None:
-        """Keep the sensors of a query that waits to be tried again."""
+        """Keep the sensors of a query connected while it waits for a retry."""
         for named in self._home.catalog.names():
             hold_readers(self._home.log_of(named.name), reader, now=now_micros())
 
@@ -370,5 +370,5 @@ def _inputs(plan: Plan) -> tuple[str, ...]:
 
 
 def unknown_query(name: str) -> InputError:
-    """What is said to whoever names a query that is not there."""
+    """The error for the name of a query that does not exist."""
     return InputError(f"there is no query {name}", hint="SHOW QUERIES lists them")

@@ -1,4 +1,4 @@
-"""What the catalog keeps of one query beside its text: its limits above all."""
+"""What the catalog keeps of a query besides its text: above all its limits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _FROM_START: Final = "from start"
 
 
 def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
-    """The limits that options give, over those that hold otherwise; `none` takes one away."""
+    """The limits that options set, over the default ones; `none` removes one."""
     found: dict[str, Any] = {}
     known = (*_READ, _ON_ERROR, _ENGINE)
     for name, option in given.items():
@@ -61,7 +61,8 @@ def _on_error(option: GivenOption) -> OnError:
     except ValueError:
         raise option.refusal(
             f"option {_ON_ERROR} cannot be {option.value}",
-            hint="write 'skip' to go on without rows that cannot be computed, 'stop' to stop",
+            hint="write 'skip' to leave out rows that cannot be computed, or 'stop' to stop the "
+            "query",
         ) from None
 
 
@@ -71,7 +72,7 @@ def _engine(option: GivenOption) -> EngineChoice:
     except ValueError:
         raise option.refusal(
             f"option {_ENGINE} cannot be {option.value}",
-            hint="write 'shared' to run beside other queries, 'own' for a streaming query of Spark",
+            hint="write 'shared' for the shared engine, or 'own' for its own Spark streaming query",
         ) from None
 
 
@@ -84,14 +85,14 @@ def _length(name: str, option: GivenOption) -> int:
         ) from None
     if found <= 0:
         hint = f"write {name} = {NO_LIMIT} for no limit"
-        raise option.refusal(f"option {name} must be more than nothing", hint=hint)
+        raise option.refusal(f"option {name} must be greater than zero", hint=hint)
     return found
 
 
 def usual_for(kind: str, usual: QueryLimits) -> QueryLimits:
     """The limits that a new query has by default; changes are kept for a day.
 
-    Older ones become the base of the answer, which loses nothing.
+    Older changes are folded into the base of the answer, so nothing is lost.
     """
     if kind != CHANGELOG or usual.history is not None:
         return usual
@@ -108,7 +109,7 @@ def stored_options(
     reader: str | None = None,
     replaces: str | None = None,
 ) -> dict[str, Any]:
-    """What the catalog keeps of a new query beside its text."""
+    """What the catalog keeps of a new query besides its text."""
     found = {
         _BUCKETS: buckets,
         TEMPORARY: is_temporary or None,
@@ -131,13 +132,13 @@ def _without_nothing(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def filled(limits: QueryLimits, usual: QueryLimits) -> QueryLimits:
-    """Limits, with the usual ones where there are none."""
+    """Limits, with the default ones where none are set."""
     given = {name: value for name, value in asdict(limits).items() if value is not None}
     return replace(usual, **given)
 
 
 def beyond(limits: QueryLimits, most: QueryLimits) -> str | None:
-    """Which of these limits allows more than another one does, if any."""
+    """Which of these limits, if any, allows more than the other limits do."""
     for name in _READ:
         limit, bound = getattr(limits, name), getattr(most, name)
         if bound is not None and (limit is None or limit > bound):
@@ -157,32 +158,32 @@ def limits_of(query: NamedQuery) -> QueryLimits:
 
 
 def buckets_of(query: NamedQuery) -> int | None:
-    """In how many buckets a query began, which its state depends on; None: it was not kept."""
+    """How many buckets a query started with, as its state depends on it; None: not stored."""
     return query.options.get(_BUCKETS)
 
 
 def hosted_id(query: NamedQuery) -> str | None:
-    """Under which id the database's engine knows a query; None: it runs in one of its own."""
+    """The id of a query in the shared engine; None: it has an engine of its own."""
     return query.options.get(HOSTED)
 
 
 def begins_at_start(query: NamedQuery) -> bool:
-    """Whether it began with all that its streams kept, though its text does not say so."""
+    """Whether it started at the oldest rows of its streams though its text does not say so."""
     return bool(query.options.get(_FROM_START, False))
 
 
 def replaces(query: NamedQuery) -> str | None:
-    """The query in whose place it will be once it has caught up; None: it is its own."""
+    """The query that it replaces once it has caught up; None: none."""
     return query.options.get(REPLACES)
 
 
 def replacement_of(name: str) -> str:
-    """What a query is called that will be in the place of another."""
+    """The name of a query that is to replace another."""
     return f"{name} (new)"
 
 
 def owner_of(query: NamedQuery) -> str | None:
-    """Whose query it is: by whose token it was made; None: nobody's."""
+    """The owner of a query, by the token that created it; None: no owner."""
     return query.options.get(_OWNER)
 
 
@@ -191,7 +192,7 @@ def is_temporary(query: NamedQuery) -> bool:
 
 
 def shown_limits(limits: QueryLimits) -> str | None:
-    """Limits as they are written in WITH."""
+    """Limits as written in WITH."""
     parts = [
         f"{name} = '{_shown(name, value)}'"
         for name, value in asdict(limits).items()
@@ -207,7 +208,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 def shown_size(size: int) -> str:
-    """Bytes as people write them; whole numbers stay exact.
+    """Bytes in human-readable form; whole numbers stay exact.
 
     >>> shown_size(1 << 30), shown_size(1536), shown_size(5)
     ('1 GB', '1.5 kB', '5 bytes')
@@ -219,7 +220,7 @@ def shown_size(size: int) -> str:
 
 
 def results_error(name: str, error: NilometerError, limits: QueryLimits) -> NilometerError:
-    """What stopped a query, in terms of its limits if it was one of them."""
+    """What stopped a query, naming its limit if it was one."""
     is_limit = isinstance(error, LogFullError) and not isinstance(error, DiskFullError)
     if not is_limit or limits.results is None:
         return error
@@ -227,7 +228,7 @@ def results_error(name: str, error: NilometerError, limits: QueryLimits) -> Nilo
 
 
 def state_error(name: str, state_bytes: int, limits: QueryLimits) -> LimitError | None:
-    """Why a query with so large a state is to be stopped, if it is."""
+    """Why a query must be stopped if its state has this size; None: it may go on."""
     if limits.state is None or state_bytes <= limits.state:
         return None
     return _reached(name, "state", limits.state)

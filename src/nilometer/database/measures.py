@@ -1,4 +1,4 @@
-"""How a database is doing as a whole: its engine, its catalog, its disk, and the processes."""
+"""Metrics of a database as a whole: its engine, its catalog, its disk, and the processes."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from nilometer.spark.processes import JavaStatus, Processes, java_status, proces
 
 @dataclass(frozen=True)
 class Measures:
-    """What was found at one moment; None: it could not be found out."""
+    """Metrics at one moment; None: unknown."""
 
     engine: EngineStatus = field(default_factory=EngineStatus)
     failures: int = 0
-    """How often named queries have failed since the database was opened."""
+    """How many times named queries have failed since the database was opened."""
     named: Mapping[str, int] = field(default_factory=dict)
     """How many names the catalog has, by kind."""
     catalog_seconds: float = 0.0
-    """How long the catalog took to tell that."""
+    """How long the catalog took to answer that."""
     disk_free: int | None = None
-    """Bytes that are free where the database lies."""
+    """Free bytes on the disk of the database."""
     disk_full_seconds: float | None = None
-    """Until the disk is full as logs grow at present; None: that is not foreseen."""
+    """Seconds until the disk is full at the current growth of logs; None: not expected."""
     java: JavaStatus | None = None
     processes: Processes | None = None
 
 
 def measure(home: Home, spark: SparkSession, engine: EngineStatus, failures: int) -> Measures:
-    """Look at all of it."""
+    """Collect all metrics."""
     began = perf_counter()
     named = Counter(str(one.kind).lower() for one in home.catalog.names())
     took = perf_counter() - began

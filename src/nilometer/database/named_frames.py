@@ -1,4 +1,4 @@
-"""DataFrames under names, as statements read them; they go with the process."""
+"""DataFrames registered under names for statements; they last as long as the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nilometer.sql.catalog import Relation
 
 
 class NamedFrames:
-    """Streams and tables that are DataFrames; names differ in more than their case."""
+    """Streams and tables that are DataFrames; names are case-insensitive."""
 
     def __init__(self) -> None:
         self._all: tuple[Mapping[str, Relation], Mapping[str, DataFrame]] = ({}, {})
@@ -21,20 +21,20 @@ class NamedFrames:
 
     @property
     def all(self) -> tuple[Mapping[str, Relation], Mapping[str, DataFrame]]:
-        """What they are, and the DataFrames; who has got these keeps them as they are."""
+        """The relations and their DataFrames: a snapshot that does not change."""
         return self._all
 
     def __contains__(self, name: str) -> bool:
         return self._spelled(name) is not None
 
     def add(self, relation: Relation, frame: DataFrame) -> None:
-        """Give a DataFrame a name."""
+        """Register a DataFrame under a name."""
         with self._changing:
             relations, frames = self._all
             self._all = ({**relations, relation.name: relation}, {**frames, relation.name: frame})
 
     def drop(self, name: str) -> None:
-        """Forget a name."""
+        """Unregister a name."""
         with self._changing:
             relations, frames = self._all
             known = self._spelled(name)
@@ -48,22 +48,22 @@ class NamedFrames:
             )
 
     def refuse(self, name: str) -> None:
-        """Refuse to call something else by the name of a DataFrame."""
+        """Refuse the name of a DataFrame for anything else."""
         if name in self:
             raise NameTakenError(
-                f"there is a DataFrame {name} already",
+                f"DataFrame {name} already exists",
                 hint=f'choose another name, or db.drop("{name}") first',
             )
 
     def require_new(self, name: object, frame: object) -> None:
-        """Refuse a name that cannot be given, or what is no DataFrame."""
+        """Refuse an invalid or taken name, or anything but a DataFrame."""
         if not isinstance(name, str) or not name:
             raise InputError("a stream or table needs a name", detail=f"got {name!r}")
         if not hasattr(frame, "isStreaming"):
             raise InputError(f"{name} is not a DataFrame", detail=f"got {type(frame).__name__}")
         if name in self:
             raise InputError(
-                f"there is already a stream or table {name}", hint=f'first db.drop("{name}")'
+                f"stream or table {name} already exists", hint=f'first db.drop("{name}")'
             )
 
     def _spelled(self, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a database has stored, as tables that can be asked once: its past."""
+"""One-off queries over what a database has stored: its past, as tables."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.statements import read_query
 
 MEMORY: Final = 512 << 20
-"""Bytes that a question about the past may use; four of them are answered at one time."""
+"""The most memory (bytes) that a one-off query may use; four run at a time."""
 OURS: Final = "spark"
-"""The dialect in which our statements are written, but for what is about streams."""
+"""The dialect of our statements, apart from what concerns streams."""
 _EXPLAIN: Final = re.compile(
     r"^\s*EXPLAIN(\s+FORMAT\s*=?\s*\w+|\s+\(\s*FORMAT\s+\w+\s*\))?\s", re.I
 )
 _MOST_VIEWS: Final = 30
 _MOST_READS: Final = 300
-"""So often may a query read views, those that they read counted as well."""
+"""How many times a query may read views, including views read by views."""
 _ASKED: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.TABLE, Kind.QUERY, Kind.ALERT)
 
 
@@ -59,18 +59,18 @@ StoredRelations: TypeAlias = Mapping[str, tuple[str, list[tuple[str, pa.DataType
 
 @dataclass(frozen=True)
 class StoredSource:
-    """A stream, table or query, as far as one must know it to ask about it."""
+    """What must be known of a stream, table or query to query it."""
 
     name: str
     schema: pa.Schema
     time: str | None
-    """The column that holds the time of its rows, if one does."""
+    """The column that holds the time of its rows, if there is one."""
     changes: bool
-    """Whether it is a query whose answer changes; schema and time are those of its changes."""
+    """Whether it is a changelog query; schema and time are those of its changes."""
 
 
 class Past:
-    """Asks queries about what is stored; for any number of threads."""
+    """Runs one-off queries over what is stored; thread-safe."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Past:
         spark: SparkSession | None = None,
         in_process_bytes: int = IN_PROCESS_BYTES,
     ) -> None:
-        """What reads more bytes than these is answered by Spark, if there is one."""
+        """A query that reads more than these bytes is answered by Spark, if there is one."""
         self._home = home
         self._spark = spark
         self._in_process_bytes = in_process_bytes
@@ -86,7 +86,7 @@ class Past:
         self._made: PastEngine | None = None
 
     def is_asked(self, statement: Statement) -> bool:
-        """Whether a statement asks for rows that are stored, and does not go on."""
+        """Whether a statement reads stored rows once instead of running on."""
         catalog = self._home.catalog
         if goes_on(statement.tree) or statement.from_start:
             return False
@@ -129,9 +129,9 @@ class Past:
         cancelling: Cancelling | None = None,
         changes: Collection[str] = (),
     ) -> pa.Table:
-        """The same for a query that somebody has parsed already.
+        """The same for a parsed query.
 
-        Of the queries in `changes` all changes are asked about, not the answer.
+        Of the queries in `changes` all changes are read, not the answer.
         """
         tables = StoredTables(self._home, changes)
         question = prepare_question(self.sandbox, self._with_views(tree), sql, tables)
@@ -162,7 +162,7 @@ class Past:
         tables = StoredTables(self._home)
         found: dict[str, tuple[str, list[tuple[str, pa.DataType]]]] = {}
         for name in tables:
-            with suppress(NilometerError):  # it is gone, or was never started
+            with suppress(NilometerError):  # it was dropped, or never started
                 schema = tables[name].schema
                 found[name] = ("r", [(one.name, one.type) for one in schema])
         for view in self._home.catalog.views():
@@ -172,7 +172,7 @@ class Past:
         return found
 
     def source(self, name: str) -> StoredSource:
-        """What has this name, in any case."""
+        """The source of this name, in any case."""
         tables = StoredTables(self._home, (name,))
         found = next((one for one in tables if one.lower() == name.lower()), None)
         if found is None:
@@ -185,9 +185,9 @@ class Past:
         return StoredSource(found, table.schema, table.columns.time, changes)
 
     def rows(self, name: str, bounds: Bounds, *, answer: bool = False) -> RowSource:
-        """The rows of a stream or query with times in a closed range, maybe some more.
+        """The rows of a stream or query with times in a closed range, and possibly a few more.
 
-        Of a query whose answer changes these are its changes, or its current answer.
+        Of a changelog query these are its changes, or its current answer.
         """
         tables = StoredTables(self._home, () if answer else (name,))
         found = next((one for one in tables if one.lower() == name.lower()), None)
@@ -206,12 +206,12 @@ class Past:
 
     @property
     def sandbox(self) -> GuardedSandbox:
-        """Where questions are answered."""
+        """The process in which one-off queries run."""
         return self._engine.sandbox
 
     @property
     def _engine(self) -> PastEngine:
-        """Who answers them; made when the first comes."""
+        """The engine that answers them, created on first use."""
         with self._lock:
             if self._made is None:
                 sandbox = GuardedSandbox(MEMORY)
@@ -224,7 +224,7 @@ class Past:
                 self._made.sandbox.close()
 
     def _with_views(self, tree: exp.Query) -> exp.Query:
-        """The query with the texts of views in their places."""
+        """The query with its views replaced by their texts."""
         views = {one.name.lower(): one.text for one in self._home.catalog.views()}
         reads = 0
         for _ in range(_MOST_VIEWS):
@@ -234,7 +234,7 @@ class Past:
             reads += len(found)
             if reads > _MOST_READS:
                 raise SqlError(
-                    "the query reads views too often",
+                    "the query expands too many views",
                     detail=f"more than {_MOST_READS} times, by way of other views as well",
                 )
             for entry in found:
@@ -242,14 +242,14 @@ class Past:
                 alias = entry.alias or entry.name
                 inner.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
                 entry.replace(inner)
-        raise SqlError("views read each other without end")
+        raise SqlError("views refer to each other in a cycle")
 
 
 class StoredTables(Mapping[str, StoredTable]):
-    """All that can be asked about, each opened when it is first needed."""
+    """All relations that can be queried, each opened on first use."""
 
     def __init__(self, home: Home, changes: Collection[str] = ()) -> None:
-        """Of the queries in `changes` the rows are their changes, not the answer."""
+        """For the queries in `changes` the rows are their changes, not the answer."""
         self._home = home
         self._changes = {one.lower() for one in changes}
         self._opened: dict[str, StoredTable] = {}
@@ -283,7 +283,7 @@ class StoredTables(Mapping[str, StoredTable]):
 
 
 def parse_past(sql: str, values: Mapping[str, object] | None) -> exp.Query:
-    """A query of ours, with what its parameters stand for."""
+    """Parse a query, with the values of its parameters."""
     bound = Parameters(values or {}).bind(_parse(_EXPLAIN.sub("", sql)), sql)
     assert isinstance(bound, exp.Query)
     return bound

@@ -1,4 +1,4 @@
-"""Who answers a question about the past: DuckDB here, or Spark's tasks in parts."""
+"""What answers a one-off query: DuckDB here, or Spark's tasks in parts."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from nilometer.past.stored import LogTable, StoredTable
 from nilometer.spark.past_parts import PartsOfLog, ask_parts, has_tasks
 
 IN_PROCESS_BYTES: Final = 1 << 30
-"""What reads more bytes than this is answered by Spark."""
+"""A query that reads more bytes than this is answered by Spark."""
 _HANDED_ALONG: Final = 64 << 20
-"""Tables beside the large one may have so many bytes: every task is given all of them."""
+"""The most bytes of the tables beside the large one, as every task gets all of them."""
 _MOST: Final = 2
-"""Questions that Spark answers at one time."""
+"""How many queries Spark answers at a time."""
 _WAITING: Final = 60.0
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Who answers a question, and why."""
+    """What answers a query, and why."""
 
     parted: PartedQuestion | None
-    """How Spark's tasks are asked; None: DuckDB answers here."""
+    """The query in parts for Spark's tasks; None: DuckDB answers here."""
     why: str
 
 
 @dataclass(frozen=True)
 class PastEngine:
-    """Answers questions, for any number of threads."""
+    """Answers one-off queries; thread-safe."""
 
     sandbox: GuardedSandbox
     spark: SparkSession | None
@@ -61,9 +61,9 @@ class PastEngine:
         *,
         is_exact: bool = False,
     ) -> Chosen:
-        """Who shall answer, of which so many rows are wanted.
+        """Choose what answers a query, given how many rows are wanted.
 
-        How much is read is only found out exactly if that matters, or is wanted.
+        How much it reads is determined exactly only if that matters or is asked for.
         """
         most = self.in_process_bytes
         enough = 0 if is_exact else most
@@ -159,7 +159,7 @@ class PastEngine:
 
 
 def _cancelling_all(cancelling: Cancelling) -> Cancelling:
-    """Let one who cancels end the step that runs, and those that would follow."""
+    """Let a cancellation end the current step and those that would follow."""
     is_cancelled, ends = threading.Event(), list[Callable[[], None]]()
 
     def cancel() -> None:

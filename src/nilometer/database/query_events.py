@@ -1,4 +1,4 @@
-"""What the log tells of named queries."""
+"""Log messages about named queries."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ _LOG: Final = logging.getLogger("nilometer.queries")
 
 
 def tell_failed(name: str, state: RunState, now: int) -> None:
-    """A query has failed; it is tried again, or not."""
+    """Log that a query has failed, and whether it is retried."""
     about = {"query": name, "reason": state.error, "failures": state.failures}
     if state.phase is QueryPhase.FAILED or state.next_try is None:
         told = event("query_failed", name, **about)
-        _LOG.error("query %s has failed for good: %s", name, state.error, extra=told)
+        _LOG.error("query %s failed permanently: %s", name, state.error, extra=told)
         return
     seconds = max(0, state.next_try - now) / 1e6
     told = event("query_restarts", name, **about, seconds=seconds)
-    words = "query %s has failed, and is started again in %.1f s: %s"
+    words = "query %s failed and will be restarted in %.1f s: %s"
     _LOG.warning(words, name, seconds, state.error, extra=told)
 
 
 def tell_begun(name: str, state: RunState | None) -> None:
-    """A query that ran before has been started again."""
+    """Log that a query has been restarted."""
     failures = 0 if state is None else state.failures
     told = event("query_started", name, query=name, failures=failures)
-    _LOG.info("query %s runs again", name, extra=told)
+    _LOG.info("query %s is running again", name, extra=told)
 
 
 def tell_well(name: str, failures: int) -> None:
-    """A query that had failed works."""
+    """Log that a failed query works again."""
     told = event("query_recovered", query=name, failures=failures)
-    _LOG.info("query %s works again after %s", name, count(failures, "failure"), extra=told)
+    _LOG.info("query %s has recovered after %s", name, count(failures, "failure"), extra=told)
 
 
 def tell_stalled(name: str, stall: Stall) -> None:
-    """A query does not get on."""
+    """Log that a query is stalled."""
     about = {"stream": stall.stream, "sensor": stall.sensor, "reason": str(stall.reason)}
     told = event("query_stalled", name, query=name, **about)
     _LOG.warning("query %s is stalled: %s", name, stall.cause, extra=told)
 
 
 def tell_gets_on(name: str) -> None:
-    """A query that was stalled gets on."""
+    """Log that a stalled query makes progress again."""
     told = event("query_gets_on", name, query=name)
-    _LOG.info("query %s gets on again", name, extra=told)
+    _LOG.info("query %s is making progress again", name, extra=told)
 
 
 def tell_dead_letters(name: str, more: int) -> None:
-    """Rows were left out because something of them could not be computed."""
+    """Log that rows became dead letters because they could not be computed."""
     if more > 0:
         told = event("query_dead_letters", name, query=name, count=more)
         words = "query %s left out %s: SHOW DEAD LETTERS FROM %s says why"

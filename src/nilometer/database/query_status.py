@@ -1,4 +1,4 @@
-"""How named queries are doing: snapshots for the server, the console and SHOW QUERIES."""
+"""The status of named queries: snapshots for the server, the console and SHOW QUERIES."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from nilometer.operators.metrics import StreamMetrics
 
 
 class QueryPhase(StrEnum):
-    """Where a named query is."""
+    """The phase of a named query."""
 
     RUNNING = "running"
     STALLED = "stalled"
-    """It runs, but does not get on: nothing comes, or what came waits for something."""
+    """It runs but makes no progress: no input arrives, or rows wait for something."""
     RESTARTING = "restarting"
-    """It has failed; another attempt follows, later after every failure."""
+    """It has failed and will be retried, after every failure with a longer delay."""
     WAITING = "to be resumed"
-    """It ran when the database was closed, and has not been started again yet."""
+    """It was running when the database was closed, and has not been restarted yet."""
     STOPPED = "stopped"
-    """Somebody stopped it."""
+    """It was stopped on request."""
     FAILED = "failed"
-    """It has failed in a way that another attempt would not cure, such as a limit."""
+    """It has failed in a way that a retry would not cure, such as by a limit."""
 
 
 class StallReason(StrEnum):
-    """Why a query does not get on."""
+    """Why a query is stalled."""
 
     NO_INPUT = "no input"
     """Nothing that it reads arrives."""
     HELD = "held"
-    """Something arrives, but the watermark waits for a stream, or a sensor of one."""
+    """Rows arrive, but the watermark waits for a stream, or a sensor of one."""
     ENGINE = "engine"
-    """Rows are there, and nobody computes them."""
+    """Rows wait, but nothing processes them."""
 
 
 @dataclass(frozen=True)
 class Stall:
-    """Who keeps a query from getting on."""
+    """What stalls a query."""
 
     reason: StallReason
     stream: str
-    """The stream or query that it reads; several, where nothing comes of any."""
+    """The stream or query that it reads; several if nothing arrives from any of them."""
     sensor: str | None
     since: int | None
-    """Microseconds since 1970; None: that is not known."""
+    """Microseconds since 1970; None: unknown."""
     detail: str | None = None
 
     @property
@@ -60,9 +60,9 @@ class Stall:
         since = "" if self.since is None else f" since {format_instant(self.since)[:19]} UTC"
         more = "" if self.detail is None else f": {self.detail}"
         if self.reason is StallReason.ENGINE:
-            return f"rows of {self.stream} have not been computed{since}{more}"
+            return f"rows of {self.stream} have not been processed{since}{more}"
         if self.reason is StallReason.NO_INPUT:
-            return f"nothing has come of {self.stream}{since}{more}"
+            return f"nothing has arrived from {self.stream}{since}{more}"
         who = self.stream
         if self.sensor is not None and self.sensor != self.stream:
             who = f"the sensor {self.sensor} of {self.stream}"
@@ -71,10 +71,10 @@ class Stall:
 
 
 class OnError(StrEnum):
-    """What becomes of a row of which a query cannot compute something."""
+    """What happens to a row that a query cannot compute."""
 
     SKIP = "skip"
-    """The query goes on without it; it becomes a dead letter."""
+    """The row becomes a dead letter, and the query continues."""
     STOP = "stop"
     """The query is stopped."""
 
@@ -85,27 +85,27 @@ class EngineChoice(StrEnum):
     SHARED = "shared"
     """Beside others, in the engine of the database."""
     OWN = "own"
-    """In a streaming query of Spark that is its own."""
+    """In a Spark streaming query of its own."""
 
 
 MOVED: Final = "moved"
-"""Where a query is that was moved to an engine of its own, since it kept others waiting."""
+"""A query that was moved to an engine of its own because it kept others waiting."""
 
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """What one query may do before it, and it alone, is stopped; None: no limit."""
+    """The limits beyond which one query, and only that one, is stopped; None: no limit."""
 
     results: int | None = None
     """Bytes of its result log."""
     state: int | None = None
     """Bytes of its state."""
     history: int | None = None
-    """For how long its results are kept (microseconds); None: for ever."""
+    """How long its results are kept (microseconds); None: forever."""
     on_error: OnError | None = None
-    """What becomes of a row of which it cannot compute something; None: a dead letter."""
+    """What happens to a row that it cannot compute; None: it becomes a dead letter."""
     engine: EngineChoice | None = None
-    """Where it is to run; None: beside others if it can."""
+    """Where it should run; None: in the shared engine if it can."""
 
 
 @dataclass(frozen=True)
@@ -119,30 +119,30 @@ class QueryStatus:
     phase: QueryPhase
     created: int
     started: int | None
-    """When its present run began."""
+    """When its current run started."""
     error: str | None
-    """What its last failure said, until it runs well again or is started by hand."""
+    """The message of its last failure, until it runs well again or is started manually."""
     failures: int
-    """How often in a row it has failed."""
+    """How many times in a row it has failed."""
     next_try: int | None
     is_temporary: bool
-    """Whether it goes when nobody follows it, and with a restart."""
+    """Whether it is dropped when nobody follows it, and at a restart."""
     limits: QueryLimits
     result_rows: int
     result_bytes: int
     state_bytes: int | None
     watermark: int | None
-    """Before which instant its results are complete."""
+    """The time before which its results are complete."""
     dead_letters: int = 0
-    """Rows left out so far, because something of them could not be computed."""
+    """Rows that became dead letters so far, as they could not be computed."""
     engine: str = EngineChoice.OWN
-    """Where it runs: "shared", "own", or "moved" if it was moved there since others had to wait."""
+    """Where it runs: "shared", "own", or "moved" if it was moved because it kept others waiting."""
     lag: int | None = None
-    """How far its watermark was behind the clock when this was asked (microseconds)."""
+    """How far its watermark was behind the clock at this moment (microseconds)."""
     rows_behind: int | None = None
-    """How many rows that are there it has not read; None: that is not known."""
+    """How many stored rows it has not read yet; None: unknown."""
     stalled: Stall | None = None
-    """Why it does not get on, if it runs and does not."""
+    """Why it is stalled, if it is."""
 
 
 @dataclass(frozen=True)

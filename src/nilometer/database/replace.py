@@ -1,8 +1,8 @@
-"""CREATE OR REPLACE QUERY: another text for a query that is there.
+"""CREATE OR REPLACE QUERY: a new text for an existing query.
 
-The new text is worked out beside the old one, from the oldest rows that streams keep. Once it has
-caught up it takes the place of the other in one transaction of the catalog; until then the old
-results are served, whatever happens in between.
+The new text runs beside the old one, from the oldest rows that streams keep. Once it has caught
+up, it replaces the old one in a single transaction of the catalog; until then the old results
+are served, whatever happens in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nilometer.sql.ddl.nodes import CreateQuery
 from nilometer.sql.parse.query_text import tokenize
 
 _WAIT: Final = 10.0
-"""For so long (seconds) whoever replaces a query waits for it."""
+"""How long (seconds) a caller waits for a replacement."""
 _MOMENT: Final = 0.1
 _SPELLED: Final = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR)
 
@@ -30,7 +30,7 @@ _SPELLED: Final = (TokenType.STRING, TokenType.IDENTIFIER, TokenType.VAR)
 def replace_query(
     statement: CreateQuery, home: Home, queries: RunningQueries, owner: str | None
 ) -> Outcome:
-    """Let a query that is there have another text."""
+    """Give an existing query a new text."""
     with placed(statement.place):
         query = home.catalog.query(statement.name)
         assert query is not None
@@ -63,7 +63,7 @@ def replace_query(
 
 
 def _go_on(statement: CreateQuery, query: NamedQuery, queries: RunningQueries) -> Outcome:
-    """The text says the same: the query goes on with all that it has, under other limits."""
+    """Keep running a query whose text is the same, with its state, under other limits."""
     if statement.options:
         queries.alter(query.name, lambda limits: read_limits(statement.options, limits))
     queries.start(query.name)
@@ -71,7 +71,7 @@ def _go_on(statement: CreateQuery, query: NamedQuery, queries: RunningQueries) -
 
 
 def _words(text: str) -> list[str]:
-    """A text without comments, and whatever the case of words that are no names."""
+    """The words of a text without comments, ignoring the case of words that are not names."""
     return [
         f"{one.token_type} {one.text if one.token_type in _SPELLED else one.text.upper()}"
         for one in tokenize(text)
@@ -79,7 +79,7 @@ def _words(text: str) -> list[str]:
 
 
 def _refuse_if_used(name: str, home: Home, queries: RunningQueries) -> None:
-    """What others have read of the old results they cannot take back."""
+    """Refuse if others read the results: they cannot take back what they have read."""
     using = [f"query {one} reads it" for one in queries.reading(name)]
     using += [f"delivery {one} delivers its results" for one in home.deliveries.of_query(name)]
     using += [f"alert {one} looks at it" for one in home.alerts.on(name)]

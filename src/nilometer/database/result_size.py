@@ -1,4 +1,4 @@
-"""How much the log of a query's results holds, seen from its files."""
+"""The size of the log of a query's results, from its files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from nilometer.log.published import as_watermark, read_head, stored_bytes
 
 @dataclass(frozen=True)
 class ResultSize:
-    """Results that a query has made, ever, and the bytes of those that are kept."""
+    """How many results a query has ever emitted, and the bytes of those that are kept."""
 
     rows: int = 0
     bytes: int = 0
     watermark: int | None = None
     dead_letters: int = 0
-    """Rows left out, ever, because something of them could not be computed."""
+    """Rows ever left out because they could not be computed."""
 
 
 def result_size(location: str) -> ResultSize:
-    """What the log says at present; nothing if there is none yet."""
+    """The current size of the log; zero if there is none yet."""
     storage = storage_at(location)
     head = read_head(storage)
     if head is None:

@@ -1,4 +1,4 @@
-"""The queries that run in this process, by name: each is changed by one thread at a time."""
+"""The queries that run in this process, by name; each is changed by one thread at a time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from nilometer.errors import InputError, LimitError
 
 
 def closed() -> InputError:
-    """What is said to whoever uses a database that was closed."""
+    """The error for using a closed database."""
     return InputError("the database is closed", hint="open it again: nm.connect(spark, …)")
 
 
 class RunTable:
-    """Runs by name in any case, and the places of those that run."""
+    """Runs by name, in any case, and the slots of those that run."""
 
     def __init__(self, most: int | None) -> None:
         self._most = most
@@ -39,7 +39,7 @@ class RunTable:
 
     @contextmanager
     def alone(self, name: str) -> Iterator[QueryRun]:
-        """The run of this name, made where there is none, which nobody else changes meanwhile."""
+        """Lock and return the run of this name, created if there is none."""
         while True:
             run = self._found(name)
             with run.lock:
@@ -61,14 +61,14 @@ class RunTable:
             return self._runs.setdefault(name.lower(), QueryRun(name))
 
     def take_place(self, run: QueryRun) -> None:
-        """Give a run a place among those that run; the lowest that is free."""
+        """Reserve the lowest free slot for a run."""
         with self._guard:
             if run.place is not None:
                 return
             taken = {one.place for one in self._runs.values() if one.place is not None}
             if self._most is not None and len(taken) >= self._most:
                 raise LimitError(
-                    f"{len(taken)} queries run already, and no more are allowed",
+                    f"no more queries can run: the limit is {self._most}",
                     hint="stop or drop one: SHOW QUERIES lists them",
                 )
             run.place = next(place for place in count() if place not in taken)
@@ -78,14 +78,14 @@ class RunTable:
             run.place = None
 
     def forget(self, run: QueryRun) -> None:
-        """Know nothing of a run any more."""
+        """Remove a run."""
         with self._guard:
             run.place = None
             if self._runs.get(run.name.lower()) is run:
                 del self._runs[run.name.lower()]
 
     def rename(self, run: QueryRun, to: str) -> None:
-        """Know a run by another name, in the place of one that has it."""
+        """Rename a run, replacing one that has the name."""
         with self._guard:
             if self._runs.get(run.name.lower()) is run:
                 del self._runs[run.name.lower()]
@@ -93,7 +93,7 @@ class RunTable:
             self._runs[to.lower()] = run
 
     def close(self) -> list[QueryRun]:
-        """Let nothing be changed from now on; the runs that there are."""
+        """Refuse further changes, and return the runs."""
         with self._guard:
             self._is_closed = True
             return list(self._runs.values())

@@ -1,4 +1,4 @@
-"""Named queries: they run in Spark on their own, and their results go to logs."""
+"""Named queries: they run in Spark in the background, and their results go to logs."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ _LOG: Final = logging.getLogger("nilometer.queries")
 _AT_ONCE: Final = 8
 
 LimitChange = Callable[[QueryLimits], QueryLimits]
-"""The limits of a query, given those that hold otherwise."""
+"""The limits of a query, given the default ones."""
 
 
 class RunningQueries:
-    """The named queries of a database that run in this process; for any number of threads."""
+    """The named queries of a database that run in this process; thread-safe."""
 
     def __init__(
         self, home: Home, plan: Planner, beats: int, settings: RunSettings | None = None
@@ -75,48 +75,48 @@ class RunningQueries:
 
     @property
     def handles(self) -> Mapping[str, QueryHandle]:
-        """Spark's own handles of those that run, by name."""
+        """Spark's own handles of the running queries, by name."""
         return {run.name: run.handle for run in self._runs if run.handle is not None}
 
     def statuses(self) -> list[QueryStatus]:
-        """How all queries are doing, as far as is known without asking Spark."""
+        """The status of every query, as far as known without asking Spark."""
         return self._statuses.all()
 
     def status(self, name: str) -> QueryStatus:
-        """How one query was doing when it was looked at last."""
+        """The last known status of one query; raises if there is none of this name."""
         found = self.find_status(name)
         if found is None:
             raise unknown_query(name)
         return found
 
     def find_status(self, name: str) -> QueryStatus | None:
-        """The same; None: there is no such query."""
+        """The last known status of one query, or None if it does not exist."""
         return self._statuses.find(name)
 
     def health(self, name: str) -> list[HealthSample]:
-        """What was seen of a query in the last ten minutes, oldest first."""
+        """The samples of a query from the last ten minutes, oldest first."""
         known = self._lifecycle.require(name).name
         return self.health_of([known]).get(known, [])
 
     def health_of(self, names: Iterable[str]) -> dict[str, list[HealthSample]]:
-        """The same of several; those that have not run here have none."""
+        """The same for several queries; those that have not run here have none."""
         runs, now = map(self._runs.find, names), self._settings.clock()
         return {run.name: run.health.recent(now) for run in runs if run is not None}
 
     def last_samples(self) -> dict[str, HealthSample]:
-        """The newest sample of each query that has some, by name."""
+        """The newest sample of each query that has any, by name."""
         found = ((run.name, run.health.samples) for run in self._runs)
         return {name: samples[-1] for name, samples in found if samples}
 
     @property
     def engine_status(self) -> EngineStatus:
-        """How the engine is doing that queries share."""
+        """The status of the shared engine."""
         hosting = self._lifecycle.hosting
         return EngineStatus() if hosting is None else hosting.status
 
     @property
     def failures(self) -> int:
-        """How often queries have failed here."""
+        """How many times queries have failed here."""
         return self._lifecycle.failures
 
     def create(
@@ -131,9 +131,9 @@ class RunningQueries:
         owner: str | None = None,
         in_place_of: str | None = None,
     ) -> bool:
-        """Keep a query and start it; False if it is there and that may be.
+        """Store a query and start it; False if it exists already and that is allowed.
 
-        `in_place_of`: a query in whose place it will be once it has caught up; so it begins at the
+        `in_place_of`: the query that it replaces once it has caught up; so it starts at the
         oldest rows.
         """
         reader, alterations = self._free_reader(name), self._home.catalog.alterations
@@ -162,7 +162,7 @@ class RunningQueries:
             try:
                 if catalog.alterations != alterations:
                     self._require_same(self._lifecycle.require(name), planned[0])
-                self._home.delete(self._home.files_of(name))  # another's, that ended in between
+                self._home.delete(self._home.files_of(name))  # another's, which ended in between
                 self._lifecycle.begin_now(run, self._lifecycle.require(name), planned)
             except BaseException:
                 with suppress(Exception):
@@ -172,26 +172,26 @@ class RunningQueries:
         return True
 
     def _require_same(self, query: NamedQuery, plan: Plan) -> None:
-        """Refuse a query that was planned for what a stream was before it was altered."""
+        """Refuse a query that was planned before one of its streams was altered."""
         if columns_read(self._lifecycle.plan_again(query)[0]) != columns_read(plan):
             raise InputError(
                 f"a stream that {query.name} reads was altered meanwhile", hint="try it once more"
             )
 
     def check(self, name: str, statement: Statement) -> None:
-        """Refuse a query that could not run."""
+        """Refuse a query that cannot run."""
         self._lifecycle.plan(name, statement)
 
     def check_with(self, statement: Statement, instead: Declaration | None) -> None:
-        """The same, with a stream as it would be."""
+        """The same, given a hypothetical declaration of a stream."""
         self._lifecycle.plan_with(statement, instead)
 
     def would_change(self, query: NamedQuery, after: Declaration) -> bool:
-        """Whether a query would be another one with a stream as it would be."""
+        """Whether a hypothetical declaration of a stream would change a query."""
         try:
             before = self._lifecycle.plan_again(query)
         except NilometerError:
-            return False  # it cannot be planned as it is
+            return False  # it already cannot be planned
         try:
             return columns_read(before[0]) != columns_read(
                 self._lifecycle.plan_again(query, after)[0]
@@ -200,7 +200,7 @@ class RunningQueries:
             return True
 
     def rename(self, name: str, to: str) -> None:
-        """Give a query another name; one that runs goes on, as nothing of it knows its name."""
+        """Rename a query; it keeps running, as the running part does not know the name."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             query = self._lifecycle.require(name)
             if self._home.catalog.query(replacement_of(query.name)) is not None:
@@ -213,7 +213,7 @@ class RunningQueries:
         self._home.alerts.source_changed(to)
 
     def replace(self, name: str, by: str) -> bool:
-        """Let a query that has caught up be in the place of another; False if it has not yet."""
+        """Replace a query with one that has caught up; False if it has not yet."""
         with self._runs.alone(name) as old, self._runs.alone(by) as new:
             if not self._lifecycle.has_caught_up(new):
                 return False
@@ -227,12 +227,12 @@ class RunningQueries:
             return True
 
     def replacements(self) -> list[tuple[str, str]]:
-        """The queries that are being replaced, each with the one that will be in its place."""
+        """The queries that are being replaced, each with its replacement."""
         found = [(replaces(one), one.name) for one in self._home.catalog.queries()]
         return [(old, new) for old, new in found if old is not None]
 
     def _choose_engine(self, planned: Planned, choice: EngineChoice | None) -> str | None:
-        """An id in the database's engine for a query that can run there; None: it cannot."""
+        """An id in the shared engine for a query that can run there; None: it cannot."""
         if self._lifecycle.hosting is None or choice is EngineChoice.OWN:
             return None
         made = self._lifecycle.plan_for_engine(planned)
@@ -240,24 +240,24 @@ class RunningQueries:
             return uuid4().hex
         if choice is EngineChoice.SHARED:
             raise InputError(
-                "this query cannot run beside others", detail=made, hint="leave out engine"
+                "this query cannot run in the shared engine", detail=made, hint="leave out engine"
             )
         return None
 
     def _free_reader(self, name: str) -> str:
-        """By which name logs will know a new query: its own, unless they know another by that."""
+        """The reader name of a new query in logs: its own name, unless that is taken there."""
         known = {one.reader.lower() for one in self._home.catalog.queries()}
         return name if name.lower() not in known else f"{name}+{uuid4().hex[:8]}"
 
     def _planned(
         self, reader: str, text: str, statement: Statement, buckets: int | None = None
     ) -> Planned:
-        """The plan of a text that stands in a statement, where errors have their places."""
+        """The plan of a text inside a statement, in which errors are placed."""
         alone = replace(read_query(text), from_start=statement.from_start)
         try:
             planned = self._lifecycle.plan(reader, alone, buckets)
         except NilometerError:
-            self._lifecycle.plan(reader, statement, buckets)  # tells the same, and where it stands
+            self._lifecycle.plan(reader, statement, buckets)  # the same error, with its place
             raise
         if not reads_streams(planned[0]):
             raise NoStreamError(
@@ -272,7 +272,7 @@ class RunningQueries:
         return usual if change is None else change(usual)
 
     def start(self, name: str) -> bool:
-        """Start a query that is stopped, or that waits to be tried again; False if it runs."""
+        """Start a query that is stopped or waits for a retry; False if it is already running."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             if run.handle is not None and run.handle.isActive:
                 return False
@@ -286,7 +286,7 @@ class RunningQueries:
         self._supervisor.start()
 
     def stop(self, name: str) -> bool:
-        """Stop a query; False if it does not run."""
+        """Stop a query; False if it was not running."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             self._lifecycle.require(name)
             was_active = run.is_active
@@ -296,7 +296,7 @@ class RunningQueries:
             return was_active
 
     def drop(self, name: str) -> None:
-        """Stop a query, and delete its results and all that it has kept."""
+        """Stop a query, and delete its results and its state."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             self._lifecycle.require(name)
             self._lifecycle.remove(run)
@@ -304,7 +304,7 @@ class RunningQueries:
             self.drop(replacement_of(name))
 
     def alter(self, name: str, change: LimitChange) -> None:
-        """Change the limits of a query; one that runs goes on with the new ones."""
+        """Change the limits of a query; a running one continues under the new ones."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             query = self._lifecycle.require(name)
             before = limits_of(query)
@@ -320,7 +320,7 @@ class RunningQueries:
                 self._begin(run)
 
     def resume(self) -> list[str]:
-        """Start all queries that ran when the database was closed; their names."""
+        """Restart all queries that were running when the database was closed; their names."""
         wanted = [q.name for q in self._home.catalog.queries() if q.state is QueryState.RUNNING]
         hosting = self._lifecycle.hosting
         at_once = nullcontext() if hosting is None or not wanted else hosting.together()
@@ -336,7 +336,7 @@ class RunningQueries:
         return [name for name, started in outcomes.items() if started]
 
     def _resumed(self, name: str) -> bool | NilometerError:
-        """Start a query of an earlier time; whether it was started, or what went wrong."""
+        """Start a query of an earlier process; returns whether it was started, or the error."""
         with self._runs.alone(name) as run:
             if run.is_active:
                 return False
@@ -344,12 +344,12 @@ class RunningQueries:
             return self._lifecycle.attempt(run) or True
 
     def warm_up(self) -> None:
-        """Have the engine ready before the first query comes."""
+        """Start the engine before the first query needs it."""
         if self._lifecycle.hosting is not None:
             self._lifecycle.hosting.warm_up()
 
     def drop_temporary(self) -> None:
-        """Drop the temporary queries that were left, but for those that others read."""
+        """Drop leftover temporary queries, except those that others read."""
         queries = self._home.catalog.queries()
         kept = [read_query(q.text) for q in queries if not is_temporary(q)]
         needed = {name for one in kept for name in names_read(one)}
@@ -358,7 +358,7 @@ class RunningQueries:
                 self.drop(query.name)
 
     def close(self) -> None:
-        """Stop them all; they count as running still, and `resume` starts them again."""
+        """Stop all queries; they still count as running, and `resume` restarts them."""
         runs = self._runs.close()
         self._supervisor.stop()
         if self._lifecycle.hosting is not None:
@@ -381,7 +381,7 @@ class RunningQueries:
         ]
 
     def look(self) -> None:
-        """See how all queries are doing, and do what is due; those that are busy are left."""
+        """Check on all queries and do what is due; busy ones are skipped."""
         if self._lifecycle.hosting is not None:
             self._lifecycle.hosting.look()
         for run in self._runs:
@@ -391,7 +391,7 @@ class RunningQueries:
                 try:
                     if run.is_active and self._lifecycle.look_at(run):
                         self._supervisor.soon(partial(self._try_again, run))
-                except Exception:  # the others are to be looked at, too
+                except Exception:  # the others must be checked, too
                     _LOG.debug("the query %s could not be looked at", run.name, exc_info=True)
                 finally:
                     run.lock.release()

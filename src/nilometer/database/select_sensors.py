@@ -1,4 +1,4 @@
-"""Which sensors satisfy a condition on their static columns: the catalog's rows are asked."""
+"""Selects the sensors whose static columns, in the catalog, satisfy a condition."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nilometer.sql.bind.table_rows import select_rows_text
 
 
 def select_sensors(spark: SparkSession, rows: pa.Table, where: str) -> set[int]:
-    """The versions of the rows that satisfy a condition; Spark is asked what only it can tell."""
+    """The versions of the rows that satisfy a condition; uses Spark only if it must."""
     try:
         chosen = rows.filter(pa.array(select_rows_text(where, rows)))
     except SqlError:

@@ -1,4 +1,4 @@
-"""SHOW: how sensors, readers and queries are doing, and what could not be stored."""
+"""SHOW: the status of sensors, readers and queries, and the dead letters."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def show_queries(queries: RunningQueries) -> Outcome:
 
 
 def show_sensors(statement: Show, home: Home) -> Outcome:
-    """All sensors, and how those are doing that some reader needs."""
+    """All sensors, and the status of those that a reader needs."""
     rows = [row for one in _chosen(statement, home) for row in _sensors_of(one, home)]
     return Outcome(count(len(rows), "sensor"), _table(_SENSORS, rows))
 
@@ -134,7 +134,7 @@ def _doing(one: SensorStatus | None) -> tuple[Any, ...]:
 
 
 def show_readers(statement: Show, home: Home) -> Outcome:
-    """Who reads logs, and how far; the catalog is told, too."""
+    """The readers of logs, and their offsets, which are stored in the catalog, too."""
     with placed(statement.place):
         of = None if statement.of is None else home.catalog.require(statement.of, *_LOGS).name
     logs = [one.name for one in home.catalog.names() if one.kind in _LOGS]
@@ -144,7 +144,7 @@ def show_readers(statement: Show, home: Home) -> Outcome:
 
 
 def _readers(name: str, home: Home, queries: Mapping[str, str]) -> list[tuple[Any, ...]]:
-    """The readers of a log; `queries`: their names, by those that logs know."""
+    """The readers of a log; `queries`: query names by reader names."""
     found = registrations(home.log_of(name))
     seen = [
         SeenReader(name, one.reader, one.about.get(WHERE), one.position, one.active, one.seen)
@@ -159,7 +159,7 @@ def _readers(name: str, home: Home, queries: Mapping[str, str]) -> list[tuple[An
 
 
 def _reader_name(one: Registration, queries: Mapping[str, str]) -> str:
-    """The name of a reader: that of a query is the query's present one, and its number if any."""
+    """The name of a reader; for a query its current name, and the reader's number if any."""
     known = one.about.get(QUERY)
     if known is None or known not in queries:
         return one.reader
@@ -167,7 +167,7 @@ def _reader_name(one: Registration, queries: Mapping[str, str]) -> str:
 
 
 def show_dead_letters(statement: Show, home: Home) -> Outcome:
-    """What sensors sent that could not be stored, and what queries could not compute, and why."""
+    """The dead letters of sensors and queries, with the reasons."""
     if statement.of is None:
         names = [one.name for one in home.catalog.names() if one.kind in _LOGS]
     else:
@@ -180,13 +180,13 @@ def show_dead_letters(statement: Show, home: Home) -> Outcome:
 
 
 def dead_letters(name: str, home: Home) -> pa.Table:
-    """The dead letters of one stream or query, with its name before them."""
+    """The dead letters of one stream or query, with its name as the first column."""
     rows = read_dead_letters(home.log_of(dead_letter_log(name)))
     return rows.add_column(0, "stream", pa.array([name] * len(rows), pa.string()))
 
 
 def _chosen(statement: Show, home: Home) -> list[Declaration]:
-    """The streams and sensor tables that a statement is about."""
+    """The streams and sensor tables that a statement selects."""
     if statement.of is None:
         return home.catalog.declarations()
     with placed(statement.place):

@@ -56,7 +56,7 @@ def show_alerts(statuses: Sequence[AlertStatus]) -> Outcome:
 
 
 def describe_alert(status: AlertStatus) -> Outcome:
-    """DESCRIBE: what was asked for, and how each group is doing."""
+    """DESCRIBE: the definition, and the status of each group."""
     one = status.definition
     found = {
         "on": one.source,

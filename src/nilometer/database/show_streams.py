@@ -1,4 +1,4 @@
-"""SHOW STREAMS: what is declared, and how the log of each stream is doing."""
+"""SHOW STREAMS: the declarations, and the status of each stream's log."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _DOING: Final = {
     "full": pa.bool_(),
     "error": pa.string(),
 }
-"""What the manager says of a stream, by the names of its status."""
+"""The columns that the manager reports for a stream, by the names of its status."""
 
 
 def show_streams(statement: Show, home: Home) -> Outcome:
-    """All streams and sensor tables, and what the manager says of them."""
+    """All streams and sensor tables, with their status from the manager."""
     outcome = execute(home.catalog, statement)
     assert outcome.rows is not None
     rows = outcome.rows
@@ -51,6 +51,6 @@ def show_streams(statement: Show, home: Home) -> Outcome:
 
 
 def _broken(home: Home, stream: str, error: str | None) -> str | None:
-    """Why the log of a stream cannot be used, or else what the manager says."""
+    """Why the log of a stream cannot be used, or else the trouble that the manager reports."""
     found = home.broken.get(stream)
     return error if found is None else f"{found.message}: {found.detail}"

@@ -1,4 +1,4 @@
-"""Why a query that runs does not get on: nothing comes, somebody holds it, or it is not run."""
+"""Why a query is stalled: no input arrives, something holds its watermark, or it is not run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from nilometer.database.query_status import QueryPhase, QueryStatus, Stall, Stal
 from nilometer.sensors.manager.status import StreamStatus
 
 ENGINE_PATIENCE: Final = 60_000_000
-"""Rows may wait for so long for a query that does not read them, before that is a stall."""
+"""How long rows may wait unread before a query counts as stalled."""
 _EMPTY_PATIENCE: Final = 60_000_000
-"""A stream may be without sensors for so long."""
+"""How long a stream may be without sensors."""
 _UP: Final = (QueryPhase.RUNNING, QueryPhase.STALLED)
 
 
 @dataclass(frozen=True)
 class Input:
-    """A stream or a query that a query reads, as it is at present."""
+    """The current state of a stream or a query that a query reads."""
 
     name: str
     rows: int = 0
@@ -29,31 +29,31 @@ class Input:
 
 @dataclass
 class Progress:
-    """How far a query has read, and since when rows wait that it does not read."""
+    """How far a query has read, and since when rows wait unread."""
 
     inputs: tuple[str, ...] = ()
     """The streams and queries that it reads."""
     read: dict[str, int] = field(default_factory=dict)
-    """Up to which row it has read each of them, as far as is known."""
+    """Up to which row it has read each of them, as far as known."""
     waiting_since: int | None = None
-    """Since when rows wait, and it has read nothing; None: none do, or it reads."""
+    """Since when rows wait while it reads nothing; None: none wait, or it reads."""
     is_told: bool = False
-    """Whether the log was told that it is stalled."""
+    """Whether the stall was logged."""
     readers: tuple[tuple[str, str], ...] = ()
-    """Of a query with an engine of its own: what it reads, each with a name by which that log
-    knows it."""
+    """Of a query with an engine of its own: what it reads, each with its reader name in that
+    log."""
     _before: tuple[dict[str, int], int | None] = field(default_factory=lambda: ({}, None))
 
     def behind(self, inputs: Sequence[Input]) -> int | None:
-        """How many rows it has not read; None: that is not known."""
+        """How many rows it has not read; None: unknown."""
         if not self.read:
             return None
         return sum(max(0, one.rows - self.read.get(one.name, one.rows)) for one in inputs)
 
     def look(self, inputs: Sequence[Input], began: int | None, now: int) -> None:
-        """See whether it reads what is there; called every so often.
+        """Check whether it reads the rows that wait; called at intervals.
 
-        `began`: when its last micro-batch did, or the query itself.
+        `began`: when its last micro-batch, or the query itself, started.
         """
         behind = self.behind(inputs)
         if behind is None:
@@ -70,7 +70,7 @@ class Progress:
 def find_stall(
     inputs: Sequence[Input], waiting_since: int | None, started: int | None, now: int
 ) -> Stall | None:
-    """Why a query that runs does not get on; None: it does."""
+    """Why a running query is stalled; None: it makes progress."""
     if waiting_since is not None and now - waiting_since > ENGINE_PATIENCE:
         names = ", ".join(one.name for one in inputs)
         return Stall(StallReason.ENGINE, names, None, waiting_since)
@@ -86,7 +86,7 @@ def find_stall(
 
 
 def _quiet(one: Input, started: int | None, now: int) -> Stall | None:
-    """That nothing comes of an input, if so."""
+    """The stall if nothing arrives from an input."""
     if one.query is not None:
         return _of_query(one.query, StallReason.NO_INPUT)
     stream = one.stream
@@ -104,7 +104,7 @@ def _quiet(one: Input, started: int | None, now: int) -> Stall | None:
 
 
 def _holds(one: Input) -> Stall | None:
-    """That an input holds the watermark of its readers, if so."""
+    """The stall if an input holds back the watermark of its readers."""
     if one.query is not None:
         return _of_query(one.query, StallReason.HELD)
     stream = one.stream
@@ -114,21 +114,21 @@ def _holds(one: Input) -> Stall | None:
 
 
 def _of_query(query: QueryStatus, reason: StallReason) -> Stall | None:
-    """The stall that a query hands on to those who read its results."""
+    """The stall that a query passes on to the readers of its results."""
     if query.phase not in _UP:
         return Stall(reason, query.name, None, None, f"the query is {query.phase.value}")
     cause = query.stalled
     if cause is None:
         return None
     if reason is StallReason.NO_INPUT and cause.reason is StallReason.HELD:
-        return None  # something comes still
+        return None  # rows still arrive
     if reason is StallReason.HELD and _goes_on(query, cause):
         return None
     return Stall(reason, query.name, None, cause.since, cause.cause)
 
 
 def _goes_on(query: QueryStatus, cause: Stall) -> bool:
-    """Whether the watermark of a query goes on though nothing comes: times are of arrival."""
+    """Whether the watermark of a query advances without input, as with arrival times."""
     if cause.since is None or query.watermark is None:
         return False
     return query.watermark - cause.since > _EMPTY_PATIENCE

@@ -1,4 +1,4 @@
-"""Statements of the database: what the catalog, the manager and running queries do about them."""
+"""Runs the statements of a database on its catalog, sensor manager and running queries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _STREAMS: Final = (Kind.STREAM, Kind.SENSOR_TABLE)
 def run_statement(
     statement: DatabaseStatement, home: Home, queries: RunningQueries, owner: str | None = None
 ) -> Outcome:
-    """Do what a statement says, wholly or not at all; `owner` has what is made."""
+    """Run a statement, wholly or not at all; `owner` owns what it creates."""
     match statement:
         case CreateQuery():
             if statement.or_replace and home.catalog.query(statement.name) is not None:
@@ -54,7 +54,9 @@ def run_statement(
         case StartQuery():
             with placed(statement.place):
                 started = queries.start(statement.name)
-            return Outcome(f"query {statement.name} {'started' if started else 'runs already'}")
+            return Outcome(
+                f"query {statement.name} {'started' if started else 'is already running'}"
+            )
         case StopQuery():
             with placed(statement.place):
                 stopped = queries.stop(statement.name)
@@ -113,7 +115,7 @@ def run_statement(
 
 
 def _told(outcome: Outcome, home: Home) -> Outcome:
-    """Let the manager know what has changed."""
+    """Notify the manager of what has changed."""
     match outcome.change:
         case Change(kind, name, action) if kind in _STREAMS:
             if action is Action.CREATED:
@@ -131,7 +133,7 @@ def _told(outcome: Outcome, home: Home) -> Outcome:
 
 
 def _dropped(statement: Drop, home: Home) -> Outcome:
-    """Forget something, and delete what it has kept."""
+    """Drop something, and delete what it has stored."""
     files = home.files_of(statement.name)
     outcome = execute(home.catalog, statement)
     if outcome.change is not None and outcome.change.kind in _STREAMS:
@@ -151,7 +153,7 @@ def _create_delivery(statement: CreateDelivery, home: Home) -> Outcome:
         query = home.catalog.query(statement.query)
         if query is not None and is_temporary(query):
             raise InputError(
-                f"query {query.name} is temporary: its results do not last",
+                f"query {query.name} is temporary: its results are not kept",
                 hint="keep it under a name: CREATE QUERY q AS …",
             )
     return home.deliveries.create(statement)
@@ -162,7 +164,7 @@ def _change_delivery(statement: StartDelivery | StopDelivery | Drop, home: Home)
     with placed(statement.place):
         match statement:
             case StartDelivery():
-                did = "started" if deliveries.start(name) else "runs already"
+                did = "started" if deliveries.start(name) else "is already running"
             case StopDelivery():
                 did = "stopped" if deliveries.stop(name) else "did not run"
             case Drop():
@@ -191,7 +193,7 @@ def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | 
             owner=owner,
         )
     if not made:
-        return Outcome(f"query {statement.name} is there already")
+        return Outcome(f"query {statement.name} already exists")
     change = Change(Kind.QUERY, statement.name, Action.CREATED)
     return Outcome(f"query {statement.name} created and started", change=change)
 
@@ -217,7 +219,7 @@ def drop_query(name: str, home: Home, queries: RunningQueries) -> None:
 
 
 def _refuse_if_read(name: str, kind: Kind, home: Home, queries: RunningQueries) -> None:
-    """What queries and views read cannot be dropped under them."""
+    """Refuse to drop what queries or views read."""
     found = home.catalog.find(name)
     if found is None or found.kind is not kind:
         return

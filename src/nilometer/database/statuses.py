@@ -1,4 +1,4 @@
-"""How named queries are doing, out of what is known already: quick, and never in the way."""
+"""The status of named queries, from what is known already: fast, and without blocking them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PHASES: Final = {
     QueryState.STOPPED: QueryPhase.STOPPED,
     QueryState.FAILED: QueryPhase.FAILED,
 }
-"""Of a query about which nothing was done here yet."""
+"""The phase of a query with which nothing has been done here yet."""
 _DAY: Final = 86_400_000_000
 _UP: Final = (QueryPhase.RUNNING, QueryPhase.STALLED)
 
 
 class QueryStatuses:
-    """Snapshots from the catalog, read again when it has changed, and from the runs."""
+    """Statuses from the runs and from the catalog, which is reread when it has changed."""
 
     def __init__(
         self,
@@ -53,12 +53,12 @@ class QueryStatuses:
         self._sizes: dict[tuple[str, int], ResultSize] = {}
 
     def all(self) -> list[QueryStatus]:
-        """All queries, by name."""
+        """All queries, ordered by name."""
         looking = self._looking()
         return [self._complete(name, looking) for name in looking.queries]
 
     def find(self, name: str) -> QueryStatus | None:
-        """One query, however it is spelt; of others only those are looked at that it reads."""
+        """One query, its name in any case; of the others only those that it reads are examined."""
         looking = self._looking()
         known = next((one for one in looking.queries if one.lower() == name.lower()), None)
         return None if known is None else self._complete(known, looking)
@@ -71,7 +71,7 @@ class QueryStatuses:
         )
 
     def look(self) -> None:
-        """See who gets on, and tell who does not any more."""
+        """Check which queries make progress, and log those that stalled."""
         for run in self._runs:
             _note_read(run, self._log_of)
         found = self.all()
@@ -93,7 +93,7 @@ class QueryStatuses:
             seen.progress.is_told = one.stalled is not None
 
     def _complete(self, name: str, looking: _Look) -> QueryStatus:
-        """A query with what depends on those that it reads."""
+        """A status completed by what depends on the queries that it reads."""
         if name in looking.found:
             return looking.found[name]
         status = self._status(looking.queries[name])
@@ -128,7 +128,7 @@ class QueryStatuses:
             known = (generation, self._catalog.queries())
             self._known = known
             there = {(one.name, one.created) for one in known[1]}
-            # Others add to it, or replace it, meanwhile: whoever uses it takes hold of it once.
+            # Other threads add to it or replace it meanwhile: read the attribute only once.
             sizes = self._sizes.copy()
             self._sizes = {key: size for key, size in sizes.items() if key in there}
         return known[1]
@@ -165,7 +165,7 @@ class QueryStatuses:
         )
 
     def _stored_size(self, query: NamedQuery) -> ResultSize:
-        """The results of a query that does not run: they do not change."""
+        """The size of the results of a query that is not running: it does not change."""
         key, sizes = (query.name, query.created), self._sizes
         found = sizes.get(key)
         if found is None:
@@ -178,7 +178,7 @@ class QueryStatuses:
 
 @dataclass
 class _Look:
-    """What is known at one instant."""
+    """What is known at one moment."""
 
     streams: Mapping[str, StreamStatus]
     queries: Mapping[str, NamedQuery]
@@ -187,7 +187,7 @@ class _Look:
 
 
 def _has_begun(watermark: int | None) -> bool:
-    """Whether a watermark has left the beginning of time, where answers of ever stand."""
+    """Whether a watermark has left the beginning of time, where unbounded answers stay."""
     return watermark is not None and watermark - EARLIEST > _DAY
 
 
@@ -198,7 +198,7 @@ def _input(name: str, stream: StreamStatus | None, query: QueryStatus | None) ->
 
 
 def _note_read(run: QueryRun, log_of: Callable[[str], str]) -> None:
-    """Take in how far a query has read."""
+    """Record how far a query has read."""
     handle, progress = run.handle, run.progress
     if handle is None:
         progress.read = {}
@@ -208,13 +208,13 @@ def _note_read(run: QueryRun, log_of: Callable[[str], str]) -> None:
         found = ((names.get(log), position) for (log, _), position in logs)
         progress.read = _least((name, one) for name, one in found if name is not None)
     else:
-        with suppress(LogError, OSError):  # what was known stays
+        with suppress(LogError, OSError):  # keep what was known
             known = ((name, find_reader(log_of(name), one)) for name, one in progress.readers)
             progress.read = _least((name, one.position) for name, one in known if one is not None)
 
 
 def _least(positions: Iterable[tuple[str, Position]]) -> dict[str, int]:
-    """Up to which row each input was read by all of its readers."""
+    """Up to which row all of its readers have read each input."""
     found: dict[str, int] = {}
     for name, position in positions:
         found[name] = min(found.get(name, position.row), position.row)
@@ -222,7 +222,7 @@ def _least(positions: Iterable[tuple[str, Position]]) -> dict[str, int]:
 
 
 def _trouble_of(run: QueryRun | None) -> NilometerError | None:
-    """Why the engine in which a query runs does not work at present."""
+    """Why the engine in which a query runs is currently not working."""
     handle = None if run is None else run.handle
     return handle.trouble if isinstance(handle, HostedQuery) else None
 

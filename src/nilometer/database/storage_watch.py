@@ -1,4 +1,4 @@
-"""What the logs of a database take, how fast they grow, and when the disk is full."""
+"""The size and growth of a database's logs, and when the disk will be full."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("nilometer.storage")
 EVERY: Final = 60.0
 SOON: Final = 86_400.0
-"""Less than so many seconds is worth a warning, and"""
+"""Warn if fewer than this many seconds are left, and"""
 _AGAIN: Final = 6 * 3_600_000_000
-"""another one after so many microseconds."""
+"""again after this many microseconds."""
 _ALL: Final = "(disk)"
 _COLUMNS: Final = pa.schema(
     [
@@ -47,18 +47,18 @@ _COLUMNS: Final = pa.schema(
 
 @dataclass(frozen=True)
 class StorageFound:
-    """What was found at the last look."""
+    """The result of the last check."""
 
     logs: tuple[LogUse, ...] = ()
     free: int | None = None
     seconds_left: float | None = None
-    """Until the disk is full; None: never as it goes at present, or not known yet."""
+    """Until the disk is full; None: never at the current growth, or not known yet."""
 
     @property
     def bytes_per_day(self) -> int | None:
-        """How many bytes more there are each day: on average until the disk is full, or tomorrow.
+        """How many bytes are added per day: on average until the disk is full, or tomorrow.
 
-        A log that deletes as much as it gets does not grow, whatever it gets. None: not known yet.
+        A log that deletes as much as it receives does not grow. None: not known yet.
         """
         if all(one.rate is None for one in self.logs):
             return None
@@ -68,7 +68,7 @@ class StorageFound:
 
 
 class StorageWatch:
-    """Looks at all logs of a database every minute, and warns when room is running out."""
+    """Checks all logs of a database every minute, and warns when disk space runs low."""
 
     def __init__(self, home: Home, clock: Callable[[], int] = now_micros) -> None:
         self._home = home
@@ -77,7 +77,7 @@ class StorageWatch:
         self._warned: dict[str, int] = {}
         self._looking = threading.Lock()
         self.last = StorageFound()
-        """What the last look has found."""
+        """The result of the last check."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
 
@@ -90,7 +90,7 @@ class StorageWatch:
             self._thread.join()
 
     def look(self) -> StorageFound:
-        """See what there is now."""
+        """Check all logs now."""
         with self._looking:
             uses, free = tuple(self._uses()), None
             with suppress(OSError):
@@ -101,7 +101,7 @@ class StorageWatch:
             return self.last
 
     def show(self) -> Outcome:
-        """SHOW STORAGE: every log, and then the disk."""
+        """SHOW STORAGE: every log, then the disk."""
         found = self.look()
         rows = [_row(one) for one in sorted(found.logs, key=lambda one: -one.bytes)]
         used, daily = sum(one.bytes for one in found.logs), found.bytes_per_day
@@ -114,7 +114,7 @@ class StorageWatch:
 
     def _run(self) -> None:
         while not self._ended.wait(EVERY):
-            with suppress(Exception):  # a look that fails must not end all further ones
+            with suppress(Exception):  # a check that fails must not end the later ones
                 self.look()
 
     def _uses(self) -> Iterator[LogUse]:
@@ -137,7 +137,7 @@ class StorageWatch:
             size, end = stored_bytes(storage_at(location)), reader.end.row
             kept = end - reader.start.row
         except (NilometerError, OSError):
-            return  # it has none yet, or one that cannot be used, which SHOW STREAMS tells
+            return  # it has none yet, or one that cannot be used, which SHOW STREAMS reports
         growth = self._growth.setdefault(location, Growth())
         growth.see(self._clock(), end)
         rows = growth.rows_per_second
@@ -167,7 +167,7 @@ def _row(one: LogUse) -> tuple[object, ...]:
 
 
 def _history(length: int) -> str:
-    """For how long rows are kept, in words.
+    """How long rows are kept, in words.
 
     >>> _history(0), _history(86_400_000_000), _history(FOREVER)
     ('until read', '1 day', 'forever')
@@ -178,7 +178,7 @@ def _history(length: int) -> str:
 
 
 def _shown(seconds: float | None) -> str | None:
-    """A time that is left as people say it.
+    """A remaining time in human-readable form.
 
     >>> _shown(90_000), _shown(7_300), _shown(300), _shown(None)
     ('25 hours', '2 hours', '5 minutes', None)

@@ -11,13 +11,13 @@ from typing import Final
 
 EVERY: Final = 0.5
 _SHARE: Final = 0.1
-"""How much of the time the looking may take: with a thousand queries it takes long."""
+"""The share of time that the checks may take: with a thousand queries they are slow."""
 _AT_ONCE: Final = 4
 _END_WITHIN: Final = 30
 
 
 class Supervisor:
-    """Calls a function again and again, and does what takes long in threads of its own."""
+    """Calls a function repeatedly, and runs long tasks in threads of their own."""
 
     def __init__(self, look: Callable[[], None], every: float = EVERY) -> None:
         self._look = look
@@ -28,19 +28,19 @@ class Supervisor:
         self._workers = ThreadPoolExecutor(_AT_ONCE, "query restart")
 
     def start(self) -> None:
-        """Begin to look, unless that was begun before."""
+        """Start the checks, unless they run already."""
         with self._starting:
             if self._thread is None and not self._ended.is_set():
                 self._thread = threading.Thread(target=self._run, name="queries", daemon=True)
                 self._thread.start()
 
     def soon(self, work: Callable[[], None]) -> None:
-        """Do something beside the looking; nothing is done once this is stopped."""
+        """Run a task beside the checks; ignored once this is stopped."""
         with suppress(RuntimeError):  # stopped
             self._workers.submit(work)
 
     def stop(self) -> None:
-        """Look no more; what is being done is done before this returns."""
+        """Stop the checks, and wait for tasks that are running."""
         self._ended.set()
         with self._starting:
             thread = self._thread
@@ -52,6 +52,6 @@ class Supervisor:
         pause = self._every
         while not self._ended.wait(pause):
             began = time.thread_time()
-            with suppress(Exception):  # a look that fails must not end all further ones
+            with suppress(Exception):  # a check that fails must not end the later ones
                 self._look()
             pause = max(self._every, (time.thread_time() - began) / _SHARE)

@@ -1,4 +1,4 @@
-"""One sensor read by itself, into a log that is thrown away: what it sends, before it is kept."""
+"""Tries one sensor: reads it into a log that is thrown away, to see what it sends."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ _READER: Final = "test"
 
 @dataclass(frozen=True)
 class Tried:
-    """What a sensor sent within a while."""
+    """What a sensor sent within a short time."""
 
     stream: str
     sensor: str
     readings: tuple[Row, ...]
-    """The first ones that can be stored."""
+    """The first readings that can be stored."""
     came: int
-    """How many of these there were."""
+    """How many of these arrived."""
     letters: tuple[Row, ...]
-    """The first that cannot be stored: `reason` and `payload`."""
+    """The first dead letters: `reason` and `payload`."""
     refused: int
-    """How many of those there were."""
+    """How many dead letters there were."""
     errors: int
     last_error: str | None
 
@@ -56,7 +56,7 @@ class Tried:
 def choose_sensor(
     declared: Declaration, sensors: Sequence[Sensor], sensor: str | None = None
 ) -> Sensor:
-    """The sensor that is meant: the only one, or that of this name."""
+    """The sensor of this name or, without a name, the only one."""
     if not declared.is_sensor_table:
         return declared.only_sensor
     found = {one.name: one for one in sensors}
@@ -77,7 +77,7 @@ def choose_sensor(
 
 
 def required_trial(statements: Sequence[AnyStatement]) -> list[Trial]:
-    """Statements that declare what is to be read; an error if there are others, or none."""
+    """The statements that declare what to read; raises if there are others, or none."""
     found = [one for one in statements if isinstance(one, Trial)]
     if not found or len(found) < len(statements):
         raise InputError(
@@ -91,10 +91,10 @@ def required_trial(statements: Sequence[AnyStatement]) -> list[Trial]:
 def declared_aside(
     statements: Sequence[Trial], known: Callable[[str], Declaration | None], find_unit: FindUnit
 ) -> Iterator[tuple[Declaration, Sensor]]:
-    """What statements would declare, and its first new sensor; nothing of it is kept.
+    """What statements would declare, and its first new sensor; nothing is stored.
 
-    They run on a catalog of their own, so they are refused as they would be in earnest. `known`
-    finds what is declared already: rows are inserted there.
+    They run on a catalog of their own, so they are refused as they would be when run for real.
+    `known` finds what is declared already, into which rows can be inserted.
     """
     with (
         tempfile.TemporaryDirectory(prefix="nilometer-test-") as place,
@@ -126,7 +126,7 @@ def read_aside(
     enough: int | None = None,
     take: Callable[[Row], None] = lambda _: None,
 ) -> Tried:
-    """Read a sensor for a while, or until `enough` readings came; `take` gets the first ones."""
+    """Read a sensor for a while, or until `enough` readings arrived; `take` gets the first ones."""
     with tempfile.TemporaryDirectory(prefix="nilometer-test-") as folder:
         place = Path(folder)
         manager = StreamManager(
@@ -162,7 +162,7 @@ def read_aside(
 def _read(
     log: LogReader, seconds: float, most: int, enough: int | None, take: Callable[[Row], None]
 ) -> tuple[list[Row], int]:
-    """The first readings, and how many came."""
+    """The first readings, and how many arrived."""
     until, at, came = time.monotonic() + seconds, log.start, 0
     rows: list[Row] = []
     while time.monotonic() < until and (enough is None or came < enough):

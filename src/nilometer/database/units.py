@@ -1,4 +1,4 @@
-"""Python functions under names, for streams (before the log) and deliveries (behind a query)."""
+"""Named Python functions for streams (before the log) and deliveries (after a query)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ENTRY_POINTS: Final = "nilometer.units"
 
 
 class Units:
-    """What `Database.register_unit` was given; statements name units but never import code."""
+    """The functions given to `Database.register_unit`; statements name them, never import code."""
 
     def __init__(self) -> None:
         self._registered: dict[str, Callable[..., Any]] = {}
         self._told: list[Callable[[], None]] = []
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
-        """Let streams and deliveries use a function, or a class, under a name."""
+        """Register a function or a class under a name for streams and deliveries."""
         if not isinstance(name, str) or not name:
             raise InputError("a unit needs a name", detail=f"got {name!r}")
         if not callable(function):
@@ -56,5 +56,5 @@ class Units:
         )
 
     def when_registered(self, tell: Callable[[], None]) -> None:
-        """Let somebody know of every unit that is registered."""
+        """Call back for every unit that is registered."""
         self._told.append(tell)

@@ -1,4 +1,4 @@
-"""CREATE VIEW, and who reads what has a name."""
+"""CREATE VIEW, and which views read a name."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nilometer.sql.statements import read_query
 
 
 def create_view(statement: CreateView, home: Home, queries: RunningQueries) -> Outcome:
-    """Keep the text of a query that could run; what reads the view goes on as it was."""
+    """Store the text of a query that can run; queries that read the view stay as they are."""
     name, catalog = statement.name, home.catalog
     with placed(statement.place):
         known = catalog.find(name)
         is_there = known is not None and known.kind is Kind.VIEW
         if is_there and statement.if_not_exists:
-            return Outcome(f"there is a view {name} already")
+            return Outcome(f"view {name} already exists")
         if is_there:
             _require_no_query(name, home, queries)
         _refuse_circle(statement, home)
@@ -35,7 +35,7 @@ def views_reading(name: str, home: Home) -> list[str]:
 
 
 def _require_no_query(name: str, home: Home, queries: RunningQueries) -> None:
-    """Refuse another text for what a named query is made of: its state would be another's."""
+    """Refuse to replace a view that a named query reads: its state would no longer match."""
     todo, seen = [name], {name.lower()}
     while todo:
         one = todo.pop()
@@ -49,7 +49,7 @@ def _require_no_query(name: str, home: Home, queries: RunningQueries) -> None:
 
 
 def _refuse_circle(statement: CreateView, home: Home) -> None:
-    """Refuse a view that would read itself, by whatever way."""
+    """Refuse a view that would read itself, directly or through others."""
     texts = {one.name.lower(): one.text for one in home.catalog.views()}
     todo, seen = sorted(names_read(statement.query)), set[str]()
     while todo:

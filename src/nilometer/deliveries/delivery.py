@@ -1,4 +1,4 @@
-"""One delivery: a thread that hands over chunk after chunk, and tries again for ever."""
+"""One delivery: a thread that hands over chunk after chunk, and retries forever."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _SHOWN: Final = 300
 
 @dataclass(frozen=True)
 class DeliverySettings:
-    """How a delivery goes about its work; seconds."""
+    """Settings of a delivery, in seconds."""
 
     look_every: float = 0.2
     """How often it looks for new results."""
     first_wait: float = 1.0
-    """Before the second attempt; doubled for each further one."""
+    """Wait before the second attempt; doubled for each further one."""
     longest_wait: float = 300.0
     stop_within: float = 5.0
-    """For how long an attempt may go on after it was told to stop."""
+    """How long an attempt may continue after it was asked to stop."""
 
 
 _DEFAULTS: Final = DeliverySettings()
 
 
 class Delivery:
-    """Delivers the results of a query as long as it runs; a slow receiver is alone with it."""
+    """Delivers the results of a query while it runs; a slow receiver delays no other delivery."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Delivery:
         settings: DeliverySettings = _DEFAULTS,
         clock: Callable[[], int] = now_micros,
     ) -> None:
-        """`failed` is told why the delivery has ended for good, in its own thread."""
+        """`failed` receives the reason if the delivery fails for good, in its own thread."""
         self.name = name
         self.query = query
         self.state = DeliveryState.RUNNING
@@ -80,25 +80,25 @@ class Delivery:
         self._thread.start()
 
     def hurry(self) -> None:
-        """Make the next attempt now."""
+        """Make the next attempt immediately."""
         self._wake.set()
 
     def ask_to_stop(self) -> None:
-        """Let it end as soon as it can."""
+        """Ask it to end as soon as it can."""
         self._stop_by = min(self._stop_by, time.monotonic() + self._settings.stop_within)
         self._stopping.set()
         self._wake.set()
 
     def stop(self) -> None:
-        """End; what a receiver has not taken by then will be delivered again."""
+        """End; what a receiver has not accepted by then will be delivered again."""
         self.ask_to_stop()
         self._thread.join(max(0.0, self._stop_by - time.monotonic()))
-        with self._committing:  # whoever goes on in the thread must not speak for it any more
+        with self._committing:  # if the thread is still running, it must not commit any more
             self._is_abandoned = True
 
     @property
     def progress(self) -> Progress | None:
-        """How far it has come."""
+        """Its progress."""
         return read_progress(self._location, self.name)
 
     def _run(self) -> None:
@@ -112,7 +112,7 @@ class Delivery:
                 self._pause(error)
 
     def _deliver_all(self) -> None:
-        """Deliver until stopped, or something fails."""
+        """Deliver until stopped, or until something fails."""
         reading = Reading(self._location, self.name, self.query, self._size, self._clock)
         try:
             unit = self._make_unit()
@@ -143,7 +143,7 @@ class Delivery:
     def _is_well(self) -> None:
         if self.state is DeliveryState.RETRYING:
             told = event("delivery_recovered", self.name, **self._about)
-            _LOG.info("delivery %s works again", self.name, extra=told)
+            _LOG.info("delivery %s has recovered", self.name, extra=told)
         self.state, self.last_error, self.next_try = DeliveryState.RUNNING, None, None
         self._wait = self._settings.first_wait
 
@@ -152,7 +152,7 @@ class Delivery:
         if self._stopping.is_set():
             return
         after = error.after if isinstance(error, ReceiverError) else 0.0
-        # Deliveries that fail together must not all come back at the same instant.
+        # Deliveries that fail together must not all retry at the same instant.
         seconds = max(after, self._wait * random.uniform(0.5, 1.0))
         self._wait = min(self._wait * 2, self._settings.longest_wait)
         self.last_error = _told(error)
@@ -168,10 +168,10 @@ class Delivery:
         return {"delivery": self.name, "query": self.query}
 
     def _tell_retry(self, seconds: float) -> None:
-        """Attempt after attempt is told, but only the first as a warning."""
+        """Log every retry, but only the first as a warning."""
         is_first = self.state is not DeliveryState.RETRYING
         about = {**self._about, "reason": self.last_error, "seconds": seconds}
-        words = "delivery %s did not succeed, and is tried again in %.1f s: %s"
+        words = "delivery %s failed and will be retried in %.1f s: %s"
         told = event("delivery_retries", self.name, **about)
         level = logging.WARNING if is_first else logging.INFO
         _LOG.log(level, words, self.name, seconds, self.last_error, extra=told)
@@ -180,7 +180,7 @@ class Delivery:
         self.last_error, self.next_try = _told(error), None
         self.state = DeliveryState.FAILED
         told = event("delivery_failed", self.name, **self._about, reason=self.last_error)
-        words = "delivery %s has failed for good: %s"
+        words = "delivery %s failed permanently: %s"
         _LOG.error(words, self.name, self.last_error, extra=told)
         with self._committing:
             if not self._is_abandoned:

@@ -27,7 +27,7 @@ _PACKAGES: Final = {
     "mqtt": ("deliveries", "paho"),
     "webhook": ("deliveries", "httpx"),
 }
-"""What built-in units import that is only there with an extra: the extra, and the package."""
+"""The packages that built-in units import, available only with an extra: extra and package."""
 _NEEDED: Final = ("options", "deliver", "close")
 
 
@@ -45,7 +45,7 @@ def unit_class(name: str) -> Any:
             require_packages(f"unit {found}", extra, [package])
         module, _, attribute = place.partition(":")
         return getattr(import_module(module), attribute)
-    others = installed(ENTRY_POINTS)  # built-in ones came first: their names cannot be taken
+    others = installed(ENTRY_POINTS)  # built-in ones were found first: their names cannot be taken
     if found not in others:
         known = known_units()
         raise InputError(
@@ -57,19 +57,19 @@ def unit_class(name: str) -> Any:
 
 
 def read_unit_options(name: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of all options of a delivery: those of its unit, and those that all have."""
+    """The values of all options of a delivery: those of its unit, and the common ones."""
     kind = unit_class(name)
     options = (*_of_all(kind), *kind.options)
     return read_options(f"unit {name}", options, options_with_secrets(given))
 
 
 def chunk_size(options: Mapping[str, Any]) -> ChunkSize:
-    """How much is delivered at a time, by options that have been read."""
+    """How much is delivered at a time, from parsed options."""
     return ChunkSize(options["rows"], options["bytes"], options["every"])
 
 
 def shown_options(name: str, given: Mapping[str, str]) -> dict[str, str]:
-    """The options that were given, without what is secret."""
+    """The given options, without secrets."""
     secret = {one.name for one in unit_class(name).options if one.is_secret}
     return {one: "…" if one in secret else text for one, text in given.items()}
 

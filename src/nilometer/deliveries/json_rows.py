@@ -11,7 +11,7 @@ from nilometer.kernels.json_values import rows_of
 
 
 def row_texts(chunk: Chunk) -> Iterator[str]:
-    """Its rows as JSON objects, each with its id."""
+    """The rows of a chunk as JSON objects, each with its id."""
     for at, row in enumerate(rows_of(chunk.rows)):
         yield dump({**row, ID: chunk.row_id(at)})
 

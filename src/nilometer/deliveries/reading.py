@@ -1,7 +1,7 @@
-"""How far a delivery has come: it is a registered reader of its query's results.
+"""The progress of a delivery: it is a registered reader of its query's results.
 
-What goes into a chunk is decided once and written down before the chunk is sent, so a chunk has
-the same rows and the same id in every attempt, also after the process was killed.
+The contents of a chunk are decided once and stored before the chunk is sent, so a chunk has the
+same rows and the same id in every attempt, even after the process was killed.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _BEGINNING: Final = Position(0, 0)
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a delivery has come, and what it still has to do."""
+    """The progress of a delivery, and what it still has to do."""
 
     position: Position
-    """Up to here everything is delivered."""
+    """Everything up to this position is delivered."""
     first: int
-    """The row with which it began."""
+    """The row with which it started."""
     lost: int = 0
-    """Rows that were gone before they could be delivered."""
+    """Rows that were deleted before they could be delivered."""
     planned: Position | None = None
-    """Up to where the chunk goes that was begun last."""
+    """The end of the chunk that was last begun."""
     last: int | None = None
-    """When a chunk has arrived last."""
+    """When the last chunk was delivered."""
 
     @property
     def delivered(self) -> int:
@@ -53,7 +53,7 @@ class Progress:
 
 
 def reader_name(delivery: str) -> str:
-    """The name under which a log knows a delivery."""
+    """The name by which a log knows a delivery."""
     return f"delivery {delivery}"
 
 
@@ -70,18 +70,18 @@ def begin(location: str, delivery: str, *, from_start: bool, now: int) -> None:
 
 
 def end(location: str, delivery: str) -> None:
-    """The log need not keep anything for this delivery any more."""
+    """Deregister the delivery: the log need not keep anything for it any more."""
     forget(location, reader_name(delivery))
 
 
 def read_progress(location: str, delivery: str) -> Progress | None:
-    """How far a delivery has come, whoever does it; None: it has not begun."""
+    """The progress of a delivery, whichever process runs it; None: it has not started."""
     found = find_reader(location, reader_name(delivery))
     return None if found is None else _progress(found)
 
 
 def rows_behind(location: str, progress: Progress) -> int:
-    """How many rows there are still to be delivered."""
+    """How many rows are not delivered yet."""
     try:
         return max(0, LogReader.open(location).end.row - progress.position.row)
     except LogError:
@@ -89,7 +89,7 @@ def rows_behind(location: str, progress: Progress) -> int:
 
 
 class Reading:
-    """Cuts the results of a query into chunks; one at a time has it, and says what is done."""
+    """Cuts the results of a query into chunks; used by one thread at a time."""
 
     def __init__(
         self,
@@ -115,11 +115,11 @@ class Reading:
 
     @property
     def behind(self) -> int:
-        """How many rows there are still to be delivered."""
+        """How many rows are not delivered yet."""
         return max(0, self._log.end.row - self.progress.position.row)
 
     def next_chunk(self, row_bytes: Callable[[Chunk], list[int]] | None = None) -> Chunk | None:
-        """What is to be delivered next; None: nothing yet."""
+        """The chunk to deliver next; None: nothing yet."""
         try:
             if self.progress.planned is None and not self._plan(row_bytes):
                 return None
@@ -129,17 +129,17 @@ class Reading:
             raise
 
     def delivered(self) -> None:
-        """The last chunk has arrived."""
+        """Note that the last chunk was delivered."""
         assert self.progress.planned is not None
         done = replace(self.progress, position=self.progress.planned, planned=None)
         self._keep(replace(done, last=self._clock()))
 
     def release(self) -> None:
-        """The delivery rests."""
+        """Suspend the delivery."""
         release(self._location, self._reader, now=self._clock())
 
     def _plan(self, row_bytes: Callable[[Chunk], list[int]] | None) -> bool:
-        """Decide what goes into the next chunk, and write it down; False: nothing yet."""
+        """Choose and store the contents of the next chunk; False: nothing yet."""
         start = self.progress.position
         limit = self._log.limit(start, self._size.rows)
         rows = limit.row - start.row
@@ -155,16 +155,16 @@ class Reading:
         return True
 
     def _has_waited(self) -> bool:
-        """Whether rows have been gathered for long enough."""
+        """Whether rows have been collected for long enough."""
         now = self._clock()
         if self._waiting_since is None or self._waiting_since > now:
             self._waiting_since = now
         return now - self._waiting_since >= self._size.every * 1e6
 
     def _read(self, start: Position, stop: Position | None, most: int | None = None) -> pa.Table:
-        """Rows from one place to another, but no more once there are so many bytes.
+        """Rows from one position to another, but no more once they reach this many bytes.
 
-        Their columns have different names, none of which is that of the id.
+        Their columns have distinct names, none of which is that of the id.
         """
         batches: list[pa.RecordBatch] = []
         for frame in self._log.read(start, stop):
@@ -180,7 +180,7 @@ class Reading:
         return Chunk(self._delivery, self._query, self._log.log_id, first, rows)
 
     def _skip(self, gap: LogGapError) -> None:
-        """Go on behind rows that are gone."""
+        """Continue after rows that were deleted."""
         if isinstance(gap.oldest, Position):
             lost = self.progress.lost + max(0, gap.oldest.row - self.progress.position.row)
             self._keep(replace(self.progress, position=gap.oldest, lost=lost, planned=None))
@@ -200,7 +200,7 @@ def _progress(found: Registration) -> Progress:
 
 
 def _how_many(chunk: Chunk, most: int, row_bytes: Callable[[Chunk], list[int]] | None) -> int:
-    """How many of the rows take no more than so many bytes together; one at least."""
+    """How many of the rows fit together into this many bytes; at least one."""
     if row_bytes is None:
         whole = chunk.rows.nbytes
         return len(chunk.rows) if whole <= most else max(1, len(chunk.rows) * most // whole)

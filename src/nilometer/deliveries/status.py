@@ -1,4 +1,4 @@
-"""How deliveries are doing."""
+"""The state of deliveries."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from enum import StrEnum
 
 
 class DeliveryState(StrEnum):
-    """Where a delivery is."""
+    """The state of a delivery."""
 
     RUNNING = "running"
     RETRYING = "retrying"
-    """The receiver did not take the last chunk; another attempt follows."""
+    """The receiver did not accept the last chunk; another attempt will follow."""
     STOPPED = "stopped"
-    """Somebody stopped it, or the database was opened without being resumed."""
+    """It was stopped, or the database was opened without being resumed."""
     FAILED = "failed"
-    """The receiver has said that it wants nothing any more."""
+    """The receiver has reported that it accepts nothing any more."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class DeliveryStatus:
     unit: str
     state: DeliveryState
     delivered: int
-    """How many rows have arrived."""
+    """How many rows were delivered."""
     position: int
-    """The number of the first row of the results that has not."""
+    """The number of the first row of the results that was not delivered."""
     lag: int
-    """How many rows there are that have not."""
+    """How many rows are not delivered yet."""
     lost: int
-    """Rows that were gone before they could be delivered."""
+    """Rows that were deleted before they could be delivered."""
     last_error: str | None
-    """What went wrong, until a chunk arrives again."""
+    """The last error, until a chunk is delivered again."""
     next_try: int | None
     retries: int = 0
     """How many attempts have failed since it was started here."""
     last_success: int | None = None
-    """When a chunk has arrived last."""
+    """When the last chunk was delivered."""

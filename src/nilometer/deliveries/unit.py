@@ -1,10 +1,9 @@
 """The protocol of delivery units: a class whose objects hand chunks of results to a receiver.
 
-A unit has `options`, a tuple of `Option` (nilometer.model.options); it is made with a
-`UnitSetting` whenever a delivery begins; `deliver` hands over one chunk, returns once the receiver
-has it for good, and raises if not; `close` lets the receiver go. It runs in a thread of its
-delivery's own and may block. Third parties add units by the entry point group
-`nilometer.delivery_units`.
+A unit has `options`, a tuple of `Option` (nilometer.model.options); it is created with a
+`UnitSetting` whenever a delivery starts; `deliver` hands over one chunk, returns once the receiver
+has stored it, and raises otherwise; `close` disconnects. It runs in its delivery's own thread and
+may block. Third parties add units through the entry point group `nilometer.delivery_units`.
 
 A unit may also have:
 
@@ -26,7 +25,7 @@ from nilometer.model.options import Option
 
 ENTRY_POINTS: Final = "nilometer.delivery_units"
 ID: Final = "_id"
-"""What tells a result from all others, in rows that are delivered."""
+"""The column that identifies a result in rows that are delivered."""
 
 
 @dataclass(frozen=True)
@@ -36,28 +35,28 @@ class ChunkSize:
     rows: int = 1_000
     bytes: int = 1 << 20
     every: float = 0.0
-    """For how many seconds rows are gathered, unless there are enough earlier."""
+    """For how many seconds rows are collected, unless enough arrive earlier."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Results that are delivered together; the same ones again until they have arrived."""
+    """Results that are delivered together; the same ones again until they are accepted."""
 
     delivery: str
     query: str
     log_id: str
-    """That of the log of the results, which no other log has."""
+    """The id of the log of the results, unique to that log."""
     first_row: int
     """The number of its first row in that log."""
     rows: pa.Table
 
     @property
     def id(self) -> str:
-        """The same for every attempt, and that of no other chunk."""
+        """Unique to this chunk, and the same for every attempt."""
         return f"{self.log_id}.{self.first_row}-{self.first_row + len(self.rows)}"
 
     def row_id(self, place: int) -> str:
-        """The id of one of its rows: whatever chunk it comes in, the same."""
+        """The id of one of its rows: the same in whatever chunk it is delivered."""
         return f"{self.log_id}.{self.first_row + place}"
 
     def with_ids(self) -> pa.Table:
@@ -68,16 +67,16 @@ class Chunk:
 
 @dataclass(frozen=True)
 class UnitSetting:
-    """All that a unit is told about a delivery."""
+    """Everything a unit receives about a delivery."""
 
     delivery: str
     query: str
     options: Mapping[str, Any]
-    """Those of WITH (…), read, and defaults for the others."""
+    """The parsed options of WITH (…), with defaults for the others."""
     folders: Sequence[Path]
-    """Below which files may be written; relative paths begin at the first."""
+    """Files may be written below these folders; relative paths start at the first."""
     find_function: Callable[[str], Callable[..., Any]]
-    """The Python function that is registered under a name; InputError: there is none."""
+    """The Python function registered under a name; raises InputError if there is none."""
 
 
 class DeliveryUnit(Protocol):
@@ -88,14 +87,14 @@ class DeliveryUnit(Protocol):
     def __init__(self, setting: UnitSetting) -> None: ...
 
     def deliver(self, chunk: Chunk) -> None:
-        """Hand over a chunk that may have been delivered before; raises if it did not arrive."""
+        """Hand over a chunk that may have been delivered before; raises if it was not accepted."""
 
     def close(self) -> None:
-        """Let the receiver go."""
+        """Disconnect from the receiver."""
 
 
 class ReceiverError(Exception):
-    """Raised by `deliver`: the receiver did not take a chunk, and should not be asked too soon."""
+    """Raised by `deliver`: the receiver did not accept a chunk, and needs time before a retry."""
 
     def __init__(self, reason: str, after: float = 0.0) -> None:
         super().__init__(reason)
@@ -104,4 +103,4 @@ class ReceiverError(Exception):
 
 
 class ReceiverGoneError(ReceiverError):
-    """Raised by `deliver`: the receiver wants nothing any more; the delivery fails for good."""
+    """Raised by `deliver`: the receiver accepts nothing any more; the delivery fails for good."""

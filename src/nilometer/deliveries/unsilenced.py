@@ -1,4 +1,4 @@
-"""A delivery unit that is given only the rows that are not silenced."""
+"""A delivery unit that receives only the rows that are not silenced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nilometer.model.options import Option
 
 
 class Unsilenced:
-    """Hands on runs of rows that are not silenced; each has the ids that it would have anyway."""
+    """Passes on runs of rows that are not silenced; their ids stay the same."""
 
     options: Sequence[Option] = ()
 

@@ -1,4 +1,4 @@
-"""Runs many queries together: their plans are data, and a bucket runs all that it was given.
+"""Runs many queries together: their plans are data, and a bucket runs all plans given to it.
 
-Nothing here knows Spark, which gives every bucket a task for each micro-batch.
+Nothing here depends on Spark, which gives every bucket a task for each micro-batch.
 """

@@ -1,4 +1,4 @@
-"""Which query a bucket is working on: if its process dies of one, that one is found out."""
+"""Records which query a bucket is working on, to identify one that kills its process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _NAME: Final = ".at-work"
 _DEATHS: Final = ".deaths.json"
 _LENGTH: Final = 64
 MOST_DEATHS: Final = 3
-"""So often in a row processes may die while they work on a query before that is stopped."""
+"""How many processes in a row may die working on a query before it is stopped."""
 
 
 class AtWork:
-    """A small file that outlives the process; what it costs is a system call for each query."""
+    """A small file that outlives the process; it costs one system call per query."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -27,21 +27,21 @@ class AtWork:
             os.close(self._file)
 
     def begin(self, query: str) -> None:
-        """Say that the work on a query begins."""
+        """Record that work on a query begins."""
         os.pwrite(self._file, query.encode().ljust(_LENGTH), 0)
 
     def end(self) -> None:
-        """Say that there is none at present."""
+        """Record that no query is being worked on."""
         os.pwrite(self._file, b" " * _LENGTH, 0)
 
     def all_is_well(self) -> None:
-        """Say that all queries were worked on, and the process lives."""
+        """Record that all queries were worked on, and the process is alive."""
         if self._has_deaths:
             self._has_deaths = False
             (self._folder / _DEATHS).unlink(missing_ok=True)
 
     def died(self) -> str | None:
-        """The query of which processes have died too often, if the last one did."""
+        """The query that processes have died of too often, if the last one did."""
         query = os.pread(self._file, _LENGTH, 0).decode(errors="replace").strip()
         if not query:
             return None

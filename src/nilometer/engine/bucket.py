@@ -1,8 +1,8 @@
-"""A bucket: all queries that were given to it, micro-batch after micro-batch.
+"""A bucket: runs the queries assigned to it, micro-batch by micro-batch.
 
-It lives in a worker process, which may be gone tomorrow, or another one than yesterday: what
-counts is in the bucket's files, and whatever others have added to them is read before anything
-is done.
+It lives in a worker process, which may end or be replaced at any time: the bucket's files are
+authoritative, and whatever other processes have added to them is read before anything else is
+done.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from nilometer.engine.plan import HostedPlan  # loads all of SQL
 
 FLUSH_AFTER: Final = 0.5
-"""Results of quick queries do not wait longer (seconds) for those of slow ones."""
+"""The longest (seconds) that results of fast queries wait for those of slow ones."""
 MOST_SECONDS: Final = 10.0
-"""A query that takes longer in one micro-batch is a case for a bucket of its own."""
+"""A query that takes longer (seconds) in one micro-batch needs a bucket of its own."""
 _WHOLE_AFTER_BYTES: Final = 16 << 20
 _WHOLE_AFTER_FILES: Final = 200
 _PATIENCE: Final = 5
@@ -49,12 +49,12 @@ _PATIENCE: Final = 5
 
 @dataclass(frozen=True)
 class MicroBatchTask:
-    """What a bucket is told to do."""
+    """The task of a bucket in one micro-batch."""
 
     revision: int
     """The set of plans to follow, or a later one."""
     ends: Mapping[str, Position]
-    """Up to where logs are read."""
+    """The offsets up to which logs are read."""
     now: int
 
 
@@ -67,11 +67,11 @@ class _Held:
     number: int
     """The bucket's file in which its state is the one in memory; -1: it has none yet."""
     results: int
-    """How often it has had something to append."""
+    """How many times it has had results to append."""
     watermark: int | None = None
-    """What its results said last."""
+    """The watermark that its results last reported."""
     seconds: float = 0.0
-    """What its last micro-batch took."""
+    """How long its last micro-batch took."""
 
 
 class Bucket:
@@ -96,7 +96,7 @@ class Bucket:
         self._hosted: dict[str, HostedPlan] = {}
         self._kept: dict[str, KeptQuery] = {}
         self._last = -1
-        """The last file that is known here, and"""
+        """The last file that this process has read, and"""
         self._followed = -1
         """the revision that was followed in it."""
         self._whole = -1
@@ -104,7 +104,7 @@ class Bucket:
         self._whole_size = 0
 
     def run(self, task: MicroBatchTask) -> None:
-        """Let all queries do what there is to do, and keep it."""
+        """Run all queries that have work, and store what they did."""
         self._catch_up()
         if self._set.revision < max(task.revision, self._followed):
             self._read_set()
@@ -116,7 +116,7 @@ class Bucket:
         self._sweep()
 
     def _run_all(self, reads: LogReads, now: int) -> None:
-        """The quick queries first: their results do not wait for those of slow ones."""
+        """Run the fast queries first: their results do not wait for those of slow ones."""
         entries = self._fatal()
         begun = self._clock()
         fatal = {one.query for one in entries}
@@ -134,7 +134,7 @@ class Bucket:
             self._write(entries, now)
 
     def _fatal(self) -> list[Entry]:
-        """The failure of a query of which worker processes have died."""
+        """The failure of a query that worker processes have died of."""
         query = self._at_work.died()
         known = None if query is None else self._set.entries.get(query)
         if known is None or known.plan is None:
@@ -152,7 +152,7 @@ class Bucket:
         return held.seconds if held is not None else 0.0
 
     def _catch_up(self) -> None:
-        """Follow what other processes have added."""
+        """Apply what other processes have added."""
         for _ in range(_PATIENCE):
             try:
                 for batch in batches_after(self._files, self._last):
@@ -187,7 +187,7 @@ class Bucket:
                 del self._held[query]
 
     def _run_one(self, one: PlanEntry, reads: LogReads, now: int) -> Entry | None:
-        """What a query does; a failure is its own."""
+        """Run one query; its failure does not affect the others."""
         kept = self._kept.get(one.query)
         if kept is not None and kept.failed == one.attempt:
             return None
@@ -216,7 +216,7 @@ class Bucket:
         return check
 
     def _resume(self, one: PlanEntry, kept: KeptQuery | None) -> _Held:
-        """The query as it is in the files."""
+        """Restore a query from the files."""
         held = self._held.get(one.query)
         if held is not None and self._is_current(one.query, held):
             return held
@@ -242,7 +242,7 @@ class Bucket:
         return lambda name: self._files.read(self._kept[query].chunks[name])
 
     def _entry(self, held: _Held, answer: Answer | None) -> Entry:
-        """What is kept of a query's micro-batch."""
+        """The entry that is stored for a query's micro-batch."""
         told: dict[str, Any] = {}
         frames: list[bytes] = []
         if answer is not None:
@@ -272,7 +272,7 @@ class Bucket:
         return Entry(held.entry.query, content, about, {**new}, gone, frames, told)
 
     def _write(self, entries: list[Entry], now: int) -> bool:
-        """Make a file of what was done; False if another process was faster."""
+        """Write a file of what was done; False if another process was faster."""
         number = self._last + 1
         is_whole = self._is_whole_due()
         listed = self._all_entries(entries) if is_whole else entries
@@ -280,7 +280,7 @@ class Bucket:
         try:
             batch = self._files.write(number, revision, now, listed, is_whole=is_whole)
         except LogError:
-            # What this one had still to read is gone if another one was faster, and has swept.
+            # What this process had yet to read is gone if another was faster, and has swept.
             if max(self._files.numbers(), default=-1) < number:
                 raise
             batch = None
@@ -299,7 +299,7 @@ class Bucket:
         return True
 
     def _is_current(self, query: str, held: _Held) -> bool:
-        """Whether the state in memory is the one in the files."""
+        """Whether the state in memory is that in the files."""
         kept = self._kept.get(query)
         return held.number == (-1 if kept is None or kept.state is None else kept.number)
 
@@ -309,7 +309,7 @@ class Bucket:
         return self._whole < 0 or self._since_whole > bound or files >= _WHOLE_AFTER_FILES
 
     def _all_entries(self, entries: list[Entry]) -> list[Entry]:
-        """The state of all queries, and what was done to some of them."""
+        """Entries with the state of all queries, including what was done to some of them."""
         found = {one.query: one for one in entries}
         for query, kept in self._kept.items():
             known = self._set.entries.get(query)
@@ -327,7 +327,7 @@ class Bucket:
         return list(found.values())
 
     def _sweep(self) -> None:
-        """Delete files that nobody needs: a later one is whole, and their results are durable."""
+        """Delete files that a later whole one has superseded, and whose results are durable."""
         durable = read_published(self._plans.folder, self._number)
         wanted = (extent for kept in self._kept.values() for extent in kept.extents)
         oldest = self._files.numbers()[:1]

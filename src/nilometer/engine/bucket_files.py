@@ -1,12 +1,12 @@
-"""What a bucket keeps on the disk: a file for every micro-batch in which something happened.
+"""The files of a bucket on disk: one for every micro-batch in which something happened.
 
-A file holds what has changed of the queries' states, and their results. It gets its name when all
-of it is on the disk, and only if no other process was faster: the first one wins, whoever else
-has worked on the same micro-batch throws its work away. So the files are the truth, whatever
-becomes of tasks and workers.
+A file holds the changes of the queries' states, and their results. It gets its name once all of
+it is on the disk, and only if no other process was faster: the first one wins, and any other
+that has worked on the same micro-batch discards its work. So the files are authoritative,
+whatever happens to tasks and workers.
 
-Every so often a file holds the state of all queries, and those before it are not needed any more
-once their results are in the logs. Large chunks have files of their own.
+At intervals a file holds the state of all queries; those before it are no longer needed once
+their results are in the logs. Large chunks have files of their own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SUFFIX: Final = ".batch"
 _CHUNK: Final = ".chunk"
 _DIGITS: Final = 12
 _LARGE: Final = 1 << 20
-"""A chunk of so many bytes has a file of its own."""
+"""A chunk of at least this many bytes has a file of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +49,26 @@ class Extent:
 
 @dataclass
 class Entry:
-    """What one micro-batch has done to one query."""
+    """What one micro-batch did to one query."""
 
     query: str
     state: bytes | Extent | None = None
     """Its snapshot; None: unchanged."""
     about: bytes | Extent | None = None
-    """What makes the query this one, when its state is kept for the first time."""
+    """The query's identity, when its state is stored for the first time."""
     chunks: dict[str, bytes | Extent] = field(default_factory=dict)
-    """Chunks that are new."""
+    """New chunks."""
     gone: list[str] = field(default_factory=list)
-    """Chunks that are not needed any more."""
+    """Chunks that are no longer needed."""
     frames: list[bytes] = field(default_factory=list)
     """Results, as frames of their log."""
     told: dict[str, Any] = field(default_factory=dict)
-    """Whatever else is to be known of it, fit for JSON."""
+    """Other information about it, as JSON values."""
 
 
 @dataclass(frozen=True)
 class StoredEntry:
-    """The same as it is read."""
+    """The same entry as read from a file."""
 
     query: str
     state: Extent | None
@@ -87,7 +87,7 @@ class BatchFile:
     is_whole: bool
     """Whether it holds the state of all queries."""
     revision: int
-    """Of the set of plans that was followed."""
+    """The revision of the plan set that was followed."""
     now: int
     entries: tuple[StoredEntry, ...]
     size: int
@@ -99,11 +99,11 @@ class BucketFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._opened: tuple[str, int] | None = None
-        """The file that was read from last, which is read from again and again."""
+        """The file that was last read from, as reads repeat."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def close(self) -> None:
-        """Let go of the file that was read from last."""
+        """Close the file that was last read from."""
         opened, self._opened = self._opened, None
         if opened is not None:
             os.close(opened[1])
@@ -112,14 +112,14 @@ class BucketFolder:
         self.close()
 
     def numbers(self) -> list[int]:
-        """Those of the files that are there, in order."""
+        """The numbers of the existing files, in order."""
         names = (name for name in os.listdir(self.folder) if name.endswith(_SUFFIX))
         return sorted(int(name.removesuffix(_SUFFIX)) for name in names if name[0] != ".")
 
     def write(
         self, number: int, revision: int, now: int, entries: Iterable[Entry], *, is_whole: bool
     ) -> BatchFile | None:
-        """Make the file of a micro-batch; None if another process has made it already."""
+        """Write the file of a micro-batch; None if another process has written it already."""
         blobs = _Blobs(self, number)
         try:
             listed = [blobs.listed(one) for one in entries]
@@ -157,7 +157,7 @@ class BucketFolder:
         return _batch_file(number, header, _HEAD.size + len(head), size)
 
     def read_batch(self, number: int) -> BatchFile:
-        """A file that is there; FileNotFoundError if it is not, LogError if it is damaged."""
+        """Read a file; raises FileNotFoundError if it is missing, LogError if it is damaged."""
         path = self.folder / _name(number)
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -171,7 +171,7 @@ class BucketFolder:
         return _batch_file(number, json.loads(head), _HEAD.size + length, size)
 
     def read(self, extent: Extent) -> bytes:
-        """Some bytes that were written; LogError if they are not there, or are others."""
+        """Read bytes that were written; raises LogError if they are missing or differ."""
         path = self.folder / extent.file
         if self._opened is None or self._opened[0] != extent.file:
             self.close()
@@ -185,7 +185,7 @@ class BucketFolder:
         return content
 
     def write_chunk(self, content: bytes, number: int) -> str:
-        """Make a file of some bytes, for the file of this number; its name."""
+        """Write bytes to a file of their own, for the file of this number; returns its name."""
         name = f"{number:0{_DIGITS}d}-{uuid4().hex}{_CHUNK}"
         with open(self.folder / name, "wb") as file:
             file.write(content)
@@ -194,7 +194,7 @@ class BucketFolder:
         return name
 
     def delete_before(self, number: int, last: int, wanted: Iterable[Extent]) -> None:
-        """Delete older files, and chunks that nobody wants.
+        """Delete older files, and chunks that are no longer needed.
 
         Chunks for a file after the last one belong to a process that is about to write it.
         """
@@ -218,7 +218,7 @@ class _Blobs:
         self.contents: list[bytes] = []
 
     def listed(self, one: Entry) -> dict[str, Any]:
-        """An entry as the header tells of it."""
+        """An entry as listed in the header."""
         return {
             "query": one.query,
             "state": self.put(one.state),
@@ -230,7 +230,7 @@ class _Blobs:
         }
 
     def put(self, content: bytes | Extent | None) -> list[Any] | None:
-        """Where some bytes lie: where they are already, in this file, or in one of their own."""
+        """Place bytes: where they are already, in this file, or in a file of their own."""
         if content is None:
             return None
         if isinstance(content, Extent):
@@ -243,7 +243,7 @@ class _Blobs:
         return Extent(name, 0, len(content), zlib.crc32(content)).to_json()
 
     def put_here(self, content: bytes) -> list[Any]:
-        """Some bytes in this file."""
+        """Place bytes in this file."""
         extent = Extent(_name(self._number), self._end, len(content), zlib.crc32(content))
         self.contents.append(content)
         self._end += len(content)
@@ -252,24 +252,24 @@ class _Blobs:
 
 @dataclass
 class KeptQuery:
-    """What the files of a bucket say of one query."""
+    """What the files of a bucket hold of one query."""
 
     state: Extent | None = None
     about: Extent | None = None
     chunks: dict[str, Extent] = field(default_factory=dict)
     number: int = -1
-    """The file that has changed its state last."""
+    """The last file that changed its state."""
     failed: int | None = None
-    """The attempt that has failed, if it was the last one."""
+    """The number of the last attempt, if it failed."""
 
     @property
     def extents(self) -> Iterator[Extent]:
-        """Where all of it lies."""
+        """The extents of everything it consists of."""
         yield from (one for one in (self.state, self.about) if one is not None)
         yield from self.chunks.values()
 
     def take(self, entry: StoredEntry, number: int) -> None:
-        """Follow what a file says."""
+        """Apply what a file says."""
         self.failed = entry.told.get("attempt")
         if entry.state is not None:
             self.state, self.number = entry.state, number
@@ -281,9 +281,9 @@ class KeptQuery:
 
 
 def batches_after(folder: BucketFolder, number: int) -> Iterator[BatchFile]:
-    """The files that follow this one, in order, for whoever wants to know the state.
+    """The files that follow this one, in order, as needed to know the state.
 
-    Where some are gone already, the next whole one begins it anew.
+    If some are deleted already, the sequence restarts at the next whole one.
     """
     numbers = [one for one in folder.numbers() if one > number]
     if numbers and numbers[0] != number + 1:
@@ -299,7 +299,7 @@ def batches_after(folder: BucketFolder, number: int) -> Iterator[BatchFile]:
 
 
 def results_after(folder: BucketFolder, number: int) -> Iterator[BatchFile]:
-    """The same for whoever wants all results; -1: of all files that are there."""
+    """The files that follow this one, as needed for all results; -1: all existing files."""
     numbers = [one for one in folder.numbers() if one > number]
     if numbers and number >= 0 and numbers[0] != number + 1:
         raise _damaged(folder.folder / _name(number + 1))
@@ -314,7 +314,7 @@ def _in_order(folder: BucketFolder, numbers: Sequence[int]) -> Iterator[BatchFil
 
 
 def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> BatchFile:
-    """A file, given its header and where that ends."""
+    """A file, given its header and where the header ends."""
     name = _name(number)
 
     def extent(fields: list[Any] | None) -> Extent | None:

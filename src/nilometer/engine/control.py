@@ -1,4 +1,4 @@
-"""The side of an engine that is told what to run, and sees how that is doing."""
+"""The control side of an engine: decides what runs, and reads the reports."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from nilometer.log.clock import now_micros
 from nilometer.log.location import inside, parent
 
 _TOGETHER: Final = 2.0
-"""So long (seconds) changes that are made together may wait."""
+"""How long (seconds) changes that are made together may wait."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a bucket has said of a query after a micro-batch."""
+    """A bucket's report on a query after a micro-batch."""
 
     query: str
     bucket: int
@@ -31,7 +31,7 @@ class Report:
 
 
 class EngineControl:
-    """Changes the set of plans, and reads what buckets say; for any number of threads."""
+    """Changes the plan set and reads the buckets' reports; thread-safe."""
 
     def __init__(self, folder: Path, buckets: int) -> None:
         self.folder = folder
@@ -45,10 +45,10 @@ class EngineControl:
         self._set = PlanSet()
 
     def open(self, queries: set[str], logs: str) -> None:
-        """Begin with what these queries have kept; nothing runs yet. What others kept is dropped.
+        """Load the state of these queries and drop that of others; nothing runs yet.
 
-        `logs` is where all logs lie by now: they may have been moved, or copied, with the rest.
-        Old plans are deleted: a plan is made anew from its statement whenever an engine starts.
+        `logs` is the current folder of all logs: it may have been moved or copied with the rest.
+        Old plans are deleted: plans are made anew from their statements when an engine starts.
         """
         with self._lock:
             before = self._plans.read()
@@ -64,7 +64,7 @@ class EngineControl:
             self._plans.keep_plans(set())
 
     def _states(self, bucket: int) -> tuple[set[str], int]:
-        """The queries of which a bucket's files know, and the last revision in them."""
+        """The queries in a bucket's files, and the last revision in them."""
         files = BucketFolder(self._plans.bucket(bucket))
         self._seen[bucket] = -1
         found, followed = set[str](), -1
@@ -76,7 +76,7 @@ class EngineControl:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Changes that are made meanwhile take effect many at a time."""
+        """Let the changes made in this block take effect together."""
         with self._lock:
             self._pending += 1
         try:
@@ -88,9 +88,9 @@ class EngineControl:
                     self._plans.write(self._set)
 
     def run(self, plan: bytes, entry: PlanEntry) -> int:
-        """Let a query run, from now on or again; the revision in which it does.
+        """Run a query, or resume it; returns the revision from which it runs.
 
-        Its bucket is that of its state, or the one with the fewest queries.
+        Its bucket is the one with its state, or else the one with the fewest queries.
         """
         with self._lock:
             before = self._set.entries.get(entry.query)
@@ -100,7 +100,7 @@ class EngineControl:
             return self._change(replace(entry, bucket=bucket, attempt=attempt, plan=name))
 
     def stop(self, query: str) -> tuple[int, int]:
-        """Let a query run no more; its state is kept. Its bucket, and the revision that says so."""
+        """Stop a query but keep its state; returns its bucket and the revision that stops it."""
         with self._lock:
             before = self._set.entries.get(query)
             if before is None:
@@ -110,13 +110,13 @@ class EngineControl:
             return before.bucket, self._change(replace(before, plan=None))
 
     def go_on(self, query: str, plan: str) -> None:
-        """Let a query that was stopped run again where it was."""
+        """Resume a stopped query where it was."""
         with self._lock:
             before = self._set.entries[query]
             self._change(replace(before, plan=plan, attempt=before.attempt + 1))
 
     def move_apart(self, query: str, plan: str) -> int:
-        """Let a query that is stopped run in a bucket of its own, with its state; the bucket.
+        """Move a stopped query, with its state, to a bucket of its own; returns the bucket.
 
         The old bucket must have followed the revision in which the query was stopped.
         """
@@ -136,7 +136,7 @@ class EngineControl:
                 if entry.query == query:
                     kept.take(entry, batch.number)
         if kept.state is None or kept.about is None:
-            return  # it has not begun yet
+            return  # it has not started yet
         content = Entry(
             query,
             files.read(kept.state),
@@ -147,13 +147,13 @@ class EngineControl:
         made.write(0, self._set.revision, now_micros(), [content], is_whole=True)
 
     def drop(self, query: str) -> None:
-        """Forget a query and its state."""
+        """Drop a query and its state."""
         with self._lock:
             entries = {name: one for name, one in self._set.entries.items() if name != query}
             self._write(PlanSet(self._set.revision + 1, entries))
 
     def stop_all(self) -> tuple[int, dict[str, set[str]]]:
-        """Let no query run any more; the revision that says so, and readers by their logs."""
+        """Stop all queries; returns the revision that stops them, and readers by their logs."""
         with self._lock:
             readers: dict[str, set[str]] = {}
             for one in self._set.entries.values():
@@ -172,15 +172,15 @@ class EngineControl:
         return self._set.entries.get(query)
 
     def follows(self, bucket: int, revision: int) -> bool:
-        """Whether a bucket has seen a revision of the set, as far as `reports` has looked."""
+        """Whether a bucket has seen a revision of the set, as far as `reports` has read."""
         return self._followed.get(bucket, -1) >= revision
 
     def last(self, bucket: int) -> int:
-        """The last file of a bucket at which `reports` has looked; -1: none."""
+        """The last file of a bucket that `reports` has read; -1: none."""
         return self._seen.get(bucket, -1)
 
     def reports(self) -> list[Report]:
-        """What was said since this was asked last."""
+        """The reports since the last call."""
         with self._lock:
             found = []
             for number in self._plans.buckets():
@@ -193,7 +193,7 @@ class EngineControl:
                         ]
                         self._seen[number] = batch.number
                         self._followed[number] = batch.revision
-                except FileNotFoundError:  # deleted since they were listed: the next time
+                except FileNotFoundError:  # deleted since they were listed: retried next time
                     continue
             return found
 
@@ -218,7 +218,7 @@ class EngineControl:
 
 
 def _moved(entry: PlanEntry, folder: str) -> PlanEntry:
-    """A query whose logs lie in this folder, under the names that they had."""
+    """A query whose logs are in this folder, under the names that they had."""
 
     def there(log: str) -> str:
         return inside(folder, parent(log)[1]) if log else log

@@ -1,4 +1,4 @@
-"""What makes a query this one: kept with its state, which is for no other."""
+"""Describes what identifies a query, to be stored with its state."""
 
 from __future__ import annotations
 

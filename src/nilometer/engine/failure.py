@@ -1,4 +1,4 @@
-"""Why a query has failed, on its way from a bucket to whoever looks after the query."""
+"""The failure of a query, passed as JSON from its bucket to the engine's control side."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_failure(told: dict[str, Any]) -> NilometerError:
         kind = MiningError
     try:
         found = kind(told["message"], detail=told.get("detail"), hint=told.get("hint"))
-    except TypeError:  # it wants to know more
+    except TypeError:  # its constructor needs more arguments
         found = SessionError(told["message"], detail=told.get("detail"), hint=told.get("hint"))
     assert isinstance(found, NilometerError)
     return found

@@ -1,4 +1,4 @@
-"""The chunks of one query in a bucket: in memory, and in the bucket's files."""
+"""The chunks of one query in a bucket, in memory and in the bucket's files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from nilometer.operators.chunk_codec import decode_rows, encode_rows
 from nilometer.operators.chunk_store import ChunkRef
 
 Fetch = Callable[[str], bytes]
-"""Reads what a chunk was encoded as, given its name."""
+"""Reads the encoded bytes of a chunk, given its name."""
 
 
 class HeldChunks:
-    """A chunk store whose changes count once they are saved.
+    """A chunk store whose changes take effect once they are saved.
 
-    A chunk is encoded when it is saved first, so what is replaced before costs nothing.
+    A chunk is encoded when it is first saved, so one that is replaced before costs nothing.
     """
 
     def __init__(self, fetch: Fetch) -> None:
@@ -48,18 +48,18 @@ class HeldChunks:
             self._gone.add(ref.id)
 
     def changes(self) -> tuple[dict[str, bytes], list[str]]:
-        """New chunks, encoded, and the names of those that are gone, since the last time."""
+        """The new chunks, encoded, and the names of deleted ones, since the last save."""
         return {name: encode_rows(self._chunks[name]) for name in self._new}, sorted(self._gone)
 
     def saved(self) -> None:
-        """What `changes` said last is in the bucket's files."""
+        """Note that the last `changes` are in the bucket's files."""
         for name in self._gone:
             self._chunks.pop(name, None)
         self._new.clear()
         self._gone.clear()
 
     def forget_changes(self, saved: Container[str]) -> None:
-        """Be as what was saved last says, maybe by another process: only these are left."""
+        """Revert to the last save, perhaps by another process: only these chunks remain."""
         self._chunks = {name: one for name, one in self._chunks.items() if name in saved}
         self._new.clear()
         self._gone.clear()

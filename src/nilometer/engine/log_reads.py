@@ -1,4 +1,4 @@
-"""Reads logs for all queries of a bucket: what several of them want is read once."""
+"""Reads logs for all queries of a bucket: what several of them read is read once."""
 
 from __future__ import annotations
 
@@ -15,57 +15,57 @@ from nilometer.log.reader import LogReader
 from nilometer.operators.stage import concat
 
 MOST_ROWS: Final = 200_000
-"""A query gets at most so many rows of a log in a micro-batch: one that catches up does not
-hold back the others."""
+"""The most rows of a log that a query gets in a micro-batch, so that one that catches up does
+not hold back the others."""
 _Start: TypeAlias = tuple[str, str, Position]
-"""A log, in which layout it is read, and from where on."""
+"""A log, the layout in which it is read, and the offset from which it is read."""
 
 
 @dataclass(frozen=True)
 class LogRows:
-    """Rows of a range of a log, and the watermark behind them."""
+    """Rows of a range of a log, and the watermark after them."""
 
     rows: pa.RecordBatch | None
     watermark: int | None
     end: Position
     is_behind: bool
-    """Whether the log has more."""
+    """Whether the log has more rows."""
 
 
 class OpenLogs:
-    """Logs that this process has read, and how their rows are shown."""
+    """Logs that this process has read, and how to present their rows."""
 
     def __init__(self) -> None:
         self._readers: dict[tuple[str, str], LogReader] = {}
         self._shown: dict[tuple[str, str, str | None], ShownRows] = {}
 
     def reader(self, log: str, layout: LogLayout) -> LogReader:
-        """Raises LogError if there is no such log."""
+        """The reader of a log; raises LogError if there is no such log."""
         found = self._readers.get((log, layout.key))
         if found is None:
             found = self._readers[log, layout.key] = LogReader.open(log, layout)
         return found
 
     def shown(self, log: str, layout: LogLayout, where: str | None) -> ShownRows:
-        """What makes stored rows of a log those that a reader sees."""
+        """Converts stored rows of a log to rows as readers see them."""
         found = self._shown.get((log, layout.key, where))
         if found is None:
             found = self._shown[log, layout.key, where] = ShownRows(log, layout, where)
         return found
 
     def forget(self) -> None:
-        """Open logs anew when they are read next: others may be in their places."""
+        """Reopen logs at their next read: they may have been replaced."""
         self._readers.clear()
         self._shown.clear()
 
 
 class LogReads:
-    """The logs as they are in one micro-batch."""
+    """The state of the logs in one micro-batch."""
 
     def __init__(
         self, logs: OpenLogs, ends: Mapping[str, Position], max_rows: int = MOST_ROWS
     ) -> None:
-        """Logs are read up to these ends; others, up to where they are now."""
+        """Logs are read up to these ends; others up to their current end."""
         self._logs = logs
         self._max_rows = max_rows
         self._ends = dict(ends)
@@ -76,7 +76,7 @@ class LogReads:
     def rows(
         self, log: str, layout: LogLayout, start: Position, where: str | None
     ) -> LogRows | None:
-        """What a log has from here on, in this layout; None if that is nothing."""
+        """The rows of a log from this offset on, in this layout; None if there are none."""
         reader = self._logs.reader(log, layout)
         stop, is_behind = self._range(log, reader, start)
         if stop <= start:
@@ -91,7 +91,7 @@ class LogReads:
         return LogRows(self._shown[key], watermark, stop, is_behind)
 
     def _range(self, log: str, reader: LogReader, start: Position) -> tuple[Position, bool]:
-        """Up to where to read, and whether there is more."""
+        """The offset up to which to read, and whether the log has more."""
         if log not in self._ends:
             self._ends[log] = reader.end
         found = self._ranges.get((log, start))

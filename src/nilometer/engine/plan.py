@@ -25,63 +25,63 @@ from nilometer.sql.sensor_conditions import row_condition, sensor_condition
 
 @dataclass(frozen=True)
 class Feed:
-    """What one stream of a stage gets out of a log."""
+    """What one stream of a stage reads from a log."""
 
     stage: int
     stream: int
     relation: str
     reader: SourceReader
     where: str | None
-    """Of a sensor table: the condition on static columns that chooses the rows it reads."""
+    """For a sensor table: the condition on static columns that selects the rows it reads."""
     needs: str | None
-    """The same for the sensors that are contacted."""
+    """The same for the sensors to contact."""
 
 
 @dataclass(frozen=True)
 class PlanPart:
-    """Stages that lead to results, each after those that send to it."""
+    """The stages that produce results, each after those that send to it."""
 
     stages: tuple[Stage, ...]
     sends: tuple[tuple[int, int] | None, ...]
-    """To which stream of which stage each sends; None: its results leave."""
+    """The stage and stream to which each sends; None: it emits results."""
     feeds: tuple[Feed, ...]
     held: tuple[tuple[int, int, pa.RecordBatch, pa.Array | None], ...]
-    """Stage, stream and rows of static tables, of which some are selected."""
+    """Stage, stream and rows of static tables, and which rows are selected."""
     rows: ResultRows
 
 
 @dataclass(frozen=True)
 class EnginePlan:
-    """A query that an engine runs beside others. Several parts are put together by UNION ALL."""
+    """A query that an engine runs beside others; several parts are combined by UNION ALL."""
 
     parts: tuple[PlanPart, ...]
     layout: LogLayout
     """The log of the results."""
     description: dict[str, Any]
-    """What makes this query this one; its state is for no other."""
+    """The identity of this query; its state is for no other."""
 
     @property
     def feeds(self) -> list[Feed]:
-        """Those of all parts."""
+        """The feeds of all parts."""
         return [feed for part in self.parts for feed in part.feeds]
 
     @property
     def needs_now(self) -> bool:
-        """Whether some stage must be told the times of micro-batches."""
+        """Whether a stage needs the times of micro-batches."""
         return any(stage.needs_now for part in self.parts for stage in part.stages)
 
 
 @dataclass(frozen=True)
 class OpenedFeed:
-    """A feed, the log that it reads, and from where on if it has not read anything yet."""
+    """A feed, the log that it reads, and the offset to start from if it has read nothing yet."""
 
     feed: Feed
     log: str
     start: Position
     name: str
-    """Under which the log knows how far it has been read."""
+    """The reader name under which the log stores the offset."""
     layout: LogLayout
-    """The columns that the plan knows; the log may have others by now."""
+    """The columns that the plan knows; the log may have changed since."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,15 @@ class HostedPlan:
     feeds: tuple[OpenedFeed, ...]
     """In the order of `plan.feeds`."""
     compression: str | None
-    """Of the results."""
+    """The compression of the results."""
     dead_letters: str | None
-    """The log of rows that cannot be computed; None: they fail the query."""
+    """The log of dead letters; None: a row that cannot be computed fails the query."""
 
 
 def make_plan(plan: Plan, tables: Mapping[str, pa.RecordBatch]) -> EnginePlan:
-    """The query of a plan that was made for one bucket; static tables are given by name.
+    """The engine plan of a plan made for one bucket; static tables are given by name.
 
-    Raises NotInSubsetError if only Spark can compute something of it.
+    Raises NotInSubsetError if only Spark can compute part of it.
     """
     plan = with_time(plan)
     found = finish_results(plan)

@@ -1,6 +1,6 @@
 """The set of plans that an engine runs: a small file, and a file for each plan.
 
-Whoever runs queries looks at the revision, and reads the set again when it has changed.
+Those that run queries check the revision, and reread the set when it has changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PLANS_FILE: Final = "plans.json"
 _PLANS: Final = "plans"
 BUCKETS: Final = "buckets"
 APART: Final = 1000
-"""Buckets from this number on hold one query each, which kept others waiting."""
+"""Buckets from this number on hold one query each, which had kept others waiting."""
 
 
 def is_together(bucket: int, other: int) -> bool:
@@ -34,26 +34,26 @@ class PlanEntry:
     """One query of the set."""
 
     query: str
-    """Its id, which no other query has, nor will have."""
+    """Its id, which is never given to another query."""
     bucket: int
     plan: str | None
     """The name of its plan's file; None: it is stopped, and its state is kept."""
     attempt: int = 0
-    """Another number: it is tried again after a failure."""
+    """A new number means a retry after a failure."""
     results: str = ""
     """The log of its results,"""
     log_id: str = ""
-    """the id of that log, which another one in its place has not, and"""
+    """the id of that log, which a log that replaces it does not share, and"""
     fsync: str = "replayed"
     disk: int | None = None
     history: int = 0
-    """how that is kept."""
+    """how long its rows are kept."""
     dead_letters: str | None = None
-    """The log of rows that cannot be computed; None: they fail the query."""
+    """The log of dead letters; None: a row that cannot be computed fails the query."""
     logs: Sequence[tuple[str, str]] = ()
-    """The logs that it reads, and under which names."""
+    """The logs that it reads, with its reader names."""
     needs_now: bool = False
-    """Whether it must be told the time."""
+    """Whether it needs the time."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class PlanSet:
 
     revision: int = 0
     entries: Mapping[str, PlanEntry] = field(default_factory=dict)
-    """Also those that are stopped: the state of a query that is not among them is dropped."""
+    """Includes stopped queries: the state of a query that is not here is dropped."""
 
     def in_bucket(self, bucket: int) -> list[PlanEntry]:
         """The queries that run in a bucket."""
@@ -71,7 +71,7 @@ class PlanSet:
 
 
 class PlanFolder:
-    """Where the set lies."""
+    """The folder of the set."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -86,7 +86,7 @@ class PlanFolder:
         return sorted(int(one.name) for one in found.iterdir()) if found.is_dir() else []
 
     def stamp(self) -> tuple[int, int]:
-        """Something else for another set."""
+        """A value that differs whenever the set differs."""
         try:
             status = (self.folder / PLANS_FILE).stat()
         except FileNotFoundError:
@@ -94,7 +94,7 @@ class PlanFolder:
         return (status.st_ino, status.st_mtime_ns)
 
     def read(self) -> PlanSet:
-        """The set as it is; an empty one if none was ever written."""
+        """The current set; an empty one if none was ever written."""
         path = self.folder / PLANS_FILE
         try:
             return read_plan_set(path.read_bytes())
@@ -119,7 +119,7 @@ class PlanFolder:
         sync_folder(self.folder)
 
     def add_plan(self, content: bytes) -> str:
-        """Keep a plan, pickled; its name. It lasts as long as the engine runs, and no longer."""
+        """Store a plan, pickled, and return its name; it lasts only as long as the engine runs."""
         name = uuid4().hex
         folder = self.folder / _PLANS
         folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ class PlanFolder:
         return name
 
     def plan(self, name: str) -> bytes:
-        """A plan that was kept."""
+        """A stored plan."""
         return (self.folder / _PLANS / name).read_bytes()
 
     def keep_plans(self, names: set[str]) -> None:
@@ -139,7 +139,7 @@ class PlanFolder:
 
 
 def read_plan_set(content: bytes) -> PlanSet:
-    """A set as it was written; ValueError if these bytes are none."""
+    """Read a set from bytes; raises ValueError if they are not a set."""
     try:
         found: dict[str, Any] = json.loads(unseal(content))
         entries = [PlanEntry(**one) for one in found["entries"]]

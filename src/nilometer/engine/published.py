@@ -1,4 +1,4 @@
-"""How far the results in a bucket's files are in their logs, for good."""
+"""Up to which file the results of a bucket are durable in their logs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def read_published(folder: Path, bucket: int) -> int:
     """The last file of a bucket whose results are all durable in their logs; -1: none."""
     try:
         return read_published_file(folder, bucket)
-    except ValueError:  # written in part: all is published once more
+    except ValueError:  # partly written: everything is published again
         return -1
 
 
 def read_published_file(folder: Path, bucket: int) -> int:
-    """The same; ValueError if what was written is damaged."""
+    """The same, but raises ValueError if the file is damaged."""
     try:
         content = (folder / _NAME.format(bucket)).read_bytes()
     except FileNotFoundError:
@@ -30,7 +30,7 @@ def read_published_file(folder: Path, bucket: int) -> int:
 
 
 def write_published(folder: Path, bucket: int, durable: int) -> None:
-    """Remember it."""
+    """Store the number of that file."""
     path = folder / _NAME.format(bucket)
     aside = path.with_name(f".{path.name}.{uuid4().hex}")
     aside.write_bytes(seal(json.dumps({"durable": durable}).encode()))

@@ -1,9 +1,9 @@
-"""Brings results from the files of buckets into the logs of queries, every one once.
+"""Copies results from the files of buckets to the logs of queries, each exactly once.
 
-The files are durable, so the logs are not forced to the disk with every append: every so often one
-call does that for all of them, and then the files are not needed any more. After a power failure
-the same frames are appended once more, where they stood. The logs know by the number of each
-append what they have.
+The files are durable, so the logs are not forced to the disk with every append: at intervals one
+call does that for all of them, and then the files are no longer needed. After a power failure the
+same frames are appended again, where they stood. By the number of each append the logs know what
+they have.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STUCK: Final = "stuck"
 _SHOWN: Final = "shown-{}"
 _RETRY_EVERY: Final = 2.0
 _TAKE_OVER: Final = 30.0
-"""For so long an earlier publisher may hold logs whose process was killed."""
+"""How long (seconds) an earlier publisher, whose process was killed, may hold logs."""
 
 
 @dataclass
@@ -54,36 +54,36 @@ class _Results:
 
 @dataclass
 class _Bucket:
-    """What was published of a bucket."""
+    """How much of a bucket was published."""
 
     files: BucketFolder
     shown: int
-    """Up to this file readers see all results, and"""
+    """Up to this file all results are visible to readers, and"""
     durable: int
-    """up to this one not even a power failure takes them."""
+    """up to this one they survive even a power failure."""
     behind: set[str] = field(default_factory=set)
-    """Queries whose logs have more for them than they got."""
+    """Queries whose logs have more rows than they were given."""
     stamp: int = -1
     told: int = -1
-    """Up to which file others were told."""
+    """Up to which file others were notified."""
 
 
 @dataclass
 class Publisher:
-    """Of all buckets of an engine; used by one thread."""
+    """Publishes the results of all buckets of an engine; used by one thread."""
 
     folder: Path
     bucket: int = 0
-    """Results are published of the buckets that are run together with this one."""
+    """Publishes the buckets that run together with this one."""
     clock: Callable[[], float] = time.monotonic
     _set: PlanSet = field(default_factory=PlanSet)
     _stamp: tuple[int, int] | None = None
     _buckets: dict[int, _Bucket] = field(default_factory=dict)
     _open: dict[str, _Results] = field(default_factory=dict)
     _waiting: dict[str, float] = field(default_factory=dict)
-    """Queries whose results cannot be appended at present, and when that is tried again."""
+    """Queries whose results currently cannot be appended, and when that is retried."""
     _positions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """How far queries have read that was not told to the logs yet."""
+    """The offsets of queries that are not committed to the logs yet."""
     _forced: float = 0.0
 
     def __post_init__(self) -> None:
@@ -92,12 +92,12 @@ class Publisher:
         self._waiting = dict.fromkeys(stuck_queries(self.folder), 0.0)
 
     def is_behind(self, bucket: int) -> bool:
-        """Whether queries of a bucket have more to read than they got."""
+        """Whether queries of a bucket have more to read than they were given."""
         found = self._buckets.get(bucket)
         return found is not None and bool(found.behind)
 
     def step(self) -> bool:
-        """Publish what is new; whether there was something."""
+        """Publish what is new; returns whether there was anything."""
         self._read_set()
         found = False
         for number in self._plans.buckets():
@@ -121,7 +121,7 @@ class Publisher:
         return found
 
     def force(self) -> None:
-        """Make everything durable that was published, and tell logs how far they were read."""
+        """Make all published results durable, and commit the offsets of queries to their logs."""
         self._forced = self.clock()
         if any(one.durable < one.shown for one in self._buckets.values()):
             for place in self._local_places():
@@ -134,14 +134,14 @@ class Publisher:
         self._commit(positions)
 
     def _local_places(self) -> list[Path]:
-        """A folder of each file system that logs of results lie in."""
+        """One folder for each file system that holds logs of results."""
         logs = (one.results for one in self._set.entries.values() if "://" not in one.results)
         parents = {self.folder, *(Path(log).parent for log in logs)}
         devices = {one.stat().st_dev: one for one in parents if one.is_dir()}
         return list(devices.values())
 
     def close(self) -> None:
-        """Force everything to the disk, and let the logs go."""
+        """Force everything to the disk, and close the logs."""
         self.force()
         for one in self._open.values():
             one.writer.close()
@@ -163,7 +163,7 @@ class Publisher:
             bucket.behind &= running
 
     def _tell(self) -> None:
-        """Let others know what can be read."""
+        """Notify others of what can be read."""
         for number, bucket in self._buckets.items():
             if bucket.shown != bucket.told:
                 path = self.folder / _SHOWN.format(number)
@@ -206,7 +206,7 @@ class Publisher:
             return
         try:
             self._append(known, told, frames)
-        except Exception as error:  # others are not to suffer
+        except Exception as error:  # others must not be affected
             self._put_aside(known, told, frames, error)
 
     def _append(self, known: PlanEntry, told: dict[str, Any], frames: Sequence[bytes]) -> None:
@@ -247,7 +247,7 @@ class Publisher:
         frames: Sequence[bytes],
         error: Exception | None = None,
     ) -> None:
-        """Keep results apart that cannot be appended, so that the bucket's files can go."""
+        """Set aside results that cannot be appended, so that the bucket's files can be deleted."""
         folder = self.folder / STUCK / known.query
         folder.mkdir(parents=True, exist_ok=True)
         told = {**told, "sizes": [len(one) for one in frames]}
@@ -259,17 +259,17 @@ class Publisher:
             self._waits(known.query, error)
 
     def _waits(self, query: str, error: Exception) -> None:
-        """Try it later."""
+        """Schedule a retry."""
         self._waiting[query] = self.clock() + _RETRY_EVERY
         if _is_held(error) and self.clock() - self._begun < _TAKE_OVER:
-            return  # an earlier publisher is about to end
+            return  # an earlier publisher will end soon
         path, known = self.folder / STUCK / query / ".why", self._set.entries.get(query)
         attempt = None if known is None else known.attempt
         path.write_text(json.dumps({"failure": describe_failure(error), "attempt": attempt}))
         sync_folder(path.parent)
 
     def _try_again(self, query: str) -> None:
-        """Append what waits, oldest first."""
+        """Append the results that wait, oldest first."""
         folder, known = self.folder / STUCK / query, self._set.entries.get(query)
         if known is not None and not is_together(known.bucket, self.bucket):
             del self._waiting[query]
@@ -287,7 +287,7 @@ class Publisher:
         del self._waiting[query]
 
     def _commit(self, positions: dict[str, list[dict[str, Any]]]) -> None:
-        """Tell logs how far queries have read."""
+        """Commit the offsets of queries to the logs."""
         by_log: dict[str, dict[str, Position]] = {}
         for query, found in positions.items():
             known = self._set.entries.get(query)
@@ -298,7 +298,7 @@ class Publisher:
 
 
 def read_stuck(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """Results that were put aside, and what is told of them; LogError if they are damaged."""
+    """The results that were set aside, and their reports; raises LogError if damaged."""
     try:
         content = unseal(content)
         size = int.from_bytes(content[:8], "little")
@@ -315,7 +315,7 @@ def read_stuck(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
 
 
 def stuck_queries(folder: Path) -> list[str]:
-    """The queries whose results cannot be appended at present."""
+    """The queries whose results currently cannot be appended."""
     try:
         return os.listdir(folder / STUCK)
     except FileNotFoundError:
@@ -323,7 +323,7 @@ def stuck_queries(folder: Path) -> list[str]:
 
 
 def shown_up_to(folder: Path, bucket: int) -> int:
-    """The last file of a bucket whose results readers of the logs see; -1: none."""
+    """The last file of a bucket whose results are visible to readers; -1: none."""
     try:
         return int((folder / _SHOWN.format(bucket)).read_text())
     except (FileNotFoundError, ValueError):
@@ -331,9 +331,9 @@ def shown_up_to(folder: Path, bucket: int) -> int:
 
 
 def stuck_results(folder: Path, query: str, attempt: int) -> dict[str, Any] | None:
-    """Why the results of a query cannot be appended to their log, if this attempt found that.
+    """Why this attempt cannot append the results of a query to their log, if it cannot.
 
-    What stopped an earlier one may be cured, and then is only not tried again yet.
+    The cause that stopped an earlier attempt may be cured, and only not be retried yet.
     """
     try:
         found: dict[str, Any] = json.loads((folder / STUCK / query / ".why").read_bytes())
@@ -344,7 +344,7 @@ def stuck_results(folder: Path, query: str, attempt: int) -> dict[str, Any] | No
 
 def _is_held(error: Exception) -> bool:
     """Whether another process writes the log."""
-    return isinstance(error, LogError) and error.message == "the log is open for writing already"
+    return isinstance(error, LogError) and error.message == "the log is already open for writing"
 
 
 def _decode(content: bytes) -> EncodedFrame:
@@ -355,5 +355,5 @@ def _decode(content: bytes) -> EncodedFrame:
 
 
 def _kept(entry: PlanEntry) -> tuple[str, int | None, int]:
-    """How the results of a query are kept."""
+    """The log options for the results of a query."""
     return (entry.fsync, entry.disk, entry.history)

@@ -1,4 +1,4 @@
-"""One query as it runs in a bucket: fed micro-batch by micro-batch, saved and restored."""
+"""A query running in a bucket: fed micro-batch by micro-batch, saved and restored."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Answer:
-    """What a micro-batch has brought."""
+    """The output of a micro-batch."""
 
     rows: list[pa.RecordBatch]
     watermark: int | None
-    """Before which instant all results are there; None if that is not known."""
+    """The time before which results are complete; None: unknown."""
     errors: RowErrors
     is_behind: bool
-    """Whether its logs have more for it."""
+    """Whether its logs have more rows for it."""
 
 
 class QueryRun:
@@ -44,12 +44,12 @@ class QueryRun:
         self._parts = [_PartRun(part, chunks) for part in hosted.plan.parts]
 
     def begin(self) -> None:
-        """Take in the rows of static tables: this is the first time that the query runs."""
+        """Take in the rows of static tables when the query runs for the first time."""
         for part in self._parts:
             part.hold()
 
     def feed(self, reads: LogReads, now: int, check: Callable[[], None]) -> Answer | None:
-        """What the logs have for it at the time `now`; None: nothing, nor anything due.
+        """Process what the logs have at the time `now`; None: nothing to read, and nothing due.
 
         `check` is called between pieces of work, and may raise.
         """
@@ -69,7 +69,7 @@ class QueryRun:
     def _read(
         self, reads: LogReads, now: int, batches: Sequence[list[MicroBatch]]
     ) -> tuple[bool, bool]:
-        """Whether something came, and whether there is more."""
+        """Whether rows arrived, and whether there are more."""
         came = is_behind = False
         numbers = [n for n, part in enumerate(self._hosted.plan.parts) for _ in part.feeds]
         for place, (number, opened) in enumerate(zip(numbers, self._hosted.feeds, strict=True)):
@@ -94,7 +94,7 @@ class QueryRun:
 
     @property
     def metrics(self) -> list[str]:
-        """What its stages tell of themselves, as JSON."""
+        """The metrics of its stages, as JSON."""
         return [
             bucket_metrics(stage, 0, run)
             for part in self._parts
@@ -103,7 +103,7 @@ class QueryRun:
 
     @property
     def state_bytes(self) -> int:
-        """What its chunks take."""
+        """The size of its chunks."""
         runs = (run for part in self._parts for run in part.runs)
         return sum(r.size for run in runs for stored in run.operator.stored for r in stored.refs)
 
@@ -115,7 +115,7 @@ class QueryRun:
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Continue where a snapshot was taken."""
+        """Resume from a snapshot."""
         self.positions = [Position.from_json(one) for one in snapshot["positions"]]
         for part, states in zip(self._parts, snapshot["parts"], strict=True):
             for run, state in zip(part.runs, states, strict=True):
@@ -123,11 +123,11 @@ class QueryRun:
 
     @property
     def about(self) -> dict[str, Any]:
-        """What is kept of the query to know it again."""
+        """The description stored to recognize the query."""
         return {"format": FORMAT, "buckets": 1, "query": self._hosted.plan.description}
 
     def check(self, about: dict[str, Any]) -> None:
-        """Refuse to go on with another query's state."""
+        """Refuse the state of another query."""
         check_same_query(about, self._hosted.plan.description, 1)
 
 
@@ -151,7 +151,7 @@ class _PartRun:
     def process(
         self, batches: Sequence[MicroBatch], check: Callable[[], None]
     ) -> list[pa.RecordBatch]:
-        """What leaves the last stage."""
+        """The output of the last stage."""
         left: list[pa.RecordBatch] = []
         for run, batch, to in zip(self.runs, batches, self.part.sends, strict=True):
             results = []

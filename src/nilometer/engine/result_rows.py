@@ -1,4 +1,4 @@
-"""Results of plans as rows of a log, made without Spark."""
+"""Converts results of plans to rows of a log, without Spark."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from nilometer.sql.plan.join_plan import Item, JoinPlan
 
 
 class ResultRows(Protocol):
-    """Turns what leaves the last stage into rows of the log."""
+    """Converts the output of the last stage to rows of the log."""
 
     def select(self, batch: pa.RecordBatch) -> pa.RecordBatch: ...
 
 
 @dataclass(frozen=True)
 class FinishedResults:
-    """The plans whose results go to one log, each with what makes its rows."""
+    """The plans whose results go to one log, each with the converter of its rows."""
 
     parts: tuple[tuple[JoinPlan | ChangesPlan, ResultRows], ...]
     schema: pa.Schema
 
 
 def finish_results(plan: Plan) -> FinishedResults:
-    """How a plan's results become rows; NotInSubsetError if only Spark can compute them."""
+    """How a plan's results become rows; raises NotInSubsetError if only Spark can compute them."""
     if isinstance(plan, ChangesPlan):
         columns = [(one.name, one.kind) for one in plan.root.columns]
         added = {TIME: TIMESTAMP, DIFF: pa.int64()}
@@ -54,7 +54,7 @@ def finish_results(plan: Plan) -> FinishedResults:
 
 @dataclass(frozen=True)
 class TypedRows:
-    """Rows under the names and in the types of a log; columns that it has not are left out."""
+    """Rows with the names and types of a log; columns that it lacks are left out."""
 
     schema: pa.Schema
 

@@ -1,4 +1,4 @@
-"""Whether kept state belongs to a query as it is now."""
+"""Checks that stored state belongs to a query as it is now."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Final
 from nilometer.errors import CheckpointError
 
 PREDICATES: Final = "predicates"
-"""What a query's description calls them; the parser writes them, each release its own way."""
+"""Their key in a query's description; the parser's way to write them varies by release."""
 FORMAT: Final = 1
-"""The form of manifests, to be raised when a release cannot go on with what an earlier one kept."""
+"""The format of manifests, to be raised when a release cannot use the state of earlier ones."""
 
 
 def check_same_query(manifest: dict[str, Any], query: dict[str, Any], buckets: int) -> None:
-    """Refuse to continue what another query, release or number of buckets has begun."""
-    form = manifest.get("format", 1)  # which the first release did not say
+    """Refuse state of another query, release or number of buckets."""
+    form = manifest.get("format", 1)  # which the first release did not store
     if form != FORMAT:
         raise CheckpointError(
             "this checkpoint was written by another release of Nilometer",
@@ -37,7 +37,7 @@ def check_same_query(manifest: dict[str, Any], query: dict[str, Any], buckets: i
 
 
 def _say_the_same(before: list[str] | None, now: list[str] | None) -> bool:
-    """Whether predicates differ only in how releases of the parser write them."""
+    """Whether predicates differ only in how parser releases write them."""
     from nilometer.sql.expressions.scalars import respell  # noqa: PLC0415 - workers need no parser
 
     return [respell(one) for one in before or ()] == [respell(one) for one in now or ()]

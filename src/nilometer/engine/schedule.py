@@ -1,4 +1,4 @@
-"""When buckets have something to do: rows have come, queries have changed, or time has passed."""
+"""Decides when buckets have work: rows arrived, queries changed, or time has passed."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 
 SHORTEST: Final = 0.6
-"""Micro-batches begin at least so many seconds after one another while rows keep coming: what
-comes in between is worked through together."""
+"""The least time (seconds) between the starts of micro-batches while rows keep arriving: those
+that arrive in between are processed together."""
 
 Tasks = dict[int, dict[str, Any]]
-"""What buckets are to do, fit to be sent to workers."""
+"""The tasks of buckets, ready to be sent to workers."""
 
 
 @dataclass
 class Schedule:
-    """Looks at the logs that queries read; used by one thread."""
+    """Checks the logs that queries read; used by one thread."""
 
     folder: Path
     beats: float
     is_behind: Callable[[int], bool]
     bucket: int = 0
-    """Buckets are looked after that are run together with this one."""
+    """Schedules the buckets that run together with this one."""
     clock: Callable[[], float] = time.monotonic
     _set: PlanSet = field(default_factory=PlanSet)
     _stamp: tuple[int, int] | None = None
     _buckets: set[int] = field(default_factory=set)
     _timed: set[int] = field(default_factory=set)
-    """Buckets with queries that must be told the time."""
+    """Buckets with queries that need the time."""
     _readers: dict[str, LogReader] = field(default_factory=dict)
     _subscribed: dict[str, set[int]] = field(default_factory=dict)
     """The buckets that read each log."""
     _planned: dict[str, Position] = field(default_factory=dict)
-    """Up to where logs were given to buckets."""
+    """The offsets up to which logs were assigned to buckets."""
     _followed: dict[int, int] = field(default_factory=dict)
-    """The revision of the set that buckets were told of."""
+    """The revision of the set that buckets were given."""
     _begun: float | None = None
     _beat: float = 0.0
     _looked: float = 0.0
@@ -53,11 +53,11 @@ class Schedule:
 
     @property
     def pause(self) -> float:
-        """For how long to wait before the next look: looking takes a small share of the time."""
+        """How long to wait before the next check, so that checks take a small share of the time."""
         return min(1.0, max(0.01, 20 * self._looked))
 
     def due(self) -> Tasks:
-        """What buckets are to do now; what is returned is done."""
+        """The tasks that are due now; those that are returned count as done."""
         begun = self.clock()
         self._read_set()
         if self._begun is not None and begun - self._begun < SHORTEST and not self._is_urgent():
@@ -86,7 +86,7 @@ class Schedule:
         }
 
     def _is_urgent(self) -> bool:
-        """Whether somebody waits: queries have changed, or have more to read than they got."""
+        """Whether work is urgent: queries changed, or have more to read than they were given."""
         told = all(self._followed.get(one, -1) >= self._set.revision for one in self._buckets)
         return not told or any(map(self.is_behind, self._buckets))
 
@@ -113,7 +113,7 @@ class Schedule:
                 if log not in self._readers:
                     self._readers[log] = LogReader.open(log)
                 found[log] = self._readers[log].end
-            except (LogError, OSError):  # its queries will say so
+            except (LogError, OSError):  # its queries will report it
                 continue
         return found
 
@@ -121,7 +121,7 @@ class Schedule:
         return set() if self._planned.get(log) == ends[log] else self._subscribed[log]
 
     def _others(self) -> set[int]:
-        """Buckets whose queries have changed, have more to read, or want to know the time."""
+        """Buckets whose queries have changed, have more to read, or need the time."""
         found = self._buckets | {
             one for one in self._plans.buckets() if is_together(one, self.bucket)
         }

@@ -1,4 +1,4 @@
-"""What happens to rows at the door: their times are read, and those that can join nothing go."""
+"""Admission of rows: their times are read, and those that can join nothing are dropped."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from nilometer.model.time import EARLIEST, LATEST
 
 @dataclass(frozen=True, slots=True)
 class Punctuation:
-    """What the rest of the query learns from rows, whether they stay or not."""
+    """What the rest of the query learns from rows, whether they are kept or not."""
 
     largest: int | None = None
-    """The largest timestamp of all rows, also of those that a selection or a NULL key removes."""
+    """The largest timestamp of all rows, including those that a selection or a NULL key removes."""
     rows: int = 0
     without_time: int = 0
     """Rows dropped because their time is NULL, before the year 1700 or after 9999; or their end."""
     largest_kept: int | None = None
-    """The largest timestamp of the rows that stay."""
+    """The largest timestamp of the rows that are kept."""
     watermark: int | None = None
-    """What the rows' log tells: no row before it will come later on."""
+    """The watermark of the rows' log: no row before it will arrive later."""
 
     def __add__(self, other: Punctuation) -> Punctuation:
         return Punctuation(
@@ -43,10 +43,10 @@ def admit(
     keep_null_keys: bool = False,
     end: int | None = None,
 ) -> tuple[pa.RecordBatch, Punctuation]:
-    """The rows that may join something, and what all of them say about time.
+    """The rows that may join something, and the time information of all rows.
 
     A row without a time is dropped and counted, and so is one whose `end`, if there is such a
-    column, is NULL or lies before its time. A row that the selection refuses (False or NULL)
+    column, is NULL or lies before its time. A row that the selection rejects (False or NULL)
     or that has a NULL in a key is dropped, but its time counts; in a stream with a ROWS window
     NULL keys are kept, because their rows count there.
     """

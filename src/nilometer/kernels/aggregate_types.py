@@ -1,4 +1,4 @@
-"""The type of an aggregate's result, by Spark's rules; an error where its argument does not fit."""
+"""The type of an aggregate's result, by Spark's rules; an error if its argument does not fit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Call(Protocol):
 
     @property
     def column(self) -> int | None:
-        """The place of its argument; None for COUNT(*)."""
+        """The position of its argument; None for COUNT(*)."""
 
     @property
     def distinct(self) -> bool:
@@ -36,7 +36,7 @@ def aggregate_type(
 ) -> pa.DataType:
     """The type of the results of a call over columns of the given types.
 
-    Errors name the function as it was written, if that is told.
+    Errors name the function as it was written, if that is given.
     """
     if call.column is None:
         return pa.int64()
@@ -51,7 +51,9 @@ def aggregate_type(
     if name == "COUNT":
         return pa.int64()
     if name in ("MIN", "MAX"):
-        return _orderable(said, kind)
+        return _orderable(said, kind, or_struct=True)
+    if name in ("BIT_AND", "BIT_OR", "BIT_XOR"):
+        return _whole_number(said, kind)
     if name in _OF_VALUES:
         return _of_values(name, said, kind)
     if name in ("COVAR_SAMP", "COVAR_POP"):  # of pairs of doubles
@@ -76,7 +78,7 @@ def aggregate_type(
 
 
 def _of_values(name: str, said: str, kind: pa.DataType) -> pa.DataType:
-    """The type of what is one value of a group, or all of them."""
+    """The type of results that are one value of a group, or all of them."""
     if name == "MODE":
         return _orderable(said, kind)
     if name == "COLLECT_SET":
@@ -101,7 +103,7 @@ def _of_values(name: str, said: str, kind: pa.DataType) -> pa.DataType:
 
 
 def _number_hint(kind: pa.DataType) -> str:
-    """How values that are no numbers can be aggregated nevertheless."""
+    """The hint how values that are not numbers can be aggregated."""
     if pat.is_nested(kind):
         return "use single fields or elements"
     if pat.is_boolean(kind):
@@ -119,8 +121,22 @@ def _sum(kind: pa.DataType) -> pa.DataType:
     return pa.float64()
 
 
-def _orderable(name: str, kind: pa.DataType) -> pa.DataType:
-    if pat.is_nested(kind):
+def _whole_number(name: str, kind: pa.DataType) -> pa.DataType:
+    if is_integer(kind):
+        return kind
+    raise PredicateError(
+        f"{name} needs whole numbers",
+        detail=f"got {type_name(kind)}",
+        hint="cast it: CAST(x AS BIGINT)",
+    )
+
+
+def _orderable(name: str, kind: pa.DataType, *, or_struct: bool = False) -> pa.DataType:
+    """The type itself; structs are ordered by their fields, one after the other."""
+    if or_struct and pat.is_struct(kind):
+        for number in range(kind.num_fields):
+            _orderable(name, kind.field(number).type)
+    elif pat.is_nested(kind):
         raise PredicateError(
             f"{name} needs values that have an order",
             detail=f"got {type_name(kind)}",

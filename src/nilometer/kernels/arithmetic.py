@@ -1,4 +1,4 @@
-"""Arithmetic over Arrow columns with Spark's (ANSI) meaning: what overflows is an error."""
+"""Arithmetic over Arrow columns with Spark's (ANSI) semantics: overflow is an error."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def _is_wide(left: pa.DataType, right: pa.DataType) -> bool:
 
 
 def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
-    """The rest of a division, with the sign of the dividend."""
+    """The remainder of a division, with the sign of the dividend."""
     valid = pc.and_(left.is_valid(), right.is_valid())
     if pc.any(pc.and_(valid, pc.equal(right, 0).fill_null(False))).as_py():
         raise division_by_zero()
     divisor = pc.if_else(valid, right, pa.scalar(1, right.type))
     if is_integer(left.type):
-        # the smallest integer divided by -1 overflows, although its rest is 0
+        # the smallest integer divided by -1 overflows, although its remainder is 0
         safe = pc.if_else(pc.equal(divisor, -1), pa.scalar(1, right.type), divisor)
         rest = np.fmod(_numbers(left.fill_null(0)), _numbers(safe))
     else:
@@ -65,7 +65,7 @@ def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def checked(function: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
-    """What an Arrow function gives; an error in our words where it overflows."""
+    """The result of an Arrow function; raises our own error on overflow."""
     try:
         return function(*values)
     except pa.ArrowInvalid as error:
@@ -73,7 +73,7 @@ def checked(function: Callable[..., pa.Array], *values: pa.Array) -> pa.Array:
 
 
 def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column in a type that holds its values."""
+    """The column cast to a type that holds its values."""
     if column.type == kind:
         return column
     return as_floating(column, kind) if pat.is_floating(kind) else column.cast(kind, safe=False)

@@ -1,4 +1,4 @@
-"""What arithmetic refuses to compute."""
+"""The errors of arithmetic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from nilometer.errors import PredicateError
 
 
 def overflow() -> PredicateError:
-    """The refusal of a number that its type does not hold."""
+    """The error about a number that its type cannot hold."""
     return PredicateError(
         "arithmetic overflow",
         hint="cast its parts to a wider type first, such as CAST(x AS DOUBLE)",
@@ -14,7 +14,7 @@ def overflow() -> PredicateError:
 
 
 def division_by_zero() -> PredicateError:
-    """The refusal of a division by zero."""
+    """The error about a division by zero."""
     return PredicateError(
         "division by zero",
         hint="guard it: x <> 0 AND …, or CASE WHEN x <> 0 THEN … END",

@@ -1,4 +1,4 @@
-"""Names for the numpy arrays that kernels pass around, and the way from Arrow to them."""
+"""Names for the numpy arrays that kernels pass around, and conversions from Arrow."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_int64(column: pa.Array) -> Int64s:
 
 
 def validity(column: pa.Array) -> Bools | None:
-    """Which values of the column are not NULL, or None where all are not."""
+    """Which values of the column are not NULL; None if no value is NULL."""
     if column.null_count == 0:
         return None
     valid: Bools = column.is_valid().to_numpy(zero_copy_only=False)
@@ -31,17 +31,17 @@ def validity(column: pa.Array) -> Bools | None:
 
 
 def as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The column in a type, as it is where it has that type; floating numbers may be rounded."""
+    """The column in a type, unchanged if it has that type; floating numbers may be rounded."""
     if column.type == kind:
         return column
     return as_floating(column, kind) if pat.is_floating(kind) else column.cast(kind)
 
 
 def as_floating(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The floating numbers that are nearest to those of a column.
+    """The floating numbers nearest to those of a column.
 
-    Arrow multiplies decimals by a power of ten that it has not exactly: of 119.1 it makes
-    119.10000000000001. Texts are read right.
+    Arrow multiplies decimals by a power of ten that is not exact: it turns 119.1 into
+    119.10000000000001. Texts are read correctly.
     """
     exact = column.cast(pa.string()) if pat.is_decimal(column.type) else column
     return exact.cast(kind, safe=False)

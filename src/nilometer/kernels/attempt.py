@@ -1,4 +1,4 @@
-"""Computing what may fail: NULL in the rows in which it does."""
+"""Computations that may fail: NULL in the rows where they do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Work: TypeAlias = Callable[[Sequence[pa.Array], int], pa.Array]
 
 
 def attempt(work: Work, columns: Sequence[pa.Array], size: int, kind: pa.DataType) -> pa.Array:
-    """The values of some work in so many rows; those in which it fails are found by halving."""
+    """The values of a computation; rows in which it fails are found by bisection."""
     try:
         return as_type(work(columns, size), kind)
     except UnavailableError:

@@ -16,7 +16,7 @@ from nilometer.model.names import count
 
 
 def call_function(call: Call, values: Sequence[pa.Array], size: int) -> pa.Array:
-    """The function's values in so many rows, as the type that it was said to return."""
+    """The function's values for all rows, in its declared return type."""
     if size == 0:
         return pa.nulls(0, call.returns)
     answer = _by_row(call, values, size) if call.by_row else _by_column(call, values, size)

@@ -1,5 +1,5 @@
-"""One value for all that are equal: 0.0 for -0.0, and one NaN of the many, inside structs and
-lists too. So which of several equal rows is shown does not matter."""
+"""One value for all that are equal: 0.0 for -0.0, and a single NaN, also inside structs and
+lists. So it does not matter which of several equal rows is shown."""
 
 from __future__ import annotations
 

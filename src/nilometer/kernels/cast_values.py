@@ -1,4 +1,4 @@
-"""CAST as Spark (ANSI) has it: between numbers, truth values, times and texts."""
+"""CAST as in Spark (ANSI): between numbers, booleans, times and texts."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _LAST: Final = 2**63 - 1
 
 
 def try_cast(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array:
-    """The same, NULL where it cannot be done."""
+    """The same, but NULL where the cast fails."""
     return attempt(
         lambda columns, _: cast_values(columns[0], kind, zone), [column], len(column), kind
     )
 
 
 def cast_values(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array:
-    """The column in another type; a value that the type does not hold is an error."""
+    """The column in another type; raises an error if the type cannot hold a value."""
     given = column.type
     if given == kind or pat.is_null(given):
         return column.cast(kind)
@@ -87,7 +87,7 @@ def _cast_times(column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
 
 
 def _saturated(column: pa.Array) -> Int64s:
-    """Microseconds of whole seconds; beyond the last instant that one, as in Java."""
+    """Microseconds of whole seconds, saturated at the last instant, as in Java."""
     seconds = column.cast(pa.int64()).fill_null(0).to_numpy()
     most = _LAST // 1_000_000
     kept = np.clip(seconds, -most - 1, most + 1)
@@ -118,7 +118,7 @@ def _from_doubles(column: pa.Array) -> pa.Array:
 
 
 def _to_integer(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """What stands before the point."""
+    """The integer part."""
     if pat.is_decimal(column.type):
         return checked(lambda values: pc.trunc(values).cast(kind), _wide(column))
     if not pat.is_floating(column.type):
@@ -146,7 +146,7 @@ def _to_decimal(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _decimal(value: float | None, unit: Decimal) -> Decimal | None:
-    """The number that is read as the DOUBLE; as in Spark, NULL where there is none."""
+    """The decimal that the DOUBLE prints as; as in Spark, NULL where there is none."""
     if value is None or not math.isfinite(value):
         return None
     return Decimal(repr(value)).quantize(unit, context=DIGITS)

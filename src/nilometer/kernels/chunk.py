@@ -22,7 +22,7 @@ from nilometer.kernels.indexes import (
 from nilometer.kernels.key_hashes import key_hashes
 
 StreamKeys: TypeAlias = tuple[tuple[int, ...] | None, ...]
-"""For every join key of the query, its columns in one stream; None where it takes no part."""
+"""For every join key of the query, its columns in one stream; None if it has none."""
 
 
 class Kernel(StrEnum):
@@ -35,7 +35,7 @@ class Kernel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """Where the time and the keys stand among the columns of a stream."""
+    """The positions of the time and the keys among the columns of a stream."""
 
     time: int
     keys: StreamKeys
@@ -69,16 +69,16 @@ class RowLayout:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A way to find rows of a chunk: an index, and where the rows lie that it finds."""
+    """A way to find rows of a chunk: an index, and the positions of the rows that it finds."""
 
     index: Index
     order: Int32s | None = None
-    """The row in each place of the index; None where rows lie in the order of the index."""
+    """The row at each position of the index; None if rows are in the order of the index."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows in the order that their first index wants; never empty."""
+    """Rows in the order of their first index; never empty."""
 
     rows: pa.RecordBatch
     times: Int64s
@@ -118,7 +118,7 @@ class Chunk:
 
 
 def make_chunk(rows: pa.RecordBatch, layout: RowLayout, kernel: Kernel) -> Chunk:
-    """A chunk of these rows, of which there must be some."""
+    """A chunk of these rows; there must be at least one."""
     times, hashes = layout.times(rows), layout.hashes(rows)
     if kernel is Kernel.NESTED:
         return Chunk(rows, times, hashes, NoIndex(len(times)), until=layout.untils(rows))
@@ -143,7 +143,7 @@ def _further(hashes: UInt64s, times: Int64s) -> Access:
 
 
 def keep_rows(chunk: Chunk, kept: Bools) -> Chunk:
-    """The same chunk without the rows that are not kept; some must be."""
+    """The same chunk with only the rows to keep; there must be at least one."""
     places = np.flatnonzero(kept)
     times = chunk.times[places]
     return Chunk(

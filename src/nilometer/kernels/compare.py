@@ -1,4 +1,4 @@
-"""Comparisons of columns with Spark's meaning: NaN equals itself, and is the largest number."""
+"""Comparisons of columns with Spark's semantics: NaN equals itself, and is the largest number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nilometer.model.expressions import Operator
 
 
 def compare(operator: Operator, left: pa.Array, right: pa.Array) -> pa.Array:
-    """In which rows a comparison holds; NULL where an operand is."""
+    """The rows in which a comparison holds; NULL where an operand is NULL."""
     kind = common_type(left.type, right.type)
     if kind is None:
         raise UnavailableError("values of these types cannot be compared here")

@@ -1,4 +1,4 @@
-"""Which windows of time rows are in."""
+"""Which time windows rows are in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRST_MONDAY = 4 * _DAY  # 1970-01-05
 
 @dataclass(frozen=True, slots=True)
 class CutRows:
-    """Rows and the windows that they are in: a row is there once for each."""
+    """Rows and the windows that they are in: a row appears once for each."""
 
     rows: Int64s
     starts: Int64s

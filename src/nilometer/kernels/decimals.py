@@ -1,4 +1,4 @@
-"""Arithmetic of DECIMALs with Spark's digits: exact as far as 38 of them hold, then rounded."""
+"""Arithmetic of DECIMALs with Spark's digits: exact up to 38 of them, then rounded."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nilometer.model.expressions import Operator
 
 MOST_DIGITS: Final = 38
 _LEAST_SCALE: Final = 6
-"""So many digits behind the point are kept where not all digits of a result fit."""
+"""The number of fractional digits kept where not all digits of a result fit."""
 _STEPS: Final = MOST_DIGITS + 1
-"""Java computes with one digit more than a type has, and rounds again to the type."""
+"""Java computes with one digit more than the type has, then rounds to the type."""
 _WORD: Final = (1 << 64) - 1
 _ARITHMETIC: Final = (
     *(Operator.PLUS, Operator.MINUS, Operator.TIMES),
@@ -26,13 +26,13 @@ _ARITHMETIC: Final = (
 )
 
 Integers: TypeAlias = np.ndarray[tuple[int], np.dtype[np.object_]]
-"""Python's own integers, which have no end."""
+"""Python integers, which are unbounded."""
 Known: TypeAlias = tuple[pa.DataType, Any]
-"""The type of an operand, and its value where that is written in the statement."""
+"""The type of an operand, and its value if it is a literal."""
 
 
 def decimal_result(operator: Operator, left: Known, right: Known) -> pa.DataType | None:
-    """The type of arithmetic of DECIMALs; None if it is something else."""
+    """The result type of DECIMAL arithmetic; None if it is not that."""
     kinds = [kind for kind, _ in (left, right) if not pat.is_null(kind)]
     if operator not in _ARITHMETIC or not any(map(pat.is_decimal, kinds)):
         return None
@@ -43,7 +43,7 @@ def decimal_result(operator: Operator, left: Known, right: Known) -> pa.DataType
 
 
 def _decimal_type(operand: Known, other: pa.DataType) -> pa.DataType:
-    """The DECIMAL type of an operand: of an integer that is written, its own digits."""
+    """The DECIMAL type of an operand: of an integer literal, with the digits it is written with."""
     kind, constant = operand
     if pat.is_null(kind):
         return as_decimal(other)
@@ -53,7 +53,7 @@ def _decimal_type(operand: Known, other: pa.DataType) -> pa.DataType:
 
 
 def result_type(operator: Operator, left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type that Spark gives to what an operator makes of two DECIMALs."""
+    """The type that Spark gives to the result of an operator on two DECIMALs."""
     whole = max(left.precision - left.scale, right.precision - right.scale)
     scale = max(left.scale, right.scale)
     match operator:
@@ -70,7 +70,7 @@ def result_type(operator: Operator, left: pa.DataType, right: pa.DataType) -> pa
 
 
 def _fitted(precision: int, scale: int) -> pa.DataType:
-    """The type of so many digits; of too many, those before the point are kept."""
+    """The type with these digits; if there are too many, the integer digits are kept."""
     if precision <= MOST_DIGITS:
         return pa.decimal128(precision, scale)
     whole = precision - scale
@@ -105,7 +105,7 @@ def calculate_decimals(
 
 
 def _unscaled(column: pa.Array, valid: Bools) -> tuple[Integers, int]:
-    """The values as integers, 0 where there is none, and how many digits are behind the point."""
+    """The values as integers, 0 where NULL, and the number of fractional digits."""
     if not pat.is_decimal(column.type):
         return np.asarray(column.fill_null(0)).astype(object), 0
     words = np.frombuffer(column.buffers()[1], np.int64)
@@ -140,7 +140,7 @@ def _rescaled(values: Integers, scale: int, to: int) -> Integers:
 
 
 def _rest(a: Integers, b: Integers) -> Integers:
-    """What is left of a division, with the sign of the dividend."""
+    """The remainder of a division, with the sign of the dividend."""
     if bool((abs(a) // abs(b) >= 10**_STEPS).any()):
         raise overflow()
     found: Integers = abs(a) % abs(b) * np.where(a < 0, -1, 1)
@@ -148,7 +148,7 @@ def _rest(a: Integers, b: Integers) -> Integers:
 
 
 def _shortened(values: Integers) -> Integers:
-    """Products with as many digits as Java computes with; further ones are zeros."""
+    """Products cut to as many digits as Java computes with; further ones are zeros."""
     for place in np.flatnonzero(abs(values) >= 10**_STEPS):
         more = len(str(abs(values[place]))) - _STEPS
         values[place] = _divided(values[place : place + 1], 10**more)[0] * 10**more

@@ -1,7 +1,7 @@
 """How many distinct values a column has, estimated in a few hundred bytes.
 
-Kept are the smallest hashes of all values seen. As long as there are few, they are counted; of
-more, the largest that is kept tells how densely they lie.
+The smallest hashes of all values seen are kept. While they are few, they are counted; if there are
+more, the largest one kept gives their density.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from nilometer.kernels.arrays import UInt64s
 from nilometer.kernels.key_hashes import key_hashes
 
 KEPT: Final = 256
-"""With so many hashes the estimate is off by some six percent."""
+"""With this many hashes the error of the estimate is about six percent."""
 _ALL: Final = float(1 << 64)
 
 
 class DistinctSketch:
-    """The distinct values of one column, NULLs left out."""
+    """The distinct values of one column, without NULLs."""
 
     def __init__(self) -> None:
         self._smallest: UInt64s = np.zeros(0, np.uint64)
 
     def add(self, values: pa.Array) -> None:
-        """Take values into account."""
+        """Add values."""
         hashes = key_hashes([values.drop_null()])
         self._smallest = np.unique(np.concatenate([self._smallest, hashes]))[:KEPT]
 
     @property
     def estimate(self) -> float:
-        """How many there are; exact where they are few.
+        """The number of distinct values; exact where they are few.
 
         >>> sketch = DistinctSketch()
         >>> sketch.add(pa.array([1, 2, 2, None, 3]))

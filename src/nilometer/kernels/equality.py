@@ -1,5 +1,5 @@
 """Spark's equality of two columns, row by row: 0.0 = -0.0, NaN = NaN; inside structs and lists
-two NULLs are equal, too."""
+two NULLs are equal as well."""
 
 from __future__ import annotations
 

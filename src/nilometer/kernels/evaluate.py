@@ -1,4 +1,4 @@
-"""Expressions over Arrow columns with Spark's (ANSI) meaning.
+"""Expressions over Arrow columns with Spark's (ANSI) semantics.
 
 Comparisons treat NaN as equal to itself and larger than every number; arithmetic that
 overflows, or divides by zero, is an error, but only in rows whose value is needed: the right
@@ -62,14 +62,14 @@ class _Rows:
 
 
 def is_true(expression: Expression, columns: Sequence[pa.Array], size: int) -> Bools:
-    """In which of so many rows a condition holds; where it is NULL it does not."""
+    """The rows in which a condition holds; NULL counts as false."""
     result = _evaluate(expression, _Rows(columns, size))
     truth: Bools = result.cast(pa.bool_()).fill_null(False).to_numpy(zero_copy_only=False)
     return truth
 
 
 def evaluate(expression: Expression, columns: Sequence[pa.Array], size: int) -> pa.Array:
-    """The values of an expression in so many rows."""
+    """The values of an expression for all rows."""
     return _evaluate(expression, _Rows(columns, size))
 
 
@@ -136,7 +136,7 @@ def _iterate(expression: Iterate, rows: _Rows) -> pa.Array:
 
 
 def _as_moment(expression: Expression, column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
-    """A text that is compared with a date or an instant, read as one; a constant once."""
+    """A text compared with a date or an instant, parsed as one; a constant only once."""
     if column.type == kind or not len(column) or not isinstance(expression, Constant):
         return cast_values(column, kind, zone)
     return pa.repeat(cast_values(column.slice(0, 1), kind, zone)[0], len(column))
@@ -195,7 +195,7 @@ def is_true_in(condition: Expression, rows: _Rows) -> Bools:
 
 
 def _coalesce(operands: Sequence[Expression], rows: _Rows, kind: pa.DataType) -> pa.Array:
-    """The first value of each row that is not NULL; others are not evaluated there."""
+    """The first non-NULL value of each row; later ones are not evaluated there."""
     result, places = pa.nulls(rows.size, kind), np.arange(rows.size)
     for operand in operands:
         values = _evaluate(operand, rows)
@@ -210,12 +210,12 @@ def _coalesce(operands: Sequence[Expression], rows: _Rows, kind: pa.DataType) ->
 
 
 def _spread(values: pa.Array, places: Int64s, size: int) -> pa.Array:
-    """Values put into their places among NULLs."""
+    """Values put into their positions among NULLs."""
     return _put(pa.nulls(size, values.type), places, values)
 
 
 def _put(column: pa.Array, places: Int64s, values: pa.Array) -> pa.Array:
-    """A column with other values in some places."""
+    """A column with other values at some positions."""
     if not pat.is_nested(column.type):
         return pc.replace_with_mask(column, _mask(places, len(column)), values)
     order = np.arange(len(column))

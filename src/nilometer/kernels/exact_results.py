@@ -1,6 +1,6 @@
-"""Totals of digits made into numbers again; see `kernels.exact_sums`.
+"""Convert totals of digits back into numbers; see `kernels.exact_sums`.
 
-Every result is a function of the exact sum, not of the way to it.
+Every result depends on the exact sum only, not on the order of additions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Totals: TypeAlias = Mapping[int, Int64s]
 """The sums of the digits of each place."""
 
 Integers: TypeAlias = npt.NDArray[Any]
-"""Python's integers, which have no limits."""
+"""Python integers, which are unbounded."""
 
 
 def rounded(totals: Totals, unit: int, size: int) -> tuple[Doubles, Int64s]:
@@ -96,7 +96,7 @@ def as_decimals(totals: Totals, kind: pa.DataType, valid: Bools) -> tuple[pa.Arr
 
 
 def decimals_of_words(words: Int64s, kind: pa.DataType, valid: Bools) -> pa.Array:
-    """Decimals of their low and high words."""
+    """Decimals from their low and high words."""
     buffers = [None if valid.all() else _bitmap(valid), pa.py_buffer(np.ascontiguousarray(words))]
     return pa.Array.from_buffers(kind, len(valid), buffers)
 
@@ -115,7 +115,7 @@ def _bitmap(valid: Bools) -> pa.Buffer:
 
 
 def as_integers(totals: Totals, size: int, first: int = 0) -> Integers:
-    """The sums as Python's integers, in units of a place that is not above any of the totals."""
+    """The sums as Python integers, in units of a place that is not above any of the totals."""
     result: Integers = np.zeros(size, dtype=object)
     for place, values in totals.items():
         result += values.astype(object) << (BITS * (place - first))

@@ -1,7 +1,7 @@
-"""Numbers as digits, so that sums of them are exact whatever comes and goes.
+"""Numbers as digits, so that their sums stay exact under additions and removals.
 
 A number is sign · Σ digit[i] · 2^(32 (place + i)) in units of a power of two. Digits of one place
-are summed as plain integers; `kernels.exact_results` makes numbers of such totals again. Totals
+are summed as plain integers; `kernels.exact_results` converts such totals back to numbers. Totals
 stay exact as long as fewer than MOST_COPIES numbers are summed.
 """
 
@@ -28,7 +28,7 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """Some numbers, taken apart."""
+    """Some numbers, split into digits."""
 
     signs: Int64s
     places: Int64s
@@ -60,7 +60,7 @@ def digits_of(column: pa.Array) -> Digits:
 
 
 def unit_of(kind: pa.DataType) -> int:
-    """The exponent of the power of two in which numbers of a type are counted."""
+    """The exponent of the power of two that is the unit of numbers of a type."""
     return SMALLEST_DOUBLE if pat.is_floating(kind) else 0
 
 
@@ -102,9 +102,9 @@ def _halves(words: UInt64s) -> tuple[Int64s, Int64s]:
 
 
 def add_digits(numbers: Digits, copies: Int64s, rows: Int64s, size: int) -> dict[int, Int64s]:
-    """What copies of numbers add to each place, in each of so many rows; by place.
+    """What copies of numbers add to each place, in each row; by place.
 
-    Only places to which something was added are there.
+    Only places to which something was added are present.
     """
     factors = numbers.signs * copies
     used = _used_places(numbers.places, len(numbers.digits))

@@ -1,4 +1,4 @@
-"""Rows for the items of arrays: each row as often as its array has items, at least once."""
+"""Rows for the items of arrays: each row is repeated once per item, at least once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POSITION = pa.int32()
 
 
 def item_types(kind: pa.DataType) -> tuple[pa.DataType, ...] | None:
-    """The types of what an array brings: its items, or the keys and values of a map.
+    """The types of the items of an array, or of the keys and values of a map.
 
     >>> item_types(pa.list_(pa.string())), item_types(pa.int64())
     ((DataType(string),), None)
@@ -27,9 +27,9 @@ def item_types(kind: pa.DataType) -> tuple[pa.DataType, ...] | None:
 
 
 def expand_arrays(columns: Sequence[pa.Array], arrays: pa.Array) -> list[pa.Array]:
-    """The columns, each row once for every item; behind them the item's number and the item.
+    """The columns, each row once for every item, followed by the item's number and the item.
 
-    A row whose array is empty or NULL comes once, without an item.
+    A row whose array is empty or NULL appears once, without an item.
 
     >>> [c.to_pylist() for c in expand_arrays([pa.array("ab")], pa.array([[5, 6], []]))]
     [['a', 'a', 'b'], [0, 1, None], [5, 6, None]]

@@ -1,4 +1,4 @@
-"""Types of values by Spark's (ANSI) rules: of literals, those that values share, their names."""
+"""Types by Spark's (ANSI) rules: of literals, common types, and their names."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def moment_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type of a date or an instant that is compared with a text, which is read as one."""
+    """The type of a date or an instant compared with a text, which is parsed as one."""
     for text, kind in ((left, right), (right, left)):
         if is_text(text) and (pat.is_date32(kind) or (pat.is_timestamp(kind) and kind.tz)):
             return kind
@@ -76,7 +76,7 @@ def moment_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def common_of_all(kinds: Sequence[pa.DataType], what: str) -> pa.DataType:
-    """The type that all values of several types have in common; `what` they are, for errors."""
+    """The common type of several types; `what` names the values in error messages."""
     both: pa.DataType | None = kinds[0]
     for kind in kinds[1:]:
         both = None if both is None else common_type(both, kind)
@@ -87,7 +87,7 @@ def common_of_all(kinds: Sequence[pa.DataType], what: str) -> pa.DataType:
 
 
 def signed_type(kind: pa.DataType, what: str) -> pa.DataType:
-    """The type of a value with another sign."""
+    """The type of a negated value."""
     if is_number(kind) or kind == INTERVAL or pat.is_null(kind):
         return kind
     raise PredicateError(f"{what} needs a number or an interval", detail=f"got {type_name(kind)}")
@@ -102,12 +102,12 @@ def is_integer(kind: pa.DataType) -> bool:
 
 
 def as_decimal(kind: pa.DataType) -> pa.DataType:
-    """The decimal type that holds every value of an integer type."""
+    """The decimal type that can hold every value of an integer type."""
     return kind if pat.is_decimal(kind) else pa.decimal128(_DIGITS[kind], 0)
 
 
 def decimal_type(precision: int, scale: int) -> pa.DataType:
-    """The decimal type of so many digits, if there is one."""
+    """The decimal type with this many digits, if there is one."""
     if precision > 38:
         raise UnavailableError(
             "a DECIMAL result would need more than 38 digits",
@@ -117,7 +117,7 @@ def decimal_type(precision: int, scale: int) -> pa.DataType:
 
 
 def field_place(kind: pa.DataType, name: str) -> int:
-    """The place of a struct's field, named in any case unless that is ambiguous."""
+    """The position of a struct's field, named in any case unless that is ambiguous."""
     names = [kind.field(i).name for i in range(kind.num_fields)] if pat.is_struct(kind) else []
     same = [i for i, known in enumerate(names) if known == name]
     same = same or [i for i, known in enumerate(names) if known.lower() == name.lower()]
@@ -128,7 +128,7 @@ def field_place(kind: pa.DataType, name: str) -> int:
 
 
 def type_name(kind: pa.DataType) -> str:
-    """A type as Spark calls it."""
+    """The name of a type in Spark."""
     names = {
         pa.int8(): "TINYINT",
         pa.int16(): "SMALLINT",

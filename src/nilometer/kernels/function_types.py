@@ -11,7 +11,7 @@ _MOST_DIGITS: Final = 38
 
 
 def cast_type(kind: pa.DataType, to: pa.DataType) -> pa.DataType | None:
-    """The type of a cast that is done here, if Spark (ANSI) has it, too."""
+    """The type of a cast that is supported here and in Spark (ANSI)."""
     if kind == to or pat.is_null(kind):
         return to
     if is_text(to):
@@ -32,7 +32,7 @@ def cast_type(kind: pa.DataType, to: pa.DataType) -> pa.DataType | None:
 
 
 def is_local_cast(kind: pa.DataType, to: pa.DataType | None) -> bool:
-    """Whether a cast depends on the zone of days and hours."""
+    """Whether a cast depends on the time zone."""
     kinds = (kind, to)
     has_instant = any(pat.is_timestamp(one) for one in kinds if one is not None)
     return has_instant and any(
@@ -59,7 +59,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def round_type(kind: pa.DataType, digits: int) -> pa.DataType | None:
-    """The type of ROUND(x, digits): a decimal may need one more digit before the point."""
+    """The type of ROUND(x, digits): a decimal may need one more integer digit."""
     if pat.is_signed_integer(kind) or pat.is_floating(kind):
         return kind
     if not pat.is_decimal(kind):

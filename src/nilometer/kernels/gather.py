@@ -15,7 +15,7 @@ _CHEAP: Final = 2
 
 
 class Gatherer:
-    """Rows of several record batches of one schema, numbered through from zero."""
+    """Rows of several record batches of one schema, numbered consecutively from zero."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -32,7 +32,7 @@ class Gatherer:
         return [self._column(c, pieces, len(rows)) for c in columns]
 
     def _pieces(self, rows: Int64s) -> list[tuple[pa.RecordBatch, Int64s, Int64s]]:
-        """(batch, places among the given rows, places in the batch) of each batch with rows."""
+        """(batch, positions in the given rows, positions in the batch) of each batch with rows."""
         owner = np.searchsorted(self._ends, rows, "right").astype(np.int16)
         order = np.argsort(owner, kind="stable")
         edges = np.searchsorted(owner[order], np.arange(len(self._batches) + 1))

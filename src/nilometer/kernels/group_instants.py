@@ -1,6 +1,6 @@
 """The states of groups in a period: one before all its events, and one from each instant on.
 
-States are numbered by group and time: the first of each group is the one that it had before.
+States are numbered by group and time: the first of each group is its state before the period.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class GroupInstants:
         return sums
 
     def running(self, changes: Int64s, initial: Int64s) -> Int64s:
-        """Running totals in every state, given its changes and the totals of groups at first."""
+        """Running totals in every state, given its changes and the initial totals of groups."""
         totals = np.cumsum(changes)
         base = initial - totals[self.firsts]
         totals += base[self.groups]
@@ -56,7 +56,7 @@ class GroupInstants:
 
 
 def group_instants(groups: Int64s, times: Int64s) -> GroupInstants:
-    """The states of groups 0, 1, … given their events, of which each group has some."""
+    """The states of groups 0, 1, … given their events, at least one for each group."""
     order, key = sort_events(groups, times)
     first_of_instant = np.ones(len(order), np.bool_)
     np.not_equal(key[1:], key[:-1], out=first_of_instant[1:])

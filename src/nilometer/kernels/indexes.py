@@ -24,12 +24,12 @@ _SLOTS_PER_ROW: Final = 4
 _LONG: Final = 2
 
 NO_HASHES: Final = np.zeros(0, dtype=np.uint64)
-"""What probes have that ask for a time only."""
+"""The key of probes that ask for a time only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probes:
-    """Questions to an index: hashes of keys, and the closed periods [lows, highs]."""
+    """Probes of an index: hashes of keys, and the closed periods [lows, highs]."""
 
     hashes: UInt64s
     lows: Int64s
@@ -67,7 +67,7 @@ class Runs:
 
 
 class Index(Protocol):
-    """What the join asks of a chunk."""
+    """What the join needs of a chunk."""
 
     def find(self, probes: Probes) -> Runs:
         """The candidate rows of each probe that has any, probes ascending."""
@@ -77,8 +77,8 @@ class Index(Protocol):
 class KeyTimeIndex:
     """Rows ordered by one integer: the hash of the key above, the time since `origin` below.
 
-    Times that need more bits than there are lose their lowest ones (`shift`), keys lose the
-    lowest bits of their hash: the order stays right, candidates become a few more. All times
+    Times that need more bits than available lose their lowest ones (`shift`), keys lose the
+    lowest bits of their hash: the order stays correct, with slightly more candidates. All times
     lie in the closed period [first, last].
     """
 
@@ -91,7 +91,7 @@ class KeyTimeIndex:
 
     @cached_property
     def slots(self) -> Int32s:
-        """Where rows begin whose hashes start with the same bits: slot s ends where s+1 begins."""
+        """Where rows with the same leading hash bits begin: slot s ends where s+1 begins."""
         wanted = _log2(len(self.sort_keys)) + _log2(_SLOTS_PER_ROW)
         bits = min(wanted, 63 - self.time_bits)  # below that the sort keys hold times
         sizes = np.bincount(self.sort_keys >> (63 - bits), minlength=1 << bits)
@@ -107,7 +107,7 @@ class KeyTimeIndex:
         return self._look_up(wanted, probes.hashes)
 
     def _look_up(self, wanted: Bools, hashes: UInt64s) -> Runs:
-        """All rows whose hashes begin like the probe's: quick, but blind to time."""
+        """All rows with the probe's leading hash bits: fast, but ignores time."""
         slot = (hashes >> np.uint64(64 - _log2(len(self.slots)))).view(np.int64)
         starts = self.slots[slot]
         counts = self.slots[slot + 1] - starts
@@ -116,7 +116,7 @@ class KeyTimeIndex:
         return Runs(chosen, starts[chosen].astype(np.int64), counts[chosen].astype(np.int64))
 
     def _search(self, chosen: Int64s, probes: Probes) -> Runs:
-        """The rows of one key and period: worth it where there are many of a key."""
+        """The rows of one key and period: pays off where a key has many rows."""
         if len(chosen) < len(probes):
             probes = probes.only(chosen)
         keys = (probes.hashes >> np.uint64(self.time_bits + 1)).view(np.int64) << self.time_bits
@@ -155,7 +155,7 @@ class NoIndex:
 
 
 def order_by_key_and_time(hashes: UInt64s, times: Int64s) -> tuple[KeyTimeIndex, Int64s]:
-    """An index of these rows, and the order in which it wants them."""
+    """An index of these rows, and the order in which it needs them."""
     first, last = int(times.min()), int(times.max())
     bits = max(1, (last - first).bit_length())
     shift = max(0, bits - _MOST_TIME_BITS)

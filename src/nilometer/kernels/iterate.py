@@ -1,4 +1,4 @@
-"""Functions of arrays and maps that ask a lambda about each item: transform, filter, aggregate."""
+"""Functions of arrays and maps that call a lambda for each item: transform, filter, aggregate."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from nilometer.model.names import count
 _INT: Final = pa.int32()
 Kinds: TypeAlias = Sequence[pa.DataType]
 TypeOf: TypeAlias = Callable[[int, Kinds], pa.DataType]
-"""The type of what a lambda, by its number, makes of values of some types."""
+"""The result type of a lambda, by its number, for arguments of some types."""
 Ask: TypeAlias = Callable[[int, Int64s, Sequence[pa.Array]], pa.Array]
-"""What a lambda makes of values that belong to some rows."""
+"""The results of a lambda for values that belong to some rows."""
 
 
 @dataclass(frozen=True)
 class Iterated:
-    """The operands of such a function in some rows, and how its lambdas are asked."""
+    """The operands of such a function in some rows, and how its lambdas are called."""
 
     columns: Sequence[pa.Array]
     kind: pa.DataType
@@ -38,11 +38,11 @@ class Iterated:
 
 @dataclass(frozen=True)
 class Iteration:
-    """A function: how many operands and which lambdas it takes, its type, and how it runs."""
+    """A function: the number of operands, its lambdas, its type, and how it runs."""
 
     operands: int
     parameters: tuple[tuple[int, ...], ...]
-    """How many parameters each lambda may have; () as the first: it may be missing."""
+    """How many parameters each lambda may have; () as the first: it is optional."""
     gives: Callable[[Kinds, TypeOf], pa.DataType]
     run: Callable[[Iterated], pa.Array]
 
@@ -81,7 +81,7 @@ class _Flat:
 def iteration_type(
     name: str, kinds: Kinds, parameters: Sequence[int], type_of: TypeOf
 ) -> pa.DataType:
-    """The type of what a function gives; an error where it does not take its operands."""
+    """The result type of a function; raises an error if its operands do not fit."""
     function = ITERATIONS[name]
     known = [one for one in function.parameters if one]
     least = len(known) - (() in function.parameters)
@@ -97,7 +97,7 @@ def iteration_type(
             )
 
     def asked(number: int, values: Kinds) -> pa.DataType:
-        """Of the values as many as are named; a lambda that is missing changes nothing."""
+        """As many of the values as are named; a missing lambda changes nothing."""
         if number >= len(parameters):
             return values[0]
         return type_of(number, values[: parameters[number]])
@@ -134,7 +134,7 @@ def _lists(values: pa.Array, lengths: Int64s, present: Bools, kind: pa.DataType)
 
 
 def _asked(given: Iterated, flat: _Flat) -> pa.Array:
-    """What the lambda says of each item, and its number where it wants that."""
+    """The lambda's result for each item, and its number where it takes that."""
     variables = [flat.values, pa.array(flat.numbers).cast(_INT)][: given.parameters[0]]
     return given.ask(0, flat.parents, variables)
 
@@ -169,7 +169,7 @@ def _test_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 
 
 def _test(settles: bool) -> Callable[[Iterated], pa.Array]:
-    """Whether a condition holds of an item, or of all: NULL where NULLs leave that open."""
+    """Whether a condition holds for any item, or for all: NULL where NULLs leave that open."""
 
     def run(given: Iterated) -> pa.Array:
         flat = _Flat.of(given.columns[0])
@@ -190,7 +190,7 @@ def _zip_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 
 
 def _zip(given: Iterated) -> pa.Array:
-    """Two arrays item by item, the shorter one with NULLs behind its last."""
+    """Two arrays item by item, the shorter one padded with NULLs."""
     both = [Items(column) for column in given.columns]
     present = both[0].present & both[1].present
     lengths = np.where(present, np.maximum(both[0].lengths, both[1].lengths), 0)
@@ -217,7 +217,7 @@ def _aggregate_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 
 
 def _aggregate(given: Iterated) -> pa.Array:
-    """Item by item, in all rows that have so many."""
+    """Fold item by item, in all rows that have that many."""
     items, state = Items(given.columns[0]), given.columns[1]
     for number in range(int(items.lengths.max(initial=0))):
         rows = np.flatnonzero(items.lengths > number)

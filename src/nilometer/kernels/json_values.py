@@ -28,7 +28,7 @@ _BEGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso_time(micros: int) -> str:
-    """An instant; what lies beyond the calendar, such as the watermark of what has ended, by name.
+    """An instant; one beyond the calendar, such as the watermark of an ended stream, by name.
 
     >>> iso_time(1), iso_time(2**63 - 1)
     ('1970-01-01T00:00:00.000001Z', 'infinity')
@@ -80,7 +80,7 @@ def unique_names(names: list[str]) -> list[str]:
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The values of a column, as `json` can write them."""
+    """The values of a column in a form that `json` can write."""
     if isinstance(column, pa.ChunkedArray):
         return [value for chunk in column.chunks for value in values_of(chunk)]
     kind = column.type
@@ -109,7 +109,7 @@ def _times(column: pa.Array) -> list[Any]:
 
 
 def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """What is done to a Python value of a type; None: nothing."""
+    """The conversion of a Python value of a type; None: no conversion."""
     if pat.is_int64(kind) or pat.is_uint64(kind):
         return _integer
     if pat.is_floating(kind):
@@ -141,7 +141,7 @@ def _nested(kind: pa.DataType) -> Callable[[Any], Any]:
 
 
 def _each(kind: pa.DataType) -> Callable[[Any], Any]:
-    """As `_converter`, for values inside others, which may be missing."""
+    """Like `_converter`, for nested values, which may be missing."""
     convert = _converter(kind)
     if convert is None:
         return lambda value: value

@@ -1,7 +1,7 @@
 """Join keys as 64-bit hashes: equal keys have equal hashes, under Spark's equality.
 
 For a single column of a fixed width up to eight bytes no two keys have the same hash, so equal
-hashes also mean equal keys (`is_exact`). For everything else whoever finds two equal hashes has
+hashes also mean equal keys (`is_exact`). For all else a caller that finds two equal hashes has
 to compare the keys (`kernels.equality`).
 """
 
@@ -35,7 +35,7 @@ def key_hashes(columns: Sequence[pa.Array]) -> UInt64s:
 
 
 def mix(words: Int64s) -> UInt64s:
-    """A hash of each word, different for different words; all its bits depend on all of theirs."""
+    """A hash of each word, different for different words; every bit depends on all of theirs."""
     mixed = words.view(np.uint64) >> _HALF
     mixed ^= words.view(np.uint64)
     mixed *= _ODD
@@ -44,7 +44,7 @@ def mix(words: Int64s) -> UInt64s:
 
 
 def hash_rows(columns: Sequence[pa.Array]) -> UInt64s:
-    """A 64-bit hash of each row; rows that Spark calls equal, NULLs included, get equal hashes."""
+    """A 64-bit hash of each row; rows equal in Spark, NULLs included, get equal hashes."""
     if not columns:
         raise ValueError("there is nothing to hash")
     total = np.zeros(len(columns[0]), dtype=np.uint64)
@@ -82,7 +82,7 @@ def _words(column: pa.Array) -> Int64s:
 def _float_words(column: pa.Array) -> Int64s:
     values = np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float64)
     values += 0.0  # -0.0 becomes 0.0
-    values[np.isnan(values)] = np.nan  # one NaN of the many
+    values[np.isnan(values)] = np.nan  # a single NaN
     return values.view(np.int64)
 
 
@@ -125,7 +125,7 @@ def _hash_lists(column: pa.ListArray) -> UInt64s:
 
 
 def _hash_texts(column: pa.Array) -> UInt64s:
-    """Hashes of strings or binaries, eight bytes of all of them at a time."""
+    """Hashes of strings or binaries, eight bytes of each at a time."""
     wide = column.cast(pa.large_binary())
     offsets = np.frombuffer(wide.buffers()[1], dtype=np.int64)
     offsets = offsets[wide.offset : wide.offset + len(wide) + 1]

@@ -1,4 +1,4 @@
-"""Instants plus days of a time zone: the same time of another day, also in summer."""
+"""Instants plus days in a time zone: the same local time of another day, even across DST."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST = 2**62
 
 
 def is_local_sum(left: pa.DataType, right: pa.DataType, zone: str) -> bool:
-    """Whether instants are added to or taken from by a clock, whose days differ in length."""
+    """Whether a sum of instants depends on a local clock, whose days differ in length."""
     if zone in ("", "UTC"):
         return False
     instants = [kind for kind in (left, right) if pat.is_timestamp(kind) and kind.tz]
@@ -49,7 +49,7 @@ def add_interval(operator: Operator, left: pa.Array, right: pa.Array, zone: str)
 
 
 def plus_local(micros: Int64s, more: Int64s, zone: str) -> Int64s:
-    """The instants at which a zone's clock shows so much more; an hour twice is not left."""
+    """The instants at which a zone's clock shows that much more; a repeated hour is not left."""
     local = to_local(micros, zone)
     moved = local + more
     same = moved - (local - micros)

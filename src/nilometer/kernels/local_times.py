@@ -1,4 +1,4 @@
-"""Days and hours of a time zone, as Java has them, over columns of microseconds since 1970.
+"""Days and hours of a time zone, as in Java, over columns of microseconds since 1970.
 
 A local time that a clock skips is as much later as it skips; of two instants with the same local
 time the earlier is meant.
@@ -78,7 +78,7 @@ def to_instant(local: Int64s, zone: str) -> Int64s:
     found = pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="earliest")
     micros = as_int64(found.cast(pa.int64()))
     again = to_local(micros, zone)
-    skipped: Int64s = np.where(late, 0, local) - again  # what a clock leaves out
+    skipped: Int64s = np.where(late, 0, local) - again  # the gap that a clock skips
     micros = micros + skipped
     if not late.any():
         return micros
@@ -96,9 +96,9 @@ def _with(values: Int64s, places: Bools, others: list[int]) -> Int64s:
 
 
 def _offset(micros: int, zone: ZoneInfo, of: tzinfo | None) -> int:
-    """How much later a zone's clock is, in microseconds: at an instant (UTC) or a local time.
+    """The offset of a zone's clock in microseconds: at an instant (UTC) or a local time.
 
-    Arrow does not know of summers behind 2037. The calendar repeats itself after 400 years.
+    Arrow does not know DST after 2037. The calendar repeats itself after 400 years.
     """
     beyond = max(0, -((_LAST_KNOWN - micros) // _CYCLE))
     within = micros - beyond * _CYCLE
@@ -131,6 +131,6 @@ def days_from_civil(year: Int64s, month: Int64s, day: Int64s) -> Int64s:
 
 
 def month_length(year: Int64s, month: Int64s) -> Int64s:
-    """How many days months have."""
+    """The number of days of months."""
     one = np.ones_like(year)
     return days_from_civil(year, month + 1, one) - days_from_civil(year, month, one)

@@ -11,10 +11,10 @@ from nilometer.kernels.arrays import Float64s, Int64s
 
 
 def largest_triangles(times: Int64s, values: Float64s, count: int) -> Int64s:
-    """The places of at most so many points, three at least, of points in the order of time.
+    """The positions of at most that many (at least three) of the points, which are in time order.
 
-    The first and the last stay; of every bucket between them, the point that makes the largest
-    triangle with the one before and the mean of the bucket behind. The values are finite.
+    The first and the last are kept; of every bucket between them, the point that makes the largest
+    triangle with the one before and the mean of the next bucket. The values are finite.
 
     >>> largest_triangles(np.arange(5), np.array([0.0, 0.0, 9.0, 0.0, 0.0]), 3).tolist()
     [0, 2, 4]

@@ -1,9 +1,9 @@
-"""Row patterns whose conditions see rows alone, as an automaton over all rows at once.
+"""Row patterns whose conditions see rows only, as an automaton over all rows at once.
 
 A state is the list of the steps at which a match that has begun may be, in the order of
-preference, and whether one has been found that only these are preferred to. States and what
-follows them are made as they are needed (Cox, Regular Expression Matching: the Virtual Machine
-Approach). Matches of many rows are followed side by side, a row further at a time.
+preference, and whether one has been found that only these are preferred to. States and transitions
+are made as they are needed (Cox, Regular Expression Matching: the Virtual Machine
+Approach). Matches of many rows are followed side by side, one row at a time.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ MOST_STATES: Final = 1000
 _MOST_PAIRS: Final = 1 << 22
 _BLOCK: Final = 1024
 _FEW: Final = 24
-"""So few matches are followed one by one."""
+"""Up to this many matches are followed one by one."""
 
 
 @dataclass
 class Followed:
-    """Matches that have begun with some rows: how far each is, and when its end is known."""
+    """Matches that began with some rows: how far each is, and when its end is known."""
 
     starts: Int64s
     states: Int64s
@@ -43,30 +43,30 @@ class Followed:
 
 @dataclass(frozen=True)
 class Track:
-    """The rows, ordered, that matches are followed in."""
+    """The ordered rows in which matches are followed."""
 
     symbols: Int64s
     times: Int64s
     told: Int64s
-    """When the condition of each row is known."""
+    """The instant at which the condition of each row is known."""
     known: Int64s
-    """Of each row, the end of the rows in its partition whose conditions are known."""
+    """For each row, the end of the rows in its partition whose conditions are known."""
     ends: Int64s
-    """Of each row, the end of its partition."""
+    """For each row, the end of its partition."""
     frontier: int
-    """Rows before this instant have come."""
+    """All rows before this instant have arrived."""
     ended: bool
 
 
 class Automaton:
-    """The states of a program, as far as they have been met."""
+    """The states of a program that have been reached so far."""
 
     def __init__(self, program: tuple[Step, ...]) -> None:
         self._program = program
         self.restore([])
 
     def restore(self, keys: Iterable[tuple[bool, tuple[int, ...]]]) -> None:
-        """Know these states, in this order, and no others."""
+        """Restore exactly these states, in this order."""
         self._keys: list[tuple[bool, tuple[int, ...]]] = []
         self._numbers: dict[tuple[bool, tuple[int, ...]], int] = {}
         self._next: dict[tuple[int, int], int] = {}
@@ -77,7 +77,7 @@ class Automaton:
 
     @property
     def keys(self) -> list[tuple[bool, tuple[int, ...]]]:
-        """What the states are, for `restore`."""
+        """The contents of the states, for `restore`."""
         return self._keys
 
     def follow(self, track: Track, open_ones: Followed, within: int | None) -> None:
@@ -98,7 +98,7 @@ class Automaton:
         return (len(self._keys) + _FIRST) * len(self._codes) < _MOST_PAIRS
 
     def _coded(self, symbols: Int64s) -> Int64s | None:
-        """Symbols by small numbers; None if there are too many of them."""
+        """Symbols as small numbers; None if there are too many of them."""
         values, inverse = np.unique(symbols, return_inverse=True)
         codes = [self._codes.setdefault(int(one), len(self._codes)) for one in values]
         if not self._is_small:
@@ -113,7 +113,7 @@ class Automaton:
     def _step(
         self, track: Track, codes: Int64s, ones: Followed, until: Int64s, active: Int64s
     ) -> Int64s:
-        """Let matches see one more row each; those that go on."""
+        """Advance matches by one row each; returns those that go on."""
         places = ones.starts[active] + ones.seen[active]
         ends = track.ends[ones.starts[active]]
         there = np.minimum(places, len(track.times) - 1)
@@ -182,7 +182,7 @@ class Automaton:
             self._end(track, ones, until, np.asarray([one], np.int64))
 
     def _after(self, state: int, symbol: int) -> int:
-        """The state behind a row."""
+        """The state after a row."""
         known = self._next.get((state, symbol))
         if known is not None:
             return known
@@ -203,7 +203,7 @@ class Automaton:
         return number
 
     def _closure(self, steps: list[int]) -> tuple[bool, tuple[int, ...]]:
-        """Where a match is that goes on at these steps; nothing is preferred less than its end."""
+        """The state of a match that goes on at these steps; nothing less preferred than its end."""
         found: list[int] = []
         tried: set[int] = set()
         waiting = steps[::-1]

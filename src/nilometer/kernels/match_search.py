@@ -1,6 +1,6 @@
 """The search for the preferred match of a row pattern that begins with one row.
 
-Depth first, in the order of preference: the first match that is found is the one. A search asks
+Depth first, in the order of preference: the first match found is the preferred one. A search asks
 for what it cannot know by itself, the truth of conditions that look at the match so far, and is
 sent the answer: so searches from many rows go on side by side, and their conditions are evaluated
 together. What has failed once is not tried again: the same step at the same row with the same
@@ -20,7 +20,7 @@ from nilometer.kernels.arrays import Int64s
 from nilometer.model.row_patterns import Op, Step
 
 MOST_TRIED: Final = 1_000_000
-"""So many ways are tried from one row, or from some side by side."""
+"""The maximum number of ways tried from one row, or from some side by side."""
 _BLOCK: Final = 32
 _TAKE, _SPLIT, _ABSENT, _MATCH = range(4)
 _CODES: Final = {Op.TAKE: _TAKE, Op.SPLIT: _SPLIT, Op.ABSENT: _ABSENT, Op.MATCH: _MATCH}
@@ -40,17 +40,17 @@ class TooManyWaysError(PredicateError):
 
 
 class Outcome(IntEnum):
-    """What has come of a row at which a match may begin."""
+    """The outcome for a row at which a match may begin."""
 
     FAILED = 0
     MATCHED = 1
     OPEN = 2
-    """Later rows will tell."""
+    """Depends on later rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """Which rows of some variables are remembered: the first or last so many."""
+    """Which rows of some variables are remembered: the first or last n."""
 
     variables: frozenset[int]
     last: bool
@@ -58,7 +58,7 @@ class Tracked:
 
 
 Marks: TypeAlias = tuple[tuple[int, ...], ...]
-"""For each of some `Tracked` the places of its rows so far."""
+"""For each of some `Tracked` the positions of its rows so far."""
 
 
 class Asked(NamedTuple):
@@ -68,14 +68,14 @@ class Asked(NamedTuple):
     place: int
     before: Marks
     marks: Marks
-    """Those that there are if it does."""
+    """The marks if it does."""
     path: Sequence[int]
-    """The variables of the rows before it; it is only good until the answer comes."""
+    """The variables of the rows before it; only valid until the answer arrives."""
 
 
 @dataclass
 class Tally:
-    """How many ways searches that go on side by side have tried."""
+    """The number of ways that searches running side by side have tried."""
 
     tried: int = 0
 
@@ -87,7 +87,7 @@ class Found(NamedTuple):
     path: tuple[int, ...] = ()
     """The variable of each row of the match."""
     told: int = 0
-    """When this is known."""
+    """The instant at which this is known."""
 
 
 Search: TypeAlias = Generator[Asked, bool, Found]
@@ -95,21 +95,21 @@ Search: TypeAlias = Generator[Asked, bool, Found]
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The rows in which a search goes on."""
+    """The rows in which a search runs."""
 
     symbols: Int64s
-    """For each row a bit for every variable that it may be a row of."""
+    """For each row a bit for every variable that it may match."""
     told: Int64s
-    """When that is known."""
+    """The instant at which that is known."""
     limit: int
-    """Behind the last row that can be seen."""
+    """The position after the last row that can be seen."""
     over: int | None
-    """When it is known that no further row can be part of the match; None: one may still come."""
+    """When it is known that no further row can be part of the match; None: one may still arrive."""
 
 
 @dataclass(frozen=True)
 class Searcher:
-    """Looks for matches of a program; some variables are asked for, where their bit is set."""
+    """Searches for matches of a program; asks about some variables, where their bit is set."""
 
     program: tuple[Step, ...]
     asked: frozenset[int]
@@ -119,7 +119,7 @@ class Searcher:
 
     @cached_property
     def _steps(self) -> list[tuple[int, int, int, int, bool]]:
-        """The program in numbers, and where ways meet that must be remembered."""
+        """The program as numbers, and the steps where ways meet, which must be remembered."""
         ways = [0] * (len(self.program) + 1)
         for place, one in enumerate(self.program):
             for after in {one.first, one.second} if one.op is Op.SPLIT else {place + 1}:
@@ -193,7 +193,7 @@ class Searcher:
     def _marked(
         self, marks: Marks, variable: int, place: int, paths: dict[tuple[int, ...], int]
     ) -> Marks:
-        """The marks once a row is one of a variable; a whole path is marked by its number."""
+        """The marks after a row matches a variable; a whole path is marked by its number."""
         after = tuple(
             _remembered(one, mark, place) if variable in one.variables else mark
             for one, mark in zip(self.tracked, marks, strict=False)
@@ -204,7 +204,7 @@ class Searcher:
 
 
 def _told(ground: Ground, furthest: int, looked_over: bool) -> int:
-    """When what was seen is known."""
+    """The instant at which everything seen is known."""
     told = int(ground.told[furthest])
     return max(told, ground.over) if looked_over and ground.over is not None else told
 

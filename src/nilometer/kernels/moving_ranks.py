@@ -1,8 +1,8 @@
-"""Values of given ranks in every state of groups, while values come and go.
+"""Values of given ranks in every state of groups, as values are added and removed.
 
 Only values near the rank matter. A band of values around it is guessed, and how many lie below
 it and in it is counted in every state; where the rank leaves the band, a wider one is taken that
-it cannot leave. What lies outside is counted, not ordered, so a period costs its own events.
+it cannot leave. Values outside are counted, not ordered, so a period costs its own events.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FAR: Final = np.int64(1 << 62)
 
 @dataclass(frozen=True, slots=True)
 class ValueEvents:
-    """Values that come and go, ordered by the states that begin with them."""
+    """Values added and removed, ordered by the states that begin with them."""
 
     states: Int64s
     groups: Int64s
@@ -34,13 +34,13 @@ class ValueEvents:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """In every state, how many values there are and the two ranks that are asked for."""
+    """For every state, the number of values and the two ranks requested."""
 
     sizes: Int64s
     lows: Int64s
     highs: Int64s
     spread: float
-    """The variance of the rank when one value in the middle of all comes or goes at random."""
+    """The variance of the rank when one middle value is added or removed at random."""
 
 
 def values_at_ranks(
@@ -103,7 +103,7 @@ def _counts(
 def _elements(
     instants: GroupInstants, content: GroupRuns, events: ValueEvents, band: Band
 ) -> tuple[Elements, Int64s]:
-    """What lies in the band at first and what comes and goes there; and their states."""
+    """The values initially in the band, those added and removed there, and their states."""
     held_groups, held_values, held_counts = content.entries(band)
     inside = np.flatnonzero(
         ~band.below(events.groups, events.values) & band.not_above(events.groups, events.values)
@@ -119,7 +119,7 @@ def _elements(
 
 
 def _ask(elements: Elements, begins: Int64s, ends: Int64s, ranks: Int64s) -> Int64s:
-    """The answers to queries, of which many are the same as the one before."""
+    """The answers to queries, many of which repeat the one before."""
     if not len(ranks):
         return np.zeros(0, np.int64)
     new = np.ones(len(ranks), np.bool_)

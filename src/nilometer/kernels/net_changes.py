@@ -1,4 +1,4 @@
-"""Adds up changes of an answer: what is left are the rows that hold, and how often."""
+"""Adds up changes of an answer: the result is the rows that hold, with their counts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nilometer.kernels.row_groups import row_groups
 
 
 def net_changes(rows: pa.Table, copies: Int64s) -> tuple[pa.Table, Int64s]:
-    """The distinct rows whose copies do not cancel out, in the order in which they came first.
+    """The distinct rows whose copies do not cancel out, in order of first appearance.
 
     >>> table, copies = net_changes(pa.table({"v": [1, 2, 1]}), np.array([1, 2, -1]))
     >>> table.column("v").to_pylist(), copies.tolist()

@@ -19,7 +19,7 @@ NULL_CODE: Final = 0
 
 
 def order_codes(column: pa.Array) -> Int64s:
-    """Small numbers that compare as the values of a column do."""
+    """Small integers that compare like the values of a column."""
     kind = column.type
     if pat.is_null(kind):
         return np.full(len(column), NULL_CODE, np.int64)
@@ -37,14 +37,14 @@ def order_codes(column: pa.Array) -> Int64s:
 
 
 def sort_codes(codes: Int64s, *, descending: bool, nulls_first: bool) -> Int64s:
-    """Order codes of a column as a column of ORDER BY sorts them."""
+    """Order codes of a column, as ORDER BY sorts it."""
     beyond = int(codes.max(initial=0)) + 1
     directed = beyond - codes if descending else codes
     return np.where(codes == NULL_CODE, 0 if nulls_first else beyond, directed)
 
 
 def joint_codes(parts: Sequence[Int64s], size: int) -> Int64s:
-    """One code for several, the first deciding, then the next; dense from zero."""
+    """One code for several columns, the first one decides, then the next; dense from zero."""
     joint, bits = np.zeros(size, np.int64), 0
     for codes in parts:
         width = int(codes.max(initial=0)).bit_length()
@@ -57,7 +57,7 @@ def joint_codes(parts: Sequence[Int64s], size: int) -> Int64s:
 
 
 def _list_codes(column: pa.ListArray) -> Int64s:
-    """Lists compare as words in a dictionary do: item by item, and what ends first is first."""
+    """Lists compare like words in a dictionary: item by item, and a prefix comes first."""
     offsets = np.asarray(column.offsets.to_numpy(), dtype=np.int64)
     lengths = np.diff(offsets)
     items = order_codes(column.values.slice(offsets[0], offsets[-1] - offsets[0])) + 1

@@ -17,12 +17,12 @@ _SIZE_BITS: Final = np.int64((1 << 63) - 1)
 
 
 def has_order_keys(kind: pa.DataType) -> bool:
-    """Whether each value of a type can be an integer of its own: if it has eight bytes at most."""
+    """Whether a type has order keys: its values have at most eight bytes."""
     return is_exact([kind])
 
 
 def order_keys(column: pa.Array) -> Int64s:
-    """Integers in the order of the values, of which none is NULL; NaN is the largest."""
+    """Integers in the order of the values, none of them NULL; NaN is the largest."""
     kind = column.type
     if pat.is_floating(kind):
         bits = canonical(column.cast(pa.float64())).to_numpy().view(np.int64)

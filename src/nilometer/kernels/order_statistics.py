@@ -1,6 +1,6 @@
-"""The k-th smallest of values that come and go, at many instants and in many groups at once.
+"""The k-th smallest of changing values, at many instants and in many groups at once.
 
-Elements are counts of values that are added one after the other, group by group. A query asks
+Elements are counts of values that are added one after another, group by group. A query asks
 for the k-th smallest after some of its group's elements. All queries descend together through
 the bits of the values' ranks: in each round elements are parted, in order, into those with a
 zero bit and those with a one, and a query goes where its k-th value is (a wavelet matrix).
@@ -85,7 +85,7 @@ def _running(values: Int64s) -> Int64s:
 
 
 def _begins(values: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Where a value differs from the one before; the first does."""
+    """The positions where a value differs from the one before, including the first."""
     new = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=new[1:])
     return new

@@ -40,7 +40,7 @@ def _masked(texts: list[str], column: pa.Array) -> pa.Array:
 
 
 def print_double(value: float) -> str:
-    """The shortest number that reads as a DOUBLE, as Java 19 and later write it.
+    """The shortest number that parses to a DOUBLE, as Java 19 and later write it.
 
     >>> print_double(0.1), print_double(1e7), print_double(5e-324)
     ('0.1', '1.0E7', '4.9E-324')

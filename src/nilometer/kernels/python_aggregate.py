@@ -11,16 +11,16 @@ from typing import Any, Final
 from nilometer.errors import InputError
 
 ARGUMENT: Final = "x"
-"""Values of several arguments are structs with the fields x0, x1, …, and their number is told."""
+"""Values of several arguments are structs with the fields x0, x1, …, and their number is passed."""
 
 
 class PythonAggregate:
     """Called with the values of a group, or with structs and the number of arguments.
 
-    A function gets a pandas Series for each argument. Of a class an object is made, which is told
-    each value by `update(value, …)` and asked by `finish()`; one that can also `retract(value, …)`
-    is told only what has changed since the values that it was told before, so long as that is less
-    than to begin anew.
+    A function gets a pandas Series for each argument. A class is instantiated; the object receives
+    each value by `update(value, …)` and returns by `finish()`; one with `retract(value, …)`
+    receives only the changes since the values that it received before, as long as that is less
+    than to start again.
     """
 
     def __init__(self, name: str, aggregate: Callable[..., Any]) -> None:
@@ -40,7 +40,7 @@ class PythonAggregate:
         return PythonAggregate, (self.name, self.aggregate)
 
     def takes(self, arguments: int) -> bool:
-        """Whether it can be called with so many arguments."""
+        """Whether it can be called with this many arguments."""
         called, given = self.aggregate, [None] * arguments
         if self._is_class:
             called, given = self.aggregate.update, [None, *given]  # type: ignore[attr-defined]
@@ -48,12 +48,12 @@ class PythonAggregate:
             inspect.signature(called).bind(*given)
         except TypeError:
             return False
-        except ValueError:  # some functions written in C do not tell
+        except ValueError:  # some functions written in C have no signature
             pass
         return True
 
     def __call__(self, values: Sequence[Any] | None, arguments: int = 1) -> Any:
-        """Its value; None of no values."""
+        """The value of the aggregate; None without values."""
         if not values:
             return None
         rows = [tuple(one.values()) if arguments > 1 else (one,) for one in values]
@@ -64,7 +64,7 @@ class PythonAggregate:
         return self._up_to_date(rows).finish()
 
     def _up_to_date(self, rows: list[tuple[Any, ...]]) -> Any:
-        """An object that has been told just these rows."""
+        """An object that has received exactly these rows."""
         before, self._told.now = getattr(self._told, "now", None), None
         counted = self._counted(rows)
         if before is not None and counted is not None:
@@ -85,7 +85,7 @@ class PythonAggregate:
         return made
 
     def _counted(self, rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]] | None:
-        """How often each row occurs; None if that is of no use, or cannot be found out."""
+        """How often each row occurs; None if that is useless or unknown."""
         try:
             return Counter(rows) if self._can_retract else None
         except TypeError:

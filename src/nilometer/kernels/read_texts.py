@@ -1,4 +1,4 @@
-"""CAST of texts as Spark (ANSI) has it: what cannot be read is an error."""
+"""CAST of texts as in Spark (ANSI): text that cannot be parsed is an error."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _read_whole(text: str, bits: int) -> int | None:
 
 
 def _read_float(text: str) -> str | None:
-    """The number as Arrow reads it."""
+    """The number as Arrow parses it."""
     plain = text.strip(_SPACE[:33])
     special = _SPECIAL.get(plain.lower())
     if special is not None:
@@ -166,7 +166,7 @@ def read_date(text: str) -> int | None:
 
 
 def read_timestamp(text: str, zone: str) -> int | None:
-    """The microseconds since 1970 of a text, in a zone if it names none; None: it is not a time."""
+    """The microseconds since 1970 of a text, in this zone unless it names one; None: not a time."""
     found = _TIMESTAMP.fullmatch(text.strip(_SPACE))
     if found is None:
         return None
@@ -196,7 +196,7 @@ def _in_zone(local: int, named: str, zone: str) -> int | None:
 
 
 def is_region(name: str) -> bool:
-    """Whether a zone is one of a region, such as Europe/Berlin."""
+    """Whether a zone is a region, such as Europe/Berlin."""
     if "/" not in name:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Columns of numbers and texts as instants, and the form of times that a field declares."""
+"""Read columns of numbers and texts as instants, in the time format that a field declares."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm, WrittenT
 
 INSTANT: Final = pa.timestamp("us", tz="UTC")
 SECONDS: Final = EpochTimes(EpochUnit.SECONDS)
-"""What a sensor's number counts where nothing is declared."""
+"""The unit of a sensor's number where nothing is declared."""
 _DISTINCT: Final = b"nilometer.distinct"
 _EPOCH: Final = b"nilometer.epoch"
 _PATTERN: Final = b"nilometer.time_pattern"
@@ -24,7 +24,7 @@ _DATE_DIGITS: Final = len("20260131")
 
 
 def time_field(name: str, kind: pa.DataType, form: TimeForm | None) -> pa.Field:
-    """A column that says how its times are given; without a form, any column."""
+    """A column that declares its time format; without a format, any column."""
     if form is None:
         return pa.field(name, kind)
     if isinstance(form, EpochTimes):
@@ -33,7 +33,7 @@ def time_field(name: str, kind: pa.DataType, form: TimeForm | None) -> pa.Field:
 
 
 def form_of(column: pa.Field) -> TimeForm | None:
-    """How a column's times are given, if it says so."""
+    """The time format of a column, if it declares one."""
     said = column.metadata or {}
     if _EPOCH in said:
         return EpochTimes(EpochUnit(said[_EPOCH].decode()))
@@ -42,12 +42,12 @@ def form_of(column: pa.Field) -> TimeForm | None:
 
 @lru_cache
 def _written(pattern: str) -> WrittenTimes:
-    """A pattern is taken apart once, however many values are read by it."""
+    """Parse a pattern once, however many values are read with it."""
     return WrittenTimes(pattern)
 
 
 def with_forms(columns: pa.Schema, form: TimeForm | None) -> pa.Schema:
-    """The columns, of which those that hold times and say nothing say this."""
+    """The columns, with this format for time columns that declare none."""
     return pa.schema([_with_form(one, form) for one in columns])
 
 
@@ -57,14 +57,14 @@ def without_forms(columns: pa.Schema) -> pa.Schema:
 
 
 def with_distinct(column: pa.Field, values: int | None) -> pa.Field:
-    """A column that says how many values it has."""
+    """A column that declares how many distinct values it has."""
     if values is None:
         return column
     return column.with_metadata({**(column.metadata or {}), _DISTINCT: str(values).encode()})
 
 
 def declared_distinct(column: pa.Field) -> int | None:
-    """How many values a column has, if its declaration says so."""
+    """How many distinct values a column has, if its declaration says so."""
     said = (column.metadata or {}).get(_DISTINCT)
     return None if said is None else int(said)
 
@@ -115,7 +115,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _numbers(values: pa.Array, *, are_dates: bool) -> pa.Array:
-    """Cells of text as numbers, if all of them are."""
+    """Cells of text as numbers, if all of them are numbers."""
     values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), None, values)
     are_numbers = pc.match_substring_regex(values, _NUMBER)
     if are_dates:
@@ -164,7 +164,7 @@ def _in_range(counted: pa.Array) -> pa.Array:
 
 
 def _read_each(values: pa.Array, form: TimeForm) -> pa.Array:
-    """Each value that is different is read once."""
+    """Parse each distinct value once."""
     found = pc.dictionary_encode(values)
     try:
         read = [None if one == "" else form.read(one) for one in found.dictionary.to_pylist()]

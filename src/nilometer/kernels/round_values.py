@@ -1,6 +1,6 @@
-"""ROUND, FLOOR and CEIL as Spark has them: halves go away from zero, of the number as it is read.
+"""ROUND, FLOOR and CEIL as in Spark: halves are rounded away from zero, in decimal notation.
 
-Spark rounds the shortest decimal number that reads as a DOUBLE: 2.675 to 2.68, although the
+Spark rounds the shortest decimal number that parses to a DOUBLE: 2.675 to 2.68, although the
 DOUBLE itself is a little less than 2.675.
 """
 
@@ -22,13 +22,13 @@ from nilometer.kernels.arrays import Bools, Float64s, Int64s
 _HALF_UP: Final = "half_towards_infinity"
 _WIDEST: Final = 76
 _MOST_EXACT: Final = 22
-"""Powers of ten up to this one are DOUBLEs."""
+"""Powers of ten up to this one are exact DOUBLEs."""
 DIGITS: Final = Context(prec=800, rounding=ROUND_HALF_UP)
 _RANGE: Final = np.iinfo(np.int64)
 
 
 def round_values(column: pa.Array, digits: int, kind: pa.DataType) -> pa.Array:
-    """The column rounded to so many digits behind the point, in the given type."""
+    """The column rounded to this many fractional digits, in the given type."""
     if pat.is_floating(kind):
         rounded = _round_doubles(doubles(column), digits)
         return pa.array(rounded, mask=missing(column)).cast(kind)
@@ -38,7 +38,7 @@ def round_values(column: pa.Array, digits: int, kind: pa.DataType) -> pa.Array:
 
 
 def round_decimals(column: pa.Array, digits: int) -> pa.Array:
-    """Whole or decimal numbers rounded, in a type wide enough for what comes out."""
+    """Integers or decimals rounded, in a type wide enough for the result."""
     scale = column.type.scale if pat.is_decimal(column.type) else 0
     wide = column.cast(pa.decimal256(_WIDEST, scale))
     return pc.round(wide, ndigits=max(digits, -_WIDEST // 2), round_mode=_HALF_UP)
@@ -73,13 +73,13 @@ def doubles(column: pa.Array) -> Float64s:
 
 
 def missing(column: pa.Array) -> Bools:
-    """Where the values of a column are NULL."""
+    """The positions where a column is NULL."""
     bools: Bools = column.is_null().to_numpy(zero_copy_only=False)
     return bools
 
 
 def _round_doubles(values: Float64s, digits: int) -> Float64s:
-    """Rounded as numbers where that is beyond doubt; near halves, and where large, as texts."""
+    """Rounded as numbers where that is safe; near halves, and where large, as texts."""
     if abs(digits) > _MOST_EXACT:
         return np.array([_round_one(value, digits) for value in values.tolist()], np.float64)
     power = 10.0 ** abs(digits)

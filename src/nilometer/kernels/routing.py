@@ -4,7 +4,7 @@ Buckets form a grid (Afrati and Ullman's shares). It has a dimension per key: a 
 in those of its stream's keys, by a hash, and is copied along the others, so every result is found
 in exactly one bucket. Without keys it has a dimension per stream: a row has its place in the
 dimension of its own stream and is copied along all others, so every combination of rows meets in
-exactly one bucket, and every bucket has its part of the work, however short a micro-batch is.
+exactly one bucket, and every bucket does its share of the work, however short a micro-batch is.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Routing:
 
 
 def route_by_keys(keys: Sequence[StreamKeys], buckets: int) -> Routing:
-    """Streams by their keys (at least one in the query); copies as few as can be."""
+    """Route streams by their keys (at least one in the query), with as few copies as possible."""
 
     def copies(shares: tuple[int, ...]) -> int:
         routing = Routing(shares, tuple(keys))
@@ -85,7 +85,7 @@ def route_by_keys(keys: Sequence[StreamKeys], buckets: int) -> Routing:
 
 @dataclass(frozen=True, slots=True)
 class RowsRouting:
-    """How streams are routed of which some have ROWS windows, and why."""
+    """How streams are routed if some have ROWS windows, and why."""
 
     routing: Routing
     key: int | None
@@ -97,9 +97,9 @@ class RowsRouting:
 def route_with_rows(
     keys: Sequence[StreamKeys], rows: Sequence[RowsWindow | None], buckets: int
 ) -> RowsRouting:
-    """By one key, if all streams have it and no partition of a ROWS window spans two of its values.
+    """Route by one key, if all streams have it and no ROWS partition spans two of its values.
 
-    Otherwise a window would be torn: everything goes to one bucket.
+    Otherwise a window would be split: everything goes to one bucket.
     """
     common = [k for k, columns in enumerate(zip(*keys, strict=True)) if None not in columns]
     windows = [(i, window) for i, window in enumerate(rows) if window is not None]
@@ -116,7 +116,7 @@ def route_with_rows(
 
 
 def route_without_key(columns: tuple[tuple[int, ...], ...], buckets: int) -> Routing:
-    """Streams that share no key, spread by some columns of each; copies as few as can be."""
+    """Route streams without a common key by some columns of each, with the fewest copies."""
     streams = len(columns)
     shares = min(
         _factorings(buckets, streams), key=lambda s: (sum(buckets // x for x in s), s[::-1])
@@ -128,7 +128,7 @@ def route_without_key(columns: tuple[tuple[int, ...], ...], buckets: int) -> Rou
 
 
 def _factorings(n: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write n as a product of so many factors; of many factors, a few good ones."""
+    """All factorings of n into this many factors; for many factors, a few good ones."""
     if parts <= _MOST_DIMENSIONS:
         yield from _all_factorings(n, parts)
         return
@@ -149,7 +149,7 @@ def _all_factorings(n: int, parts: int) -> Iterator[tuple[int, ...]]:
 
 
 def _group(rows: pa.RecordBatch, home: Int64s, spread: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each place that has any."""
+    """The rows of each bucket that has any."""
     if spread == 1:
         if len(rows):
             yield 0, rows

@@ -1,7 +1,7 @@
-"""Rows of which something cannot be computed: `CAST('abc' AS INT)`, a division by zero.
+"""Rows that cannot be computed: `CAST('abc' AS INT)`, a division by zero.
 
-Such a row is an error. Where a query is to go on without it (`leaving_out`), it is left out, and
-noted with the reason.
+Such a row is an error. Where a query is to go on without it (`leaving_out`), it is dropped, and
+recorded with the reason.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from nilometer.kernels.evaluate import evaluate, is_true
 from nilometer.model.expressions import Expression
 
 MOST_NOTED: Final = 1000
-"""How many rows are noted at a time; the others are counted."""
+"""How many rows are recorded at a time; the others are counted."""
 LONGEST: Final = 4096
-"""How long the text of a row may be."""
+"""The maximum length of a row's text."""
 _FAILURES: Final = (PredicateError, pa.ArrowInvalid)
 _Work: TypeAlias = Callable[[Sequence[pa.Array], int], object]
 
@@ -34,26 +34,26 @@ class RowError(NamedTuple):
     """A row that was left out."""
 
     stream: str | None
-    """Where it comes from; None: it was made by the query."""
+    """Its origin; None: it was made by the query."""
     reason: str
     row: str
 
 
 @dataclass
 class RowErrors:
-    """The rows that were left out in a piece of work: how many, and the first of them."""
+    """The rows left out by a computation: how many, and the first of them."""
 
     count: int = 0
     noted: list[RowError] = field(default_factory=list)
 
     def note(self, error: RowError) -> None:
-        """Count a row, and keep what is known of it if there is room."""
+        """Count a row, and record it if there is room."""
         self.count += 1
         if len(self.noted) < MOST_NOTED:
             self.noted.append(error)
 
     def add(self, more: RowErrors) -> None:
-        """Take in what somebody else has left out."""
+        """Add rows that were left out elsewhere."""
         self.count += more.count
         self.noted.extend(more.noted[: MOST_NOTED - len(self.noted)])
 
@@ -73,7 +73,7 @@ _COLLECTED: ContextVar[RowErrors | None] = ContextVar("rows left out", default=N
 
 @contextmanager
 def leaving_out(errors: RowErrors | None) -> Iterator[None]:
-    """Leave out rows that cannot be computed, and note them here; None: they are errors."""
+    """Leave out rows that cannot be computed, and record them here; None: they are errors."""
     before = _COLLECTED.set(errors)
     try:
         yield
@@ -83,14 +83,14 @@ def leaving_out(errors: RowErrors | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to be computed with, and what they are called where one of them must be left out."""
+    """Rows to compute with, and their column names for reports of rows left out."""
 
     columns: Sequence[pa.Array]
     size: int
     names: Sequence[str] = ()
     stream: str | None = None
     counted: Bools | None = None
-    """Which of them count as rows of their own; the others take back what came before."""
+    """Which of them count as rows of their own; the others retract earlier ones."""
 
     def slice(self, first: int, length: int) -> list[pa.Array]:
         return [column.slice(first, length) for column in self.columns]
@@ -105,7 +105,7 @@ class Rows:
 
 
 Computed = tuple[list[pa.Array], Int64s | None]
-"""Columns of values, and which rows they are of where some were left out."""
+"""Columns of values, and the rows they belong to where some were left out."""
 
 
 def compute(values: Sequence[tuple[Expression, pa.DataType]], rows: Rows) -> Computed:
@@ -123,9 +123,9 @@ def compute(values: Sequence[tuple[Expression, pa.DataType]], rows: Rows) -> Com
 
 
 def passing(test: Expression, rows: Rows, said: str | None = None) -> Bools:
-    """In which rows a condition holds; where it cannot be computed it does not.
+    """The rows in which a condition holds; where it cannot be computed it does not.
 
-    What the user has said is told with the reason.
+    The user's own text is reported with the reason.
     """
     try:
         return is_true(test, rows.columns, rows.size)
@@ -138,14 +138,14 @@ def passing(test: Expression, rows: Rows, said: str | None = None) -> Bools:
 
 
 def leave_out(bad: Bools, error: PredicateError, rows: Rows) -> None:
-    """Note rows of which somebody else has found that they cannot be computed, or raise that."""
+    """Record rows that the caller found cannot be computed, or raise the error."""
     errors = _collected(error)
     for place in np.flatnonzero(bad):
         _note(errors, rows, int(place), in_one_line(error))
 
 
 def _collected(error: Exception) -> RowErrors:
-    """Where rows are noted that are left out; raises the error where that would not help."""
+    """Where rows left out are recorded; raises the error where that would not help."""
     errors = _COLLECTED.get()
     if errors is None or isinstance(error, UnavailableError):
         raise error
@@ -153,7 +153,7 @@ def _collected(error: Exception) -> RowErrors:
 
 
 def _computable(work: _Work, rows: Rows, errors: RowErrors, said: str | None = None) -> Int64s:
-    """The rows for which some work succeeds; the others are noted."""
+    """The rows for which a computation succeeds; the others are recorded."""
     kept = np.ones(rows.size, np.bool_)
     for place, why in _failing(work, rows, 0, rows.size):
         kept[place] = False
@@ -163,7 +163,7 @@ def _computable(work: _Work, rows: Rows, errors: RowErrors, said: str | None = N
 
 
 def _failing(work: _Work, rows: Rows, first: int, length: int) -> Iterator[tuple[int, str]]:
-    """The rows for which some work fails, and why; found by halving."""
+    """The rows for which a computation fails, and why; found by bisection."""
     try:
         work(rows.slice(first, length), length)
     except _FAILURES as error:

@@ -1,4 +1,4 @@
-"""Equal rows get the same number."""
+"""Group equal rows: they get the same number."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RowGroups:
 
 
 def row_groups(columns: Sequence[pa.Array], size: int) -> RowGroups:
-    """The groups of equal rows among so many."""
+    """The groups of equal rows."""
     return group_ids(identify_rows(columns, size))
 
 
@@ -42,7 +42,7 @@ def group_ids(ids: RowIds) -> RowGroups:
 
 
 def _sort(ids: RowIds) -> tuple[Int64s, Bools]:
-    """The rows ordered by identity, equal ones as they stand; and where a new one begins.
+    """The rows in stable order of identity, and where a new identity begins.
 
     The upper bits of the first hash with the row's number below them are one integer, and
     sorting integers is several times faster than sorting rows by integers.
@@ -64,7 +64,7 @@ def _id_changes(ids: RowIds) -> Bools:
 
 
 def _changes(values: Int64s) -> Bools:
-    """Where a value differs from the one before it; the first does."""
+    """The positions where a value differs from the one before it, including the first."""
     changed = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=changed[1:])
     return changed

@@ -1,6 +1,6 @@
-"""By what rows are known: 128 bits, two independent hashes of their values.
+"""Row identities: 128 bits, two independent hashes of the row's values.
 
-Rows that Spark calls equal, NULLs included, agree in both; that two others agree in both is not
+Rows that are equal in Spark, NULLs included, agree in both; that two others agree in both is not
 to be expected in the life of a query. A single column of at most eight bytes is known
 exactly. The first hash is that of `kernels.key_hashes`. The second takes values apart in
 the same way but mixes other constants in another order, so that values which agree in one by
@@ -29,7 +29,7 @@ _SAMPLE: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class RowIds:
-    """By what rows are known: two words each."""
+    """The identities of rows: two words each."""
 
     h1: Int64s
     h2: Int64s
@@ -42,7 +42,7 @@ class RowIds:
 
 
 def identify_rows(columns: Sequence[pa.Array], size: int) -> RowIds:
-    """The identities of so many rows; without columns all rows are equal."""
+    """The identities of rows; without columns all rows are equal."""
     nothing = np.zeros(size, np.int64)
     if not columns:
         return RowIds(nothing, nothing)
@@ -59,7 +59,7 @@ def identify_rows(columns: Sequence[pa.Array], size: int) -> RowIds:
 
 
 def join_ids(parts: Sequence[RowIds]) -> RowIds:
-    """The identities of rows that stand one after the other."""
+    """The identities of rows, concatenated."""
     if len(parts) == 1:
         return parts[0]
     return RowIds(

@@ -1,8 +1,8 @@
-"""ROWS windows: when the last n rows of a stream, or of each partition of it, are last no more.
+"""ROWS windows: until when rows are among the last n of a stream, or of their partition.
 
 A row is in its window at an instant T if its time is <= T and fewer than n rows that come later
 in the order have times <= T. So it is in the window from its own time until that of the n-th
-later row, which does not belong to the period any more.
+later row, exclusive.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from nilometer.model.time import FOREVER
 OPEN: Final = FOREVER
 """The end of a row that is still among the last n."""
 OPEN_BUT_UNFIT: Final = -FOREVER
-"""The same of a row that may never join, but counts: no result is early enough for it."""
+"""The same for a row that may never join, but counts: no result is early enough for it."""
 _SPENT: Final = OPEN_BUT_UNFIT + 1
-"""The end of such a row once it counts no more."""
+"""The end of such a row once it no longer counts."""
 _COLUMN: Final = "_nilometer_until"
 
 
@@ -38,14 +38,14 @@ class RowsWindow:
     count: int
     partition: tuple[int, ...]
     order: tuple[int, ...]
-    """What orders rows of equal time: ascending, NULLs first."""
+    """The columns that order rows of equal time: ascending, NULLs first."""
     selected: int | None
     """A BOOLEAN column: which rows may join. The others count, too."""
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise WindowError(
-                f"a ROWS window holds at least one row, got {self.count}",
+                f"a ROWS window must hold at least one row, got {self.count}",
                 hint="write a positive number of rows",
             )
 
@@ -62,7 +62,7 @@ def window_ends(rows: pa.RecordBatch, times: Int64s, window: RowsWindow) -> Int6
 
 
 def window_order(rows: pa.RecordBatch, times: Int64s, window: RowsWindow) -> Int64s:
-    """The places of rows in the order in which they enter a window that has no partitions."""
+    """The positions of rows in the order in which they enter a window without partitions."""
     assert not window.partition
     return _in_order(rows, np.zeros(len(rows), dtype=np.int64), times, window)
 
@@ -110,7 +110,7 @@ def _take_open(chunk: Chunk, places: Int64s, layout: RowLayout) -> pa.RecordBatc
 
 
 def _with_ends(chunk: Chunk, layout: RowLayout, places: Int64s, ends: Int64s) -> Chunk:
-    """The chunk in which the open rows in these places have these ends."""
+    """The chunk in which the open rows at these positions have these ends."""
     closed = ends != OPEN
     if not closed.any():
         return chunk
@@ -172,9 +172,9 @@ def _group_numbers(columns: Sequence[pa.Array], rows: int) -> Int64s:
 
 
 def _ranks(column: pa.Array) -> list[Int64s]:
-    """Arrays of dense ranks that order values like the column does, NULLs first.
+    """Arrays of dense ranks that order values like the column, NULLs first.
 
-    What has no order, such as a map, is ordered by hash: any order will do that does not depend
+    Types without an order, such as maps, are ordered by hash: any order serves that does not depend
     on how the rows arrived.
     """
     kind = column.type
@@ -196,7 +196,7 @@ def _ranks(column: pa.Array) -> list[Int64s]:
 
 
 def _float_ranks(column: pa.Array) -> Int64s:
-    """-0.0 is 0.0, and NaN is larger than all numbers: so numpy sees it, too."""
+    """-0.0 is 0.0, and NaN is larger than all numbers, as in numpy."""
     return _dense(np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.float64))
 
 

@@ -1,4 +1,4 @@
-"""The smallest or largest value so far, in every state of groups whose rows never leave."""
+"""The smallest or largest value so far, in every state of groups whose rows are never retracted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nilometer.kernels.group_instants import GroupInstants
 
 @dataclass(frozen=True)
 class Extremes:
-    """What groups had before: a value each, where they had any."""
+    """The extremes of groups before: one value each, where there is any."""
 
     values: Int64s
     are_there: Bools
@@ -21,7 +21,7 @@ class Extremes:
 def running_extremes(
     instants: GroupInstants, states: Int64s, values: Int64s, before: Extremes, *, largest: bool
 ) -> Int64s:
-    """The extreme value in every state, given those that come in some; any where there is none."""
+    """The extreme value in every state, given the values added; arbitrary where there is none."""
     held = np.flatnonzero(before.are_there)
     places = np.concatenate([states, instants.firsts[held]])
     ordered, ranks = np.unique(np.concatenate([values, before.values[held]]), return_inverse=True)

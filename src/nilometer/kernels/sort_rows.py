@@ -1,4 +1,4 @@
-"""Rows in the order of their columns, as Spark has it: the first decides, then the next."""
+"""Rows in the order of their columns, as in Spark: the first decides, then the next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nilometer.kernels.order_keys import has_order_keys, order_keys
 
 
 class Sorted(NamedTuple):
-    """A column to order by, and which of its values stand first."""
+    """A column to order by, and which of its values come first."""
 
     column: pa.Array
     descending: bool = False
@@ -32,9 +32,9 @@ def has_order(kind: pa.DataType) -> bool:
 
 
 def sort_places(by: Iterable[Sorted], size: int) -> Int64s:
-    """The places of so many rows in this order; rows that nothing tells apart stay as they are.
+    """The positions of rows in this order; the sort is stable.
 
-    A column is only looked at where those before it leave rows together.
+    A column is only read where those before it leave ties.
     """
     places = np.arange(size)
     groups = np.zeros(size, np.int64)
@@ -53,7 +53,7 @@ def sort_places(by: Iterable[Sorted], size: int) -> Int64s:
 
 
 def _is_shared(groups: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which of the groups, which stand one after the other, have several rows."""
+    """Which of the consecutive groups have several rows."""
     same = groups[1:] == groups[:-1]
     shared = np.zeros(len(groups), np.bool_)
     shared[1:] |= same
@@ -62,7 +62,7 @@ def _is_shared(groups: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 
 def _split(groups: Int64s, together: Int64s, codes: Int64s) -> None:
-    """Give rows of one group new groups where their codes differ; groups are first places."""
+    """Split groups where codes differ; a group is the position of its first row."""
     own = groups[together]
     begins = np.ones(len(together), np.bool_)
     begins[1:] = (own[1:] != own[:-1]) | (codes[1:] != codes[:-1])
@@ -71,7 +71,7 @@ def _split(groups: Int64s, together: Int64s, codes: Int64s) -> None:
 
 
 def _codes(one: Sorted, column: pa.Array) -> Int64s:
-    """Integers in the wanted order."""
+    """Integers in the requested order."""
     if not column.null_count and has_order_keys(column.type):
         keys = order_keys(column)
         return ~keys if one.descending else keys

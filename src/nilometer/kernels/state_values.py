@@ -1,6 +1,6 @@
-"""All values of groups in every state: what lists, texts and modes are made of.
+"""All values of groups in every state, for lists, texts and modes.
 
-That is as much as the states have values together, so it costs that, too.
+The cost is the total number of values over all states.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.group_instants import GroupInstants
 from nilometer.kernels.moving_ranks import ValueEvents
-from nilometer.kernels.value_runs import Band, GroupRuns
+from nilometer.kernels.value_runs import GroupRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class StateValues:
         return StateValues(self.size, self.states, self.values, np.ones_like(self.counts))
 
     def repeated(self, *, reverse: bool) -> Lists:
-        """Values as often as they are there, in their order or from the last to the first."""
+        """Values as often as they occur, in ascending or descending order."""
         values, states = np.repeat(self.values, self.counts), np.repeat(self.states, self.counts)
         lengths = np.bincount(states, minlength=self.size)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
@@ -48,7 +48,7 @@ class StateValues:
         return Lists(offsets, values)
 
     def most_frequent(self) -> tuple[Int64s, Bools]:
-        """The value that every state has most often, of several the smallest; and if it has any."""
+        """The most frequent value of every state (the smallest on ties), and whether it has any."""
         order = np.lexsort((self.values, -self.counts, self.states))
         firsts = np.ones(len(order), np.bool_)
         firsts[1:] = np.diff(self.states[order]) != 0
@@ -59,17 +59,24 @@ class StateValues:
         return found, some
 
 
+def all_events(
+    instants: GroupInstants, content: GroupRuns, events: ValueEvents
+) -> tuple[Int64s, Int64s, Int64s]:
+    """States, values and counts of all additions and removals, including the initial content."""
+    groups, values, counts = content.all_entries()
+    return (
+        np.concatenate([instants.firsts[groups], events.states]),
+        np.concatenate([values, events.values]),
+        np.concatenate([counts, events.diffs]),
+    )
+
+
 def values_in_states(
     instants: GroupInstants, content: GroupRuns, events: ValueEvents
 ) -> StateValues:
-    """What every state holds, given what groups held at first and what comes and goes."""
-    groups = len(instants.firsts)
-    nothing, no = np.zeros(groups, np.int64), np.zeros(groups, np.bool_)
-    held_groups, held_values, held_counts = content.entries(Band(nothing, no, nothing, no))
-    states = np.concatenate([instants.firsts[held_groups], events.states])
-    values = np.concatenate([held_values, events.values])
-    counts = np.concatenate([held_counts, events.diffs])
-    # What comes with a state stays in all later ones of its group.
+    """The values of every state, given the initial content of groups and the changes."""
+    states, values, counts = all_events(instants, content, events)
+    # A value added in a state stays in all later ones of its group.
     last = instants.lasts[instants.groups[states]]
     lengths = last - states + 1
     first = np.repeat(states - (np.cumsum(lengths) - lengths), lengths)

@@ -1,6 +1,6 @@
 """Values as text: the one way in which tables, CSV and JSON lines show them, whoever computed them.
 
-Numbers look as in Spark, with the fewest digits that tell a number from all others (1.0E7, 0.1);
+Numbers look as in Spark, with the fewest digits that identify a number (1.0E7, 0.1);
 times are in UTC; binary is base64; structs, lists and maps are JSON.
 """
 
@@ -124,7 +124,7 @@ def _quoted(texts: pa.Array) -> pa.Array:
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
-    """Texts as they stand between the quotes of JSON."""
+    """Texts escaped for use between JSON quotes."""
     if not pc.any(pc.match_substring_regex(texts, _PARTS)).as_py():
         return texts
     return _mapped(texts, lambda value: json.dumps(value, ensure_ascii=False)[1:-1])
@@ -150,7 +150,7 @@ def _floats(column: pa.Array) -> pa.Array:
 
 
 def _far(value: np.floating[Any]) -> str:
-    """A number that is very large, very small, or none."""
+    """A number that is very large, very small, or NaN."""
     if not np.isfinite(value):
         return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     digits, _, exponent = np.format_float_scientific(value, trim="0").partition("e")

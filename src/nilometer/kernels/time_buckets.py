@@ -37,7 +37,7 @@ class BucketTotals:
         self._rows = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Count rows in; those without a time are left out."""
+        """Add rows; those without a time are left out."""
         rows = rows.filter(pc.is_valid(rows.column(self._time)))
         time = rows.column(self._time)
         micros = np.asarray(time.cast(pa.int64()))

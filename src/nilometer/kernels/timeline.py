@@ -1,8 +1,8 @@
-"""The timeline: what counts and sums of groups are from which instant on.
+"""The timeline: the counts and sums of groups from each instant on.
 
 Events add to totals of a group at an instant. Sorted by group and time, running totals within
 each group give the totals after every instant at which something happens, and before it. All
-that can be computed from totals (counts of set operators, COUNT, SUM, AVG, …) rides on this.
+that can be computed from totals (counts of set operators, COUNT, SUM, AVG, …) builds on this.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Timeline:
     after: tuple[Int64s, ...]
     """The totals from each instant on, up to the next."""
     lasts: Int64s
-    """The place of the last instant of each group that has any."""
+    """The position of the last instant of each group that has any."""
     order: Int64s
     """The events, ordered by group and time, those of an instant as they came."""
     ends: Int64s
-    """Where, in that order, the last event of each instant stands."""
+    """The position, in that order, of the last event of each instant."""
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -39,7 +39,7 @@ class Timeline:
 def run_timeline(
     groups: Int64s, times: Int64s, deltas: Sequence[Int64s], initial: Sequence[Int64s]
 ) -> Timeline:
-    """The totals of groups over time, given events and, for every group, the totals at first."""
+    """The totals of groups over time, given events and the initial totals of every group."""
     order, key = sort_events(groups, times)
     last_of_instant = _last_of_each(key)
     ends = np.flatnonzero(last_of_instant)
@@ -92,7 +92,7 @@ def _times_from_zero(times: Int64s) -> tuple[Int64s, int]:
 
 
 def _last_of_each(values: Int64s) -> Bools:
-    """Where a value is the last of equal ones that stand together."""
+    """The positions where a value is the last of consecutive equal ones."""
     last = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=last[:-1])
     return last

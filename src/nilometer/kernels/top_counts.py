@@ -3,7 +3,7 @@
 Of rows that stand in an order, each with some copies, those with the places from `offset` to
 `end`-1 are shown. What changes there during some events is found by halving time: events that
 move e copies in all can change only rows that they name, and rows within e places of an edge. All
-others are left out of sight, which leaves small tables of rows by instants to be computed at once.
+others are hidden, which leaves small tables of rows by instants to be computed at once.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from nilometer.kernels.arrays import Bools, Int64s
 
 _SMALL: Final = 1 << 14
-"""So many counts are computed at once."""
+"""The number of counts computed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowEvents:
-    """How many copies of rows come or go, and when; rows by their ranks."""
+    """How many copies of rows are added or retracted, and when; rows by their ranks."""
 
     rows: Int64s
     times: Int64s
@@ -36,14 +36,14 @@ class RowEvents:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """Some of the rows, in order, with their counts and the copies out of sight before them."""
+    """Some of the rows, in order, with their counts and the hidden copies before them."""
 
     ranks: Int64s
     unseen: Int64s
     counts: Int64s
 
     def starts(self) -> Int64s:
-        """At which place the copies of each row begin."""
+        """The position at which the copies of each row begin."""
         return self.unseen + np.cumsum(self.counts) - self.counts
 
 

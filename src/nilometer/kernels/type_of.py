@@ -1,4 +1,4 @@
-"""The type of an expression, by Spark's (ANSI) rules; an error where there is none."""
+"""The type of an expression, by Spark's (ANSI) rules; raises an error if it has none."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _field_type(kind: pa.DataType, fields: Sequence[str]) -> pa.DataType:
 
 
 def constant_of(expression: Expression) -> Any:
-    """The value that is written there; `NO_CONSTANT` if it is computed."""
+    """The value of a literal; `NO_CONSTANT` if it is computed."""
     match expression:
         case Constant(value):
             return value

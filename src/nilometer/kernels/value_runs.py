@@ -1,7 +1,7 @@
-"""Values of groups in sorted runs: how many are at most so large, and which lie in a band.
+"""Values of groups in sorted runs: how many are at most a limit, and which lie in a band.
 
 A run is sorted by group and value and holds counts, which may be negative: a newer run takes
-back what an older one holds. All runs together hold no value less than zero times.
+back what an older one holds. Over all runs together no count is negative.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.order_statistics import order_by_two
 
 _FEW: Final = 48
-"""Of groups with so few entries all are taken: that is faster than choosing."""
+"""Of groups with this few entries all are taken: that is faster than choosing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ValueRun:
     running: Int64s
 
     def total(self, ends: Int64s) -> Int64s:
-        """The counts of everything before some places."""
+        """The total counts before some positions."""
         return np.where(ends > 0, self.running[ends - 1], 0)
 
     @property
@@ -51,7 +51,7 @@ def make_run(groups: Int64s, values: Int64s, counts: Int64s) -> tuple[ValueRun, 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Values above `lows` and at most `highs`, per group; without limit where there is none."""
+    """Values above `lows` and at most `highs`, per group; unlimited where there is none."""
 
     lows: Int64s
     has_low: Bools
@@ -68,7 +68,7 @@ class Band:
 
 
 class GroupRuns:
-    """What some runs hold of some groups, which are numbered 0, 1, … here."""
+    """The content of some runs for some groups, which are numbered 0, 1, … here."""
 
     def __init__(self, runs: Sequence[ValueRun], numbers: Int64s) -> None:
         """The numbers are those that the groups have in the runs."""
@@ -78,7 +78,7 @@ class GroupRuns:
         self._size = len(numbers)
 
     def count_at_most(self, groups: Int64s, values: Int64s) -> Int64s:
-        """How many values of each of these groups are at most so large."""
+        """How many values of each of these groups are at most this large."""
         counts = np.zeros(len(groups), np.int64)
         for run, begins, ends in zip(self._runs, self._begins, self._ends, strict=True):
             first = begins[groups]
@@ -122,7 +122,7 @@ class GroupRuns:
         )
 
     def entries(self, band: Band) -> tuple[Int64s, Int64s, Int64s]:
-        """Groups, values and counts of what lies in a band, run by run."""
+        """Groups, values and counts in a band, run by run."""
         parts = []
         for run, begins, ends in zip(self._runs, self._begins, self._ends, strict=True):
             low = np.where(band.has_low, _upper_bounds(run.values, begins, ends, band.lows), begins)
@@ -140,6 +140,11 @@ class GroupRuns:
             return nothing, nothing, nothing
         groups, values, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
         return groups, values, counts
+
+    def all_entries(self) -> tuple[Int64s, Int64s, Int64s]:
+        """All groups, values and counts, run by run."""
+        nothing, no = np.zeros(self._size, np.int64), np.zeros(self._size, np.bool_)
+        return self.entries(Band(nothing, no, nothing, no))
 
     def _counts(self, limits: Int64s, limited: Bools, *, whole: bool) -> Int64s:
         counts = np.zeros(self._size, np.int64)
@@ -165,7 +170,7 @@ class GroupRuns:
         return low
 
     def _values(self, runs: Int64s, places: Int64s) -> Int64s:
-        """Values in places of runs; zero where there is no place."""
+        """Values at positions of runs; zero where there is no position."""
         values = np.zeros(len(places), np.int64)
         for number, run in enumerate(self._runs):
             mine = np.flatnonzero((runs == number) & (places >= 0))

@@ -24,7 +24,7 @@ Bounds: TypeAlias = tuple[tuple[int, ...], ...]
 """time(j) - time(i) <= bounds[i][j]"""
 
 MOST_CANDIDATES: Final = 1 << 20
-"""How many candidates are looked at in one step: what bounds the memory of a join."""
+"""How many candidates are examined in one step, which bounds the memory of a join."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """A predicate on columns of several streams, asked as soon as all of them are joined."""
+    """A predicate on columns of several streams, tested as soon as all of them are joined."""
 
     columns: tuple[tuple[int, int], ...]
     """(stream, column) of each argument."""
     test: Callable[..., Bools]
-    """Takes these columns, and which rows count as rows of their own (all, unless it is said)."""
+    """Takes these columns, and which rows count as rows of their own (by default all)."""
 
     @property
     def streams(self) -> frozenset[int]:
@@ -59,7 +59,7 @@ class Residual:
 
 @dataclass(frozen=True, slots=True)
 class JoinRule:
-    """What makes rows of several streams one result."""
+    """The rule by which rows of several streams make one result."""
 
     bounds: Bounds
     """Closed bounds: time(j) - time(i) <= bounds[i][j]. None is longer than all of time."""
@@ -84,7 +84,7 @@ class JoinRule:
 
     def links(self, streams: Collection[int], others: Collection[int]) -> tuple[int, ...]:
         """The keys that some streams have in common with some others."""
-        if self.common is not None:  # asked so often that small micro-batches feel it
+        if self.common is not None:  # called so often that it matters for small micro-batches
             return self.common if streams and others else ()
         return tuple(
             k
@@ -107,7 +107,7 @@ class Tuples:
     highs: dict[int, Int64s]
     """And the latest."""
     until: Int64s | None = None
-    """When the first of its rows leaves its ROWS window, where there are such."""
+    """When the first of its rows leaves its ROWS window, if there are any."""
 
     def __len__(self) -> int:
         return len(self.latest)
@@ -174,7 +174,7 @@ def join_new_rows(
 
 
 def _start(first: int, side: Side, others: Sequence[int], rule: JoinRule) -> Tuples:
-    """The new rows of a stream as tuples of one."""
+    """The new rows of a stream as tuples of one row."""
     assert side.new is not None
     base = sum(map(len, side.old))
     times, until = side.new.times, side.new.until
@@ -256,7 +256,7 @@ def _match(
     links: Sequence[int],
     wanted: Sequence[int],
 ) -> Matches:
-    """The candidates whose hashes and times are truly right, with hashes of the wanted keys."""
+    """The candidates whose hashes and times really match, with hashes of the wanted keys."""
     lows, highs = tuples.lows[stream], tuples.highs[stream]
     fresh = [k for k in wanted if k not in tuples.hashes]
     parts: list[Matches] = []
@@ -353,7 +353,7 @@ def _compare_keys(
 def pick(
     columns: Sequence[tuple[int, int]], tuples: Tuples, sides: Sequence[Side]
 ) -> list[pa.Array]:
-    """The values that tuples have in the given (stream, column) places."""
+    """The values of tuples at the given (stream, column) positions."""
     values: dict[tuple[int, int], pa.Array] = {}
     for stream in {stream for stream, _ in columns}:
         wanted = [column for s, column in columns if s == stream]

@@ -1,7 +1,7 @@
-"""The current answer of a changelog, kept up to date by what its log has got since.
+"""The current answer of a changelog, kept up to date from its log.
 
-At the watermark W no change with a `_time` before W can come any more: all of these, added up, are
-the answer at the instant W - 1 µs. Changes from W on may be there already, since buckets are out
+At the watermark W no change with a `_time` before W can arrive any more: the sum of all these is
+the answer at the instant W - 1 µs. Changes from W on may exist already, since buckets are out
 of step; they wait aside, each with its place in the log.
 """
 
@@ -55,20 +55,20 @@ class FoldedAnswer:
     rows: pa.Table
     """Without `_time` and `_diff`; a row that holds three times comes three times."""
     watermark: int | None
-    """No change before this instant (microseconds) can come any more."""
+    """No change before this time (microseconds) can arrive any more."""
     place: Position
-    """Where the first change after the instant stands in the log, or will."""
+    """The position of the first change after the instant in the log, present or future."""
     is_cut: bool
     """Whether there were more rows."""
 
     @property
     def instant(self) -> int | None:
-        """For which instant: the last one that no change can reach any more."""
+        """The instant of the answer: the last one that no change can reach any more."""
         return None if self.watermark is None else self.watermark - 1
 
 
 class AnswerFold:
-    """The answer of one changelog; one thread at a time brings it up to date."""
+    """The answer of one changelog; one thread at a time updates it."""
 
     def __init__(self, reader: LogReader, max_bytes: int) -> None:
         self._reader = reader
@@ -77,7 +77,7 @@ class AnswerFold:
         names = [name for name in reader.layout.stored.names if name not in (TIME, DIFF)]
         self._schema = pa.schema([reader.layout.stored.field(name) for name in names])
         self._refusal: tuple[TooLargeError, int] | None = None
-        """Why it could not be made, and how many rows the log had then."""
+        """Why it could not be computed, and how many rows the log had then."""
         self._forget()
 
     @property
@@ -87,9 +87,10 @@ class AnswerFold:
         return int(self._rows.nbytes + self._copies.nbytes + ahead)
 
     def now(self, most: int) -> FoldedAnswer:
-        """The answer as of now, of it at most so many rows.
+        """The current answer, limited to a number of rows.
 
-        Raises LogGapError if its first changes are gone, TooLargeError if it takes too much memory.
+        Raises LogGapError if its first changes are deleted, TooLargeError if it needs too much
+        memory.
         """
         with self._lock:
             try:
@@ -112,9 +113,9 @@ class AnswerFold:
         self._watermark: int | None = None
 
     def _bring_up_to_date(self, seen: Seen) -> None:
-        """Take in what is new, all of it or nothing."""
+        """Apply all new changes, or none of them."""
         if self._refusal is not None and seen.end.row < 2 * self._refusal[1]:
-            raise self._refusal[0]  # trying is expensive, so it is not tried every time
+            raise self._refusal[0]  # an attempt is expensive, so it is not made every time
         try:
             self._advance(seen)
         except BaseException as error:
@@ -138,8 +139,8 @@ class AnswerFold:
         self._add(final)
         if (self._copies < 0).any():
             raise LogError(
-                "the changelog takes back a row that it never gave",
-                detail="a part of it is missing or came twice",
+                "the changelog retracts a row that it never emitted",
+                detail="part of it is missing or duplicated",
             )
         self._place = max(place, seen.end)
         self._watermark = watermark
@@ -165,7 +166,7 @@ class AnswerFold:
         return [one.where(is_final).rows for one, is_final in parted if is_final.any()]
 
     def _final_part(self, frame: Frame, watermark: int | None) -> pa.RecordBatch | None:
-        """The changes of a frame that are final; the others are put aside."""
+        """The changes of a frame that are final; the others are set aside."""
         if not len(frame.rows):
             return None
         every = _Ahead(frame.start, np.arange(len(frame.rows)), frame.rows)
@@ -192,7 +193,7 @@ class AnswerFold:
             )
 
     def _repeated(self, count: int) -> pa.Table:
-        """The first rows, each as often as it holds."""
+        """The first rows, each repeated for its copies."""
         places = np.searchsorted(np.cumsum(self._copies), np.arange(count), side="right")
         return self._rows.take(pa.array(places))
 

@@ -1,4 +1,4 @@
-"""Rows that a user has in Python, or in files, as Arrow tables of types that Spark has."""
+"""Rows from Python objects or files as Arrow tables, with the types that Spark has."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _HINT = "give a pyarrow Table, a pandas DataFrame, or the path of a file or a fo
 
 
 def rows_of(name: str, given: Any, time: str | None = None) -> pa.Table:
-    """All rows of a table, a data frame or files; those of a stream have instants as times."""
+    """All rows of a table, a data frame or files; the rows of a stream have instants as times."""
     if isinstance(given, str | Path):
         path = Path(given).expanduser()
         return read_files(name, find_files(name, path), time)[1]
@@ -52,7 +52,7 @@ def _table(name: str, given: Any) -> pa.Table:
         return given
     if isinstance(given, pa.RecordBatch):
         return pa.Table.from_batches([given])
-    pandas = sys.modules.get("pandas")  # who has a data frame has imported it
+    pandas = sys.modules.get("pandas")  # a caller with a data frame has already imported it
     if pandas is not None and isinstance(given, pandas.DataFrame):
         return pa.Table.from_pandas(given, preserve_index=False)
     raise InputError(f"{name} has no rows", detail=f"got {type(given).__name__}", hint=_HINT)
@@ -68,7 +68,7 @@ def _usual_types(name: str, rows: pa.Table) -> pa.Table:
 
 
 def _usual(name: str, column: str, kind: pa.DataType) -> pa.DataType:
-    """The type of Spark that holds values of a type."""
+    """The Spark type that holds values of a type."""
     if pat.is_dictionary(kind):
         return _usual(name, column, kind.value_type)
     if pat.is_timestamp(kind):

@@ -1,4 +1,4 @@
-"""Answers that are complete: what a changelog says at one instant, and rows in an order."""
+"""Complete answers: the state of a changelog at one instant, and rows in an order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nilometer.operators.change_specs import SortKey
 from nilometer.sql.plan.types import TIMESTAMP
 from nilometer.sql.questions import Finish
 
-BROKEN = "the changelog takes back a row that it never gave: a part of it is missing or came twice"
+BROKEN = "the changelog retracts a row that it never emitted: part of it is missing or duplicated"
 
 
 def rows_at(changelog: pa.Table, instant: int | None) -> pa.Table:
@@ -39,14 +39,14 @@ def rows_at(changelog: pa.Table, instant: int | None) -> pa.Table:
 
 
 def plain_rows(answer: pa.Table) -> pa.Table:
-    """The answer of a question to static tables, which has no time and never changes."""
+    """The answer of a query over static tables, which has no time and never changes."""
     if answer.column_names[-2:] == [TIME, DIFF]:
         return rows_at(answer, None)
     return answer.drop_columns([TIME])
 
 
 def finish_rows(answer: pa.Table, finish: Finish) -> pa.Table:
-    """The rows in their order, those that are shown, without what is only there to order by."""
+    """The rows in their order, only those shown, without columns that are only sorted by."""
     if not finish.is_needed:
         return answer
     ordered = sort_rows(answer, finish.keys).slice(finish.offset, finish.limit)
@@ -55,7 +55,7 @@ def finish_rows(answer: pa.Table, finish: Finish) -> pa.Table:
 
 
 def in_order_of_time(answer: pa.Table) -> pa.Table:
-    """Rows as time passes; of changes, what goes before what comes."""
+    """Rows in time order; among changes, retractions come first."""
     names = answer.column_names
     if names[-2:] == [TIME, DIFF]:
         return sort_rows(answer, [SortKey(len(names) - 2), SortKey(len(names) - 1)])
@@ -63,7 +63,7 @@ def in_order_of_time(answer: pa.Table) -> pa.Table:
 
 
 def sort_rows(answer: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
-    """Rows in the order of these columns, and then of all columns."""
+    """Rows sorted by these columns, and then by all columns."""
     answer = answer.combine_chunks()
     every = (*keys, *map(SortKey, range(answer.num_columns)))
     by = (
@@ -75,7 +75,7 @@ def sort_rows(answer: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+    """A column as a single chunk."""
     found = column.combine_chunks()
     if isinstance(found, pa.ChunkedArray):
         return found.chunk(0) if found.num_chunks else pa.array([], found.type)

@@ -1,4 +1,4 @@
-"""The header of a CSV file, looked at before anything is read by it."""
+"""The header of a CSV file, checked before anything else is read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SEPARATORS: Final = {";": "semicolons", "\t": "tabulators", "|": "bars"}
 
 
 def check_header(path: Path) -> None:
-    """Refuse a header in which two columns have one name, or one has none."""
+    """Refuse a header in which two columns share a name, or a column has none."""
     try:
         names = _names(path)
     except (OSError, EOFError, csv.Error):
-        return  # whoever reads the file says what is wrong with it
+        return  # the caller that reads the file reports what is wrong with it
     if len(names) == 1:
         for sign, word in _SEPARATORS.items():
             if sign in names[0]:
@@ -35,7 +35,7 @@ def check_header(path: Path) -> None:
                 hint="give it one in the first line of the file",
             )
         if (before := seen.get(name.lower())) is not None:
-            same = "" if before == name else f"; {before} is the same in any case"
+            same = "" if before == name else f"; {before} differs only in case"
             raise InputError(
                 f"two columns of {path} are named {name}",
                 detail=f"the header is {','.join(names)}{same}",

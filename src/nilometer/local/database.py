@@ -1,4 +1,4 @@
-"""A database without Spark: Arrow tables under names, and statements over them."""
+"""A database without Spark: named Arrow tables, and statements over them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class NoEngine:
-    """There is nobody to ask: expressions beyond the subset are refused."""
+    """No engine to ask: expressions beyond the subset are refused."""
 
     time_zone = "UTC"
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        """The expressions of which only Spark could have said what they are."""
+        """The expressions whose types only Spark could have determined."""
 
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         self.asked += expressions
@@ -45,25 +45,25 @@ class NoEngine:
 
 @dataclass(frozen=True)
 class Instant:
-    """When an answer is looked at, in microseconds; None: after the last change."""
+    """The time at which an answer is taken, in microseconds; None: after the last change."""
 
     micros: int | None
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A question that this process can answer."""
+    """A query that this process can answer."""
 
     question: Question
     query: LocalQuery | LocalUnion | LocalChanges
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of its answer, among them those that are not shown."""
+        """The columns of its answer, including those that are not shown."""
         return self.query.schema
 
     def run_all(self, rows: Mapping[str, pa.RecordBatch], at: Instant | None = None) -> pa.Table:
-        """The answer over all rows: results, or changes; `at`: what holds at an instant."""
+        """The answer over all rows: results, or changes; `at`: the answer at an instant."""
         answer = self.query.run_all(rows)
         if self.question.is_plain:
             answer = plain_rows(answer)
@@ -145,7 +145,7 @@ class LocalDatabase:
         return found
 
     def add(self, relation: Relation, rows: pa.Table) -> None:
-        """A stream or a table that somebody else has described."""
+        """Add a stream or a table that is already described."""
         self.tables[relation.name] = concat(rows.combine_chunks().to_batches(), rows.schema)
         self._relations[relation.name] = relation
 
@@ -155,7 +155,7 @@ class LocalDatabase:
         return self._relations
 
     def drop(self, name: str) -> None:
-        """Forget a stream or a table."""
+        """Drop a stream or a table."""
         del self._relations[name], self.tables[name]
 
     def create_function(

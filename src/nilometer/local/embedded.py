@@ -45,7 +45,7 @@ _ON_SPARK: Final = "nm.connect(nm.local_spark()) answers it"
 
 
 class EmbeddedDatabase:
-    """Streams that have ended, tables and functions under names, and statements over them.
+    """Named streams that have ended, tables and functions, and statements over them.
 
     >>> db = EmbeddedDatabase()
     >>> times = pa.array([0, 5_000_000], pa.timestamp("us", "UTC"))
@@ -58,7 +58,7 @@ class EmbeddedDatabase:
     """
 
     def __init__(self, execution: str = "auto") -> None:
-        """A database without anything in it; `execution` is as that of `nm.connect(spark)`."""
+        """An empty database; `execution` is as for `nm.connect(spark)`."""
         self._db = LocalDatabase(execution=execution)
 
     def create_stream(
@@ -70,13 +70,13 @@ class EmbeddedDatabase:
         rate: float | None = None,
         distinct: Mapping[str, float] | None = None,
     ) -> None:
-        """Give rows a name under which statements read them as a stream that has ended.
+        """Register rows under a name; statements read them as a stream that has ended.
 
         rows      a pyarrow Table, a pandas DataFrame, or the path of a file or folder of files:
                   CSV, JSON lines or Parquet.
         time      the column of its times; those without a zone are in UTC.
-        rate      how many rows come per second, and
-        distinct  how many different values columns have ({"k": 1000}): for the join order.
+        rate      how many rows arrive per second, and
+        distinct  how many distinct values columns have ({"k": 1000}): for the join order.
 
         >>> db.create_stream("A", "camera1.csv", time="ts")  # doctest: +SKIP
         """
@@ -86,7 +86,7 @@ class EmbeddedDatabase:
         self._db.add(relation, found)
 
     def create_table(self, name: str, rows: Rows) -> None:
-        """Give rows a name under which statements read them as a static table.
+        """Register rows under a name; statements read them as a static table.
 
         >>> db.create_table("Stores", "stores.parquet")  # doctest: +SKIP
         """
@@ -102,22 +102,22 @@ class EmbeddedDatabase:
         *,
         by_row: bool = False,
     ) -> None:
-        """Let statements call a Python function.
+        """Register a Python function that statements can call.
 
         It gets a pandas Series per argument and returns as many values of the type `returns`;
-        with by_row it gets plain values and returns one.
+        with by_row it gets plain values and returns one value.
 
         >>> db.create_function("similar", lambda a, b: (a - b).abs() < 3)  # doctest: +SKIP
         """
         check_function(name, function)
         if name.upper() in NilometerParser.FUNCTIONS or name.lower() in safe_functions():
-            raise InputError(f"there is a function {name} already", hint="choose another name")
+            raise InputError(f"function {name} already exists", hint="choose another name")
         self._db.create_function(name, function, _type_of(name, returns), by_row)
 
     def create_aggregate(
         self, name: str, aggregate: Callable[..., Any], returns: str = "double"
     ) -> None:
-        """Let statements call a Python aggregate, like SUM: see `Database.create_aggregate`.
+        """Register a Python aggregate, like SUM: see `Database.create_aggregate`.
 
         >>> db.create_aggregate("spread", lambda v: v.max() - v.min())  # doctest: +SKIP
         """
@@ -125,7 +125,7 @@ class EmbeddedDatabase:
         self.create_function(name, PythonAggregate(name, aggregate), returns, by_row=True)
 
     def drop(self, name: str) -> None:
-        """Forget a stream or a table."""
+        """Drop a stream or a table."""
         known = self._spelled(name)
         if known is None:
             raise InputError(
@@ -146,13 +146,13 @@ class EmbeddedDatabase:
         parameters: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> pa.Table:
-        """The answer to a statement, as a pyarrow Table: `.to_pandas()` makes a DataFrame of it.
+        """The answer to a statement, as a pyarrow Table: `.to_pandas()` converts it to a DataFrame.
 
-        Rows are in the order that ORDER BY says, else as time passes.
+        Rows are in the order of ORDER BY, otherwise in time order.
 
-        at      of an answer that changes: what it is at this instant (UTC unless it has a zone),
-                or "end", instead of its changes.
-        values  what the parameters of the statement stand for, by their names.
+        at      for a changing answer: the answer at this instant (UTC unless it has a zone), or at
+                the "end", instead of its changes.
+        values  the values of the statement's parameters, by name.
 
         >>> db.sql("SELECT A.k FROM A, B WINDOW = 10 SECONDS WHERE A.k = B.k")  # doctest: +SKIP
         """
@@ -174,17 +174,17 @@ class EmbeddedDatabase:
         parameters: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> str:
-        """What a statement will do, as text or ("dot") as Graphviz text.
+        """Explain what a statement will do, as text or ("dot") as Graphviz text.
 
         >>> print(db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS"))  # doctest: +SKIP
         """
         if form.upper() not in list(ExplainFormat):
-            raise InputError(f"there is no form {form}", hint="choose one of text, dot")
+            raise InputError(f"unknown format {form}", hint="choose one of text, dot")
         read = read_query(statement, merged(parameters, values))
         return self._explained(read, read.explain or ExplainFormat(form.upper()))
 
     def close(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
         for name in list(self.relations):
             self._db.drop(name)
 
@@ -217,7 +217,7 @@ class EmbeddedDatabase:
             raise InputError("a stream or table needs a name", detail=f"got {name!r}")
         if self._spelled(name) is not None:
             raise InputError(
-                f"there is already a stream or table {name}", hint=f'first db.drop("{name}")'
+                f"stream or table {name} already exists", hint=f'first db.drop("{name}")'
             )
 
     def _spelled(self, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Which files a path stands for, and what is in them."""
+"""The files that a path refers to, and what kind they are."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nilometer.local.csv_header import check_header
 
 
 class FileKind(StrEnum):
-    """What files hold, by the names that Spark has for it."""
+    """The formats of files, by Spark's names for them."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -32,7 +32,8 @@ _KINDS: Final = {
     ".ndjson.gz": FileKind.JSON,
 }
 _HINT: Final = (
-    "files are told by their names: .parquet, .csv, .json, .jsonl, .ndjson, also with .gz"
+    "files are recognised by their extensions: .parquet, .csv, .json, .jsonl, .ndjson, also with "
+    ".gz"
 )
 
 
@@ -44,7 +45,7 @@ class Files:
     kind: FileKind
 
     def paths(self) -> list[Path]:
-        """The files that are there, in the order of their names."""
+        """The files that exist, sorted by name."""
         if not self.path.is_dir():
             return [self.path]
         found = (file for file in _visible(self.path) if kind_of(file.name) is self.kind)
@@ -52,13 +53,13 @@ class Files:
 
     @property
     def pattern(self) -> str:
-        """The names of the files, as Spark's `pathGlobFilter`; others in the folder are left."""
+        """The pattern of the files' names for Spark's `pathGlobFilter`; it skips all others."""
         endings = [ending for ending, kind in _KINDS.items() if kind is self.kind]
         return f"*{{{','.join([*endings, *map(str.upper, endings)])}}}"
 
 
 def kind_of(name: str) -> FileKind | None:
-    """What a file holds, by its name.
+    """The format of a file, by its name.
 
     >>> kind_of("a.2026.CSV.gz"), kind_of("notes.txt")
     (<FileKind.CSV: 'csv'>, None)
@@ -108,7 +109,7 @@ def require_folder(name: str, path: Path) -> None:
 
 
 def _visible(folder: Path) -> Iterator[Path]:
-    """Files that Spark will read: none whose name, or whose folder's, begins with _ or a dot."""
+    """Files that Spark will read: neither their names nor their folders' begin with _ or a dot."""
     for entry in folder.iterdir():
         if entry.name.startswith(("_", ".")):
             continue

@@ -10,9 +10,9 @@ from nilometer.local.find_files import kind_of
 
 
 def open_folder(folder: Path, time: str | None = None) -> EmbeddedDatabase:
-    """A database in which every file of a folder has its name, up to the first dot.
+    """A database in which each file of a folder is named after the file, up to the first dot.
 
-    time  files with this column are streams, whose times it has; the others are tables.
+    time  files with this column are streams, which take their times from it; others are tables.
     """
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}")
@@ -30,7 +30,7 @@ def open_folder(folder: Path, time: str | None = None) -> EmbeddedDatabase:
 
 
 def _add(db: EmbeddedDatabase, file: Path, time: str | None) -> bool:
-    """Give a file its name; whether it is a stream."""
+    """Register a file under its name; returns whether it is a stream."""
     name = file.name.partition(".")[0]
     db.create_table(name, file)
     columns = [one.lower() for one in db.relations[name].columns]

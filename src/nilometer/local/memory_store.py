@@ -1,4 +1,4 @@
-"""Chunks kept in this process."""
+"""A chunk store in the memory of this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.operators.chunk_store import ChunkRef
 
 _IDS: Final = count()
-"""No two chunks of a process have one name: what was made of a chunk is kept by it."""
+"""No two chunks of a process share a name: data derived from a chunk is cached by name."""
 
 
 class MemoryStore:

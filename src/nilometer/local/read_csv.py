@@ -1,4 +1,4 @@
-"""CSV files as columns of text: those that every reader takes apart in the same way."""
+"""CSV files as text columns: only files that every reader splits the same way."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_header(content: bytes) -> list[str]:
 
 
 def read_csv(content: bytes, names: list[str]) -> pa.Table:
-    """All rows as text; what is empty is NULL. An error if Spark might see other rows."""
+    """All rows as text; empty values are NULL. An error if Spark might see other rows."""
     content = content.removeprefix(_BOM)
     _require_plain(content)
     parse = pa_csv.ParseOptions(double_quote=True, escape_char=False, newlines_in_values=False)
@@ -59,9 +59,9 @@ def _line_of(content: bytes) -> str:
 
 
 def _require_plain(content: bytes) -> None:
-    """Refuse what readers take apart differently."""
+    """Refuse content that readers split differently."""
     if b"\0" in content or content.count(b"\r") != content.count(b"\r\n"):
-        raise OnlySparkError("it holds characters that are no text")
+        raise OnlySparkError("it contains characters that are not text")
     if b'"' not in content:
         return
     try:
@@ -70,14 +70,14 @@ def _require_plain(content: bytes) -> None:
         raise OnlySparkError("it is not text in UTF-8") from None
     quoted = lines.filter(pc.match_substring(lines, '"'))
     if not pc.all(pc.match_substring_regex(quoted, _LINE)).as_py():
-        raise OnlySparkError("quotes do not stand around whole values in one line")
+        raise OnlySparkError("quotes do not enclose whole values on one line")
 
 
 def _require_no_other_header(rows: pa.Table, names: list[str]) -> None:
-    """Refuse a second first line, and a line of blanks: Spark passes over some of them."""
+    """Refuse a repeated header line, and a line of blanks: Spark skips some of them."""
     first = rows.column(0)
     again = rows.filter(pc.fill_null(pc.equal(first, names[0]), False))
     if names in [list(row.values()) for row in again.to_pylist()]:
         raise OnlySparkError("the line with the names of the columns comes twice")
     if len(names) == 1 and pc.any(pc.match_substring_regex(first, r"^\s+$")).as_py():
-        raise OnlySparkError("it has lines of blanks")
+        raise OnlySparkError("it has blank lines")

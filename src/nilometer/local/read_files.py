@@ -1,6 +1,6 @@
 """Files as Arrow tables, with the columns, types and values that Spark reads from them.
 
-What might be read otherwise is refused (`OnlySparkError`): the statement is for Spark then.
+What might be read differently is refused (`OnlySparkError`): the statement is then left to Spark.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from nilometer.sql.plan.types import TIMESTAMP
 
 @dataclass(frozen=True)
 class FileReader:
-    """Reads files of one stream or table, all in the columns of those that were there at first."""
+    """Reads files of one stream or table, always with the columns of the first files."""
 
     name: str
     kind: FileKind
     schema: pa.Schema
-    """The columns as they stand in the files."""
+    """The columns as they are in the files."""
     times: tuple[int, ...] = ()
-    """The places of the columns of a stream's times."""
+    """The positions of the columns with a stream's times."""
     form: TimeForm | None = None
-    """How these are given, if that was said."""
+    """The format of the times, if it was declared."""
 
     def read(self, paths: Sequence[Path]) -> pa.Table:
         """The rows of some files."""
@@ -47,7 +47,7 @@ class FileReader:
             return self._with_times(_read(self.kind, paths, self.schema))
 
     def _with_times(self, rows: pa.Table) -> pa.Table:
-        """The rows, the times of which are instants."""
+        """The rows, with their times as instants."""
         for place in self.times:
             rows = self._with_time(rows, place)
         return rows
@@ -70,7 +70,7 @@ class FileReader:
         return rows.set_column(place, pa.field(field.name, TIMESTAMP), times)
 
     def _formed(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Times in the form that was said; what may be read in two ways is for Spark."""
+        """Times in the declared format; what may be read in two ways is left to Spark."""
         is_text = bool(pat.is_string(column.type))
         if is_text is not isinstance(self.form, WrittenTimes) or pat.is_floating(column.type):
             raise OnlySparkError(f"not all of column {name} are times as was said")
@@ -89,7 +89,7 @@ def read_files(
     form: TimeForm | None = None,
     end: str | None = None,
 ) -> tuple[FileReader, pa.Table]:
-    """All rows that are there, and what reads more of them."""
+    """All rows that exist now, and a reader for more."""
     times = tuple(one for one in (time, end) if one is not None)
     with _named(name):
         rows = _read(files.kind, files.paths(), None, times)
@@ -101,7 +101,7 @@ def read_files(
 def _read(
     kind: FileKind, paths: Sequence[Path], schema: pa.Schema | None, times: Sequence[str] = ()
 ) -> pa.Table:
-    """Rows in these columns; else in those of the files, the times of a stream as they stand."""
+    """Rows in these columns, or else in those of the files, with a stream's times unparsed."""
     if kind is FileKind.PARQUET:
         from nilometer.local.read_parquet import read_parquet  # noqa: PLC0415  takes its time
 
@@ -129,7 +129,7 @@ def _csv(contents: Sequence[bytes], schema: pa.Schema | None, times: Sequence[st
 
 
 def _type(name: str, column: pa.ChunkedArray, times: Sequence[str]) -> pa.DataType:
-    """The type of a column; times of streams may be written in another way in every row."""
+    """The type of a column; a stream's times may be written differently in every row."""
     kind = type_of_texts(name, column)
     is_time = name.lower() in [one.lower() for one in times]
     return pa.string() if is_time and pat.is_temporal(kind) else kind
@@ -150,7 +150,7 @@ def _content(path: Path) -> bytes:
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Say of which stream or table something is for Spark."""
+    """Name the stream or table in errors that leave it to Spark."""
     try:
         yield
     except OnlySparkError as error:

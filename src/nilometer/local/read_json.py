@@ -1,4 +1,4 @@
-"""JSON lines as tables, in the types that Spark finds for them."""
+"""JSON lines as tables, with the types that Spark infers for them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from nilometer.errors import OnlySparkError
 _LONGS: Final = range(-(2**63), 2**63)
 _Row = dict[str, Any]
 _Seen: TypeAlias = Any
-"""What values are, as far as they were seen: None if they were all NULL, a type of Arrow, a list
-of what its items are, or a dictionary of what fields are."""
+"""The type of values seen so far: None if all were NULL, an Arrow type, a list of
+what its items are, or a dictionary of what its fields are."""
 
 
 def read_lines(content: bytes) -> list[_Row]:
@@ -30,7 +30,7 @@ def read_lines(content: bytes) -> list[_Row]:
 
 
 def type_of_rows(rows: Iterable[_Row]) -> pa.StructType:
-    """The columns of all rows, in the order of their names."""
+    """The columns of all rows, sorted by name."""
     found: dict[str, _Seen] = {}
     for row in rows:
         for name, value in row.items():
@@ -41,7 +41,7 @@ def type_of_rows(rows: Iterable[_Row]) -> pa.StructType:
 
 
 def rows_as_table(rows: list[_Row], kind: pa.StructType) -> pa.Table:
-    """Rows in these types, which later files may not have; other fields are left out."""
+    """Rows in these types, which later files may not fit; other fields are left out."""
     try:
         array = pa.array(rows, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
@@ -91,7 +91,7 @@ def _kind(name: str, value: Any) -> _Seen:
 
 
 def _wider(name: str, one: _Seen, other: _Seen) -> _Seen:
-    """What values of both are."""
+    """The common type of the values of both."""
     if one is None or other is None or one == other:
         return other if one is None else one
     if isinstance(one, dict) and isinstance(other, dict):
@@ -106,7 +106,7 @@ def _wider(name: str, one: _Seen, other: _Seen) -> _Seen:
 
 
 def _final(seen: _Seen) -> pa.DataType:
-    """The type; fields are in the order of their names, and what is always NULL is text."""
+    """The type; fields are sorted by name, and what is always NULL is text."""
     if seen is None:
         return pa.string()
     if isinstance(seen, list):

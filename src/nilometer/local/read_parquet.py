@@ -1,4 +1,4 @@
-"""Parquet files as tables, in the types that Spark has for them."""
+"""Parquet files as tables, with the types that Spark has for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SAME: Final = (
 
 
 def read_parquet(paths: Sequence[Path], schema: pa.Schema | None = None) -> pa.Table:
-    """All rows of files that have the same columns: those of the first, or these."""
+    """All rows of files that share the same columns: those of the first, or these."""
     tables = []
     for path in paths:
         file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
@@ -39,7 +39,7 @@ def read_parquet(paths: Sequence[Path], schema: pa.Schema | None = None) -> pa.T
 
 
 def _require_known(file: pq.ParquetFile) -> None:
-    """Refuse what stands in the file in a form that Arrow hides."""
+    """Refuse what the file contains in a form that Arrow hides."""
     for number in range(len(file.schema)):
         column = file.schema.column(number)
         logical = str(column.logical_type).lower()

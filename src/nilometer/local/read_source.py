@@ -1,4 +1,4 @@
-"""Compiles what travels of a source's rows, so that it is computed without Spark."""
+"""Compiles the carried columns of a source, so that they are computed without Spark."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from nilometer.sql.plan.types import TIMESTAMP
 
 
 def read_source(plan: JoinPlan, source: Source) -> SourceReader:
-    """The reader of a source; an error if only Spark can compute what travels."""
+    """The reader of a source; an error if only Spark can compute the carried columns."""
     columns = source.relation.columns
 
     def argument(ref: Ref) -> Argument:
-        """A column of the relation; the time of arrival stands behind all of them."""
+        """A column of the relation; the arrival time comes after all of them."""
         assert isinstance(ref, ColumnRef)
         if ref.column not in columns:
             return Argument(len(columns))
@@ -48,7 +48,7 @@ def read_source(plan: JoinPlan, source: Source) -> SourceReader:
 
 
 def require_types(expression: Expression, types: Sequence[pa.DataType]) -> None:
-    """Raises NotInSubsetError where an expression is ours, but not for values of these types."""
+    """Raise NotInSubsetError where we support an expression, but not for values of these types."""
     try:
         type_of(expression, types)
     except PredicateError as error:
@@ -56,7 +56,7 @@ def require_types(expression: Expression, types: Sequence[pa.DataType]) -> None:
 
 
 def _compile(subset: Subset, source: Source, one: Carried) -> Expression:
-    """A column that travels; what is not selected need not be computable."""
+    """A carried column; it need not be computable for rows that are not selected."""
     value = subset.compile(tree_of(one.ref))
     for guard in reversed(guards_of(source, one)):
         value = Case(((subset.compile(guard.tree), value),), Constant(None))

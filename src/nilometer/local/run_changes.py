@@ -21,7 +21,7 @@ from nilometer.sql.plan.types import TIMESTAMP
 
 
 class LocalChanges:
-    """A query whose answer is a changelog; rows are given by the names of streams."""
+    """A query in changelog mode; rows are given by the names of streams."""
 
     def __init__(
         self,
@@ -29,9 +29,9 @@ class LocalChanges:
         execution: Execution | None,
         held: Mapping[str, pa.RecordBatch] | None = None,
     ) -> None:
-        """Start a query that goes on; `held` are static tables, and streams that have ended.
+        """Start a query that continues; `held` are static tables, and streams that have ended.
 
-        None: all rows come at once, those of static tables too.
+        None: all rows come at once, including those of static tables.
         """
         self.plan = plan
         self.staged = cut_into_stages(plan, execution)
@@ -55,15 +55,15 @@ class LocalChanges:
         return found.remove(len(found) - 1) if self.plan.appends else found
 
     def feed(self, rows: Mapping[str, pa.RecordBatch], now: int | None = None) -> pa.Table:
-        """The changes that a micro-batch at the time `now` brings."""
+        """The changes that a micro-batch at the time `now` causes."""
         return self._run(rows, now, is_all=False)
 
     def run_all(self, rows: Mapping[str, pa.RecordBatch]) -> pa.Table:
-        """The whole changelog of rows that are all there are."""
+        """The whole changelog of rows that are complete."""
         return self._run({**rows, **self._brought}, None, is_all=True)
 
     def restart(self) -> None:
-        """Go on from a snapshot, as after a crash."""
+        """Continue from a snapshot, as after a crash."""
         self.stages = [stage.resume(stage.snapshot()) for stage in self.stages]
 
     def _run(self, rows: Mapping[str, pa.RecordBatch], now: int | None, is_all: bool) -> pa.Table:
@@ -96,7 +96,7 @@ class LocalChanges:
         now: int | None,
         batches: Sequence[Sequence[MicroBatch]],
     ) -> None:
-        """Tell stages the times of streams that others read."""
+        """Give stages the times of streams that others read."""
         for number, planned in enumerate(self.staged.stages):
             for stream, given in enumerate(planned.overhears, start=len(planned.inputs)):
                 source = given.plan.sources[given.source]
@@ -109,7 +109,7 @@ class LocalChanges:
 
 
 def changelog_table(columns: Sequence[Column], answer: Sequence[pa.RecordBatch]) -> pa.Table:
-    """Changes as a user sees them, under the names of these columns."""
+    """Changes as a user sees them, with these column names."""
     kinds = [*(one.kind for one in columns), TIMESTAMP, pa.int64()]
     names = [*(one.name for one in columns), TIME, DIFF]
     arrays = [

@@ -1,4 +1,4 @@
-"""A plan in this process: the same stage that Spark hosts, expressions evaluated here."""
+"""A plan in this process: the same stage that Spark hosts, with expressions evaluated here."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class LocalQuery:
     """A query that is fed by hand; rows are given by the names of streams in the catalog."""
 
     def __init__(self, plan: JoinPlan, held: Mapping[str, pa.RecordBatch] | None = None) -> None:
-        """Start a query that goes on; `held` are static tables, and streams that have ended.
+        """Start a query that continues; `held` are static tables, and streams that have ended.
 
-        None: all rows come at once, those of static tables too.
+        None: all rows come at once, including those of static tables.
         """
         _require_subset(plan)
         self.plan = plan
@@ -56,14 +56,14 @@ class LocalQuery:
         return self._results.read(self.stage.feed(carried, now, selected))
 
     def run_all(self, rows: Mapping[str, pa.RecordBatch]) -> pa.Table:
-        """The results of all rows there are."""
+        """The results of rows that are complete."""
         own = {one.relation.name: one.relation.rows for one in self.plan.sources}
         brought = {name: batch for name, batch in own.items() if batch is not None}
         carried, selected = self._read({**rows, **brought}, None)
         return self._results.read(self.stage.run_all(carried, selected))
 
     def restart(self) -> None:
-        """Go on from a snapshot, as after a crash."""
+        """Continue from a snapshot, as after a crash."""
         self.stage = self.stage.resume(self.stage.snapshot())
 
     def _read(
@@ -80,7 +80,7 @@ class LocalQuery:
 
 
 class LocalUnion:
-    """Append queries whose results are put together."""
+    """Queries in append mode whose results are combined."""
 
     def __init__(self, plan: UnionPlan, held: Mapping[str, pa.RecordBatch] | None) -> None:
         self.queries = tuple(LocalQuery(one, held) for one in plan.plans)
@@ -91,11 +91,11 @@ class LocalUnion:
         return self._together([query.feed(rows, now) for query in self.queries])
 
     def run_all(self, rows: Mapping[str, pa.RecordBatch]) -> pa.Table:
-        """The results of all rows there are."""
+        """The results of rows that are complete."""
         return self._together([query.run_all(rows) for query in self.queries])
 
     def restart(self) -> None:
-        """Go on from a snapshot, as after a crash."""
+        """Continue from a snapshot, as after a crash."""
         for query in self.queries:
             query.restart()
 
@@ -117,7 +117,7 @@ class LocalUnion:
 
 
 def _cast(rows: pa.Table, schema: pa.Schema) -> list[pa.Array]:
-    """The columns in the types of a union, as Spark casts them."""
+    """The columns cast to the types of a union, as Spark casts them."""
     return [
         cast_values(whole(column), kind)
         for column, kind in zip(rows.columns, schema.types, strict=True)
@@ -125,7 +125,7 @@ def _cast(rows: pa.Table, schema: pa.Schema) -> list[pa.Array]:
 
 
 class ResultReader:
-    """Makes the select list of what leaves the join."""
+    """Computes the select list from the rows of the join."""
 
     def __init__(self, plan: JoinPlan) -> None:
         types = Types(plan.catalog, plan.sources)

@@ -35,7 +35,7 @@ class LocalStage:
         now: int | None = None,
         selected: Sequence[pa.Array | None] = (),
     ) -> list[pa.RecordBatch]:
-        """The results of a micro-batch; of its rows only those that are selected matter."""
+        """The results of a micro-batch; only its selected rows matter."""
         results = []
         for run, batch in zip(self.buckets, self._split(rows, selected), strict=True):
             batch.now = now
@@ -45,7 +45,7 @@ class LocalStage:
     def run_all(
         self, rows: Sequence[pa.RecordBatch | None], selected: Sequence[pa.Array | None] = ()
     ) -> list[pa.RecordBatch]:
-        """The results of rows that are all there are."""
+        """The results of rows that are complete."""
         before, after = [NEVER] * len(rows), [FOREVER] * len(rows)
         results = []
         for run, batch in zip(self.buckets, self._split(rows, selected), strict=True):
@@ -75,16 +75,16 @@ class LocalStage:
             batch.add(stream, [part], punctuation)
 
     def metrics(self) -> JoinMetrics:
-        """What all buckets report after a micro-batch."""
+        """The reports of all buckets after a micro-batch."""
         runs = enumerate(self.buckets)
         return combine_buckets(bucket_metrics(self.stage, number, run) for number, run in runs)
 
     def snapshot(self) -> list[bytes]:
-        """What `resume` needs, apart from the stores."""
+        """The state that `resume` needs, apart from the stores."""
         return [bucket.snapshot() for bucket in self.buckets]
 
     def resume(self, snapshots: Sequence[bytes]) -> LocalStage:
-        """A fresh runner that continues where the snapshots were taken."""
+        """A new runner that continues where the snapshots were taken."""
         fresh = LocalStage(self.stage)
         fresh.stores = self.stores
         fresh.buckets = [BucketRun(self.stage, store) for store in self.stores]

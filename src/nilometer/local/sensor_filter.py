@@ -51,7 +51,7 @@ def _read(where: str, names: tuple[str, ...], types: tuple[pa.DataType, ...]) ->
 
 
 def read_sensor_filter(where: str, layout: LogLayout) -> SensorFilter:
-    """The filter of a condition in SQL; an error says what is wrong with it."""
+    """The filter for a condition in SQL; an error says what is wrong with it."""
     if layout.sensors is None:
         raise InputError(
             "only readers of a sensor table can choose sensors",

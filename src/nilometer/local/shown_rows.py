@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class ShownRows:
-    """Turns stored rows into shown ones; of a sensor table only those of chosen sensors.
+    """Turns stored rows into shown ones; of a sensor table, only those of the selected sensors.
 
-    Sensors may come while a query runs: the static values are read again when a row has a
+    Sensors may be added while a query runs: the static values are read again when a row has a
     version that is not known yet.
     """
 

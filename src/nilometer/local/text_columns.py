@@ -1,8 +1,8 @@
-"""Columns of text, as CSV has them, in the types that Spark finds for them.
+"""Text columns, such as those of CSV, with the types that Spark infers for them.
 
-Spark looks at every value of a column, in the order of the file, and asks a dozen parsers. Here are
-only columns of which it is certain what comes of that: what is written in the usual way. Everything
-else is for Spark itself.
+Spark looks at every value of a column, in file order, and tries a dozen parsers. This handles only
+columns whose outcome is certain: values written in the usual way. Everything else is left to Spark
+itself.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _IS_TIME: Final = (
 )
 _MICROSECONDS: Final = len("2026-01-31 12:00:00.000000")
 _FIRST: Final = 64
-"""So many values are looked at before all are."""
+"""This many values are looked at before all of them are."""
 _ZONE: Final = r"(?:Z|[+-][0-9]{2}:[0-9]{2})$"
 _IS_TRUTH: Final = r"^(?i:true|false)$"
 _NO_NUMBER: Final = r"[^0-9eE+.\-]"
 _IS_DOUBLE: Final = r"^[+-]?[0-9]*\.[0-9]+$"
-"""What is not a whole number whatever stands beside it."""
+"""A value that is no whole number, whatever other values the column has."""
 _WORD_STARTS: Final = r"^\s*[\p{L}_#/'(\[{<>@&*!?$%=~|;]"
 _NUMBERED_WORD: Final = r"^[0-9]+[0-9.]* *[abcghijkmnoqrsuvwyABCGHIJKMNOQRSUVWY]"
 _DOTTED: Final = r"^[0-9]+\.[0-9]+\.[0-9]"
@@ -39,7 +39,7 @@ _MAY_BE_VALUE: Final = (
 
 
 def type_of_texts(name: str, column: pa.ChunkedArray) -> pa.DataType:
-    """The type that Spark finds for a column of text; an error if that is not certain."""
+    """The type that Spark infers for a text column; an error if that is not certain."""
     if column.null_count == len(column):
         return pa.string()
     if (longs := _as_longs(column)) is not None:
@@ -62,9 +62,9 @@ def type_of_texts(name: str, column: pa.ChunkedArray) -> pa.DataType:
 def read_texts(
     name: str, column: pa.ChunkedArray, kind: pa.DataType, *, is_known: bool = False
 ) -> pa.ChunkedArray:
-    """A column of text in a type; an error tells a value that is not of the type.
+    """A text column cast to a type; an error reports a value that is not of the type.
 
-    `is_known`: it is what `type_of_texts` says of this column.
+    `is_known`: the type is what `type_of_texts` says of this column.
     """
     if pat.is_string(kind) or column.null_count == len(column):
         return column.cast(kind)
@@ -81,7 +81,7 @@ def read_texts(
         return checked(column, r"^[0-9eE+.\-]+$").cast(kind)
     except pa.ArrowInvalid as error:
         raise OnlySparkError(
-            f"column {name} holds what cannot be read", detail=str(error)
+            f"column {name} holds values that cannot be read", detail=str(error)
         ) from None
 
 
@@ -98,12 +98,12 @@ def read_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def hold_times(column: pa.ChunkedArray) -> bool:
-    """Whether all texts are times as usual."""
+    """Whether all texts are times in the usual form."""
     return _every(column, _IS_TIME)
 
 
 def _with_clock(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Dates with a time of day: a zone needs one."""
+    """Dates with a time of day: a zone requires one."""
     dates = pc.match_substring_regex(column, _IS_DATE)
     return pc.if_else(dates, pc.binary_join_element_wise(column, "T00:00:00", ""), column)
 
@@ -125,7 +125,7 @@ def _is_floating(column: pa.ChunkedArray) -> bool:
 
 
 def _has_word(column: pa.ChunkedArray) -> bool:
-    """Whether a value is a word for certain: then the column is text, whatever else it holds."""
+    """Whether a value is certainly a word: then the column is text, whatever else it holds."""
     starts = pc.match_substring_regex(column, _WORD_STARTS)
     words = pc.and_not(starts, pc.match_substring_regex(column, _MAY_BE_VALUE))
     return bool(pc.any(words).as_py()) or _any(column, f"{_NUMBERED_WORD}|{_DOTTED}")

@@ -1,4 +1,4 @@
-"""Puts frames at the end of a log: segments begun, rows forced to the disk, the head published."""
+"""Appends frames to a log: starts segments, forces rows to the disk, publishes the head."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nilometer.log.segment_reader import open_segment
 from nilometer.log.storage import Storage
 
 _SEGMENTS_IN_BUDGET: Final = 8
-"""A disk budget holds at least so many segments, so that deleting one gives room early."""
+"""The least number of segments in a disk budget, so that deleting one frees room early."""
 
 
 class Appender:
@@ -58,7 +58,7 @@ class Appender:
 
     @property
     def last_created(self) -> int:
-        """When the last segment was begun."""
+        """When the last segment was started."""
         return self.segments[-1].created if self.segments else ALWAYS
 
     @property
@@ -71,7 +71,7 @@ class Appender:
         return sum(one.size for one in self.segments)
 
     def added_by(self, length: int) -> int:
-        """How many bytes frames of this length add: the head of a segment, too, if it is new."""
+        """How many bytes frames of this length add, including the header of a new segment."""
         return length + (len(self._next_header().to_bytes()) if self._is_segment_full else 0)
 
     @property
@@ -85,7 +85,7 @@ class Appender:
         watermark: int,
         batch: BatchKey | None,
     ) -> list[FrameHeader]:
-        """Add frames as one transaction; they are durable by the log's policy and published.
+        """Append frames as one transaction; they are durable by the log's policy and published.
 
         The watermark holds after the last of them. Returns their headers as they stand in the log.
         """
@@ -112,7 +112,7 @@ class Appender:
         return placed
 
     def seal(self) -> None:
-        """Begin a new segment if the last one has frames and segments grow."""
+        """Start a new segment if the last one has frames and segments can grow."""
         header_only = not self.segments or self.state.end.byte <= self._header_size
         if not self._files.whole and not header_only:
             self._check()
@@ -120,7 +120,7 @@ class Appender:
             self._publish(synced=True)
 
     def sync(self) -> None:
-        """Force all that was appended to the disk; may be called beside the other methods."""
+        """Force all appended rows to the disk; may be called concurrently with other methods."""
         end = self._acknowledged.end
         if self._synced == (end.segment, end.byte):
             return
@@ -135,13 +135,13 @@ class Appender:
             self._files.publish(Head(state.end, state.watermark, self._synced).to_bytes())
 
     def repair(self) -> None:
-        """After a failure: cut off what was not acknowledged, and go on; raises if that fails, too.
+        """Recover from a failure: cut off what was not acknowledged; raises if that fails, too.
 
-        What a disk may have lost is not trusted, though it can be read: it is written once more.
+        What the disk may have lost is not trusted even if readable: it is written again.
         """
         if self._problem is None or self._is_closed:
             return
-        if self._files.whole:  # the next object takes the place of the last one
+        if self._files.whole:  # the next object replaces the last one
             self.state = self._acknowledged
             last = self.state.end.segment if self.state.end.byte else -1
             self.segments = [one for one in self.segments if one.number <= last]
@@ -156,9 +156,9 @@ class Appender:
         self.segments = self.segments[len(segments) :]
 
     def swap(self, before: Sequence[Segment], after: Segment) -> bool:
-        """Show packed segments in place of others; False, and nothing is done, if those are gone.
+        """Replace segments by packed ones; False, and nothing is done, if they are deleted.
 
-        Who does so deletes the files of the others.
+        The caller must then delete the replaced files.
         """
         names = [one.name for one in self.segments]
         if before[0].name not in names:
@@ -188,7 +188,7 @@ class Appender:
             ) from self._problem
 
     def _go_on(self, state: LogState, seen: Position) -> None:
-        """Go on after what was recovered, or in a new segment if readers have seen more."""
+        """Continue after what was recovered, or in a new segment if readers have seen more."""
         self.state = state
         end = state.end
         self._synced = (end.segment, 0)
@@ -202,7 +202,7 @@ class Appender:
             self._begin(self._next_header())  # the columns of a segment are the same everywhere
 
     def max_bytes(self, wanted: int) -> int:
-        """How large a file of segments may get, if the disk budget allows so much."""
+        """How large a file of segments may get within the disk budget."""
         disk = self._options.disk
         return wanted if disk is None else min(wanted, disk // _SEGMENTS_IN_BUDGET)
 
@@ -219,7 +219,7 @@ class Appender:
         )
 
     def _begin(self, header: SegmentHeader, frames: int | None = None) -> None:
-        """Begin a segment; `frames`: the bytes that will follow if it is written as a whole."""
+        """Start a segment; `frames`: the bytes that will follow if it is written as a whole."""
         content = header.to_bytes(frames if self._files.whole else None)
         self._files.begin(header.number, content)
         self._header_size = len(content)

@@ -1,4 +1,4 @@
-"""Packs the segments of all logs that this process writes: one thread, a part of one core."""
+"""Packs the segments of all logs that this process writes, in one thread on part of a core."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from typing import Final
 
 _LOG: Final = logging.getLogger("nilometer.storage")
 ROUND: Final = 10.0
-"""So many seconds pass between two looks at what there is to do."""
+"""How many seconds pass between two checks for work."""
 _SPELL: Final = 0.005
-"""Work goes on for so many seconds, and then rests for"""
+"""Work runs for this many seconds, and then rests for"""
 _REST: Final = 3
-"""so many times as long."""
+"""this many times as long."""
 
 Work = Callable[[Callable[[], None]], bool]
-"""Does something, calling what it is given again and again; whether there was something to do."""
+"""Does work, calling its argument repeatedly; returns whether there was any work."""
 
 
 class StopWorkError(Exception):
-    """Raised by what work is given to call, when nobody wants the work any more."""
+    """Raised by the function that work calls, once the work is no longer wanted."""
 
 
 class Background:
-    """A thread that does the work of many, one after the other, as long as they are here."""
+    """A thread that does the work of many owners in turn, as long as there are any."""
 
     def __init__(self, pause: float = ROUND) -> None:
         self._pause = pause
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """A process that was forked has none of the threads of its parent, nor their work."""
+        """Reset in a forked process, which has neither the threads nor the work of its parent."""
         self._works: dict[int, Work] = {}
         self._changed = threading.Condition()
         self._busy: int | None = None
@@ -41,7 +41,7 @@ class Background:
         self._next = 0
 
     def add(self, work: Work) -> Callable[[], None]:
-        """Let work be done now and then; what is returned ends that, and waits for its end."""
+        """Schedule work at intervals; the returned function ends that, and waits for its end."""
         with self._changed:
             number = self._next = self._next + 1
             self._works[number] = work
@@ -69,7 +69,7 @@ class Background:
                 pass
 
     def _do(self, number: int) -> bool:
-        """Do the work of this number once; whether there may be more."""
+        """Do the work of this number once; returns whether there may be more."""
         with self._changed:
             work = self._works.get(number)
             if work is None:
@@ -80,7 +80,7 @@ class Background:
         except StopWorkError:
             self._works.pop(number, None)
             return False
-        except Exception as error:  # it is tried again in the next round
+        except Exception as error:  # it is retried in the next round
             _LOG.warning("segments of a log cannot be packed at present: %s", error)
             return False
         finally:
@@ -90,7 +90,7 @@ class Background:
 
 
 class _Spells:
-    """Lets work rest after every spell of it."""
+    """Pauses work after every spell of it."""
 
     def __init__(self, is_wanted: Callable[[], bool]) -> None:
         self._is_wanted = is_wanted
@@ -111,5 +111,5 @@ os.register_at_fork(after_in_child=_background.begin_anew)
 
 
 def in_background(work: Work) -> Callable[[], None]:
-    """Let work be done beside everything else in this process, until what is returned is called."""
+    """Do work in the background of this process until the returned function is called."""
     return _background.add(work)

@@ -1,13 +1,13 @@
-"""Bases: the answer that the oldest changes of a changelog make together, in their place.
+"""Bases: the combined answer of the oldest changes of a changelog, which it replaces.
 
-The changes before a place are added up. Those with times before the watermark W of that place are
+The changes before an offset are added up. Those with times before the watermark W there are
 final: they become one row for each row that holds, at the instant W - 1 µs, with its copies. The
-others stay as they are. So whoever applies the base and then the changes after it has the answer
-at every instant from W - 1 µs on.
+others stay as they are. So applying the base and then the changes after it gives the answer at
+every instant from W - 1 µs on.
 
-A base takes the number of the last segment that it stands for, at places where that segment had
-nothing: a position in what is gone is never taken for one in the base. Its rows have the numbers
-before that of the first change after it.
+A base takes the number of the last segment that it replaces, at offsets where that segment had
+nothing: an offset in deleted data is never mistaken for one in the base. Its rows have the
+numbers before that of the first change after it.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ Net: TypeAlias = Callable[[pa.Table, Int64s], tuple[pa.Table, Int64s]]
 """Adds up copies of equal rows; see `nilometer.kernels.net_changes`."""
 _AT_ONCE: Final = 1 << 16
 _MOST_BYTES: Final = 256 << 20
-"""A larger answer is not made in memory."""
+"""The largest answer (bytes) that is made in memory."""
 
 
 @dataclass(frozen=True)
 class MadeBase:
-    """A base that is ready to be written."""
+    """A base ready to be written."""
 
     segment: GivenSegment
     described: Segment
@@ -63,9 +63,9 @@ def make_base(
     net: Net,
     breathe: Callable[[], None],
 ) -> MadeBase | None:
-    """The base that stands for these segments; None: no instant is final in them yet.
+    """The base that replaces these segments; None: no instant is final in them yet.
 
-    Raises LogError if they are no changelog that can be added up.
+    Raises LogError if they are not a changelog that can be added up.
     """
     after = _header_of(storage, following)
     if after.watermark == NEVER:
@@ -105,7 +105,7 @@ def _answer(
     net: Net,
     breathe: Callable[[], None],
 ) -> pa.Table:
-    """The rows of the base: what is final, added up, and then the other changes."""
+    """The rows of the base: the sum of what is final, then the other changes."""
     schema = segments[-1].schema
     answer = _Answer(schema, net)
     ahead: list[pa.RecordBatch] = []
@@ -121,7 +121,7 @@ def _answer(
 
 
 class _Answer:
-    """The rows that hold, and how often."""
+    """The rows that hold, and their copies."""
 
     def __init__(self, schema: pa.Schema, net: Net) -> None:
         self._schema = schema
@@ -154,8 +154,8 @@ class _Answer:
         self._add_up()
         if (self._copies < 0).any():
             raise LogError(
-                "the changelog takes back a row that it never gave",
-                detail="a part of it is missing or came twice",
+                "the changelog retracts a row that it never emitted",
+                detail="part of it is missing or duplicated",
             )
         count = len(self._copies)
         times = pa.array(np.full(count, instant, np.int64)).view(TIMESTAMP)
@@ -170,7 +170,7 @@ class _Answer:
 
 
 def _frames(rows: pa.Table, first_row: int, watermark: int) -> Iterator[GivenFrame]:
-    """The rows in frames, the last of which has the watermark; one, at least."""
+    """The rows in at least one frame; the last one has the watermark."""
     whole = rows.combine_chunks().to_batches()
     batches = [one for batch in whole for one in pieces(batch)]
     for number, batch in enumerate(batches or [no_rows(rows.schema)], 1):

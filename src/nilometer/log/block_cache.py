@@ -1,4 +1,4 @@
-"""Rows that were decoded lately: whoever asks about the past asks again."""
+"""A cache of recently decoded rows, as queries over the past often repeat."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_BYTES: Final = 256 << 20
 
 
 class Sized(Protocol):
-    """What is kept: rows, or something that has some."""
+    """What is cached: rows, or an object that holds rows."""
 
     @property
     def nbytes(self) -> int: ...
@@ -21,7 +21,7 @@ _Value = TypeVar("_Value", bound=Sized)
 
 
 class BlockCache(Generic[_Value]):
-    """What was used last, up to so many bytes; for any number of threads."""
+    """The most recently used blocks, up to a number of bytes; thread-safe."""
 
     def __init__(self, max_bytes: int = MOST_BYTES) -> None:
         self._most = max_bytes
@@ -30,7 +30,7 @@ class BlockCache(Generic[_Value]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, decode: Callable[[], _Value]) -> _Value:
-        """A block; it is decoded if it is not there. What has a key never changes."""
+        """A block, decoded if it is missing. What has a key never changes."""
         found = self.find(key)
         if found is None:
             found = decode()
@@ -38,14 +38,14 @@ class BlockCache(Generic[_Value]):
         return found
 
     def find(self, key: Hashable) -> _Value | None:
-        """What is kept under a key, if it still is."""
+        """What is cached under a key, if it still is."""
         with self._lock:
             if (found := self._blocks.get(key)) is not None:
                 self._blocks.move_to_end(key)
             return found
 
     def put(self, key: Hashable, block: _Value) -> None:
-        """Keep a block, in the place of what has its key."""
+        """Cache a block, replacing what has its key."""
         with self._lock:
             before = self._blocks.pop(key, None)
             self._blocks[key] = block

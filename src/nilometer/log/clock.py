@@ -1,4 +1,4 @@
-"""The clocks that logs use unless they are given others."""
+"""The default clocks of logs."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def now_micros() -> int:
 
 
 def ticks_micros() -> int:
-    """Microseconds by a clock that nobody sets; it goes on while the machine sleeps, if it can."""
+    """Microseconds of a clock that is never set; it runs while the machine sleeps, if possible."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime_ns(clock) // 1000
 
 
 class SteadyClock:
-    """The clock of the system, but for jumps; it never goes back.
+    """The system clock without its jumps; it never goes back.
 
     Readings that bear the time of their arrival must not get earlier than others before them: one
     wrong second in the future would hold all that follow. So a jump forward of more than ten
-    seconds counts once it has lasted for a minute; until then time goes on as it did. After a
-    jump back time goes on at half the speed until it is right again.
+    seconds counts once it has lasted for a minute; until then time runs on as before. After a
+    jump back, time runs at half speed until it is right again.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class SteadyClock:
         self._now = wall()
         self._tick = ticks()
         self._jumped: int | None = None
-        """When a jump forward was seen first."""
+        """When a jump forward was first seen."""
         self._is_late = False
 
     def __call__(self) -> int:
@@ -66,11 +66,11 @@ class SteadyClock:
             return self._after_a_jump(wall, steady, ahead)
         if self._jumped is not None:
             self._jumped = None
-            self._say("the clock of the system has jumped back to where it was")
+            self._say("the system clock has jumped back to where it was")
         is_late = ahead < -_JUMP
         if is_late and not self._is_late:
             self._say(
-                f"the clock of the system has jumped back by {format_duration(-ahead)}: until it "
+                f"the system clock has jumped back by {format_duration(-ahead)}: until it "
                 "is there again, the times of arriving readings go at half the speed"
             )
         self._is_late = is_late
@@ -80,7 +80,7 @@ class SteadyClock:
         if self._jumped is None:
             self._jumped = self._tick
             self._say(
-                f"the clock of the system has jumped ahead by {format_duration(ahead)}: arriving "
+                f"the system clock has jumped ahead by {format_duration(ahead)}: arriving "
                 f"readings get the new time once it has lasted for {format_duration(_LASTING)}"
             )
         if self._tick - self._jumped < _LASTING:

@@ -2,7 +2,7 @@
 
 A segment that is full is packed by itself. Many small packs become a larger one, and so do the
 objects of a store, of which every append is one. A pack is written aside, forced to the disk and
-then shown under its name, in one step; the files it came from are deleted after that. Whoever is
+then shown under its name, in one step; the files it came from are deleted after that. A process
 stopped in between leaves the old files, or both, and then the pack counts.
 """
 
@@ -25,15 +25,15 @@ from nilometer.log.segment_files import pack_name
 from nilometer.log.storage import Storage
 
 FEW: Final = 32
-"""So many packs of a generation become one of the next; so do so many objects."""
+"""This many packs of a generation become one of the next; so do this many objects."""
 LARGE: Final = 64 * MEGABYTE
 """Packs need not get larger than this."""
 _PAYS_FROM: Final = 16 << 10
-"""A segment of fewer bytes is packed together with others only: an index takes some, too."""
+"""A segment of fewer bytes is only packed together with others: an index takes space, too."""
 _MOST: Final = 4096
-"""Of more files than this not all are read at once."""
+"""The most files that are read at once."""
 _PARTS_OF_HISTORY: Final = 8
-"""A pack spans no more than such a part of the history: it is deleted as a whole."""
+"""A pack spans at most this fraction of the history, as it is deleted as a whole."""
 
 
 def _no_rest() -> None:
@@ -62,9 +62,9 @@ class SegmentPacker:
         self._net = net
 
     def pack(self, breathe: Callable[[], None] = _no_rest) -> bool:
-        """Pack full segments, some at once, or make a base; whether there was something to do.
+        """Pack some full segments, or make a base; returns whether there was work.
 
-        `breathe` is called again and again, and may wait, or raise something to have it stopped.
+        `breathe` is called repeatedly, and may wait, or raise an error to stop the work.
         """
         with self._packing:
             with self._appending:
@@ -93,14 +93,14 @@ class SegmentPacker:
             return True
 
     def rebase_to_make_room(self) -> None:
-        """Let a base stand for all changes that everybody has read, however young they are."""
+        """Replace all changes that every reader has read by a base, however recent they are."""
         with self._packing:
             with self._appending:
                 self._appender.seal()
             self._rebase(self._needless(whatever_age=True), _no_rest)
 
     def _needless(self, *, whatever_age: bool = False) -> list[Segment]:
-        """The oldest files of a changelog that a base may stand for, where that pays."""
+        """The oldest files of a changelog that a base may replace, if that pays."""
         if self._net is None:
             return []
         with self._appending:
@@ -133,7 +133,7 @@ class SegmentPacker:
     def replace(
         self, before: Sequence[Segment], after: Segment, content: Iterable[bytes | pa.Buffer]
     ) -> bool:
-        """Let a new file take the place of others; False if they were deleted meanwhile."""
+        """Replace files by a new one; False if they were deleted meanwhile."""
         size = 0
 
         def counted() -> Iterator[bytes | pa.Buffer]:
@@ -156,7 +156,7 @@ class SegmentPacker:
 def next_to_pack(
     segments: Sequence[Segment], options: LogOptions, max_bytes: int, *, whole: bool
 ) -> Sequence[Segment]:
-    """Segments that follow each other and are to become one pack; none if all is well.
+    """Consecutive segments that should become one pack; none if there is nothing to pack.
 
     The last one still grows, and is left. `whole`: every append is a file of its own, and a pack
     pays for many of them only. `max_bytes`: a pack need not get larger than that.

@@ -1,8 +1,8 @@
-"""A copy of a log in another place, also in one of another kind.
+"""A copy of a log in another location, also of another kind.
 
-Every row keeps its place, so whoever has read up to somewhere goes on there, and the copy keeps the
-id of the log. There is no log in the other place before all of it is there: its layout is written
-last.
+Every row keeps its position, so whoever has read up to some point continues there, and the copy
+keeps the id of the log. The other location has no log before all of it is there: its layout is
+written last.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from nilometer.log.storage import OpenFile, SegmentFiles, Storage
 
 _BLOCK: Final = 8 << 20
 _BESIDE: Final = ("readers", "static")
-"""Folders with what is told of a log."""
+"""Folders with metadata of a log."""
 
 
 def copy_log(source: str, to: str) -> int | None:
-    """Copy a log that nobody writes; the bytes of its segments, or None if there is no log.
+    """Copy a log that nobody writes; returns the bytes of its segments, or None if there is no log.
 
-    What a copy that was broken off has left in the other place is replaced.
+    What an interrupted copy has left in the other location is replaced.
     """
     storage, made = storage_at(source), storage_at(to)
     if read_layout(storage) is None:
@@ -84,7 +84,7 @@ def _copy_segments(storage: Storage, made: Storage, state: LogState) -> Iterator
 
 
 def _copy_packed(storage: Storage, made: Storage, file: SegmentFile) -> int:
-    """Packed segments, under a name that the next writer's will follow."""
+    """Copy packed segments, under a name that precedes those of the next writer."""
     named = parse_name(file.name)
     assert named is not None
     name = (
@@ -100,7 +100,7 @@ def _copy_packed(storage: Storage, made: Storage, file: SegmentFile) -> int:
 
 
 def _copy_segment(storage: Storage, segments: SegmentFiles, number: int, last: int | None) -> int:
-    """A segment up to its last byte, with a header as the other place has them."""
+    """Copy a segment up to its last byte, with a header in the format of the other location."""
     with storage.open(segment_name(number)) as opened:
         _, begin = SegmentReader(opened, number).good_header()
         end = opened.size if last is None else last
@@ -121,7 +121,7 @@ def _blocks(file: OpenFile, begin: int, end: int) -> Iterator[pa.Buffer]:
 
 
 def _told(storage: Storage) -> Iterator[str]:
-    """Files that are told of a log beside its segments: how far readers are, static values."""
+    """The files of a log beside its segments: readers' offsets, static values."""
     for name, _ in storage.files():
         is_own = name in (HEAD, LAYOUT, LOCK) or not name.endswith(".json")
         if not is_own and parse_name(name) is None and not name.startswith("."):
@@ -133,7 +133,7 @@ def _told(storage: Storage) -> Iterator[str]:
 
 
 def _require_same(storage: Storage, made: Storage, state: LogState | None) -> None:
-    """A copy whose end is not where it should be is none."""
+    """Refuse a copy whose end is not where it should be."""
     found, kept = read_head(made), None if state is None else (state.end, state.watermark)
     if (None if found is None else (found.end, found.watermark)) != kept:
         raise LogError(

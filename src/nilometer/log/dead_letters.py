@@ -1,7 +1,7 @@
-"""Dead letters: what came and could not be stored, or computed; who sent it, when, and why not.
+"""Dead letters: what could not be stored or computed, with its sender, its time and the reason.
 
-A stream has a log of them, with what its sensors sent, and so has a query, with the rows of which
-it could not compute something.
+A stream has a log of them, with what its sensors sent, and so has a query, with the rows that it
+could not compute.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nilometer.log.writer import LogWriter
 
 LONGEST_PAYLOAD: Final = 4096
 DEAD: Final = ".dead"
-"""With this the name of a log of dead letters ends, and no other."""
+"""The suffix of the names of dead-letter logs, and of no others."""
 _SCHEMA: Final = pa.schema(
     [
         pa.field("sensor", pa.string()),
@@ -48,7 +48,7 @@ def dead_letter_log(name: str) -> str:
 
 
 def dead_letters_at(location: str) -> str:
-    """Where the dead letters lie of what has its log at this location.
+    """The location of the dead letters for the log at this location.
 
     >>> dead_letters_at("s3://plant/logs/a?region=eu-north-1")
     's3://plant/logs/a.dead?region=eu-north-1'
@@ -58,7 +58,7 @@ def dead_letters_at(location: str) -> str:
 
 
 def read_dead_letters(location: str) -> pa.Table:
-    """All that a log of dead letters holds; it is made for the first of them."""
+    """All rows of a dead-letter log, which is created with the first dead letter."""
     try:
         log = LogReader.open(location)
     except LogError:
@@ -68,7 +68,7 @@ def read_dead_letters(location: str) -> pa.Table:
 
 
 def letters_ever(location: str) -> int:
-    """How many dead letters a log has ever had, also those that are no longer kept."""
+    """How many dead letters a log has ever had, including those no longer kept."""
     try:
         return LogReader.open(location).end.row
     except LogError:
@@ -77,17 +77,17 @@ def letters_ever(location: str) -> int:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """Something that was not stored, or not computed."""
+    """Something that could not be stored or computed."""
 
     sensor: str | None
-    """Who sent it: a sensor or, to a query, a stream; None: the query itself."""
+    """The sender: a sensor or, for a query, a stream; None: the query itself."""
     arrived: int
     reason: str
     payload: str
 
 
 def payload_text(value: Any) -> str:
-    """What came, as text that is not too long."""
+    """The payload as text of limited length."""
     if isinstance(value, bytes):
         return value[:LONGEST_PAYLOAD].decode(errors="replace")
     if isinstance(value, str):
@@ -101,7 +101,7 @@ def payload_text(value: Any) -> str:
 
 
 class DeadLetters:
-    """Appends dead letters to their log, which is opened with the first; the oldest make room."""
+    """Appends dead letters to their log, opened with the first; drops the oldest if full."""
 
     def __init__(self, location: str, log: LogOptions, clock: Callable[[], int]) -> None:
         self._location = location
@@ -110,7 +110,7 @@ class DeadLetters:
         self._writer: LogWriter | None = None
 
     def append(self, letters: Sequence[DeadLetter]) -> None:
-        """Keep them; what finds no room takes the place of the oldest."""
+        """Append dead letters; if there is no room, the oldest are dropped."""
         if not letters:
             return
         if self._writer is None:
@@ -123,7 +123,7 @@ class DeadLetters:
             raise
 
     def trim(self) -> None:
-        """Delete those that are too old."""
+        """Delete dead letters that are too old."""
         if self._writer is not None:
             self._writer.trim()
 
@@ -134,7 +134,7 @@ class DeadLetters:
 
 
 def append_batch(location: str, letters: Sequence[DeadLetter], count: int, key: BatchKey) -> None:
-    """Keep the letters of a micro-batch, and count all that it had, once however often it runs."""
+    """Append the dead letters of a micro-batch and count them all, once however often it runs."""
     with LogWriter.open(location, LAYOUT, _OPTIONS) as writer:
         _add_to_count(location, count, key)
         path = inside(location, f"{_PARTS}/{key[1]:012d}-{uuid4().hex}.part")
@@ -151,7 +151,7 @@ def append_batch(location: str, letters: Sequence[DeadLetter], count: int, key: 
 
 
 def count_dead_letters(location: str) -> int:
-    """How many dead letters a query has had, also those that were not kept."""
+    """How many dead letters a query has had, including those not kept."""
     found = read_json(storage_at(location), _COUNT)
     return 0 if found is None else int(found["count"])
 
@@ -165,7 +165,7 @@ def _add_to_count(location: str, count: int, key: BatchKey) -> None:
 
 
 def _make_room(writer: LogWriter, append: Callable[[], object]) -> None:
-    """Append something; the oldest make room, and what is too large for all of it is not kept."""
+    """Append, dropping the oldest for room; what is too large for the whole log is not kept."""
     while True:
         try:
             append()

@@ -1,4 +1,4 @@
-"""Deletes a log with all that belongs to it."""
+"""Deletes a log with everything that belongs to it."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from nilometer.log.location import storage_at
 
 
 def delete_log(location: str | Path) -> None:
-    """Delete a log that nobody writes any more, if it is there."""
+    """Delete a log that has no writer any more, if it exists."""
     storage_at(location).remove()

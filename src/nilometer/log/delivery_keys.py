@@ -1,4 +1,4 @@
-"""The keys by which rows that are delivered again are known, as frames keep them."""
+"""The keys by which repeated rows are recognised, as frames store them."""
 
 from __future__ import annotations
 

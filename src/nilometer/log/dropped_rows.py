@@ -1,4 +1,4 @@
-"""How many rows a log has lost before their time: dropped for want of room, or by a power cut."""
+"""How many rows a log has lost early: dropped for lack of room, or by a power cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames as readers get them."""
+"""Frames as read from a log."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nilometer.log.position import Position
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Rows that were appended together, or a part of them, and the punctuation after them."""
+    """Rows that were appended together, or some of them, and the punctuation after them."""
 
     rows: pa.RecordBatch
     """The stored columns; no rows if the frame is punctuation only."""
     watermark: int | None
-    """The watermark of the log after these rows: no later row is older, but for late ones."""
+    """The watermark of the log after these rows: no later row is older, except late ones."""
     start: Position
     end: Position
 

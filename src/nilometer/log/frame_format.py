@@ -4,7 +4,7 @@ A frame begins at a multiple of 64 bytes, and so do its keys and its rows:
 
     header   128 bytes, below
     keys     the batch key if there is one, then the delivery keys, each with its length
-    rows     one Arrow IPC record batch message, its buffers compressed where that pays
+    rows     one Arrow IPC record batch message, its buffers compressed where that is worthwhile
 
 The header's checksum covers the header, the body's checksum keys and rows with their padding.
 """
@@ -25,11 +25,11 @@ import pyarrow.compute as pc
 ALIGNMENT: Final = 64
 HEADER: Final = 128
 NEVER: Final = -(1 << 63)
-"""Stands for no watermark, and for a time before every other."""
+"""Means no watermark, or a time before all others."""
 ALWAYS: Final = (1 << 63) - 1
-"""Stands for a time after every other."""
+"""Means a time after all others."""
 PAYS_FROM: Final = 4096
-"""Fewer bytes than this are not compressed: the rows would not get smaller, only slower."""
+"""Less data than this is not compressed: it would not get smaller, only slower to read."""
 THREADS_PAY_FROM: Final = 128 << 10
 LARGEST: Final = 8 << 20
 """Rows of more bytes than this become several frames, so that reading needs little memory."""
@@ -46,17 +46,17 @@ _ZEROS: Final = bytes(ALIGNMENT)
 
 
 class Flag(IntFlag):
-    """What a frame's header says about it."""
+    """Properties of a frame, as its header stores them."""
 
     MORE = 1
-    """The transaction goes on with the next frame."""
+    """The transaction continues with the next frame."""
     BATCH = 2
-    """A batch key stands before the delivery keys."""
+    """A batch key precedes the delivery keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameHeader:
-    """All that is known of a frame without reading its rows."""
+    """Everything known about a frame without reading its rows."""
 
     body_crc: int
     flags: Flag
@@ -68,7 +68,7 @@ class FrameHeader:
     first_row: int
     earliest: int
     latest: int
-    """The times of its rows lie in earliest … latest, both included."""
+    """The times of its rows are within earliest … latest, inclusive."""
     before: int
     """The watermark of the log before this frame, or NEVER."""
     watermark: int
@@ -76,7 +76,7 @@ class FrameHeader:
 
     @property
     def length(self) -> int:
-        """Bytes of the whole frame."""
+        """The length of the whole frame in bytes."""
         return HEADER + padded(self.keys_length) + padded(self.rows_length)
 
     @property
@@ -102,7 +102,7 @@ class FrameHeader:
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> FrameHeader | None:
-        """The header, or None if these bytes are none."""
+        """The header, or None if these bytes are not one."""
         if len(data) < HEADER:
             return None
         magic, crc = _CHECKED.unpack_from(data)
@@ -112,7 +112,7 @@ class FrameHeader:
         return cls(body_crc, Flag(flags), *rest)
 
     def overlaps(self, earliest: int | None, latest: int | None) -> bool:
-        """Whether rows of this frame may lie in the closed range of times."""
+        """Whether the frame may have rows within the inclusive time range."""
         return (latest is None or self.earliest <= latest) and (
             earliest is None or self.latest >= earliest
         )
@@ -131,7 +131,7 @@ class EncodedFrame:
 
 
 def padded(length: int) -> int:
-    """The length up to the next multiple of 64."""
+    """The length rounded up to a multiple of 64."""
     return -(-length // ALIGNMENT) * ALIGNMENT
 
 
@@ -142,7 +142,7 @@ def encode_frame(
     keys: Sequence[bytes] = (),
     batch: BatchKey | None = None,
 ) -> EncodedFrame:
-    """A frame of these rows and keys, not yet at a place in a log."""
+    """A frame of these rows and keys, without a position in a log yet."""
     keyed = encode_keys(keys, batch)
     body: Chunks = with_padding(keyed)
     count, message, times = 0, 0, (ALWAYS, NEVER)
@@ -157,7 +157,7 @@ def encode_frame(
 
 
 def decode_rows(header: FrameHeader, body: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of a frame from what follows its header."""
+    """The rows of a frame, from what follows its header."""
     if not header.rows:
         return no_rows(schema)
     start = padded(header.keys_length)
@@ -205,7 +205,7 @@ def with_padding(content: bytes | pa.Buffer) -> Chunks:
 
 
 def ipc_options(compression: str | None, size: int) -> pa.ipc.IpcWriteOptions:
-    """How rows of so many bytes are written: few of them are not worth a thread."""
+    """Options for writing rows of this size: few of them are not worth a thread."""
     return _ipc_options(compression, size >= THREADS_PAY_FROM)
 
 
@@ -241,5 +241,5 @@ def time_range(rows: pa.RecordBatch, time: str | None) -> tuple[int, int]:
 
 
 def no_rows(schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of these columns that is empty."""
+    """An empty batch with these columns."""
     return pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema)

@@ -1,6 +1,6 @@
-"""How fast logs grow, and when there will be no room: from rows appended, and bytes that rows take.
+"""How fast logs grow, and when there will be no room: by rows appended, and bytes per row.
 
-Bytes alone would not tell: they get fewer when segments are packed or deleted.
+Bytes alone would mislead: they shrink when segments are packed or deleted.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from nilometer.model.time import FOREVER
 DAY: Final = 86_400_000_000
 _SAMPLES: Final = 24 * 60
 _ENOUGH: Final = 10_000_000
-"""Two looks tell nothing that are not so far (microseconds) apart."""
+"""Two observations less than this (microseconds) apart are not enough."""
 
 
 @dataclass
 class Growth:
-    """How many rows a log got, as seen now and then, for a day."""
+    """How many rows a log got, as observed from time to time over a day."""
 
     _seen: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
 
     def see(self, now: int, rows: int) -> None:
-        """So many rows the log has ever had, at this instant (microseconds)."""
+        """Note how many rows the log has ever had at this instant (microseconds)."""
         if self._seen and (rows < self._seen[-1][1] or now <= self._seen[-1][0]):
             self._seen.clear()  # it is another log now, or the clock was set
         self._seen.append((now, rows))
@@ -34,7 +34,7 @@ class Growth:
 
     @property
     def rows_per_second(self) -> float | None:
-        """Over all that was seen; None: that is too little."""
+        """The rate over all observations; None: there are too few."""
         if len(self._seen) < 2 or self._seen[-1][0] - self._seen[0][0] < _ENOUGH:
             return None
         (began, first), (ended, last) = self._seen[0], self._seen[-1]
@@ -43,33 +43,33 @@ class Growth:
 
 @dataclass(frozen=True)
 class LogUse:
-    """What a log takes, may take, and gets."""
+    """What a log takes, may take, and receives."""
 
     name: str
     kind: str
     bytes: int
     limit: int | None
     history: int
-    """For how long rows are kept that were read (microseconds)."""
+    """How long rows are kept after they were read (microseconds)."""
     rate: float | None
     """Bytes per second; None: not known yet."""
 
     @property
     def most(self) -> float:
-        """What it will take at most, as it goes at present."""
+        """The most that it will take at its present rate."""
         kept = float("inf") if self.history >= FOREVER else (self.rate or 0.0) * self.history / 1e6
         return max(float(self.bytes), min(kept, float("inf") if self.limit is None else self.limit))
 
     @property
     def seconds_left(self) -> float | None:
-        """Until its limit is reached; None: never, or not known."""
+        """Seconds until its limit is reached; None: never, or not known."""
         if self.limit is None or not self.rate or self.most < self.limit:
             return None
         return max(0.0, (self.limit - self.bytes) / self.rate)
 
 
 def seconds_until_full(uses: Iterable[LogUse], free: int) -> float | None:
-    """Until logs have taken all that is free; None: they never do as they go at present.
+    """Seconds until logs have used up the free space; None: never at their present rates.
 
     A log grows at its rate until it takes the most that it will take.
     """

@@ -1,4 +1,4 @@
-"""The head of a log: up to where it is published, and up to where it is surely on the disk."""
+"""The head of a log: the end of what is published, and of what is surely on the disk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Head:
     end: Position
     watermark: int = NEVER
     synced: tuple[int, int] = (0, 0)
-    """Segment and byte up to which not even a power failure takes anything."""
+    """Segment and byte up to which everything survives even a power failure."""
 
     def to_bytes(self) -> bytes:
         end = self.end

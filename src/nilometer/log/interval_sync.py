@@ -1,4 +1,4 @@
-"""Forces a log to the disk every so often, beside the appends."""
+"""Forces a log to the disk at intervals, concurrently with appends."""
 
 from __future__ import annotations
 

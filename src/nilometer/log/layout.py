@@ -1,4 +1,4 @@
-"""What lies in a log, and what its rows look like to those who read it."""
+"""The columns of a log as stored, and as readers see them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ DIFF: Final = "_diff"
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 Names: TypeAlias = tuple[tuple[str, str], ...]
-"""Columns that have another name in files, and that name."""
+"""Columns whose names in files differ, with those names."""
 Fit: TypeAlias = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 
 @dataclass(frozen=True)
 class SensorLayout:
-    """How rows of a sensor table are put together from what is stored once per sensor.
+    """How rows of a sensor table are assembled from what is stored once per sensor.
 
     Stored with every reading are SENSOR (int32, the version of the sensor's static values), TIME
-    and the fields of the reading but its time; the static values are stored once per version.
+    and the fields of the reading except its time; the static values are stored once per version.
     """
 
     static: pa.Schema
-    """The static columns, in the order in which they were declared."""
+    """The static columns, in the order of their declaration."""
     place: int
-    """Before which of them the stream column stands."""
+    """The position among them before which the stream column comes."""
     column: str
     """The name of the stream column, a struct."""
     fields: pa.Schema
-    """Its fields, in the order in which they were declared."""
+    """Its fields, in the order of their declaration."""
     time: str | None
     """The field that holds the time, if one does: its values are stored as TIME."""
     names: Names = ()
@@ -44,12 +44,12 @@ class SensorLayout:
 
     @property
     def versions(self) -> pa.Schema:
-        """What is stored of a sensor: SENSOR and its static columns."""
+        """What is stored per sensor version: SENSOR and its static columns."""
         return pa.schema([pa.field(SENSOR, pa.int32()), *self.static])
 
     @property
     def versions_in_files(self) -> pa.Schema:
-        """The same as files have it."""
+        """The same columns, under their names in files."""
         return in_files(self.versions, self.names)
 
 
@@ -60,15 +60,15 @@ class LogLayout:
     stored: pa.Schema
     """The columns as they are stored."""
     time: str | None
-    """The stored column (timestamp[us, UTC]) that holds the time; None: rows have no time."""
+    """The stored column (timestamp[us, UTC]) with the time; None: rows have no time."""
     sensors: SensorLayout | None = None
     changes: bool = False
     """Whether the rows are changes of an answer, with a column DIFF."""
     names: Names = ()
     """Stored columns that have other names in segments.
 
-    What a column is called may change, and a name may be that of another column later. The name
-    in segments is always the same column's: a segment without it is older than the column.
+    A column may be renamed, and another column may later take the old name. The name in
+    segments always means the same column: a segment without it is older than the column.
     """
 
     @property
@@ -77,7 +77,7 @@ class LogLayout:
         return in_files(self.stored, self.names)
 
     def may_follow(self, before: LogLayout) -> bool:
-        """Whether a log that was of another layout can go on with this one."""
+        """Whether a log of another layout can continue with this one."""
         if (self.time is None, self.changes) != (before.time is None, before.changes):
             return False
         if not _agree(self.in_segments, before.in_segments):
@@ -103,7 +103,7 @@ class LogLayout:
 
     @cached_property
     def key(self) -> str:
-        """A text that tells it from others."""
+        """A text that identifies the layout."""
         return json.dumps(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
@@ -140,15 +140,15 @@ class LogLayout:
 
 
 def in_files(columns: pa.Schema, names: Names) -> pa.Schema:
-    """Columns under the names that they have in files."""
+    """Columns under their names in files."""
     known = dict(names)
     return pa.schema([one.with_name(known.get(one.name, one.name)) for one in columns])
 
 
 def fit_columns(found: pa.Schema, columns: pa.Schema, names: Names) -> Fit | None:
-    """What makes rows as a file has them rows of these columns; None: they are that already.
+    """A function that turns rows of a file into these columns; None: they already match.
 
-    A column that the file has not is NULL, and one that is not wanted is left out.
+    A column that the file lacks is NULL, and one that is not wanted is left out.
     """
     wanted = in_files(columns, names)
     if found.equals(wanted):
@@ -166,7 +166,7 @@ def fit_columns(found: pa.Schema, columns: pa.Schema, names: Names) -> Fit | Non
 
 
 def _agree(columns: pa.Schema, others: pa.Schema) -> bool:
-    """Whether columns that both have are of the same types, and there are such."""
+    """Whether there are common columns, and all of them have the same types."""
     shared = set(columns.names) & set(others.names)
     return bool(shared) and all(columns.field(n).type == others.field(n).type for n in shared)
 

@@ -23,7 +23,7 @@ from nilometer.log.segment_format import segment_name
 
 LOCK: Final = "lock"
 _NEXT: Final = "next"
-"""The segment that is being begun, before it has its name."""
+"""The segment that is being created, before it gets its name."""
 _ASIDE: Final = ".packing-"
 _MOST_CHUNKS: Final = 512
 _SYNCFS: Final = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
@@ -31,7 +31,7 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 class LocalFile:
-    """A file read by position, so that its pages do not count as this process's memory."""
+    """A file read by offset, so that its pages do not count as this process's memory."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -52,7 +52,7 @@ class LocalFile:
 
 
 class LocalStorage:
-    """A directory of this machine."""
+    """A directory on this machine."""
 
     publishes: Final = True
     term: Final = ""
@@ -100,7 +100,7 @@ class LocalStorage:
     ) -> None:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        # What nobody looks for before it is whole needs no other name, under which it might stay.
+        # A file that nobody looks for before it is complete needs no temporary name that may stay.
         aside = path.with_name(f".{path.name}.{secrets.token_hex(6)}") if durable else path
         try:
             _write_file(aside, chunks, durable=durable)
@@ -149,7 +149,7 @@ class LocalStorage:
                 file.seek(0)
                 holder = file.read().decode() or "another process"
                 raise LogError(
-                    "the log is open for writing already",
+                    "the log is already open for writing",
                     detail=f"{self.location} is held by {holder}",
                     hint="a log has one writer; close that one first",
                 ) from None
@@ -181,7 +181,7 @@ class LocalStorage:
 
 
 class LocalSegments:
-    """The segment that grows, and the head."""
+    """The segment that is being appended to, and the head."""
 
     whole: Final = False
 
@@ -192,15 +192,15 @@ class LocalSegments:
         self._head = os.open(folder / HEAD, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def begin(self, number: int, header: bytes) -> None:
-        """Begin a segment; the one before is complete, and from here on surely on the disk.
+        """Begin a segment; the previous one is complete, and from here on safely on the disk.
 
-        It has its name when its header is whole: a reader that looks meanwhile finds no segment,
-        not one that seems to be damaged.
+        It gets its name when its header is complete: a reader that looks meanwhile finds no
+        segment, rather than one that seems to be damaged.
         """
         self.sync()
         path, aside = self._folder / segment_name(number), self._folder / _NEXT
         if path.exists():
-            raise FileExistsError(errno.EEXIST, "the segment is there already", str(path))
+            raise FileExistsError(errno.EEXIST, "the segment already exists", str(path))
         descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
         try:
             _write_all(descriptor, 0, [header])
@@ -265,7 +265,7 @@ def _write_file(path: Path, chunks: Iterable[bytes | pa.Buffer], *, durable: boo
 
 
 def _write_all(descriptor: int, place: int, chunks: Chunks) -> int:
-    """Write the chunks at this place; the place after them."""
+    """Write the chunks at this offset; returns the offset after them."""
     rest = [view for chunk in chunks if len(view := memoryview(chunk).cast("B"))]
     while rest:
         written = os.pwritev(descriptor, rest[:_MOST_CHUNKS], place)
@@ -278,7 +278,7 @@ def _write_all(descriptor: int, place: int, chunks: Chunks) -> int:
 
 
 def _force(descriptor: int) -> None:
-    """Let the data of a file reach the disk itself, by what the system has for that."""
+    """Force a file's data to the disk itself, by whatever means the system has for that."""
     if hasattr(fcntl, "F_FULLFSYNC"):
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     elif hasattr(os, "fdatasync"):
@@ -288,7 +288,7 @@ def _force(descriptor: int) -> None:
 
 
 def _size_of(entry: os.DirEntry[str]) -> int | None:
-    """The size of a file; None for what is not a file, is not whole yet, or is gone meanwhile."""
+    """The size of a file; None if it is not a file, is incomplete, or has disappeared."""
     try:
         if entry.name.startswith(".") or not entry.is_file():
             return None
@@ -298,7 +298,7 @@ def _size_of(entry: os.DirEntry[str]) -> int | None:
 
 
 def sync_file_system(folder: Path) -> None:
-    """Force to the disk all that was written to the file system of a folder, by one call."""
+    """Force everything written to a folder's file system to the disk, in one call."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if _SYNCFS is None:

@@ -1,4 +1,4 @@
-"""Where a log lies: a local path, or a URI of any file system that pyarrow knows."""
+"""The location of a log: a local path, or a URI of any file system that pyarrow supports."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _systems: dict[str, fs.FileSystem] = {}
 
 
 def register_file_system(scheme: str, system: fs.FileSystem) -> None:
-    """Let `scheme://path` mean that path in this file system, in this process."""
+    """Make `scheme://path` refer to that path in this file system, in this process."""
     _systems[scheme] = system
 
 
 def inside(location: str, name: str) -> str:
-    """The location of something inside another; what follows the `?` of a URI stays at its end.
+    """The location of something inside another; a URI's part after the `?` stays at its end.
 
     >>> inside("s3://plant/logs?region=eu-north-1", "a")
     's3://plant/logs/a?region=eu-north-1'
@@ -32,11 +32,12 @@ def inside(location: str, name: str) -> str:
     if "://" not in location:
         return f"{location.rstrip('/')}/{name}"
     folder, mark, options = location.partition("?")
+    name = name.replace("%2F", "%252F")  # read as a URI, it would be a folder, or `..`
     return f"{folder.rstrip('/')}/{name}{mark}{options}"
 
 
 def parent(location: str) -> tuple[str, str]:
-    """The other way around: the folder that something lies in, and its name there.
+    """The reverse: the folder of something, and its name in it.
 
     >>> parent("s3://plant/logs/a?region=eu-north-1")
     ('s3://plant/logs?region=eu-north-1', 'a')
@@ -70,6 +71,6 @@ def storage_at(location: str | Path) -> Storage:
 
 @cache
 def _let_s3_be_quiet() -> None:
-    """Its library writes to standard output, even of success; what goes wrong is raised anyway."""
-    with suppress(pa.ArrowInvalid):  # somebody in this process uses S3 already
+    """Silence the S3 library, which logs even success to standard output; errors are raised."""
+    with suppress(pa.ArrowInvalid):  # this process already uses S3 elsewhere
         fs.initialize_s3(fs.S3LogLevel.Off)

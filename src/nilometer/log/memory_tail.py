@@ -15,11 +15,11 @@ from nilometer.log.position import Position
 
 _WASTE: Final = 2
 _LITTLE: Final = 512
-"""Rows that hold more than so many times their own bytes, and these, are copied: they are parts of
-larger ones."""
+"""Rows whose buffers exceed `_WASTE` times their own bytes by more than this are copied: they are
+slices of larger ones."""
 _EACH: Final = 3000
 _COLUMN: Final = 512
-"""What a frame, and each of its columns, take in memory beside the rows, as was measured."""
+"""Memory per frame, and per column of a frame, in addition to the rows, as measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Kept:
 
 
 class MemoryTail:
-    """All frames from `start` on to the end of the log; any thread may ask for them."""
+    """All frames from `start` to the end of the log; thread-safe."""
 
     def __init__(self, most: int, start: Position) -> None:
         self._most = most
@@ -40,7 +40,7 @@ class MemoryTail:
         self.start = start
 
     def add(self, frame: Frame, before: int | None) -> None:
-        """Take in the next frame of the log; `before`: the watermark ahead of it."""
+        """Add the next frame of the log; `before`: the watermark before it."""
         rows, size = _compact(frame.rows)
         size += _EACH + _COLUMN * rows.num_columns
         kept = _Kept(Frame(rows, frame.watermark, frame.start, frame.end), before, size)
@@ -53,15 +53,15 @@ class MemoryTail:
                 self.start = oldest.frame.end
 
     def forget(self, end: Position) -> None:
-        """Keep nothing of what lies before the end of the log, which is here."""
+        """Drop all frames before the end of the log, which is here."""
         with self._changing:
             self._kept.clear()
             self.size, self.start = 0, end
 
     def after(self, start: Position, end: Position, most: int) -> list[Frame] | None:
-        """Frames between the two places, from the first one on, of about so many bytes.
+        """Frames between the two positions, from the first one on, of about this many bytes.
 
-        None if frames from `start` on are not here any more.
+        None if the frames after `start` are no longer here.
         """
         with self._changing:
             if start < self.start:
@@ -88,7 +88,7 @@ def _same_frame(place: Position, start: Position) -> bool:
 
 
 def _compact(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
-    """The rows in buffers of their own if they lie in much larger ones, and their bytes."""
+    """The rows, copied into buffers of their own if those are much too large, and their bytes."""
     size = rows.get_total_buffer_size()
     if size > _WASTE * rows.nbytes + _LITTLE:
         rows = pa.ipc.read_record_batch(rows.serialize(), rows.schema)

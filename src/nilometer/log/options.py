@@ -1,4 +1,4 @@
-"""How a log is kept: what may be lost, how much memory and disk it takes, and for how long."""
+"""How a log is stored: what may be lost, how much memory and disk it may use, how long."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MEGABYTE: Final = 1 << 20
 
 
 class Fsync(StrEnum):
-    """When appended rows are forced to the disk, and so what a power failure may take.
+    """When appended rows are forced to the disk, and so what a power failure may lose.
 
     ALWAYS    before `append` returns: nothing that was acknowledged.
     INTERVAL  every so often: what was appended since.
-    NEVER     when the system likes to: what it had not written yet.
+    NEVER     when the system decides to: what it had not written yet.
     REPLAYED  when its writer says so, who appends once more what a power failure has taken, byte
               for byte: nothing. Only for logs whose rows are kept elsewhere until they are forced.
 
@@ -30,7 +30,7 @@ class Fsync(StrEnum):
 
 
 class WhenFull(StrEnum):
-    """What happens to readings of a source that cannot be slowed, once the disk budget is used."""
+    """What happens to readings of a source without backpressure, once the disk budget is used."""
 
     DROP_OLDEST = "drop_oldest"
     DROP_NEWEST = "drop_newest"
@@ -44,14 +44,14 @@ class LogOptions:
     fsync: Fsync = Fsync.ALWAYS
     fsync_every: int = 1_000_000
     memory: int = 64 * MEGABYTE
-    """The newest rows that are kept in the writer's memory for readers in its process."""
+    """Bytes of the newest rows kept in the writer's memory for readers in its process."""
     segment: int = 64 * MEGABYTE
-    """From which size on a new segment is begun."""
+    """The size from which on a new segment is started."""
     disk: int | None = None
     """The most that segments may take; None: no limit."""
     when_full: WhenFull = WhenFull.DROP_NEWEST
     history: int = 0
-    """For how long segments are kept that every reader has read; FOREVER: always."""
+    """How long segments are kept after every reader has read them; FOREVER: always."""
     compression: str | None = "zstd"
 
     @property

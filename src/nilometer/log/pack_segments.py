@@ -33,7 +33,7 @@ from nilometer.log.segment_reader import AnySegment, open_file
 from nilometer.log.storage import Storage
 
 _BLOCK: Final = 1 << 20
-"""Rows of about so many bytes are compressed together: whoever reads one row decodes them all."""
+"""Rows of about this many bytes are compressed together: to read one row is to decode them all."""
 _COLUMNS: Final = (*FRAMES, "earliest", "latest", "watermark")
 
 
@@ -58,7 +58,7 @@ class GivenSegment:
 
 @dataclass
 class _Pack:
-    """What the index will say of the frames that were written."""
+    """The index entries of the frames that were written."""
 
     at: int = 0
     frames: dict[str, array[int]] = field(
@@ -79,7 +79,7 @@ class _Pack:
         self.waiting_bytes += frame.rows.nbytes + len(frame.keys)
 
     def block(self, schema: pa.Schema) -> Iterator[bytes | pa.Buffer]:
-        """The frames that wait as a block."""
+        """The pending frames as the bytes of a block."""
         if not self.waiting:
             return
         keys: bytes | pa.Buffer = b"".join(one.keys for one in self.waiting)
@@ -152,7 +152,7 @@ def packed(
 
 
 def stored_segments(storage: Storage, chosen: Sequence[Segment]) -> Iterator[GivenSegment]:
-    """Segments of a log as they are to be packed."""
+    """Segments of a log, ready to be packed."""
     for one in chosen:
         with ExitStack() as opened:
             file = SegmentFile(one.name, one.size, one.number, one.last, one.generation)

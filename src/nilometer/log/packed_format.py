@@ -1,14 +1,14 @@
 """Packed segments: the frames of many appends in one file, their rows compressed together.
 
-A small frame takes some 300 bytes beside its rows. Packed, all rows of about a megabyte are one
-Arrow IPC record batch, and what the headers of frames say is columns of numbers:
+A small frame takes some 300 bytes in addition to its rows. Packed, all rows of about a megabyte
+are one Arrow IPC record batch, and the contents of frame headers are columns of numbers:
 
     blocks     the delivery keys of some frames, and their rows
     index      tables: frames, blocks, segments, and the schema of the rows
     footer     where the parts of the index are
 
-Every frame keeps its place (segment and byte) as if it stood where it was written, with its
-watermark, its times and its keys. So nobody's position changes when segments are packed.
+Every frame keeps its position (segment and byte) as if it were still where it was written, with
+its watermark, its times and its keys. So nobody's offset changes when segments are packed.
 """
 
 from __future__ import annotations
@@ -47,21 +47,21 @@ SEGMENTS: Final = pa.schema(
     ]
 )
 FRAMES: Final = ("flags", "keys", "keys_length", "rows_length", "rows")
-"""Numbers of a frame as they stand; earliest, latest and watermark are stored as differences."""
+"""Numbers of a frame stored as they are; earliest, latest and watermark are stored as deltas."""
 BLOCKS: Final = ("frames", "keys_at", "keys_stored", "keys_crc", "rows_at", "rows_stored", "crc")
 
 
 @dataclass(frozen=True)
 class Footer:
-    """Where in a file the parts of its index are, and the times of its rows."""
+    """Where the parts of a file's index are, and the time range of its rows."""
 
     length: int
-    """The bytes of the whole file."""
+    """The size of the whole file."""
     earliest: int
     latest: int
     rows: int
     sections: tuple[tuple[int, int, int], ...]
-    """Begin, length and checksum of: frames, blocks, segments, schema."""
+    """Start, length and checksum of: frames, blocks, segments, schema."""
 
     def to_bytes(self) -> bytes:
         flat = [number for one in self.sections for number in one]
@@ -70,7 +70,7 @@ class Footer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Footer | None:
-        """The footer, or None if these bytes are none."""
+        """The footer, or None if these bytes are not one."""
         if len(data) != FOOTER:
             return None
         magic, crc = _CHECKED.unpack_from(data)
@@ -81,7 +81,7 @@ class Footer:
         return cls(length, earliest, latest, rows, sections)
 
     def overlaps(self, earliest: int | None, latest: int | None) -> bool:
-        """Whether rows of the file may lie in the closed range of times."""
+        """Whether the file may have rows within the inclusive time range."""
         return (latest is None or self.earliest <= latest) and (
             earliest is None or self.latest >= earliest
         )
@@ -111,9 +111,9 @@ def encode_rows(rows: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Buffer:
 
 
 def differences(values: Int64s) -> Int64s:
-    """Each number less the one before; numbers that follow each other become small.
+    """Each number minus the one before; consecutive numbers become small.
 
-    What overflows comes back when the differences are added up: both count modulo 2^64.
+    Overflow is undone when the differences are added up: both work modulo 2^64.
     """
     with np.errstate(over="ignore"):
         return np.diff(values, prepend=np.int64(0))
@@ -125,21 +125,21 @@ def added_up(values: Int64s) -> Int64s:
 
 
 def range_of(earliest: Int64s, latest: Int64s) -> tuple[int, int]:
-    """The times of all frames together."""
+    """The time range of all frames together."""
     if not len(earliest):
         return ALWAYS, NEVER
     return int(earliest.min()), int(latest.max())
 
 
 def sums_before(lengths: Int64s) -> Int64s:
-    """For each number the sum of those before it, and at the end the sum of all."""
+    """For each number the sum of those before it, and at the end the total."""
     found = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=found[1:])
     return found
 
 
 def sections_of(at: int, parts: Sequence[pa.Buffer]) -> Iterator[tuple[int, int, int]]:
-    """Where parts come to stand that are written one after the other."""
+    """The sections that parts occupy when they are written one after the other."""
     for part in parts:
         yield at, len(part), zlib.crc32(part)
         at += len(part)

@@ -1,4 +1,4 @@
-"""Reads packed segments: each looks like the segment that was packed."""
+"""Reads packed segments: each looks like the original segment."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from nilometer.log.storage import OpenFile
 _TAIL: Final = 16 << 10
 _INDEXES_KEPT: Final = 4
 _indexes: OrderedDict[tuple[str, bytes], PackIndex] = OrderedDict()
-"""Of the files that were read last. A file with such a footer never changes."""
+"""Indexes of the files read last. A file with such a footer never changes."""
 _keeping: Final = threading.Lock()
 _decoded: Final[BlockCache[pa.RecordBatch]] = BlockCache()
 
 
 @dataclass(frozen=True)
 class PackIndex:
-    """What a pack says about its frames, as columns; frames are numbered over all segments."""
+    """The index of a pack: its frames as columns; frames are numbered across all segments."""
 
     segments: dict[str, list[Any]]
     numbers: dict[str, Int64s]
@@ -59,9 +59,9 @@ class PackIndex:
     blocks: dict[str, Int64s]
     schema: pa.Schema
     first_frames: Int64s = field(init=False)
-    """The first frame of every segment, and how many there are."""
+    """The first frame of every segment, and the total number of frames."""
     block_frames: Int64s = field(init=False)
-    """The first frame of every block, and how many there are."""
+    """The first frame of every block, and the total number of frames."""
     rows_before: Int64s = field(init=False)
     keys_before: Int64s = field(init=False)
     bytes_before: Int64s = field(init=False)
@@ -113,23 +113,23 @@ class PackedFile:
 
     @cached_property
     def heads(self) -> tuple[dict[str, list[Any]], pa.Schema]:
-        """What is known of the segments, and the columns of their rows; all frames aside."""
+        """The metadata of the segments, and the columns of their rows; without the frames."""
         segments, schema = self._section(2), self._section(3)
         return decode_table(segments).to_pydict(), pa.ipc.read_schema(schema)
 
     @property
     def numbers(self) -> list[int]:
-        """Those of the segments in it."""
+        """The numbers of the segments in it."""
         return [int(one) for one in self.heads[0]["number"]]
 
     def segments(self, first: int, last: int) -> Iterator[PackedSegment]:
-        """The segments in it with numbers first … last."""
+        """The segments in it whose numbers are first … last."""
         for place, number in enumerate(self.numbers):
             if max(first, self.described.first) <= number <= min(last, self.described.last):
                 yield PackedSegment(self, place)
 
     def block(self, number: int) -> pa.RecordBatch:
-        """The rows of a block; the last one is kept."""
+        """The rows of a block; the last block is cached."""
         if self._block is None or self._block[0] != number:
             self._block = (number, self._decode(number))
         return self._block[1]
@@ -139,13 +139,13 @@ class PackedFile:
         return pa.ipc.read_record_batch(stored, self.index.schema)
 
     def batches(self, earliest: int | None, latest: int | None) -> Iterator[pa.RecordBatch]:
-        """The rows of all blocks that may hold some of the closed range of times."""
+        """The rows of all blocks that may have some within the inclusive time range."""
         for number in self._blocks_within(earliest, latest):
             key = (self._location, self.described.name, self._footer_bytes, number)
             yield _decoded.get(key, partial(self._decode, number))
 
     def bytes_within(self, earliest: int | None, latest: int | None) -> int:
-        """The bytes of all blocks that may hold rows of the closed range of times."""
+        """The bytes of all blocks that may have rows within the inclusive time range."""
         if not self.footer.overlaps(earliest, latest):
             return 0
         stored = self.index.blocks["rows_stored"]
@@ -256,7 +256,7 @@ class PackedSegment:
     good_header = header
 
     def headers(self, begin: int, end: int) -> Iterator[tuple[int, FrameHeader]]:
-        """Where frames begin and their headers, for those that begin in begin … end-1."""
+        """The positions and headers of the frames that begin at begin … end-1."""
         index, (own, start) = self._file.index, self.header()
         first, last = (int(index.first_frames[self._place + n]) for n in (0, 1))
         bytes_before = index.bytes_before[first : last + 1]
@@ -305,7 +305,7 @@ class PackedSegment:
         return content
 
     def may_hold(self, earliest: int | None, latest: int | None) -> bool:
-        """Whether rows of the closed range of times may be in it; the index is not read."""
+        """Whether it may have rows within the inclusive time range; the index is not read."""
         return self._file.footer.overlaps(earliest, latest)
 
     def _frame_at(self, byte: int) -> int:

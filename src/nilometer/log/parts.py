@@ -1,4 +1,4 @@
-"""Part files: frames that workers write, for the writer of a log to add all at once."""
+"""Part files: frames that workers write, to be added all at once by the writer of a log."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from nilometer.log.segment_reader import SegmentReader
 
 @dataclass(frozen=True)
 class Part:
-    """A part file as its writer says that it is; who reads it checks that."""
+    """A part file as described by its writer; readers check the description."""
 
     path: str
     rows: int
     size: int
-    """Bytes of the file."""
+    """The size of the file."""
     checksum: int
-    """Of the headers of its frames, each of which holds the checksum of its body."""
+    """The checksum of the headers of its frames, each of which holds the checksum of its body."""
 
 
 def write_part(
@@ -38,9 +38,9 @@ def write_part(
     *,
     time: str | None = TIME,
 ) -> Part | None:
-    """Write rows as a part file, which is whole once this returns; None, and no file, if none.
+    """Write rows as a part file, complete on return; None, and no file, if there are no rows.
 
-    `time` names the column that holds the time, if the rows have it.
+    `time` names the column with the time, if the rows have one.
     """
     given = (batch for batch in batches if len(batch))
     first = next(given, None)
@@ -70,7 +70,7 @@ def write_part(
 def part_headers(part: Part, schema: pa.Schema) -> list[FrameHeader]:
     """The headers of the frames of a part file, whose schema must be this one.
 
-    Raises LogError if the file is not there, or is not what its writer says.
+    Raises LogError if the file is missing, or does not match its description.
     """
     with _open_part(part, schema) as (file, begin):
         found = [one for _, one in file.headers(begin, file.size)]
@@ -81,7 +81,7 @@ def part_headers(part: Part, schema: pa.Schema) -> list[FrameHeader]:
 
 
 def part_bodies(part: Part, schema: pa.Schema) -> Iterator[Chunks]:
-    """What follows those headers, as it was encoded."""
+    """The bodies after those headers, as they were encoded."""
     with _open_part(part, schema) as (file, begin):
         for byte, header in file.frames(begin, file.size):
             yield [file.body(byte, header)]
@@ -89,7 +89,7 @@ def part_bodies(part: Part, schema: pa.Schema) -> Iterator[Chunks]:
 
 @contextmanager
 def _open_part(part: Part, schema: pa.Schema) -> Iterator[tuple[SegmentReader, int]]:
-    """The part file, and where its frames begin."""
+    """The open part file, and the offset of its first frame."""
     folder, name = parent(part.path)
     with ExitStack() as opened:
         try:
@@ -112,7 +112,7 @@ def _other_part(part: Part, difference: str) -> LogError:
 
 
 def pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The rows in frames of a bearable size."""
+    """The rows split into frames of a reasonable size."""
     if not len(rows):
         return
     each = max(1, len(rows) * LARGEST // max(LARGEST, rows.nbytes))
@@ -121,7 +121,7 @@ def pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def check_schema(given: pa.Schema, stored: pa.Schema) -> None:
-    """Raises LogError unless columns and types are those of the log."""
+    """Raise LogError unless columns and types are those of the log."""
     if given.names != stored.names or given.types != stored.types:
         raise LogError(
             "the rows do not have the columns of the log",

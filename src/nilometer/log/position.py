@@ -1,4 +1,4 @@
-"""Where in a log: a place between two rows, or between two frames."""
+"""Positions in a log: between two rows, or between two frames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, order=True, slots=True)
 class Position:
-    """A place in a log; of two, the smaller one comes first.
+    """A position in a log; of two, the smaller one comes first.
 
     Segments never change once written, so a position stays good until its segment is deleted.
     """
@@ -16,11 +16,11 @@ class Position:
     segment: int
     """The number of the segment."""
     byte: int
-    """Where in the segment the next frame begins."""
+    """The byte in the segment where the next frame begins."""
     skip: int = 0
-    """How many rows of that frame lie before this place."""
+    """How many rows of that frame are before this position."""
     row: int = 0
-    """How many rows the log has ever had before this place."""
+    """How many rows the log has ever had before this position."""
 
     def to_json(self) -> dict[str, int]:
         return {"segment": self.segment, "byte": self.byte, "skip": self.skip, "row": self.row}

@@ -1,4 +1,4 @@
-"""What of a log can be read: its layout, its segments, and where it ends."""
+"""What can be read of a log: its layout, its segments, and its end."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from nilometer.log.stored_json import json_bytes, read_json
 LAYOUT: Final = "layout.json"
 _FORMAT: Final = 1
 _ALTERED: Final = 2
-"""Its segments may have different columns, which releases before did not know."""
+"""Its segments may have different columns, which earlier releases did not support."""
 _PATIENCE: Final = 100
 _MOMENT: Final = 0.0005
 
 
 def write_layout(storage: Storage, layout: LogLayout) -> None:
-    """Make a log of this layout."""
+    """Create a log of this layout."""
     _write(storage, _FORMAT, secrets.token_hex(16), layout)
 
 
 def change_layout(storage: Storage, layout: LogLayout, log_id: str) -> None:
-    """Let a log go on with another layout."""
+    """Change the layout of a log."""
     _write(storage, _ALTERED, log_id, layout)
 
 
@@ -40,7 +40,7 @@ def _write(storage: Storage, form: int, log_id: str, layout: LogLayout) -> None:
 
 
 def read_layout(storage: Storage) -> tuple[LogLayout, str] | None:
-    """The layout of a log and the log's id, which no other log has; None if there is no log."""
+    """The layout of a log and its id, which is unique; None if there is no log."""
     content = read_json(storage, LAYOUT)
     if content is None:
         return None
@@ -53,17 +53,17 @@ def read_layout(storage: Storage) -> tuple[LogLayout, str] | None:
 
 
 def stored_bytes(storage: Storage) -> int:
-    """What the segments take where the log lies."""
+    """The bytes of the log's segments in its storage."""
     return sum(one.size for one in segment_files(storage))
 
 
 def read_head(storage: Storage) -> Head | None:
-    """Up to where the log may be read; None if nothing has been published."""
+    """The end up to which the log may be read; None if nothing has been published."""
     return _stored_head(storage) if storage.publishes else _head_of_objects(storage)
 
 
 def _stored_head(storage: Storage) -> Head | None:
-    """The head from its file; a writer may be replacing it, so a bad one is read again."""
+    """The head from its file; a writer may be replacing it, so an invalid one is read again."""
     for _ in range(_PATIENCE):
         try:
             found = Head.from_bytes(content := storage.read(HEAD))
@@ -78,7 +78,7 @@ def _stored_head(storage: Storage) -> Head | None:
 
 
 def _head_of_objects(storage: Storage) -> Head | None:
-    """The head as the last whole segment tells it."""
+    """The head according to the last complete segment."""
     for file in reversed(segment_files(storage)):
         with open_file(storage, file) as opened:
             segment = one_segment(opened, file.last)
@@ -95,5 +95,5 @@ def _head_of_objects(storage: Storage) -> Head | None:
 
 
 def as_watermark(stored: int) -> int | None:
-    """A watermark as it stands in a header, outside."""
+    """A watermark from a header, in the form used elsewhere."""
     return None if stored == NEVER else stored

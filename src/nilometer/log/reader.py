@@ -1,4 +1,4 @@
-"""Reads a log, in any process, while another one writes it; never locks anything."""
+"""Reads a log in any process while another one writes it, without locks."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Base:
 
     start: Position
     end_row: int
-    """The number of the first change after it."""
+    """The row number of the first change after it."""
     watermark: int
-    """The instant after that of the answer: changes from there on come as they came."""
+    """The time just after the answer's: changes from then on are read as they were written."""
 
     @property
     def rows(self) -> int:
@@ -51,11 +51,11 @@ class LogReader:
         self._storage = storage
         self.layout = layout
         self.log_id = log_id
-        """No other log has it: a log that was dropped and made anew is another one."""
+        """Unique: a log that was dropped and created anew has another id."""
 
     @classmethod
     def open(cls, location: str | Path, layout: LogLayout | None = None) -> LogReader:
-        """The rows come in this layout, whatever the log's own is now; None: in that.
+        """Open a log; rows are read in this layout, or (None) in the log's current one.
 
         Raises LogError if there is no log.
         """
@@ -67,20 +67,20 @@ class LogReader:
 
     @property
     def start(self) -> Position:
-        """The oldest place that is kept."""
+        """The oldest offset that is kept."""
         for _ in range(_TRIES):
             files = segment_files(self._storage)
             if not files:
                 return Position(0, 0)
             try:
                 return self._first_place(files[0])
-            except FileNotFoundError:  # it was deleted, or packed, between the two
+            except FileNotFoundError:  # it was deleted or packed in between
                 continue
         raise LogError("the log is being deleted", detail=self._storage.location)
 
     @property
     def base(self) -> Base | None:
-        """What stands for the oldest changes of a changelog, if they are gone."""
+        """The base that replaces the oldest changes of a changelog, if they are deleted."""
         for _ in range(_TRIES):
             first = next(iter(segment_files(self._storage)), None)
             if first is None or not first.is_base:
@@ -94,7 +94,7 @@ class LogReader:
 
     @property
     def end(self) -> Position:
-        """The place up to which everything is durable, by the log's policy, and published."""
+        """The offset up to which everything is durable, by the log's policy, and published."""
         head = read_head(self._storage)
         return self.start if head is None else head.end
 
@@ -105,12 +105,12 @@ class LogReader:
         return None if head is None else as_watermark(head.watermark)
 
     def published(self) -> tuple[Position, int | None]:
-        """The end of the log and the watermark there, of the same moment."""
+        """The end of the log and the watermark there, read at the same moment."""
         head = read_head(self._storage)
         return (self.start, None) if head is None else (head.end, as_watermark(head.watermark))
 
     def place_of(self, row: int) -> Position:
-        """The place before the row of this number, or the oldest one that is kept if it is gone."""
+        """The offset before the row of this number, or the oldest one kept if it is deleted."""
         start, end = self.start, self.end
         for file in reversed(segment_files(self._storage)):
             if file.first > end.segment:
@@ -131,10 +131,10 @@ class LogReader:
         *,
         times: tuple[int | None, int | None] = _ANY_TIME,
     ) -> Iterator[Frame]:
-        """The frames from `start` up to `end`, of the first and the last one maybe a part.
+        """The frames from `start` up to `end`; the first and the last may be partial.
 
-        Frames without rows in the closed range of times are left out; of the others all rows
-        come. Raises LogGapError if rows from `start` on are gone.
+        Frames without rows in the closed range of times are left out; the others are read
+        whole. Raises LogGapError if rows from `start` on are deleted.
         """
         end = self.end if end is None else end
         decoder: _Decoder | None = None
@@ -151,10 +151,10 @@ class LogReader:
         times: tuple[int | None, int | None] = _ANY_TIME,
         span: tuple[Position, Position] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """All rows that are kept, in batches as large as they are stored, and not as frames.
+        """All rows that are kept, in batches as large as stored instead of as frames.
 
-        Batches without rows in the closed range of times are left out; of the others all come.
-        `span` are the places between which rows are wanted; it begins with a segment.
+        Batches without rows in the closed range of times are left out; the others are read whole.
+        `span`: the offsets between which to read; it begins with a segment.
         """
         (place, end), tries = span or (self.start, self.end), 0
         while place < end:
@@ -165,7 +165,7 @@ class LogReader:
             after = Position(file.last + 1, 0)
             try:
                 with open_file(self._storage, file) as opened:
-                    tries = _TRIES  # what was given once must not be given again
+                    tries = _TRIES  # what was yielded must not be yielded again
                     is_whole = file.first >= place.segment and file.last < end.segment
                     if isinstance(opened, SegmentReader):
                         stop = end.byte if opened.number == end.segment else opened.size
@@ -203,7 +203,7 @@ class LogReader:
         yield from map(fit, chunks_of(opened, log, stop, times))
 
     def limit(self, start: Position, rows: int) -> Position:
-        """The place at most so many rows after `start`, with punctuation that stands there."""
+        """The offset at most this many rows after `start`, including punctuation there."""
         end = self.end
         left = max(1, rows)
         place = start
@@ -217,7 +217,7 @@ class LogReader:
         return place
 
     def split(self, start: Position, end: Position, parts: int) -> list[tuple[Position, Position]]:
-        """At most so many ranges of about as many rows each; only large frames are cut."""
+        """At most this many ranges of about equally many rows; only large frames are cut."""
         if start >= end:
             return []
         rows, cuts = end.row - start.row, [start]
@@ -231,11 +231,11 @@ class LogReader:
                     break
                 cuts.append(place)
         if len(cuts) > 1 and cuts[-1].row == end.row:
-            cuts.pop()  # only punctuation lies behind it
+            cuts.pop()  # only punctuation follows it
         return list(pairwise([*cuts, end]))
 
     def check(self, start: Position) -> None:
-        """Raises LogGapError if rows from this place on are gone."""
+        """Raise LogGapError if rows from this offset on are deleted."""
         base = self.base
         if base is not None:
             if start < base.start and start.row < base.end_row:
@@ -246,7 +246,7 @@ class LogReader:
             raise self._gap(start, oldest)
 
     def static_rows(self) -> pa.Table | None:
-        """The static values of all sensors, by version; None: it is no sensor table's log."""
+        """The static values of all sensors, by version; None: not the log of a sensor table."""
         if self.layout.sensors is None:
             return None
         return read_static_rows(self._storage.location, self.layout.sensors)
@@ -264,7 +264,7 @@ class LogReader:
         for_rows: bool = False,
         times: tuple[int | None, int | None] = _ANY_TIME,
     ) -> Iterator[tuple[AnySegment, int, FrameHeader]]:
-        """Every frame of which something lies between the two places."""
+        """Every frame that lies at least partly between the two offsets."""
         if start >= end:
             return
         place, tries = start, 0
@@ -307,7 +307,7 @@ class LogReader:
     def _gap(self, place: Position, oldest: Position, base: Base | None = None) -> LogGapError:
         gone = max(0, (oldest.row if base is None else base.end_row) - place.row)
         return LogGapError(
-            "rows of the log are gone before they were read",
+            "rows of the log were deleted before they were read",
             detail=f"{gone} rows of {self._storage.location}, from row {place.row} on",
             hint="the log was full, or its history has passed; go on at its oldest row",
             rows=gone,
@@ -316,7 +316,7 @@ class LogReader:
 
 
 class _Decoder:
-    """The rows of one segment."""
+    """Decodes the rows of one segment."""
 
     def __init__(self, segment: AnySegment, layout: LogLayout) -> None:
         self.segment = segment
@@ -327,7 +327,7 @@ class _Decoder:
 
 
 class _Fitted:
-    """Rows that may have other columns than the log has now."""
+    """Fits rows that may have other columns than the log has now."""
 
     def __init__(self, found: pa.Schema, layout: LogLayout) -> None:
         self._fit: Fit | None = fit_columns(found, layout.stored, layout.names)
@@ -348,7 +348,7 @@ def whole_frame(number: int, byte: int, header: FrameHeader, rows: pa.RecordBatc
 
 
 def _has_read(segment: AnySegment, start: Position) -> bool:
-    """Whether a base stands for changes that all lie before a place outside of it."""
+    """Whether a base replaces only changes before an offset that lies outside of it."""
     if not segment.is_base:
         return False
     base = _base_in(segment)
@@ -364,7 +364,7 @@ def _base_in(segment: AnySegment) -> Base:
 
 
 def _span(segment: AnySegment, start: Position, end: Position) -> tuple[int, int]:
-    """The bytes of a segment in which the frames between the two places begin."""
+    """The bytes of a segment in which the frames between the two offsets begin."""
     _, begin = segment.good_header()
     if segment.number == start.segment:
         begin = max(begin, start.byte)
@@ -378,9 +378,9 @@ def _after(number: int, byte: int, header: FrameHeader) -> Position:
 
 
 def _near(number: int, byte: int, header: FrameHeader, row: int) -> Position:
-    """A place in a frame, or behind it, where this row begins or soon after.
+    """An offset in a frame, or after it, at this row or soon after.
 
-    Whoever reads a part of a frame decodes all of it: a small one is left whole.
+    Reading a part of a frame decodes all of it, so a small one is left whole.
     """
     inside = row - header.first_row
     if header.rows < _LARGE or not 0 < inside < header.rows:

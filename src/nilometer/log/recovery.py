@@ -1,11 +1,11 @@
 """Finds the end of a log when a writer opens it, and cuts off what was not completely written.
 
-Rows were acknowledged only after they were on the disk by the log's policy, and published. So
-complete transactions with good checksums beyond the head are kept: at most the last one was
-not acknowledged. The rest of the file is the torn tail, and is cut off. What lies before the
-point that the head says is synced must be there: if not, the log is damaged, which is an error.
-Between the two (policies `interval` and `never`, after a power failure) rows may be missing that
-were read already: a new segment then goes on with the next row number, and the loss is counted.
+Rows were acknowledged only after they were on the disk as the log's policy requires, and
+published. So complete transactions with valid checksums beyond the head are kept: at most the last
+one was not acknowledged. The rest of the file is the torn tail, and is cut off. What lies before
+the point that the head marks as synced must be there: if not, the log is damaged, which is an
+error. Between the two (policies `interval` and `never`, after a power failure) rows may be missing
+that were already read: a new segment then continues with the next row number; the loss is counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nilometer.log.storage import Storage
 
 @dataclass(frozen=True)
 class LogState:
-    """What a writer knows of its log: where it ends, and what went before."""
+    """A writer's knowledge of its log: where it ends, and what came before."""
 
     end: Position
     watermark: int
@@ -61,7 +61,7 @@ class LogState:
 
 @dataclass(frozen=True)
 class Recovered:
-    """The end of a log as its files have it, and as its readers have seen it."""
+    """The end of a log according to its files, and according to what its readers have seen."""
 
     state: LogState
     seen: Position
@@ -79,7 +79,7 @@ def recover(storage: Storage) -> Recovered | None:
                 return Recovered(state, _seen(storage, state.end, head))
             if head is not None and number <= head.synced[0]:
                 raise segment.damaged(0)
-        storage.delete(segment_name(number))  # it was being begun, nothing in it is acknowledged
+        storage.delete(segment_name(number))  # it was being created, nothing in it is acknowledged
     if head is not None and head.end.row:
         raise LogError(
             "the log is damaged",
@@ -109,7 +109,7 @@ def _last_state(
 def _batch_of(
     segment: SegmentReader, byte: int, frame: FrameHeader, *, trusted: bool
 ) -> tuple[bool, BatchKey | None]:
-    """Whether the frame is whole, and its batch key; bodies that are synced are not read."""
+    """Whether the frame is complete, and its batch key; bodies that are synced are not read."""
     keyed = bool(frame.flags & Flag.BATCH)
     if trusted and not keyed:
         return True, None
@@ -120,7 +120,7 @@ def _batch_of(
 
 
 def _seen(storage: Storage, end: Position, head: Head | None) -> Position:
-    """The last place of which a reader may know, the head's or one that a reader committed."""
+    """The last position that a reader may know, the head's or one that a reader committed."""
     if not storage.publishes:
         return end
     published = end if head is None else head.end

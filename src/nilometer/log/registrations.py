@@ -1,4 +1,4 @@
-"""Who reads a log, and how far: a small file beside the log for every reader."""
+"""The readers of a log and their offsets: a small file beside the log for each reader."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from nilometer.log.storage import Storage, file_names
 from nilometer.log.stored_json import json_bytes, read_json
 
 QUERY: Final = "query"
-"""What a registration may be about: the query that the reader belongs to, and"""
+"""What a registration may name: the query that the reader belongs to, and"""
 WHERE: Final = "where"
-"""a condition on static columns that chooses sensors; none: it needs all of them."""
+"""a condition on static columns that selects sensors; none: it needs all of them."""
 
 _FOLDER: Final = "readers"
 _SUFFIX: Final = ".json"
@@ -34,22 +34,22 @@ class Registration:
 
     reader: str
     position: Position
-    """Up to here it has read for good; it never goes back."""
+    """The committed offset; it never goes back."""
     about: Mapping[str, Any]
-    """What those who list readers want to know of it."""
+    """Information for lists of readers."""
     seen: int
-    """Its last sign of life, in microseconds."""
+    """When it was last seen, in microseconds."""
     pid: int | None
     """Its process, while it is active, and"""
     host: str
     """the machine on which that runs."""
     active: bool
     named: bool
-    """Whether it is kept until somebody forgets it; others, until they are not seen for long."""
+    """Whether it is kept until it is forgotten; others, until they have not been seen for long."""
 
 
 def is_running(reader: Registration) -> bool:
-    """Whether the process of an active reader lives, as far as that can be seen from here."""
+    """Whether the process of an active reader is alive, as far as known from here."""
     if not reader.active or reader.pid is None or reader.host != socket.gethostname():
         return False
     try:
@@ -62,7 +62,7 @@ def is_running(reader: Registration) -> bool:
 
 
 def free_name(location: str | Path, reader: str) -> str:
-    """The name, or one like it, under which no other process reads the log at present."""
+    """This name, or a similar one under which no other process currently reads the log."""
     taken = {one.reader for one in registrations(location) if is_running(one) and not _own(one)}
     return reader if reader not in taken else f"{reader} of process {os.getpid()}"
 
@@ -81,7 +81,7 @@ def register(
     named: bool,
     anew: bool = False,
 ) -> Registration:
-    """Register a reader; one that is registered already keeps its position, unless `anew`."""
+    """Register a reader; one that is registered already keeps its offset, unless `anew`."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         before = _read(storage, _name(reader))
@@ -102,7 +102,7 @@ def commit(
     now: int,
     about: Mapping[str, Any] | None = None,
 ) -> Registration:
-    """Say that the reader needs nothing before this position any more, and what else is new."""
+    """Commit the offset of a reader, and update its information."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         before = _registered(storage, reader)
@@ -112,7 +112,7 @@ def commit(
 
 
 def commit_all(location: str | Path, positions: Mapping[str, Position], *, now: int) -> None:
-    """The same of many readers at once; those that are not registered any more are left."""
+    """The same for many readers at once; those no longer registered are skipped."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         contents = {}
@@ -125,7 +125,7 @@ def commit_all(location: str | Path, positions: Mapping[str, Position], *, now: 
 
 
 def release_all(location: str | Path, readers: Collection[str], *, now: int) -> None:
-    """Say that many readers have stopped."""
+    """Mark many readers as stopped."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         found = ((name, _read(storage, name)) for name in map(_name, readers))
@@ -139,14 +139,14 @@ def release_all(location: str | Path, readers: Collection[str], *, now: int) -> 
 
 
 def touch(location: str | Path, reader: str, *, now: int) -> Registration:
-    """Say that the reader is alive."""
+    """Mark the reader as alive."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         return _write(storage, replace(_registered(storage, reader), seen=now))
 
 
 def release(location: str | Path, reader: str, *, now: int) -> Registration:
-    """Say that the reader has stopped; a named one may come back and go on."""
+    """Mark the reader as stopped; a named one may resume."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         before = _registered(storage, reader)
@@ -161,15 +161,15 @@ def forget(location: str | Path, reader: str) -> None:
 
 
 def forget_readers(location: str | Path, query: str) -> None:
-    """Remove the readers that belong to a query, or bear its name."""
+    """Remove the readers that belong to a query or have its name."""
     for reader in readers_of(location, query):
         forget(location, reader)
 
 
 def hold_readers(location: str | Path, query: str, *, now: int) -> None:
-    """Say that this process needs for the readers of a query what they have not read.
+    """Let this process hold, for the readers of a query, what they have not read.
 
-    So while a query waits to be started again its sensors are not let go.
+    So while a query waits for its restart its sensors stay connected.
     """
     storage = storage_at(location)
     for reader in readers_of(location, query):
@@ -180,7 +180,7 @@ def hold_readers(location: str | Path, query: str, *, now: int) -> None:
 
 
 def readers_of(location: str | Path, query: str) -> list[str]:
-    """The readers that belong to a query, or bear its name."""
+    """The readers that belong to a query or have its name."""
     known = registrations(location)
     return [one.reader for one in known if query in (one.reader, one.about.get(QUERY))]
 
@@ -205,7 +205,7 @@ def _registered(storage: Storage, reader: str) -> Registration:
     found = _read(storage, _name(reader))
     if found is None:
         raise LogError(
-            "no such reader of the log",
+            "unknown reader of the log",
             detail=f"{reader!r} is not registered at {storage.location}",
             hint="register it first",
         )
@@ -225,7 +225,7 @@ def _write(storage: Storage, one: Registration) -> Registration:
 
 
 def _name(reader: str) -> str:
-    name = quote(reader, safe="").replace(".", "%2E")  # a file with a dot first is hidden
+    name = quote(reader, safe="").replace(".", "%2E")  # a file that starts with a dot is hidden
     if not 0 < len(name) <= _LONGEST_NAME:
         name = hashlib.sha256(reader.encode()).hexdigest()
     return f"{_FOLDER}/{name}{_SUFFIX}"

@@ -1,21 +1,21 @@
-"""A log in a store of objects: nothing can be added to one, so every append is a segment.
+"""A log in an object store: objects cannot be appended to, so every append is a segment.
 
-An object is there as a whole or not at all. Where a file system shows files that are still being
-written, the length in the segment's header tells that it is not whole.
+An object exists as a whole or not at all. Where a file system shows files that are still being
+written, the length in the segment's header shows that one is incomplete.
 
 There are no locks, and a write can arrive late. So every writer has a term, objects carry the term
-in their names, and none is ever overwritten by another writer:
+in their names, and no writer ever overwrites an object of another:
 
     000000000012-TERM.seg      a segment
     …pack, …base               packed segments, which count once there is
-    …pack.whole, …base.whole   an empty object of that name
+    …pack.whole, …base.whole   an empty object of this name
     terms/TERM                 the writer of this term has taken over
-    terms/TERM.000000000012    its segments count from this number on, and no earlier writer's do
+    terms/TERM.000000000012    from this number on, its segments count and earlier writers' do not
     heads/TERM                 the last segment that it has published
 
-The newest term wins. A writer acknowledges rows only if, after they were written, no later term is
-there: who takes over looks for segments after its own term is there, so it finds them. The one
-before finds out at its next append.
+The newest term wins. A writer acknowledges rows only if no later term exists after they were
+written: a new writer looks for segments after its own term exists, so it finds them. The previous
+writer finds out at its next append.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class RemoteStorage:
         self._folder = folder.rstrip("/")
         self._terms = Terms(self)
         self._term: str | None = None
-        """Of the writer that this storage belongs to, if it does."""
+        """The term of the writer that this storage belongs to, if any."""
         self._has_begun = False
         self._objects: dict[str, str] = {}
 
@@ -138,7 +138,7 @@ class RemoteStorage:
         yield
 
     def put_segment(self, number: int, chunks: Iterable[bytes | pa.Buffer]) -> None:
-        """Write a segment of this writer; raises LogError if another one has taken over."""
+        """Write a segment of this writer; raises LogError if another writer has taken over."""
         assert self._term is not None
         self.write(_object_name(number, self._term), chunks)
         if not self._has_begun:
@@ -183,7 +183,7 @@ class RemoteStorage:
             )
 
     def _object_of(self, name: str) -> str:
-        """The object that has a name for readers."""
+        """The object behind a name that readers use."""
         if segment_number(name) is None:
             return name
         if name not in self._objects:
@@ -191,7 +191,7 @@ class RemoteStorage:
         return self._objects.get(name, name)
 
     def _visible(self, found: Mapping[str, int]) -> dict[str, str]:
-        """The objects that are segments of the log, by the names that segments have."""
+        """The objects that are segments of the log, by the names of the segments."""
         begins = {"": 0, **self._terms.begins()}
         ends = self._ends(begins)
         return {
@@ -201,22 +201,22 @@ class RemoteStorage:
         }
 
     def _ends(self, begins: Mapping[str, int]) -> dict[str, int]:
-        """Before which number the segments of each writer end."""
+        """The number before which the segments of each writer end."""
         terms = sorted(begins)
         ends = {one: begins[later] for one, later in pairwise(terms)}
         for one, later in reversed(list(pairwise(terms))):
             ends[one] = min(ends[one], ends.get(later, ends[one]))
         newest = terms[-1]
-        # Readers see what the newest writer has published; who takes over goes on after all that
-        # it has written.
+        # Readers see what the newest writer has published; a writer that takes over continues
+        # after everything that writer has written.
         takes_over = self._term is not None and self._term not in begins
         ends[newest] = self._head(newest) + 1 if newest and not takes_over else _NO_END
         return ends
 
     def _forget_writers(self) -> None:
-        """Delete what is known of writers before the first of which there are segments.
+        """Delete the records of writers before the first one that still has segments.
 
-        What is known of those in between hides segments that earlier ones wrote too late.
+        The records of writers in between hide segments that earlier ones wrote too late.
         """
         assert self._term is not None
         needed = {found[1] for found in map(_parsed, self._list("")) if found is not None}
@@ -235,17 +235,17 @@ class RemoteStorage:
 
 
 class Terms:
-    """The writers that a log has had, in order, each with a name that no other has.
+    """The writers that a log has had, in order, each with a unique name.
 
-    A writer claims the log by an object under its name. A second one, with its first segment,
-    says from where on its segments count, and those of earlier writers do not.
+    A writer claims the log by an object under its name. A second object, written with its first
+    segment, says from where on its segments count and those of earlier writers do not.
     """
 
     def __init__(self, storage: RemoteStorage) -> None:
         self._storage = storage
 
     def claim(self) -> str:
-        """The name of a new writer, which is the newest one from now on."""
+        """Claim the log; returns the name of a new writer, which is the newest one from now on."""
         before = self.newest()
         number = int(before.partition("-")[0]) + 1 if before else 1
         term = f"{number:08d}-{secrets.token_hex(8)}"
@@ -253,7 +253,7 @@ class Terms:
         self._storage.write(f"{_TERMS}/{term}", [holder.encode()])
         if self.newest() != term:
             raise LogError(
-                "the log is open for writing already",
+                "the log is already open for writing",
                 detail=f"another writer of {self._storage.location} came at the same time",
                 hint="a log has one writer; close that one first",
             )
@@ -268,7 +268,7 @@ class Terms:
         return {term: begin for term, begin in self._all() if begin is not None}
 
     def begin(self, term: str, number: int) -> None:
-        """Let the segments of a writer count from this one on, unless they do already."""
+        """Let the segments of a writer count from this one on, unless they already do."""
         if term not in self.begins():
             self._storage.write(f"{_TERMS}/{term}.{number:012d}", [b""])
 
@@ -304,17 +304,17 @@ class RemoteSegments:
         self._begun = None
 
     def sync(self) -> None:
-        """An object that was written is durable."""
+        """Nothing to do: an object that was written is durable."""
 
     def publish(self, head: bytes) -> None:
-        """The head that goes with an object publishes it."""
+        """Nothing to do: an object is published by the head that was written with it."""
 
     def close(self) -> None:
         self._begun = None
 
 
 def _object_name(number: int, term: str) -> str:
-    """The object of a segment; logs of the first release had one writer's names for all."""
+    """The object of a segment; logs of the first release used the same writer's name for all."""
     return f"{number:012d}-{term}.seg" if term else segment_name(number)
 
 
@@ -324,7 +324,7 @@ def _parsed(name: str) -> tuple[int, str] | None:
 
 
 def _counts(name: str, found: Mapping[str, int]) -> bool:
-    """Whether an object that is not itself a segment counts: packed ones once they are whole."""
+    """Whether an object that is not a segment itself counts: packed segments do once complete."""
     if is_packed_name(name):
         return name + _WHOLE in found
     return _parsed(name) is None and not name.endswith(_WHOLE)

@@ -19,17 +19,17 @@ _HOUR: Final = 3_600_000_000
 _DAY: Final = 24 * _HOUR
 _PARTS_OF_HISTORY: Final = 8
 KEYS_KEPT: Final = 10_000
-"""The newest delivery keys stay, so that what is delivered again is known after a restart."""
+"""The newest delivery keys are kept, so that repeated deliveries are recognised after a restart."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """A file of segments as far as keeping it is concerned: one that grows, or packed ones."""
+    """A file of segments, as far as retention is concerned: one that grows, or packed ones."""
 
     number: int
-    """That of its first segment."""
+    """The number of its first segment."""
     size: int
-    """Its bytes where it lies."""
+    """Its size in storage."""
     first_row: int
     created: int
     keys: int
@@ -37,7 +37,7 @@ class Segment:
     last: int
     """The number of its last segment, and"""
     length: int
-    """the place at which that one ends."""
+    """the position at which that one ends."""
     schema: pa.Schema
     name: str
     generation: int = 0
@@ -53,9 +53,9 @@ class Segment:
 
 
 def list_segments(storage: Storage, schema: pa.Schema) -> list[Segment]:
-    """All segments of a log by the files that hold them, the oldest first.
+    """All segments of a log, one for each file that holds them, the oldest first.
 
-    `schema`: the one that most of them have. Equal ones are the same: there may be very many.
+    `schema`: the one that most of them have. Equal ones share one object: there may be very many.
     """
     found: list[Segment] = []
     for file in segment_files(storage):
@@ -86,7 +86,7 @@ def describe_file(storage: Storage, file: SegmentFile) -> Segment:
 
 
 def age_to_end(options: LogOptions) -> int:
-    """After how long a segment is ended though it is not full: small ones are deleted in time."""
+    """The age at which a segment is ended even if not full, so that it can be deleted in time."""
     return max(_HOUR, min(_DAY, options.history // _PARTS_OF_HISTORY))
 
 
@@ -101,8 +101,8 @@ def deletable(
 ) -> list[Segment]:
     """The oldest segments that nobody needs, never the last one.
 
-    `committed`: the places before which each reader needs nothing; `keys`: how many delivery
-    keys the log has had; `whatever_age`: the history counts for nothing.
+    `committed`: the positions before which each reader needs nothing; `keys`: how many delivery
+    keys the log has had; `whatever_age`: the history is ignored.
     """
     if options.keeps_everything and not whatever_age:
         return []

@@ -1,4 +1,4 @@
-"""A checksum behind the content of a small file, so that damage is seen whatever it has hit."""
+"""A checksum after the content of a small file, so that any damage is detected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALIKE: Final = len(_MARK) - 1
 
 
 def seal(content: bytes) -> bytes:
-    """The content, with its checksum in a line of its own.
+    """The content with its checksum on a line of its own.
 
     >>> unseal(seal(b"{}"))
     b'{}'
@@ -22,7 +22,7 @@ def seal(content: bytes) -> bytes:
 
 
 def unseal(content: bytes) -> bytes:
-    """What was sealed; ValueError if it is not what it was. Earlier releases sealed nothing."""
+    """The sealed content; raises ValueError if it was altered. Earlier releases sealed nothing."""
     end, rest = content[-_LENGTH:], content[:-_LENGTH]
     found = _SEAL.fullmatch(end)
     if found is None:

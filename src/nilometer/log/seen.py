@@ -1,4 +1,4 @@
-"""How far a log has come, as it was seen once."""
+"""The progress of a log, as observed once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nilometer.log.reader import LogReader
 
 @dataclass(frozen=True, order=True)
 class Seen:
-    """How far a log has come: its end, and the watermark there (None: nothing is known)."""
+    """The progress of a log: its end, and the watermark there (None: unknown)."""
 
     end: Position
     known: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
-"""The rows of a segment that still grows, many frames together, kept decoded.
+"""The rows of a segment that is still growing, decoded and cached, many frames at a time.
 
 What lies before the published end of a log never changes, so a chunk that was read once is only
-ever read on. A small frame costs as much to decode as a thousand rows do.
+ever extended. A small frame costs as much to decode as a thousand rows do.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from nilometer.log.block_cache import BlockCache
 from nilometer.log.segment_reader import SegmentReader
 
 ROWS: Final = 1 << 17
-"""A chunk with so many rows is full."""
+"""A chunk with this many rows is full."""
 _SPAN_BYTES: Final = 200
 _MOST_SPANS: Final = 10_000
 
 
 @dataclass(frozen=True)
 class _Span:
-    """Frames that follow each other: what their headers say."""
+    """Consecutive frames: what their headers say."""
 
     end: int
-    """The byte behind the last frame."""
+    """The offset after the last frame."""
     rows: int = 0
     earliest: int = 0
     latest: int = 0
@@ -38,7 +38,7 @@ class _Span:
         return self.rows >= ROWS
 
     def overlaps(self, earliest: int | None, latest: int | None) -> bool:
-        """Whether rows may lie in the closed range of times."""
+        """Whether it may have rows within the inclusive time range."""
         return self.rows > 0 and (
             (latest is None or self.earliest <= latest)
             and (earliest is None or self.latest >= earliest)
@@ -66,8 +66,8 @@ def chunks_of(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a segment up to this byte, in chunks; `log` is the log's location and id.
 
-    Chunks without rows in the closed range of times are left out. Where somebody else has read on
-    since, some rows more may come.
+    Chunks without rows in the inclusive time range are left out. If another reader has read further
+    in the meantime, a few more rows may be included.
     """
     begin = segment.good_header()[1]
     while begin < end:
@@ -88,7 +88,7 @@ def chunks_of(
 
 
 def _longer(segment: SegmentReader, span: _Span, end: int) -> _Span:
-    """A span with the frames that follow it, until it is full."""
+    """A span extended by the frames that follow it, until it is full."""
     place, rows = span.end, span.rows
     times = [span.earliest, span.latest] if span.rows else []
     for byte, header in segment.headers(place, end):
@@ -102,7 +102,7 @@ def _longer(segment: SegmentReader, span: _Span, end: int) -> _Span:
 
 
 def _read_on(segment: SegmentReader, before: _Rows | None, begin: int, end: int) -> _Rows:
-    """The rows of a chunk, with those that have come since."""
+    """The rows of a chunk, including those that were added since."""
     pieces, place = ([], begin) if before is None else ([before.rows], before.end)
     for byte, header in segment.frames(place, end):
         if header.rows:

@@ -1,14 +1,14 @@
 """Which files hold the segments of a log, and which segment is in which file.
 
     000000000012.seg                     one segment, as it was written
-    000000000012-000000000019.1.pack     segments 12 … 19 packed into one file; the number after
-                                         them grows when files are packed once more
+    000000000012-000000000019.1.pack     segments 12 … 19 packed into one file; the last number
+                                         grows when files are packed again
     000000000019.base                    a base: the answer that all changes up to the end of
-                                         segment 19 make together, in their place
+                                         segment 19 add up to, in their place
 
-In a store of objects packs and bases also bear the term of their writer. None of these files ever
-changes. What is in a newer file is left out of older ones: whoever packs segments deletes the
-files that they came from, and may be stopped before.
+In an object store, packs and bases also carry the term of their writer. None of these files ever
+changes. What is in a newer file is ignored in older ones: whoever packs segments deletes the
+files that they came from, and may be stopped before that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BASE: Final = re.compile(rf"(\d{{12}})(?:{_TERM})?\.base")
 
 @dataclass(frozen=True)
 class SegmentFile:
-    """A file and the segments in it that count: first … last, both included."""
+    """A file and the segments in it that count: first … last, inclusive."""
 
     name: str
     size: int
@@ -62,12 +62,12 @@ def base_name(number: int, term: str) -> str:
 
 
 def is_packed_name(name: str) -> bool:
-    """Whether a file of this name holds packed segments, or a base."""
+    """Whether a file of this name holds packed segments or a base."""
     return parse_name(name) is not None and segment_number(name) is None
 
 
 def parse_name(name: str, size: int = 0) -> SegmentFile | None:
-    """What a name says about a file; None if it holds no segments."""
+    """The information in a file's name; None if the file holds no segments."""
     number = segment_number(name)
     if number is not None:
         return SegmentFile(name, size, number, number)
@@ -81,12 +81,12 @@ def parse_name(name: str, size: int = 0) -> SegmentFile | None:
 
 
 def segment_files(storage: Storage) -> list[SegmentFile]:
-    """The files that make up a log, the oldest segments first, each segment in one of them."""
+    """The files that make up a log, the oldest segments first, each segment in only one of them."""
     files = _counting(_parsed(storage))
     if storage.publishes:
         return files
-    # Numbers follow each other where every append is an object: what lies before a gap was
-    # deleted, and has come back by a writer that did not know.
+    # Numbers are consecutive where every append is an object: what lies before a gap was
+    # deleted, and was written again by a writer that did not know.
     gaps = [n for n, (a, b) in enumerate(pairwise(files), 1) if b.first != a.last + 1]
     return files[gaps[-1] :] if gaps else files
 
@@ -111,7 +111,7 @@ def _parsed(storage: Storage) -> list[SegmentFile]:
 
 
 def _counting(found: Iterable[SegmentFile]) -> list[SegmentFile]:
-    """Every segment in the newest file that has it; nothing before the newest base."""
+    """Each segment in the newest file that has it; nothing before the newest base."""
     files = list(found)
     base = max((one for one in files if one.is_base), key=_age, default=None)
     begin = -1 if base is None else base.first
@@ -134,7 +134,7 @@ def _age(base: SegmentFile) -> tuple[int, str]:
 
 
 def _runs(holder: dict[int, SegmentFile]) -> list[SegmentFile]:
-    """Segments by file, of each those that follow each other."""
+    """Segments by file, one entry for each run of consecutive ones."""
     files: list[SegmentFile] = []
     for number in sorted(holder):
         file = holder[number]

@@ -1,7 +1,7 @@
-"""Segments: files of frames behind a header that says where in the log they belong.
+"""Segments: files of frames after a header that says where in the log they belong.
 
-The header repeats what a writer must know of everything before it, because the segments before
-may have been deleted: the row number, the watermark, how many delivery keys there were, and the
+The header repeats what a writer must know of everything before it, because earlier segments
+may have been deleted: the row number, the watermark, the number of delivery keys, and the
 last batch of every writer.
 """
 
@@ -26,18 +26,18 @@ _MAGIC: Final = b"NiloSeg1"
 _CHECKED: Final = struct.Struct("<8sI")
 _FIELDS: Final = struct.Struct("<IQQqqQQII")
 _LENGTH: Final = 6
-"""The length's place among the fields."""
+"""The position of the length among the fields."""
 _NAME: Final = re.compile(r"(\d{12})\.seg")
 
 
 @dataclass(frozen=True)
 class SegmentHeader:
-    """What the first bytes of a segment say."""
+    """The contents of a segment's header."""
 
     number: int
     first_row: int
     created: int
-    """When it was begun, by the writer's clock: until then rows went to the one before."""
+    """When it was begun, by the writer's clock: earlier rows went to the previous segment."""
     schema: pa.Schema
     watermark: int = NEVER
     """The watermark of the log before this segment, or NEVER."""
@@ -46,10 +46,10 @@ class SegmentHeader:
     batches: Mapping[str, int] = field(default_factory=dict)
     """The last batch of every writer before this segment, the most recent writer last."""
     length: int = 0
-    """The bytes of the segment if it was written as a whole, 0 if it grows."""
+    """The size of the segment if it was written as a whole, 0 if it is still growing."""
 
     def to_bytes(self, frames: int | None = None) -> bytes:
-        """The header; with the bytes of the frames if the segment is written as a whole."""
+        """The header; includes the size of the frames if the segment is written as a whole."""
         batches = json.dumps(self.batches).encode()
         schema: bytes = self.schema.serialize().to_pybytes()
         size = padded(_CHECKED.size + _FIELDS.size + len(batches) + len(schema))
@@ -69,14 +69,14 @@ class SegmentHeader:
 
 
 def header_size(data: bytes | memoryview) -> int | None:
-    """How long the header is that begins with these FIXED bytes, or None if it is none."""
+    """The length of the header that begins with these FIXED bytes, or None if there is none."""
     if len(data) < FIXED or bytes(data[: len(_MAGIC)]) != _MAGIC:
         return None
     return int(_FIELDS.unpack_from(data, _CHECKED.size)[0])
 
 
 def read_header(data: bytes | memoryview) -> SegmentHeader | None:
-    """The header, or None if these bytes are not a whole one."""
+    """The header, or None if these bytes are not a complete one."""
     size = header_size(data)
     if size is None or len(data) < size:
         return None
@@ -100,7 +100,7 @@ def read_header(data: bytes | memoryview) -> SegmentHeader | None:
 
 
 def with_length(header: bytes, length: int) -> bytes:
-    """The bytes of a header, for a segment of so many bytes; 0: one that grows."""
+    """The bytes of a header, for a segment of this length; 0: one that is still growing."""
     fields = list(_FIELDS.unpack_from(header, _CHECKED.size))
     fields[_LENGTH] = length
     content = _FIELDS.pack(*fields) + header[_CHECKED.size + _FIELDS.size :]

@@ -1,4 +1,4 @@
-"""Reads frames of one segment, or only their headers, through a window over the file."""
+"""Reads the frames of one segment, or only their headers, through a window over the file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SegmentReader:
         self.size = file.size
 
     def header(self) -> tuple[SegmentHeader, int] | None:
-        """The segment's header and its length, or None if there is no whole one."""
+        """The segment's header and its length, or None if there is no complete one."""
         size = header_size(memoryview(self._bytes(0, FIXED, self.size, _AHEAD_FOR_HEADERS)))
         if size is None:
             return None
@@ -65,9 +65,9 @@ class SegmentReader:
     def headers(
         self, begin: int, end: int, ahead: int = _AHEAD_FOR_HEADERS
     ) -> Iterator[tuple[int, FrameHeader]]:
-        """Where frames begin and their headers, for those that begin in begin … end-1.
+        """The positions and headers of the frames that begin at begin … end-1.
 
-        Raises LogError at the first one that is damaged.
+        Raises LogError at the first damaged one.
         """
         while begin < end:
             found = self.frame_header(begin, ahead)
@@ -77,16 +77,16 @@ class SegmentReader:
             begin += found.length
 
     def frame_header(self, byte: int, ahead: int = _AHEAD_FOR_HEADERS) -> FrameHeader | None:
-        """The header of the frame that begins here, or None if no whole frame does."""
+        """The header of the frame that begins here, or None if no complete frame does."""
         found = FrameHeader.from_bytes(memoryview(self._bytes(byte, HEADER, self.size, ahead)))
         return found if found is not None and byte + found.length <= self.size else None
 
     def frames(self, begin: int, end: int) -> Iterator[tuple[int, FrameHeader]]:
-        """The same as `headers`, for one who reads most bodies too."""
+        """The same as `headers`, for a caller that reads most bodies, too."""
         return self.headers(begin, end, _AHEAD_FOR_FRAMES)
 
     def segments(self, first: int, last: int) -> Iterator[SegmentReader]:
-        """This one, if its number is one of first … last."""
+        """This segment, if its number is within first … last."""
         if first <= self.number <= last:
             yield self
 
@@ -105,7 +105,7 @@ class SegmentReader:
         return decode_rows(header, body, self._schema), keys
 
     def may_hold(self, earliest: int | None, latest: int | None) -> bool:
-        """Whether rows of the closed range of times may be in it: its frames tell."""
+        """Whether it may have rows within the inclusive time range, judging by its frames."""
         return True
 
     @cached_property
@@ -113,7 +113,7 @@ class SegmentReader:
         return self.good_header()[0].schema
 
     def body(self, byte: int, header: FrameHeader) -> pa.Buffer:
-        """What follows the header of the frame that begins here; raises LogError if damaged."""
+        """The body of the frame that begins here; raises LogError if it is damaged."""
         found = self.good_body(byte, header)
         if found is None:
             raise self.damaged(byte)
@@ -128,7 +128,7 @@ class SegmentReader:
         return LogError(
             "the log is damaged",
             detail=f"segment {segment_name(self.number)}, byte {byte}: "
-            "no whole frame with a good checksum",
+            "no complete frame with a valid checksum",
             hint="restore the file from a copy; what lies before and after is not touched",
         )
 
@@ -142,7 +142,7 @@ class SegmentReader:
 
 @contextmanager
 def open_segment(storage: Storage, number: int) -> Iterator[SegmentReader]:
-    """The segment of this number that is not packed; raises FileNotFoundError."""
+    """The unpacked segment of this number; raises FileNotFoundError."""
     with storage.open(segment_name(number)) as file:
         yield SegmentReader(file, number)
 
@@ -152,7 +152,7 @@ AnySegment: TypeAlias = SegmentReader | PackedSegment
 
 @contextmanager
 def open_file(storage: Storage, file: SegmentFile) -> Iterator[SegmentReader | PackedFile]:
-    """A file of segments; raises FileNotFoundError."""
+    """An open file of segments; raises FileNotFoundError."""
     with storage.open(file.name) as opened:
         if file.is_packed:
             yield PackedFile(opened, file, storage.location)
@@ -168,7 +168,7 @@ def open_first(storage: Storage, file: SegmentFile) -> Iterator[AnySegment]:
 
 
 def one_segment(opened: SegmentReader | PackedFile, number: int) -> AnySegment:
-    """The segment of this number in an open file; raises LogError if it is not there."""
+    """The segment of this number in an open file; raises LogError if it is not in it."""
     found: AnySegment
     for found in opened.segments(number, number):
         return found

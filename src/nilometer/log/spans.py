@@ -1,4 +1,4 @@
-"""A log cut into spans of files: how many bytes a range of times takes, and who reads which."""
+"""Spans of a log's files: how many bytes a time range takes, and who reads which."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a log, from the beginning of a segment on."""
+    """A part of a log that begins with a segment."""
 
     start: Position
     end: Position
-    """The place behind it."""
+    """The position after it."""
     bytes: int
-    """How many are read of it, about."""
+    """About how many bytes of it are read."""
 
 
 def stored_bytes(location: str) -> int:
-    """The bytes of all files of a log: as many as are ever read of it."""
+    """The bytes of all files of a log: the most that are ever read of it."""
     return sum(one.size for one in segment_files(storage_at(location)))
 
 
 def spans_of(location: str, times: Times = _ANY_TIME) -> list[Span]:
-    """A span for every file of a log that may hold rows of the closed range of times."""
+    """A span for every file of a log that may have rows within the inclusive time range."""
     storage = storage_at(location)
     for _ in range(_TRIES):
         try:
@@ -48,7 +48,7 @@ def spans_of(location: str, times: Times = _ANY_TIME) -> list[Span]:
 
 
 def gathered(spans: Sequence[Span], parts: int) -> list[Span]:
-    """The same in at most so many spans of about as many bytes each, in their order."""
+    """The spans merged into at most this many of about equal size, in their order."""
     total, found, some = sum(one.bytes for one in spans), list[Span](), list[Span]()
     before = 0
     for one in spans:

@@ -1,7 +1,7 @@
-"""The static values of sensors: stored once per version, and put to readings when they are read.
+"""The static values of sensors: stored once per version, and joined to readings when they are read.
 
-They lie in files beside the segments, one for every addition; many small ones become one. The
-name of a file says which additions it holds, so a file is out of date once another covers it.
+They are in files beside the segments, one for every addition; many small ones are merged. The
+name of a file says which additions it holds, so a file is obsolete once another covers it.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ def read_static_rows(location: str | Path, layout: SensorLayout | None = None) -
     for _ in range(_TRIES):
         try:
             return _read(storage, _spans(storage), own.versions, own.names)
-        except FileNotFoundError:  # files were made one between the listing and the reading
+        except FileNotFoundError:  # files were merged between the listing and the reading
             continue
     raise LogError("the static values of the log keep changing", detail=storage.location)
 
 
 def expand(layout: LogLayout, rows: pa.RecordBatch, static: pa.Table) -> pa.RecordBatch:
-    """Rows as they are stored, in the columns that readers see."""
+    """Stored rows in the columns that readers see."""
     own = layout.sensors
     if own is None:
         return rows
@@ -100,7 +100,7 @@ def _covers(span: tuple[int, int], other: tuple[int, int]) -> bool:
 def _read(
     storage: Storage, spans: Iterable[tuple[int, int]], columns: pa.Schema, names: Names = ()
 ) -> pa.Table:
-    """What files hold, in these columns; those that a file has not are NULL."""
+    """The rows of some files, in these columns; NULL where a file lacks a column."""
     batches: list[pa.RecordBatch] = []
     for span in spans:
         with pa.ipc.open_stream(_content(storage, span)) as file:

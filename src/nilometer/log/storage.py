@@ -1,4 +1,4 @@
-"""What a log needs of the place where it lies: a directory, or a store of objects."""
+"""What a log requires of its storage: a directory, or an object store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OpenFile(Protocol):
     size: int
 
     def read_at(self, start: int, length: int) -> pa.Buffer:
-        """The bytes from `start` on, fewer than `length` at the end of the file."""
+        """Read bytes from `start` on, fewer than `length` at the end of the file."""
 
 
 class SegmentFiles(Protocol):
@@ -28,19 +28,19 @@ class SegmentFiles(Protocol):
         """Whether every append must be a segment of its own: nothing can be added to one."""
 
     def begin(self, number: int, header: bytes) -> None:
-        """Begin a segment; the one before is complete."""
+        """Start a segment; the one before is complete."""
 
     def go_on(self, number: int, size: int) -> None:
-        """Add to a segment that exists, of which the bytes beyond `size` are to be forgotten."""
+        """Continue an existing segment, discarding the bytes beyond `size`."""
 
     def add(self, byte: int, frames: Iterable[Chunks]) -> None:
         """Write frames at this place of the segment; nothing remains of them if this fails."""
 
     def sync(self) -> None:
-        """Return when all that was added is on the disk."""
+        """Return once everything that was added is on the disk."""
 
     def publish(self, head: bytes) -> None:
-        """Let readers see the log up to here."""
+        """Make the log visible to readers up to here."""
 
     def close(self) -> None: ...
 
@@ -55,24 +55,24 @@ class Storage(Protocol):
         """Whether a head says where the log ends; otherwise every whole segment counts."""
 
     def make(self) -> None:
-        """Make the place if it is not there."""
+        """Create the place if it does not exist."""
 
     def is_empty(self) -> bool:
         """Whether there is nothing in the place, not even a folder."""
 
     def files(self, folder: str = "") -> Sequence[tuple[str, int]]:
-        """Names and sizes of the files in a folder, by name; none if there is no such folder."""
+        """Names and sizes of the files in a folder, ordered by name; none if it does not exist."""
 
     def open(self, name: str) -> AbstractContextManager[OpenFile]:
         """Raises FileNotFoundError."""
 
     def read(self, name: str) -> bytes:
-        """All of a small file; raises FileNotFoundError."""
+        """Read all of a small file; raises FileNotFoundError."""
 
     def write(
         self, name: str, chunks: Iterable[bytes | pa.Buffer], *, durable: bool = True
     ) -> None:
-        """Write a file as a whole or not at all, in place of one that is there.
+        """Write a file as a whole or not at all, replacing an existing one.
 
         Without `durable`, a crash may lose it, or leave a piece of it.
         """
@@ -81,13 +81,13 @@ class Storage(Protocol):
         """Write many small files, each as a whole or not at all, and force them together."""
 
     def delete(self, name: str) -> None:
-        """Delete a file if it is there."""
+        """Delete a file if it exists."""
 
     def remove(self) -> None:
-        """Delete the place with all its files, if it is there."""
+        """Delete the place with all its files, if it exists."""
 
     def exclusive(self, name: str) -> AbstractContextManager[None]:
-        """Keep others who ask for the same name waiting, where the place can do that."""
+        """Hold a lock of this name, if the storage supports locks."""
 
     def claim(self) -> AbstractContextManager[None]:
         """Become the only writer; raises LogError if there is one."""

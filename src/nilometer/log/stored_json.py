@@ -12,7 +12,7 @@ from nilometer.log.storage import Storage
 
 
 def read_json(storage: Storage, name: str) -> dict[str, Any] | None:
-    """What such a file holds; None if it is not there."""
+    """The content of such a file; None if it does not exist."""
     try:
         found: dict[str, Any] = json.loads(unseal(storage.read(name)))
     except FileNotFoundError:
@@ -27,5 +27,5 @@ def read_json(storage: Storage, name: str) -> dict[str, Any] | None:
 
 
 def json_bytes(fields: Mapping[str, Any]) -> bytes:
-    """What such a file holds, as bytes."""
+    """The content of such a file, as bytes."""
     return seal(json.dumps(fields).encode())

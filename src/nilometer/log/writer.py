@@ -1,4 +1,4 @@
-"""Writes a log: the only one that does, for as long as it is open."""
+"""Writes a log, as its only writer for as long as it is open."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from nilometer.log.retention import Segment, age_to_end, deletable
 from nilometer.log.storage import Storage
 
 _AT_ONCE: Final = 4 << 20
-"""A reader in the process gets frames of about so many bytes at a time."""
+"""About how many bytes of frames a reader in the process gets at a time."""
 _DEFAULTS: Final = LogOptions()
 
 
 class LogWriter:
-    """A log open for writing. One thread at a time may append; any may read meanwhile."""
+    """A log open for writing. One thread at a time may append; any thread may read meanwhile."""
 
     def __init__(
         self,
@@ -93,16 +93,16 @@ class LogWriter:
         may_change: bool = False,
         net: Net | None = None,
     ) -> Self:
-        """Make the log, or go on with it; raises LogError if another writer holds it.
+        """Create or reopen a log; raises LogError if another writer holds it.
 
-        `may_change`: a log that was of another layout goes on with this one, where it can.
+        `may_change`: a log of another layout continues with this one, if it can.
         `net` adds up changes: old ones of a changelog become a base instead of being deleted.
         """
         return cls(storage_at(location), layout, options, clock, may_change, net)
 
     @property
     def log_id(self) -> str:
-        """An id that no other log has, also not one in its place."""
+        """An id that no other log has, not even one that replaces it."""
         return self._log_id
 
     @property
@@ -120,17 +120,17 @@ class LogWriter:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """The files in which its rows lie, the oldest first."""
+        """The files that hold its rows, oldest first."""
         return tuple(self._appender.segments)
 
     @property
     def last_key(self) -> BatchKey | None:
-        """The batch that `append_parts` added last."""
+        """The last batch that `append_parts` added."""
         return next(reversed(list(self._appender.state.batches.items())), None)
 
     @property
     def dropped_rows(self) -> int:
-        """How many rows the log has ever lost before their time."""
+        """How many rows the log has ever dropped early."""
         return read_dropped_rows(self._storage)
 
     def append(
@@ -140,10 +140,10 @@ class LogWriter:
         watermark: int | None = None,
         keys: Sequence[bytes] = (),
     ) -> Position:
-        """Add rows and what is known after them; the end of the log, once they are durable.
+        """Append rows and the watermark after them; returns the end of the log once durable.
 
         The watermark never goes back. `keys` are the delivery keys of the rows. Raises
-        LogFullError, and adds nothing, if there is no room.
+        LogFullError, and appends nothing, if there is no room.
         """
         with self._appending:
             known = _later(self._appender.state.watermark, watermark)
@@ -154,9 +154,9 @@ class LogWriter:
             return self._end
 
     def append_parts(self, parts: Sequence[Part], *, watermark: int | None, key: BatchKey) -> bool:
-        """Add all rows of part files at once; False, and nothing is done, if they are there.
+        """Append all rows of part files at once; False if they were appended before.
 
-        They are if this writer (key[0]) has added a batch of this number (key[1]) or a later one.
+        They were if this writer (key[0]) has appended a batch of this number (key[1]) or later.
         """
         self._rebase_if_full(sum(one.size for one in parts))
         with self._appending:
@@ -175,9 +175,9 @@ class LogWriter:
     def append_frames(
         self, frames: Sequence[EncodedFrame], *, watermark: int | None, key: BatchKey
     ) -> bool:
-        """Add encoded frames, the last of which holds this key; False if they are there already.
+        """Append encoded frames, the last of which holds this key; False if they are there already.
 
-        Frames that are appended again after a power failure come to stand where they stood.
+        Frames that are appended again after a power failure get the same offsets as before.
         """
         self._rebase_if_full(sum(one.header.length for one in frames))
         with self._appending:
@@ -191,7 +191,7 @@ class LogWriter:
             return True
 
     def recent_keys(self, most: int) -> list[bytes]:
-        """The newest delivery keys, the newest one last; at least 10 000 outlive their rows."""
+        """The newest delivery keys, newest last; at least 10 000 outlive their rows."""
         with self._appending:
             return newest_keys(self._storage, (self._end.segment, self._end.byte), most)
 
@@ -212,25 +212,25 @@ class LogWriter:
                 start = frames[-1].end
 
     def trim(self) -> int:
-        """Delete the segments that nobody needs any more; how many.
+        """Delete segments that are no longer needed, and return how many.
 
-        One that grows only slowly is ended when it is old, so that it can be packed and deleted.
+        A segment that grows slowly is ended when it is old, so that it can be packed and deleted.
         """
         with self._appending:
             if self._appender.last_created < self._clock() - age_to_end(self._options):
                 self._seal()
             if self._net is not None:
-                return 0  # a base takes their place
+                return 0  # a base replaces them
             gone = self._deletable(self._appender.segments)
             self._appender.delete(gone)
             return len(gone)
 
     def pack(self) -> bool:
-        """Pack full segments, some at once; whether there were any. Also done in the background."""
+        """Pack some full segments; returns whether there were any. Also done in the background."""
         return self._packer.pack()
 
     def drop_oldest(self) -> int:
-        """Delete the oldest segment though it may not have been read; how many rows are lost."""
+        """Delete the oldest segment even if unread; returns how many rows are lost."""
         with self._appending:
             appender = self._appender
             if len(appender.segments) == 1:
@@ -248,12 +248,12 @@ class LogWriter:
         self._appender.sync()
 
     def repair(self) -> None:
-        """Take rows again after a failed append, of which nothing stays; raises while it cannot."""
+        """Recover from a failed append, of which nothing remains; raises while that fails."""
         with self._appending:
             self._appender.repair()
 
     def close(self) -> None:
-        """Force everything to the disk and let the log go."""
+        """Force everything to the disk and release the log."""
         self._closing.close()
 
     def _close_appender(self) -> None:
@@ -267,7 +267,7 @@ class LogWriter:
         self.close()
 
     def _stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows with the log's own schema, which may differ in what is not stored."""
+        """The rows with the log's own schema, which may differ in details that are not stored."""
         schema = self.layout.stored
         check_schema(rows.schema, schema)
         return pa.RecordBatch.from_arrays(rows.columns, schema=schema)
@@ -311,7 +311,7 @@ class LogWriter:
                 "the log is full",
                 detail=f"{self._storage.location} takes {self.stored_bytes} bytes of {disk}, "
                 f"and {wanted} more are wanted",
-                hint="its readers must read on, or it needs a larger disk budget",
+                hint="its readers must catch up, or it needs a larger disk budget",
             )
 
     def _size_with(self, wanted: int) -> int:
@@ -324,18 +324,18 @@ class LogWriter:
             places = (one.position for one in readers)
             return deletable(segments, places, self._options, now, keys, whatever_age=whatever_age)
 
-        # There may be a thousand readers: they are not looked up where nothing is old enough.
+        # There may be a thousand readers: do not look them up if nothing is old enough.
         return without(registered_in(self._storage)) if without(()) else []
 
     def _rebase_if_full(self, wanted: int) -> None:
-        """Make room in a changelog; before the log is locked, since packing may be under way."""
+        """Make room in a changelog; before the log is locked, as packing may be under way."""
         disk = self._options.disk
         if self._net is not None and disk is not None and self._size_with(wanted) > disk:
             self._packer.rebase_to_make_room()
             self._end = self._appender.state.end
 
     def _would_sealing_make_room(self) -> bool:
-        """Whether nobody needs the segment that still grows, were it not the last one."""
+        """Whether the growing segment would be deletable if it were not the last one."""
         segments = self._appender.segments
         if not segments:
             return False
@@ -351,7 +351,7 @@ class LogWriter:
 
 
 def _packing(log: weakref.ref[LogWriter]) -> Work:
-    """The packing of a log, for as long as somebody has it open."""
+    """The packer of a log, for as long as the log is open."""
 
     def pack(breathe: Callable[[], None]) -> bool:
         writer = log()
@@ -363,7 +363,7 @@ def _packing(log: weakref.ref[LogWriter]) -> Work:
 
 
 def make_log(location: str | Path, layout: LogLayout) -> str:
-    """Make a log unless it is there, whoever writes it; its id.
+    """Create a log unless it exists, even if another process writes it; returns its id.
 
     Raises LogError if it has other columns.
     """
@@ -376,7 +376,7 @@ def make_log(location: str | Path, layout: LogLayout) -> str:
 def _own_layout(
     storage: Storage, layout: LogLayout, may_change: bool = False
 ) -> tuple[LogLayout, str]:
-    """The layout and id of the log, which is made if there is none."""
+    """The layout and id of the log, which is created if there is none."""
     if any(pa.types.is_dictionary(one) for one in layout.stored.types):
         raise LogError("a log cannot store dictionary columns", hint="decode them first")
     found = read_layout(storage)

@@ -1,8 +1,8 @@
-"""Online data mining: operators that look for something in streams, one pass, bounded memory.
+"""Online data mining: operators that find structure in streams, in one pass and bounded memory.
 
-Each operator is a plain class that is fed arrays; beside it stands the table function by which
-statements use it in FROM. `registry` names all functions. What the operators need beyond numpy
-is installed with ``pip install 'nilometer[mining]'`` and imported when it is used.
+Each operator is a plain class that takes arrays; statements use it in FROM through a table
+function. `registry` lists all functions. What operators need beyond numpy is installed with
+``pip install 'nilometer[mining]'`` and imported when it is used.
 
 >>> from nilometer.mining import Periodicity
 >>> series = Periodicity(longest=10)
@@ -55,11 +55,11 @@ _PLACES: Final = {
     "ShapeMatcher": ("shape_matcher", "MATCHES"),
     "SpectrumPeaks": ("spectrum_peaks", "PEAKS"),
 }
-"""The module of an operator, and its table function, which knows what has to be installed."""
+"""The module of an operator, and its table function, which says what has to be installed."""
 
 
 def __getattr__(name: str) -> Any:
-    """The operators, each imported when it is first named; an error if that cannot be."""
+    """The operators, each imported on first use; raises an error if its packages are missing."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, function = _PLACES[name]

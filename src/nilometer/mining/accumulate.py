@@ -1,4 +1,4 @@
-"""ACCUMULATE in FROM: after each row the sum of arrays over the window of its key."""
+"""ACCUMULATE in FROM: after each row, the sum of arrays over the window of its key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How patterns are classified."""
+"""Options of classification."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class ClassifierOptions:
 
     method: str = "neighbours"
     scale: str = "none"
-    """What is done to each pattern first: each place to mean 0 and deviation 1 (standard), or the
-    pattern to the sum 1 of absolute values (shares) or to the length 1 (unit)."""
+    """How each pattern is scaled first: each position to mean 0 and deviation 1 (standard), or the
+    pattern to a sum of absolute values of 1 (shares) or to length 1 (unit)."""
     neighbours: int = 5
     depth: int | None = None
-    """The greatest of the tree."""
+    """The maximum depth of the tree."""
     leaf: int = 5
-    """The fewest patterns in a leaf of the tree."""
+    """The minimum number of patterns in a leaf of the tree."""
     clusters: int = 4
-    """Of each class."""
+    """The number of clusters of each class."""
     unknown: float | None = None
-    """The largest distance to the nearest known pattern of a pattern that has a class."""
+    """The largest distance to the nearest known pattern; beyond it the class is unknown."""

@@ -52,7 +52,7 @@ class Classifying:
 
 
 def _learn(rows: pa.RecordBatch, options: ClassifierOptions) -> PatternClassifier:
-    """The model of a knowledge base, or what is wrong with it."""
+    """Learn the model of a knowledge base; raises an error if it is unusable."""
     from nilometer.mining.pattern_classifier import PatternClassifier  # noqa: PLC0415  slow to load
 
     if not rows.num_rows:
@@ -92,7 +92,7 @@ def _weights(rows: pa.RecordBatch) -> Numbers:
 
 
 class Classify:
-    """A pattern is assigned to one of the classes of a knowledge base (STEAM section 7.3)."""
+    """Assigns a pattern to one of the classes of a knowledge base (STEAM section 7.3)."""
 
     name = "CLASSIFY"
     about = "the class of a pattern, with confidence, learned from a knowledge base"

@@ -1,4 +1,4 @@
-"""CLUSTERS: which items are near each other."""
+"""CLUSTERS: which items are close to each other."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ClusterMiner:
             self._found.load(saved)
 
     def add(self, times: Int64s, columns: Columns) -> None:
-        """Take the next items in; those that are NULL, or of another length than the first, not."""
+        """Add the next items, except those that are NULL or differ in length from the first."""
         items = columns["item"]
         if self._found.length is None:
             lengths = pc.list_value_length(items).fill_null(0).to_numpy(zero_copy_only=False)
@@ -63,11 +63,11 @@ class ClusterMiner:
         self._found.add(matrix[usable], times[usable])
 
     def forget(self, before: int) -> None:
-        """Items leave the window."""
+        """Remove items that leave the window."""
         self._found.forget(before)
 
     def answer(self) -> pa.RecordBatch:
-        """The clusters by their numbers."""
+        """The clusters, ordered by number."""
         found = self._found.answer()
         names = [column.name for column in _RESULTS]
         return result_rows(
@@ -75,7 +75,7 @@ class ClusterMiner:
         )
 
     def save(self) -> Saved:
-        """The micro-clusters, and in a window the items."""
+        """The micro-clusters, and with a window the items."""
         return self._found.save()
 
 
@@ -128,12 +128,12 @@ class Clusters:
     needs: tuple[str, ...] = ("sklearn",)
 
     def results(self, call: Call) -> tuple[ResultColumn, ...]:
-        """Its columns; an error if there are too few micro-clusters."""
+        """Its columns; raises an error if there are too few micro-clusters."""
         self.miner(call, {}, None)
         return _RESULTS
 
     def miner(self, call: Call, tables: Tables, saved: Saved | None) -> ClusterMiner:
-        """What mines one key, from the beginning or from where it was saved."""
+        """The miner of one key, new or from its saved state."""
         return ClusterMiner(call, saved)
 
 

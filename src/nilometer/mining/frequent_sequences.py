@@ -16,7 +16,7 @@ from nilometer.mining.sequence_counts import SequenceCounts
 from nilometer.mining.table_function import MiningError, Saved
 
 COUNTERS: Final = 10_000
-"""So many sequences are counted in each stream without a window, unless told otherwise."""
+"""By default, so many sequences are counted in each stream without a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +25,20 @@ class FrequentSequence:
 
     sequence: Symbols
     streams: int
-    """In how many streams it occurs often enough."""
+    """The number of streams in which it occurs often enough."""
     support: int
-    """The least number of occurrences in one of these streams."""
+    """The smallest number of occurrences in any of these streams."""
     occurrences: int
     """The number of occurrences in all streams."""
     error: int
-    """In each stream there may be up to so many occurrences more; 0: all counts are exact."""
+    """The maximum number of uncounted occurrences in each stream; 0: all counts are exact."""
 
 
 class FrequentSequences:
-    """Counts subsequences in many streams, and knows those that occur in enough of them.
+    """Counts subsequences in many streams, and finds those that occur in enough of them.
 
-    With `counters` the memory is bounded and counts may be too small by an error that is told; with
-    None all rows are kept, counts are exact, and rows can be forgotten. Times are microseconds.
+    With `counters`, memory is bounded and counts may be too small by a reported error; with None
+    all rows are kept, counts are exact, and rows can be forgotten. Times are microseconds.
 
     >>> found = FrequentSequences(longest=3)
     >>> found.add([0, 1, 2, 3, 4, 5], ["x", "y", "x", "y", "x", "y"], list("aabbcd"))
@@ -72,7 +72,7 @@ class FrequentSequences:
         streams: Iterable[str | None],
         values: Iterable[str | None],
     ) -> None:
-        """Take the next rows in, in order of time; one without a stream or a value is not a row."""
+        """Add the next rows, in order of time; rows without a stream or a value are ignored."""
         when = np.asarray(times, np.int64)
         for name, (places, symbols) in _by_stream(streams, values).items():
             counts = self._streams.get(name)
@@ -81,7 +81,7 @@ class FrequentSequences:
             counts.add(Rows(symbols, when[places]))
 
     def forget(self, before: int) -> None:
-        """The rows strictly before a time leave; a stream without rows is none any more."""
+        """Remove the rows strictly before a time, and streams that have no rows left."""
         if self._counters is not None:
             raise MiningError("rows can be forgotten only where they are kept: counters is None")
         for counts in self._streams.values():
@@ -89,10 +89,10 @@ class FrequentSequences:
         self._streams = {name: one for name, one in self._streams.items() if len(one.last)}
 
     def merge(self, later: FrequentSequences) -> None:
-        """Take in all that was counted in the rows that follow these; it stays as it is.
+        """Add the counts of the rows that follow these; the other object is unchanged.
 
         Occurrences that begin here and end there are counted too, so without an error the counts
-        are those of all rows in one.
+        are those of a single pass.
         """
         if (later._shape, later._counters) != (self._shape, self._counters):
             raise MiningError("only what was counted in the same way can be merged")
@@ -103,9 +103,9 @@ class FrequentSequences:
             mine.merge(counts)
 
     def answer(self, most: int | None = None) -> list[FrequentSequence]:
-        """What occurs in enough streams, the best first: in many streams, often, long.
+        """Sequences that occur in enough streams, the best first: in many streams, often, long.
 
-        All that is told is so. What occurs `support` + error times in enough streams is told.
+        Every result is true. What occurs `support` + error times in enough streams is found.
         """
         streams: Counter[Symbols] = Counter()
         for counts in self._streams.values():
@@ -116,11 +116,11 @@ class FrequentSequences:
         return sorted(found, key=_best_first)[:most]
 
     def save(self) -> Saved:
-        """What `load` needs: without a window bounded by the streams and their counters."""
+        """What `load` needs; without a window, bounded by the streams and their counters."""
         return save_counts(self._streams, self._shape.longest)
 
     def load(self, saved: Saved) -> None:
-        """Continue where it was saved, with the same arguments."""
+        """Continue from a saved state, with the same arguments."""
         self._streams = load_counts(saved, self._shape, self._counters)
 
     def _describe(self, sequence: Symbols, streams: int, error: int) -> FrequentSequence:
@@ -136,7 +136,7 @@ def _best_first(one: FrequentSequence) -> tuple[int, int, int, int, Symbols]:
 def _by_stream(
     streams: Iterable[str | None], values: Iterable[str | None]
 ) -> dict[str, tuple[list[int], list[str]]]:
-    """For each stream the places of its rows, and their symbols."""
+    """For each stream, the positions of its rows and their symbols."""
     found: dict[str, tuple[list[int], list[str]]] = {}
     for place, (stream, value) in enumerate(zip(streams, values, strict=True)):
         if stream is not None and value is not None:

@@ -1,4 +1,4 @@
-"""Sets of letters that many hits have together: the maximal ones, the closed ones, or all."""
+"""Frequent sets of letters among hits: the maximal ones, the closed ones, or all."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.mining.table_function import Numbers
 
 WORK: Final = 5e8
-"""So many additions are done to find sets, about a second of them."""
+"""The number of additions spent on finding sets: about a second."""
 _TOGETHER: Final = 256
-"""So many sets are looked at together."""
+"""So many sets are examined at a time."""
 
 
 _PRICE_OF_ONE: Final = 50
-"""What it costs beside additions to look whether a set has a letter,"""
+"""The cost in additions of checking whether a set has a letter,"""
 _PRICE: Final = 1e5
-"""and to look at a set."""
+"""and of examining a set."""
 Found: TypeAlias = tuple[tuple[int, ...], int]
-"""Letters, ascending, and how many segments have them."""
+"""Ascending letters, and the number of segments that have them."""
 
 
 class Wanted(StrEnum):
     """Which of the frequent sets are found."""
 
     MAXIMAL = "maximal"
-    """Those without a frequent set around them."""
+    """Sets without a frequent superset."""
     CLOSED = "closed"
-    """Those without a set around them that is as frequent."""
+    """Sets without a superset that is as frequent."""
     ALL = "all"
 
 
@@ -42,12 +42,12 @@ class FrequentSets:
 
     sets: list[Found]
     complete: bool
-    """Whether these are all. If not, and there is but one, it may not be what was wanted."""
+    """Whether these are all. If not, a single set may not be of the wanted kind."""
 
 
 @dataclass(frozen=True, order=True)
 class _Node:
-    """A set that is yet to be extended: another, of the hits in `rows`, and one letter more."""
+    """A set still to be extended: a set of the hits in `rows`, plus one letter."""
 
     rank: tuple[int, int, int]
     letter: int = field(compare=False)
@@ -56,9 +56,9 @@ class _Node:
 
 
 class SetSearch:
-    """Finds sets of letters (columns of `has`) that hits (its rows) of some counts have.
+    """Finds sets of letters (columns of `has`) that hits (its rows), each with a count, contain.
 
-    Closed sets are extended so that each is met once (prefix-preserving closure extension: Uno,
+    Closed sets are extended so that each is visited once (prefix-preserving closure extension: Uno,
     Asai, Uchida, Arimura: LCM, FIMI 2003), the longest first.
     """
 
@@ -72,7 +72,7 @@ class SetSearch:
         self._open: list[_Node] = []
 
     def run(self, work: float = WORK) -> FrequentSets:
-        """All sets of one letter or more that at least so many segments have, if work allows."""
+        """All non-empty sets that at least so many segments have, within the limit of work."""
         sets: list[Found] = []
         longest: Found = ((), 0)
         self._open = [_Node((0, 0, 0), -1, (), np.ones(len(self._counts), np.bool_))]
@@ -99,7 +99,7 @@ class SetSearch:
         return tuple(sorted(letter for one in found for letter in self._groups[one]))
 
     def _look(self, node: _Node) -> tuple[tuple[int, ...], Bools, Numbers]:
-        """The letters of a set, the hits that have it, and the support with each letter more."""
+        """The letters of a set, the hits that have it, and its support with each further letter."""
         rows = node.rows
         if node.letter >= 0:
             rows = rows & (self._has[:, node.letter] > 0)
@@ -112,7 +112,7 @@ class SetSearch:
     def _extend(
         self, letters: tuple[int, ...], rows: Bools, supports: Numbers, more: Int64s
     ) -> None:
-        """Open the sets that have one letter more."""
+        """Queue the sets with one more letter."""
         lengths = np.full(len(more), len(letters) + 1)
         if self._wanted is not Wanted.ALL:
             inside = self._has[rows]
@@ -126,13 +126,13 @@ class SetSearch:
         for letter, length in zip(more.tolist(), lengths.tolist(), strict=True):
             self._met += 1
             rank = (-length, -int(supports[letter]), self._met)
-            # A closed set is found again from its hits: no need to keep its many letters.
+            # A closed set can be derived from its hits: no need to keep its many letters.
             kept_letters = (*letters, letter) if self._wanted is Wanted.ALL else ()
             heapq.heappush(self._open, _Node(rank, letter, kept_letters, rows))
 
 
 def _alike(has: Bools, wanted: Wanted) -> list[list[int]]:
-    """The letters in groups that the same hits have: a closed set has all of a group, or none."""
+    """Groups of letters that the same hits have: a closed set has all of a group, or none."""
     if wanted is Wanted.ALL:
         return [[letter] for letter in range(has.shape[1])]
     groups: dict[bytes, list[int]] = {}

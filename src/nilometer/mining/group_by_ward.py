@@ -1,6 +1,6 @@
-"""Ward's method for places that have weights.
+"""Ward's method for weighted points.
 
-scikit-learn and scipy know it for places of one weight; there, theirs and this agree.
+scikit-learn and scipy have it for points of equal weight, where this gives the same groups.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from nilometer.mining.table_function import Numbers
 def group_by_ward(
     weights: Int64s, places: Numbers, most: int, apart: float | None = None
 ) -> Int64s:
-    """The group of each place, a number from 0, in the order of the first place of each.
+    """The group of each point, numbered from 0 in the order of the first point of each.
 
-    While there are more than `most` groups, the two are joined that raise the sum of squared
-    distances from the centres least (Ward, JASA 58, 1963). Then, while the centres of two groups
-    are nearer than `apart`, the nearest two are joined.
+    While there are more than `most` groups, the two whose merging increases the sum of squared
+    distances from the centres least are merged (Ward, JASA 58, 1963). Then, while the centres of
+    two groups are nearer than `apart`, the nearest two are merged.
     """
     groups = _Groups(weights, places)
     while groups.number > most:
@@ -33,9 +33,9 @@ def group_by_ward(
 
 
 class _Groups:
-    """Groups, what it would cost to join two of them, and who is in which.
+    """Groups, the cost of merging each pair, and their members.
 
-    A group is known by its first place.
+    A group is identified by its first point.
     """
 
     def __init__(self, weights: Int64s, places: Numbers) -> None:
@@ -49,16 +49,16 @@ class _Groups:
         np.fill_diagonal(self.costs, np.inf)
 
     def squared_distances(self) -> Numbers:
-        """Between the centres of all groups."""
+        """The squared distances between the centres of all groups."""
         return self.costs / self._pair_weights()
 
     def join(self, one: int, other: int) -> None:
-        """Make two groups one, by the formula of Lance and Williams for Ward's method."""
+        """Merge two groups, by the formula of Lance and Williams for Ward's method."""
         weights, costs = self._weights, self.costs
         a, b = weights[one], weights[other]
         joined = (a + weights) * costs[one] + (b + weights) * costs[other]
         joined = (joined - weights * costs[one, other]) / (a + b + weights)
-        # A cost that rounding makes negative would be a distance without a root.
+        # A cost made negative by rounding would be a squared distance without a root.
         joined = np.maximum(joined, 0.0)
         joined[[one, other]] = np.inf
         weights[one] = a + b
@@ -74,9 +74,9 @@ class _Groups:
 
 
 def squared_distances(places: Numbers, item: Numbers) -> Numbers:
-    """The squared Euclidean distances of places from an item.
+    """The squared Euclidean distances of points from an item.
 
-    Computed from differences, and in one order however many cores there are: never by BLAS.
+    Computed from differences, in the same order on any number of cores: never by BLAS.
     """
     away = places - item
     found: Numbers = np.einsum("ij,ij->i", away, away)
@@ -84,6 +84,6 @@ def squared_distances(places: Numbers, item: Numbers) -> Numbers:
 
 
 def _least(costs: Numbers) -> tuple[int, int]:
-    """The place of the smallest cost, the smaller index first."""
+    """The position of the smallest cost; of equal ones, the first."""
     one, other = divmod(int(np.argmin(costs)), len(costs))
     return min(one, other), max(one, other)

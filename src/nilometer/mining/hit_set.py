@@ -1,4 +1,4 @@
-"""The hits of segments: which symbols they have where, each different one once, with a count."""
+"""The hits of segments: which symbols they have at which steps, each distinct hit with a count."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.mining.symbols import NOTHING
 
 Codes = npt.NDArray[np.int16]
-"""The codes of segments, a row each; below zero where nothing is known or it does not matter."""
+"""The codes of segments, one per row; negative where unknown or irrelevant."""
 
 
 @dataclass
 class HitSet:
-    """Different hits and how many segments have each of them, in a definite order."""
+    """Distinct hits, and how many segments have each of them, in a deterministic order."""
 
     hits: Codes
     counts: Int64s
 
     @classmethod
     def none(cls, period: int) -> HitSet:
-        """No hits of a period."""
+        """An empty hit set for a period."""
         return cls(np.empty((0, period), np.int16), np.empty(0, np.int64))
 
     @classmethod
     def of(cls, segments: Codes) -> HitSet:
-        """The hits of segments, each counted once."""
+        """The hits of segments, where each segment counts once."""
         found = cls(segments, np.ones(len(segments), np.int64))
         return cls.none(segments.shape[1]).joined(found)
 
@@ -36,7 +36,7 @@ class HitSet:
         return len(self.counts)
 
     def joined(self, other: HitSet) -> HitSet:
-        """The hits of both."""
+        """The hits of both sets."""
         hits = np.concatenate([self.hits, other.hits])
         counts = np.concatenate([self.counts, other.counts])
         if not len(counts):
@@ -46,19 +46,19 @@ class HitSet:
         return HitSet(distinct, totals.astype(np.int64))
 
     def recoded(self, codes: Int64s) -> HitSet:
-        """The same hits where symbol i has the code codes[i]."""
+        """The same hits, where symbol i becomes codes[i]."""
         return HitSet(codes[self.hits].astype(np.int16), self.counts)
 
     def only(self, letters: Bools) -> HitSet:
-        """The hits without the symbols, by step and code, that are not among the letters."""
-        # A column more: it is that of the codes below zero.
+        """The hits reduced to these letters, given by step and code."""
+        # The additional column is for negative codes.
         wanted = np.pad(letters, ((0, 0), (0, 1)))
         kept = wanted[np.arange(len(letters)), np.maximum(self.hits, -1)]
         found = HitSet(np.where(kept, self.hits, np.int16(NOTHING)), self.counts)
         return HitSet.none(len(letters)).joined(found)
 
     def letters(self, symbols: int) -> Int64s:
-        """How many segments have which symbol at which place."""
+        """How many segments have each symbol at each step."""
         found = np.zeros((self.hits.shape[1], symbols), np.int64)
         rows, places = np.nonzero(self.hits >= 0)
         np.add.at(found, (places, self.hits[rows, places]), self.counts[rows])

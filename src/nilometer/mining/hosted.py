@@ -1,4 +1,4 @@
-"""A table function in a windowed plan: what it is told before it runs, and what kinds share."""
+"""A table function in a windowed plan: its spec, and what all kinds have in common."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nilometer.operators.stream_buffer import StreamBuffer
 
 @dataclass(frozen=True)
 class FunctionCall:
-    """A function, and where what it takes stands among the columns of its input."""
+    """A function, and the positions of its arguments among the columns of its input."""
 
     name: str
     call: Call
@@ -32,42 +32,42 @@ class FunctionCall:
     keys: tuple[int, ...]
     arguments: Mapping[str, int]
     tables: tuple[str, ...]
-    """The static tables, which are its further inputs in this order."""
+    """The static tables: its further inputs, in this order."""
 
     def columns(self, rows: Sequence[pa.Array]) -> dict[str, pa.Array]:
-        """The column arguments by name, of rows with these columns."""
+        """The column arguments by name, taken from these columns."""
         return {name: rows[place] for name, place in self.arguments.items()}
 
 
 class LastUsed:
-    """What was made in this process, as much as was used last."""
+    """A cache of this process that keeps the most recently used objects."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._made: OrderedDict[object, Any] = OrderedDict()
 
     def find(self, key: object) -> Any:
-        """What is known under a key, or None."""
+        """The object cached under a key, or None."""
         if key in self._made:
             self._made.move_to_end(key)
         return self._made.get(key)
 
     def keep(self, key: object, made: Any) -> None:
-        """Let something be known under a key."""
+        """Cache an object under a key."""
         self._made[key] = made
         while len(self._made) > self._most:
             self._made.popitem(last=False)
 
 
 WORKERS: Final = LastUsed(64)
-"""What was made of static tables, by what is in them: models take their time, and buckets share
+"""What was built from static tables, by their contents: models are slow to build, and buckets share
 them."""
 _CONTENTS: Final = LastUsed(1 << 12)
-"""What is in static tables (a digest), by the names of their chunks."""
+"""Digests of the contents of static tables, by the names of their chunks."""
 
 
 class StaticTables:
-    """The rows of static tables; they come with the first period, and are kept."""
+    """The rows of static tables; they arrive with the first period, and are kept."""
 
     def __init__(self, call: FunctionCall, store: ChunkStore) -> None:
         layouts = [RowLayout(len(call.call.tables[name]), ()) for name in call.tables]
@@ -76,7 +76,7 @@ class StaticTables:
         self._call = call
 
     def take(self, inputs: Sequence[pa.RecordBatch]) -> None:
-        """Keep the rows of further inputs."""
+        """Store the rows of the further inputs."""
         for buffer, layout, changes in zip(self.buffers, self._layouts, inputs, strict=True):
             if len(changes):
                 buffer.add(make_chunk(changes, layout, Kernel.MERGE))
@@ -97,7 +97,7 @@ class StaticTables:
         return found
 
     def read(self) -> Tables:
-        """The rows by the names of the tables, in an order that does not depend on arrival."""
+        """The rows by table name, in an order that does not depend on arrival."""
         tables: Tables | None = WORKERS.find(self.key)
         if tables is None:
             tables = self._all_rows()
@@ -124,7 +124,7 @@ class StaticTables:
         return [[ref.to_json() for ref in buffer.refs] for buffer in self.buffers]
 
     def restore(self, snapshot: list[list[dict[str, Any]]]) -> None:
-        """Continue where a snapshot was taken, with the same store."""
+        """Continue from a snapshot, with the same store."""
         for buffer, refs in zip(self.buffers, snapshot, strict=True):
             buffer.restore(ChunkRef(**ref) for ref in refs)
 
@@ -148,14 +148,14 @@ class KeyRows:
     """The rows of one key, in order of time."""
 
     number: int
-    """Of its group."""
+    """The number of its group."""
     places: Int64s
-    """Where the rows stand in the input."""
+    """The positions of the rows in the input."""
     times: Int64s
 
 
 def rows_by_key(changes: pa.RecordBatch, keys: Sequence[int]) -> tuple[RowGroups, list[KeyRows]]:
-    """The rows of each key in order of time; equal times in an order that is always the same."""
+    """The rows of each key in order of time; equal times in a deterministic order."""
     columns, times = row_columns(changes), times_of(changes)
     groups = row_groups([columns[place] for place in keys], len(changes))
     order = np.lexsort((times, groups.numbers))
@@ -169,7 +169,7 @@ def rows_by_key(changes: pa.RecordBatch, keys: Sequence[int]) -> tuple[RowGroups
 def _break_ties(
     order: Int64s, numbers: Int64s, times: Int64s, columns: Sequence[pa.Array]
 ) -> Int64s:
-    """Rows of one key and time are ordered by a hash of all that they have."""
+    """Order rows of the same key and time by a hash of all their values."""
     same = (np.diff(numbers[order]) == 0) & (np.diff(times[order]) == 0)
     if not same.any():
         return order
@@ -177,5 +177,5 @@ def _break_ties(
 
 
 def only(columns: Columns, places: Int64s) -> dict[str, pa.Array]:
-    """Some rows of columns."""
+    """The columns with only these rows."""
     return {name: column.take(pa.array(places)) for name, column in columns.items()}

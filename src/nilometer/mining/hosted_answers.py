@@ -1,9 +1,9 @@
-"""Functions that answer every so often in a windowed plan.
+"""Functions that answer periodically in a windowed plan.
 
-Answers are of instants that are multiples of a length of time, counted from 1970-01-01. At such an
-instant T the answer is that to the rows of the closed period [T - w, T], or to all rows up to T
-where there is no window; what differs from the last answer leaves as changes at T. Rows wait
-until their instant has come, so that between two instants nothing is read or written but them.
+Answers are for instants that are multiples of a length of time since 1970-01-01. At such an instant
+T the answer covers the rows of the closed period [T - w, T], or all rows up to T if there is no
+window; its differences from the last answer are emitted as changes at T. Rows wait for their
+instant, so that between two instants nothing else is read or written.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from nilometer.operators.pending import Pending
 from nilometer.operators.watermarks import NEVER
 
 _DUE: Final = "due"
-"""When rows of a key leave its window next; never zero, which is that of a key that is gone."""
+"""When rows of a key next leave its window; never 0, which marks a removed key."""
 
 
 @dataclass(frozen=True)
 class AnswersSpec(SpeaksLater):
-    """A function that answers; the columns of the key leave, then its own."""
+    """A function that answers; results are the columns of the key, then its own."""
 
     function: FunctionCall
     every: int
@@ -53,10 +53,10 @@ class AnswersSpec(SpeaksLater):
 
 @dataclass
 class _Key:
-    """A key with what is known of it."""
+    """A key and its state."""
 
     values: list[pa.Array]
-    """The columns of the key, of one row."""
+    """The columns of the key, with one row."""
     miner: Miner
     held: Int64s
     """The times of the rows in its window."""
@@ -67,7 +67,7 @@ class _Key:
 
 
 class HostedAnswers:
-    """A running function that answers."""
+    """A running function with an answer for each key."""
 
     def __init__(self, spec: AnswersSpec, store: ChunkStore) -> None:
         self._spec = spec
@@ -79,7 +79,7 @@ class HostedAnswers:
         self._pending = Pending(spec.function.input_types, store)
         self._states = GroupTable([pa.large_binary(), *kinds], store)
         self._answered = NEVER
-        """The last instant that was looked at."""
+        """The last instant that was answered."""
 
     @property
     def stored(self) -> Sequence[Stored]:
@@ -87,7 +87,7 @@ class HostedAnswers:
         return (*self._tables.buffers, self._pending.buffer, self._states)
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The changes strictly before a frontier, given the rows that have come."""
+        """The changes strictly before a frontier, given new rows."""
         self._tables.take(inputs[1:])
         instant = (frontier - 1) // self._spec.every * self._spec.every
         ready = self._pending.take(inputs[:1], max(instant, self._answered) + 1)
@@ -98,7 +98,7 @@ class HostedAnswers:
         return pa.concat_batches(found) if found else no_changes(self._spec.types)
 
     def _answer(self, ready: pa.RecordBatch, instant: int) -> Iterator[pa.RecordBatch]:
-        """The changes of all keys that have new rows, or that rows leave."""
+        """The changes of all keys that rows enter or leave."""
         function = self._spec.function
         groups, rows = rows_by_key(ready, function.keys)
         columns = row_columns(ready)
@@ -122,7 +122,7 @@ class HostedAnswers:
             yield from key.changes
 
     def _held(self, ids: RowIds, instant: int) -> dict[tuple[int, int], _Key]:
-        """The keys that have new rows or are due, as far as they are known."""
+        """The known keys that have new rows or are due."""
         if self._spec.function.call.window is None:
             found = self._states.find(ids)
         else:
@@ -156,7 +156,7 @@ class HostedAnswers:
         return pa.RecordBatch.from_arrays([pa.array([], k) for k in self._own], self._names)
 
     def _advance(self, key: _Key, rows: KeyRows, arguments: Columns, until: int) -> None:
-        """Go from instant to instant at which rows come or leave."""
+        """Advance through the instants at which rows enter or leave."""
         begin = 0
         while True:
             coming = self._round_up(int(rows.times[begin])) if begin < len(rows.times) else FOREVER
@@ -169,7 +169,7 @@ class HostedAnswers:
             self._move(key, rows.times[part], only(arguments, rows.places[part]), instant)
 
     def _move(self, key: _Key, times: Int64s, columns: Columns, instant: int) -> None:
-        """Let rows come and go, and note how the answer changes."""
+        """Add and retract rows, and record how the answer changes."""
         window = self._spec.function.call.window
         if window is None:
             key.miner.add(times, columns)
@@ -187,7 +187,7 @@ class HostedAnswers:
         self._tell(key, self._typed(key.miner.answer()), instant)
 
     def _empty(self, key: _Key, instant: int) -> None:
-        """An empty window has no answer; what comes later begins anew."""
+        """Retract the answer of an empty window; later rows start afresh."""
         key.held, key.due = np.zeros(0, np.int64), FOREVER
         key.miner = self._miner(None)
         self._tell(key, self._no_answer(), instant)
@@ -233,7 +233,7 @@ class HostedAnswers:
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Continue where a snapshot was taken, with the same store."""
+        """Continue from a snapshot, with the same store."""
         self._tables.restore(snapshot["tables"])
         self._pending.restore(snapshot["pending"])
         self._states.restore(ChunkRef(**ref) for ref in snapshot["states"])
@@ -259,7 +259,7 @@ def _repeat(value: pa.Array, times: int) -> pa.Array:
 def _differences(
     before: pa.RecordBatch, after: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows that only the one has, and those that only the other has."""
+    """The rows that are only in the first, and those only in the second."""
     old, new = ([repr(row) for row in batch.to_pylist()] for batch in (before, after))
     known, wanted = set(old), set(new)
     going = [place for place, row in enumerate(old) if row not in wanted]

@@ -22,12 +22,12 @@ from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.watermarks import NEVER
 
 _UNTIL: Final = "until"
-"""Until when the state of a key counts; never zero, which is that of a key that is gone."""
+"""Until when the state of a key is needed; never 0, which marks a removed key."""
 
 
 @dataclass(frozen=True)
 class FollowSpec:
-    """A function that follows keys; the first columns of its input leave, its own, and the time."""
+    """A function that follows keys; results: the first columns of its input, its own, the time."""
 
     function: FunctionCall
     passed: int
@@ -45,7 +45,7 @@ class HostedFollow:
         self._tables = StaticTables(spec.function, store)
         self._states = GroupTable([pa.large_binary()], store)
         self._sweep_at = NEVER
-        """Once the frontier is there, many states are worth nothing any more."""
+        """Once the frontier reaches this, many states are no longer needed."""
 
     @property
     def stored(self) -> Sequence[Stored]:
@@ -53,7 +53,7 @@ class HostedFollow:
         return (*self._tables.buffers, self._states)
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The changes strictly before a frontier, given the rows that have come."""
+        """The changes strictly before a frontier, given new rows."""
         self._tables.take(inputs[1:])
         changes = inputs[0]
         if not len(changes):
@@ -89,7 +89,7 @@ class HostedFollow:
         return dict(zip(names, (one.as_py() for one in held.keys[0]), strict=True))
 
     def _together(self, parts: Sequence[tuple[KeyRows, Found]]) -> Found:
-        """What was found of all keys, by the places of rows in the input."""
+        """The results of all keys, by the positions of rows in the input."""
         rows = [key.places[found.rows] for key, found in parts]
         kinds = self._spec.types[self._spec.passed : -1]
         columns = tuple(
@@ -99,7 +99,7 @@ class HostedFollow:
         return Found(np.concatenate(rows) if rows else np.zeros(0, np.int64), columns)
 
     def _sweep(self, frontier: int) -> None:
-        """Forget keys whose states are worth nothing; at least half of all, to be worth it."""
+        """Drop keys whose states are no longer needed, once they are at least half of all."""
         if frontier <= self._sweep_at:
             return
         held = self._states.contents()
@@ -118,7 +118,7 @@ class HostedFollow:
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Continue where a snapshot was taken, with the same store."""
+        """Continue from a snapshot, with the same store."""
         self._tables.restore(snapshot["tables"])
         self._states.restore(ChunkRef(**ref) for ref in snapshot["states"])
         self._sweep_at = snapshot["sweep_at"]

@@ -1,4 +1,4 @@
-"""Functions of single rows in a windowed plan: what they say of a row comes with the row."""
+"""Functions of single rows in a windowed plan: their results are emitted with the row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nilometer.operators.chunk_store import ChunkStore
 
 @dataclass(frozen=True)
 class RowsSpec:
-    """A function of rows; the first columns of its input leave, then its own, then the time."""
+    """A function of rows; results: the first columns of its input, its own, the time."""
 
     function: FunctionCall
     passed: int
@@ -48,7 +48,7 @@ class HostedRows:
         return tuple(self._tables.buffers)
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The changes strictly before a frontier, given the rows that have come."""
+        """The changes strictly before a frontier, given new rows."""
         self._tables.take(inputs[1:])
         changes = inputs[0]
         if not len(changes):
@@ -71,14 +71,14 @@ class HostedRows:
         return {"tables": self._tables.snapshot()}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Continue where a snapshot was taken, with the same store."""
+        """Continue from a snapshot, with the same store."""
         self._tables.restore(snapshot["tables"])
 
 
 def passed_on(
     changes: pa.RecordBatch, found: Found, passed: int, types: Sequence[pa.DataType]
 ) -> pa.RecordBatch:
-    """The first columns of rows that something was found of, what was found, and their time."""
+    """The first columns of rows that have results, the results, and the rows' time."""
     rows = pa.array(found.rows)
     own = [column.take(rows) for column in row_columns(changes)[:passed]]
     times, diffs = times_of(changes)[found.rows], diffs_of(changes)[found.rows]

@@ -1,4 +1,4 @@
-"""Lines of known energies, of which peaks are the traces."""
+"""Lines of known energies, which appear as peaks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nilometer.mining.table_function import Numbers
 
 
 class KnownLines:
-    """The nearest line of an energy, if it is within some widths of the line.
+    """Finds the line nearest to an energy, if it is within a number of line widths.
 
-    Of lines of one energy the first by name is known.
+    Of lines with the same energy, the first by name is used.
 
     >>> lines = KnownLines([2.223, 4.44], ["H", "C"], EnergyScale(fwhm=0.1), tolerance=0.5)
     >>> lines.match(np.array([2.21, 3.0, 4.48]))

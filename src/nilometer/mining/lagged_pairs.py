@@ -1,4 +1,4 @@
-"""How often symbols come back after each lag, counted by convolution."""
+"""How often symbols recur after each lag, counted by convolution."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from nilometer.mining.table_function import Numbers
 
 @dataclass
 class LaggedPairs:
-    """Counts of pairs of samples by their distance: column p is of samples p steps apart.
+    """Counts of pairs of samples by their distance: column p is for samples p steps apart.
 
-    In `matches` a row is of a symbol: both samples have it. In `begins` the first has it, and the
-    second is known. In `known` both are known.
+    Each row of `matches` is for a symbol: both samples have it. In `begins` the first has it, and
+    the second is known. In `known` both are known.
     """
 
     matches: Int64s
@@ -26,12 +26,12 @@ class LaggedPairs:
 
     @classmethod
     def none(cls, symbols: int, lags: int) -> LaggedPairs:
-        """No pairs of so many symbols and lags."""
+        """No pairs, for a number of symbols and lags."""
         table = np.zeros((symbols, lags + 1), np.int64)
         return cls(table, table.copy(), np.zeros(lags + 1, np.int64))
 
     def add(self, other: LaggedPairs) -> None:
-        """Count other pairs, too. They may have more symbols."""
+        """Add the counts of other pairs, which may have more symbols."""
         self._widen(len(other.matches))
         count = len(other.matches)
         self.matches[:count] += other.matches
@@ -39,7 +39,7 @@ class LaggedPairs:
         self.known += other.known
 
     def recoded(self, codes: Int64s) -> LaggedPairs:
-        """The same pairs where symbol i has the code codes[i], and none if that is below zero."""
+        """The same pairs, where symbol i becomes codes[i], or is dropped if that is negative."""
         own = codes[: len(self.matches)]
         kept = own >= 0
         made = LaggedPairs.none(int(own.max(initial=-1)) + 1, len(self.known) - 1)
@@ -49,7 +49,7 @@ class LaggedPairs:
         return made
 
     def remove(self, other: LaggedPairs) -> None:
-        """Count other pairs no more."""
+        """Subtract the counts of other pairs."""
         count = len(other.matches)
         self.matches[:count] -= other.matches
         self.begins[:count] -= other.begins

@@ -1,8 +1,8 @@
 """How much of each known spectrum is in a measured one: non-negative least squares.
 
-Counts are explained as a sum of templates and background, none of them less than nothing. Each
-channel has the weight that the variance of its expected counts gives it; as expected counts depend
-on the answer, the fit is repeated, which leads to where the likelihood of the counts is largest.
+Counts are modelled as a sum of templates and background, none of them negative. Each channel is
+weighted by the inverse variance of its expected counts; as these depend on the result, the fit is
+repeated, which converges to the maximum likelihood of the counts.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from nilometer.mining.table_function import MiningError, Numbers
 
 _ROUNDS: Final = 4
 _LEAST_VARIANCE: Final = 0.05
-"""Of a channel: where nearly nothing is expected, a single count must not decide everything."""
+"""The least variance of a channel: where almost no counts are expected, one must not decide all."""
 _LEAST_DIFFERENCE: Final = 1e-9
-"""Of templates that can be told apart, to their sums."""
+"""The least difference between distinguishable templates, relative to their sums."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """For each spectrum the amount of each template, and how well all of it fits."""
+    """For each spectrum, the amount of each template and the goodness of fit."""
 
     amounts: Numbers
-    """For a unit of live time."""
+    """Per unit of live time."""
     sigmas: Numbers
     """One standard deviation of each amount."""
     background: Numbers
-    """How much background there was, to as much as is given, for a unit of live time."""
+    """The amount of background, relative to the given one, per unit of live time."""
     chi2: Numbers
-    """By channel; about 1 where the templates explain the spectrum."""
+    """Per degree of freedom; about 1 where the templates explain the spectrum."""
     fitted: Numbers
     """The counts of each channel that the amounts explain."""
 
     @property
     def shares(self) -> Numbers:
-        """Each amount, to the sum of all; 0 where there is nothing."""
+        """Each amount as a share of the sum; 0 where that is 0."""
         sums = self.amounts.sum(axis=1, keepdims=True)
         shares: Numbers = np.divide(
             self.amounts, sums, out=np.zeros_like(self.amounts), where=sums > 0
@@ -47,7 +47,7 @@ class Fit:
         return shares
 
     def patterns(self, floor: float) -> Numbers:
-        """The logarithm of each amount; so many sigmas are added, as less cannot be told from 0."""
+        """The logarithm of each amount plus so many sigmas: less cannot be told from 0."""
         return np.log(self.amounts + floor * self.sigmas)
 
 
@@ -71,7 +71,7 @@ class LineFit:
         self._shapes = shapes / self._heights[:, None]
 
     def fit(self, counts: npt.ArrayLike, live: npt.ArrayLike | None = None) -> Fit:
-        """The amounts in some spectra, each by itself, counted in so much live time (1)."""
+        """The amounts in each spectrum by itself, counted over its live time (by default 1)."""
         from threadpoolctl import threadpool_limits  # noqa: PLC0415  an extra
 
         spectra = np.asarray(counts, np.float64).reshape(-1, self.channels)
@@ -79,7 +79,7 @@ class LineFit:
         found = np.zeros((len(spectra), len(self._shapes)))
         sigmas, chi2 = np.zeros_like(found), np.zeros(len(spectra))
         fitted = np.zeros_like(spectra)
-        # One by one and in one thread: sums of many rows at once are rounded in another order.
+        # One by one and in one thread: sums of many rows at once are rounded differently.
         with threadpool_limits(1, user_api="blas"):
             for row, spectrum in enumerate(spectra):
                 found[row], sigmas[row], chi2[row], fitted[row] = self._fit(spectrum)
@@ -105,7 +105,7 @@ class LineFit:
 
 
 def _not_negative(factor: Numbers, towards: Numbers) -> Numbers:
-    """The solution of the normal equations, given by their factor, whose parts are all >= 0."""
+    """The non-negative solution of the normal equations, which are given by their factor."""
     from scipy.linalg.lapack import dpotrs, dtrtrs  # noqa: PLC0415  an extra
     from scipy.optimize import nnls  # noqa: PLC0415  an extra
 

@@ -1,4 +1,4 @@
-"""LINES in FROM: how much of each of some known spectra is in a spectrum."""
+"""LINES in FROM: how much of each known spectrum is in a measured one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NUMBERS: Final = pa.list_(pa.float64())
 
 @dataclass(frozen=True)
 class Templates:
-    """Known spectra in order of their names, and how much each counts in the pattern."""
+    """Known spectra ordered by name, and the weight of each in the pattern."""
 
     names: tuple[str, ...]
     counts: Numbers
@@ -76,7 +76,7 @@ class Fitting:
         )
 
     def _names(self, significance: Numbers) -> str:
-        """The templates that are seen, the most significant one first."""
+        """The names of detected templates, the most significant first."""
         order = np.argsort(-significance, kind="stable")
         seen = order[significance[order] >= self._least]
         return ", ".join(self._templates.names[one] for one in seen)
@@ -88,7 +88,7 @@ def _arrays(rows: Numbers) -> pa.Array:
 
 
 def _templates(rows: pa.RecordBatch) -> Templates:
-    """The rows of the table in order of their names, or what is wrong with them."""
+    """The rows of the table ordered by name; raises an error if they are unusable."""
     if not rows.num_rows:
         raise MiningError(
             "there are no templates",
@@ -135,7 +135,7 @@ def _check_lengths(usable: Bools, argument: str) -> None:
 
 
 class Lines:
-    """A spectrum is a sum of known ones: how much of each (STEAM section 7.3)."""
+    """Splits a spectrum into known ones: how much there is of each (STEAM section 7.3)."""
 
     name = "LINES"
     about = "how much of each of some known spectra is in a spectrum, and how sure that is"

@@ -1,4 +1,4 @@
-"""MATCHES: where a stream looks like a shape (STEAM 7.3, subsequence similarity matching)."""
+"""MATCHES: where a stream is similar to a shape (STEAM 7.3, subsequence similarity matching)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 
 
 class Matches:
-    """The table function: follows one column, and reports the best of overlapping matches."""
+    """The table function: follows a column, and reports the best of overlapping matches."""
 
     name = "MATCHES"
     about = "where a stream looks like a given shape"
@@ -68,10 +68,10 @@ class Matches:
         ),
     )
     window = WindowUse.NONE
-    needs = ("stumpy",)
+    needs = ("scipy",)
 
     def results(self, call: Call) -> tuple[ResultColumn, ...]:
-        """The distance of a match, and the times of its first and of its last row."""
+        """The distance of a match, and the times of its first and last row."""
         if call.options["normalize"] == Normalize.NONE and call.options["distance"] is None:
             raise MiningError(
                 "MATCHES needs a distance where values are compared as they are",
@@ -85,7 +85,7 @@ class Matches:
         )
 
     def follower(self, call: Call, tables: Tables, saved: Saved | None) -> Follower:
-        """What follows one key."""
+        """The follower of one key."""
         matcher = ShapeMatcher(
             read_shape(tables["shape"]), call.options["distance"], call.options["normalize"]
         )
@@ -95,14 +95,14 @@ class Matches:
 
 
 class MatchFollower:
-    """Follows one series, and keeps the times of its last rows."""
+    """Follows a series, and keeps the times of its last rows."""
 
     def __init__(self, matcher: ShapeMatcher, times: Int64s) -> None:
         self._matcher = matcher
         self._times = times
 
     def follow(self, times: Int64s, columns: Columns) -> Found:
-        """The matches that are known with the next rows, each at the row that makes it known."""
+        """The matches that the next rows confirm, each at the row that confirms it."""
         matches = self._matcher.add(as_numbers(columns["value"]))
         both = np.concatenate([self._times, times])
         begin = self._matcher.seen - len(both)
@@ -121,11 +121,11 @@ class MatchFollower:
         )
 
     def dead_after(self) -> int | None:
-        """Never: a series may go on after any time."""
+        """Never: a series may continue at any time."""
         return FOREVER
 
     def save(self) -> Saved:
-        """The last values with their times, less than two lengths of the shape."""
+        """The last values with their times, fewer than twice the length of the shape."""
         return {**self._matcher.save(), "times": self._times}
 
 

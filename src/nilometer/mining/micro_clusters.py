@@ -1,12 +1,11 @@
-"""Micro-clusters: many items as a few, each with a number, a centre and a scatter.
+"""Micro-clusters: many items summarised as a few, each with a count, a centre and a scatter.
 
-They are the cluster features of BIRCH (Zhang, Ramakrishnan, Livny, SIGMOD 1996). Instead of sums
-of squares, which cancel out far from the origin, the centre and the sum of squared distances from
-it are kept (Lang, Schubert, BETULA, SISAP 2020). BIRCH has a threshold below which items are not
-told apart, and raises it when memory runs out. Among items of hundreds of numbers, which are all
-about equally far from each other, such a threshold has no good value. Here items are
-micro-clusters of their own until there are too many; then they are grouped to half as many by
-Ward's method, which weighs how much each would lose.
+They are the cluster features of BIRCH (Zhang, Ramakrishnan, Livny, SIGMOD 1996). Instead of sums of
+squares, which cancel out far from the origin, the centre and the sum of squared distances from it
+are kept (Lang, Schubert, BETULA, SISAP 2020). BIRCH merges items below a distance threshold, and
+raises it when memory runs out. For items of hundreds of numbers, which are all about equally far
+apart, such a threshold has no good value. Here each item is a micro-cluster until there are too
+many; then they are merged into half as many by Ward's method, which minimises the loss.
 """
 
 from __future__ import annotations
@@ -24,27 +23,27 @@ from nilometer.mining.table_function import Numbers, Saved
 
 @dataclass(frozen=True, slots=True)
 class MicroClusters:
-    """Micro-clusters, side by side, in the order of the first item of each."""
+    """Micro-clusters as arrays, in the order of the first item of each."""
 
     numbers: Int64s
     """How many items each has."""
     scatters: Numbers
-    """The sum of the squared distances of its items from the centre, of each."""
+    """For each, the sum of the squared distances of its items from the centre."""
     centres: Numbers
-    """The mean of the items of each, in a row."""
+    """The mean of the items of each, one per row."""
     projected: Numbers
-    """The projection of each centre, in a row; of no numbers if there is no projection."""
+    """The projection of each centre, one per row; empty rows without a projection."""
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     @property
     def places(self) -> Numbers:
-        """Where each is, when distances between them are taken."""
+        """The points between which distances are taken."""
         return self.projected if self.projected.shape[1] else self.centres
 
     def cut(self, begin: int, end: int) -> MicroClusters:
-        """The micro-clusters begin … end-1."""
+        """The micro-clusters from begin to end - 1."""
         return MicroClusters(*(column[begin:end] for column in self._columns()))
 
     def followed_by(self, later: MicroClusters) -> MicroClusters:
@@ -53,7 +52,7 @@ class MicroClusters:
         return MicroClusters(*(np.concatenate(pair) for pair in pairs))
 
     def grouped(self, groups: Int64s) -> MicroClusters:
-        """One for each group, given the group of each: numbers from 0 as they first appear."""
+        """One for each group, given the group of each, numbered from 0 in order of appearance."""
         order = np.argsort(groups, kind="stable")
         sorted_groups = groups[order]
         begins = np.flatnonzero(np.diff(sorted_groups, prepend=-1))
@@ -61,7 +60,7 @@ class MicroClusters:
         totals = np.add.reduceat(weights, begins)
 
         def means(rows: Numbers) -> Numbers:
-            # Seen from the first of each group: those alone in a group stay where they are.
+            # Relative to the first of each group: single members stay exactly where they are.
             base = rows[order[begins]]
             away = (rows[order] - base[sorted_groups]) * weights
             found: Numbers = base + np.add.reduceat(away, begins) / totals
@@ -83,7 +82,7 @@ class MicroClusters:
 
     @classmethod
     def load(cls, saved: Saved) -> MicroClusters:
-        """The micro-clusters again."""
+        """Restore the micro-clusters."""
         return cls(**{name: saved[name] for name in cls.__slots__})
 
     def _columns(self) -> tuple[npt.NDArray[Any], ...]:
@@ -91,20 +90,20 @@ class MicroClusters:
 
 
 def single_items(items: Numbers, projection: Numbers) -> MicroClusters:
-    """Items as micro-clusters of their own."""
+    """Each item as a micro-cluster of its own."""
     number = len(items)
     projected = np.zeros((number, len(projection)))
     if len(projection):
         for place, item in enumerate(items):
-            # Each by itself: the product of matrices may depend on how many there are.
+            # One by one: a matrix product may depend on the number of rows.
             projected[place] = np.einsum("ij,j->i", projection, item)
     return MicroClusters(np.ones(number, np.int64), np.zeros(number), items, projected)
 
 
 class ItemSummary:
-    """At most so many micro-clusters of all items; the last ones are single items.
+    """A limited number of micro-clusters of all items; the latest are single items.
 
-    `projection` is a matrix of as many rows as a projected item has numbers; none: no projection.
+    `projection` is a matrix with a row for each projected dimension; no rows: no projection.
     """
 
     def __init__(self, most: int, projection: Numbers) -> None:
@@ -113,13 +112,13 @@ class ItemSummary:
         self.micro = single_items(np.zeros((0, projection.shape[1])), projection)
 
     def add(self, items: Numbers) -> None:
-        """Take in the next items."""
+        """Add the next items."""
         self.absorb(single_items(items, self._projection))
 
     def absorb(self, later: MicroClusters) -> None:
-        """Take in micro-clusters of later items.
+        """Add micro-clusters of later items.
 
-        Room is made only when the next one comes, so it does not matter how they are cut.
+        Room is made only when the next one comes, so the result does not depend on batches.
         """
         begin = 0
         while begin < len(later):

@@ -1,4 +1,4 @@
-"""What repeats itself in a window, and what is like nothing else: motifs and discords."""
+"""Motifs and discords: what repeats in a window, and what is unlike everything else."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from nilometer.mining.subsequences import (
 from nilometer.mining.table_function import MiningError, Numbers
 
 _SAME: Final = 1e-9
-"""Correlations that differ by less are the same but for rounding."""
+"""Correlations that differ by less are equal except for rounding."""
 
 
 class Kind(StrEnum):
-    """What a finding is."""
+    """The kind of a finding."""
 
     MOTIF = "motif"
     DISCORD = "discord"
@@ -33,24 +33,24 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A subsequence worth telling of. Places count values since the first one."""
+    """A subsequence worth reporting. Positions count values since the first one."""
 
     kind: Kind
     number: int
-    """1 is the motif whose nearest is nearest, or the discord whose nearest is farthest."""
+    """1 is the motif with the nearest neighbour, or the discord with the farthest one."""
     start: int
     nearest: int
-    """The start of the subsequence most like it."""
+    """The start of its nearest neighbour."""
     distance: float
-    """From the nearest."""
+    """The distance from the nearest neighbour."""
     occurrences: tuple[int, ...]
-    """Starts of all that are within the radius, its own among them, in order of time."""
+    """Starts of all subsequences within the radius, including itself, in order of time."""
 
 
 class MotifFinder:
-    """Holds the values of a window, and finds motifs and discords of a length among them.
+    """Holds the values of a window, and finds motifs and discords of a given length.
 
-    The answer depends on the values in the window alone. NaN breaks the series, and flat stretches
+    The answer depends only on the values in the window. NaN breaks the series, and flat stretches
     are neither motifs nor discords.
 
     >>> finder = MotifFinder(length=4, motifs=1, discords=0)
@@ -76,20 +76,20 @@ class MotifFinder:
 
     @property
     def values(self) -> Numbers:
-        """Those in the window."""
+        """The values in the window."""
         return self._values
 
     @property
     def forgotten(self) -> int:
-        """How many values have left the window: the place of the oldest in it."""
+        """How many values have left the window: the position of the oldest in it."""
         return self._forgotten
 
     def add(self, values: Sequence[float] | Numbers) -> None:
-        """Take the next values into the window."""
+        """Add the next values to the window."""
         self._values = np.concatenate([self._values, np.asarray(values, dtype=np.float64)])
 
     def forget(self, count: int) -> None:
-        """The oldest values leave the window."""
+        """Remove the oldest values from the window."""
         count = min(count, len(self._values))
         self._values = self._values[count:].copy()
         self._forgotten += count
@@ -100,7 +100,7 @@ class MotifFinder:
         return [*self._find_motifs(profile.copy()), *self._find_discords(profile.copy())]
 
     def _find_motifs(self, profile: Numbers) -> Iterator[Finding]:
-        """The nearest pairs; what a motif's occurrences cover belongs to no other motif."""
+        """The nearest pairs; rows covered by a motif's occurrences belong to no other motif."""
         number = 0
         while number < self._motifs and profile.min(initial=np.inf) <= self._radius:
             start = _first_near(profile, self._length, profile.min())
@@ -112,7 +112,7 @@ class MotifFinder:
                 shut(profile, place - self._forgotten, self._zone)
 
     def _find_discords(self, profile: Numbers) -> Iterator[Finding]:
-        """Those farthest from all others; they do not overlap."""
+        """The subsequences farthest from all others; they do not overlap."""
         profile[~np.isfinite(profile)] = -np.inf
         number = 0
         while number < self._discords and np.isfinite(profile).any():
@@ -137,7 +137,7 @@ class MotifFinder:
         )
 
     def _distances_from(self, start: int) -> Numbers:
-        """Of all others from one; infinite for flat and broken ones and in its exclusion zone."""
+        """Distances from one to all others; infinite for flat or broken ones and in its zone."""
         distances = np.full(len(self._values) - self._length + 1, np.inf)
         places = np.flatnonzero(shaped(self._values, self._length))
         shape = z_normalized(self._values[start : start + self._length])
@@ -147,7 +147,7 @@ class MotifFinder:
 
 
 def occurrences(distances: Numbers, start: int, radius: float, zone: int) -> list[int]:
-    """One place and those within a radius, the nearest first chosen, none in another's zone."""
+    """A start and those within a radius, chosen nearest first, none in another's zone."""
     left = np.where(distances <= radius, distances, np.inf)
     chosen = [start]
     for place in np.argsort(left, kind="stable")[: np.isfinite(left).sum()].tolist():
@@ -158,12 +158,12 @@ def occurrences(distances: Numbers, start: int, radius: float, zone: int) -> lis
 
 
 def shut(distances: Numbers, place: int, zone: int, to: float = np.inf) -> None:
-    """No place so near to one is to be chosen any more."""
+    """Exclude the positions near this one from further choice."""
     distances[max(0, place - zone) : place + zone + 1] = to
 
 
 def _first_near(profile: Numbers, length: int, distance: float) -> int:
-    """The first subsequence with that distance, but for rounding."""
+    """The first subsequence with that distance, except for rounding."""
     finite = np.isfinite(profile)
     apart = np.abs(np.square(np.where(finite, profile, 0.0)) - distance**2)
     return int(np.flatnonzero(finite & (apart <= 2 * length * _SAME))[0])

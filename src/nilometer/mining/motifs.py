@@ -1,4 +1,4 @@
-"""MOTIFS: what repeats itself in a window of a stream, and what is like nothing else in it."""
+"""MOTIFS: what repeats in a window of a stream, and what is unlike everything else in it."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ class Motifs:
     )
     tables: tuple[TableArgument, ...] = ()
     window = WindowUse.ALLOWED
-    needs = ("stumpy",)
+    needs = ("threadpoolctl",)
 
     def results(self, call: Call) -> tuple[ResultColumn, ...]:
-        """The same of every call."""
+        """The same for every call."""
         rows, length = call.options["rows"], call.options["length"]
         if rows is None and call.window is None:
             raise MiningError(
@@ -97,7 +97,7 @@ class Motifs:
         return _RESULTS
 
     def miner(self, call: Call, tables: Tables, saved: Saved | None) -> Miner:
-        """What mines one key."""
+        """The miner of one key."""
         given = call.options
         finder = MotifFinder(given["length"], given["motifs"], given["discords"], given["radius"])
         if saved is None:
@@ -115,14 +115,14 @@ class MotifMiner:
         self._rows = rows
 
     def add(self, times: Int64s, columns: Columns) -> None:
-        """Take the next rows in; if only so many are looked at, older ones leave."""
+        """Add the next rows; if their number is limited, the oldest leave."""
         self._finder.add(as_numbers(columns["value"]))
         self._times = np.concatenate([self._times, times])
         if self._rows is not None:
             self._drop(max(0, len(self._times) - self._rows))
 
     def forget(self, before: int) -> None:
-        """The rows strictly before a time leave the window."""
+        """Remove the rows strictly before a time from the window."""
         self._drop(int(np.searchsorted(self._times, before)))
 
     def _drop(self, count: int) -> None:

@@ -1,12 +1,12 @@
-"""Where subsequences occur in one stream of symbols: minimal occurrences.
+"""Minimal occurrences of subsequences in a stream of symbols.
 
-A sequence occurs at rows i < … < j if these bear its symbols in order, at most `gap` rows lie
-between two neighbours, and the last is no more than `span` later than the first. Of such
-occurrences only the minimal ones count (Mannila, Toivonen, Verkamo, Data Mining and Knowledge
-Discovery 1, 1997): [i, j] is none if the sequence occurs from i' to j' with i <= i', j' <= j and
-not both the same. Without gaps every occurrence is minimal. Whether one is minimal depends on the
-rows from i to j alone, so occurrences can be counted when their last row comes, and taken off
-when their first row goes.
+A sequence occurs at rows i < … < j if these have its symbols in order, at most `gap` rows lie
+between two neighbours, and the last is at most `span` later than the first. Only minimal
+occurrences count (Mannila, Toivonen, Verkamo, Data Mining and Knowledge Discovery 1, 1997): [i, j]
+is not minimal if the sequence also occurs from i' to j' with i <= i', j' <= j and not both equal.
+Without gaps every occurrence is minimal. Whether one is minimal depends only on the rows from i to
+j, so occurrences can be counted when their last row arrives, and subtracted when their first row
+leaves.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Symbols: TypeAlias = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class SequenceShape:
-    """Which subsequences are looked for; the span in microseconds, closed, None: any."""
+    """Which subsequences to search for; the span is in microseconds, closed; None: any."""
 
     shortest: int = 2
     longest: int = 5
@@ -35,13 +35,13 @@ class SequenceShape:
 
     @property
     def reach(self) -> int:
-        """So many rows before its last an occurrence can begin."""
+        """How many rows before its last row an occurrence can begin."""
         return (self.longest - 1) * (self.gap + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Consecutive rows of one stream: symbols, and times in order."""
+    """Consecutive rows of one stream: symbols, and ascending times."""
 
     symbols: list[str]
     times: Int64s
@@ -50,7 +50,7 @@ class Rows:
         return len(self.symbols)
 
     def cut(self, begin: int, end: int) -> Rows:
-        """The rows begin … end-1."""
+        """The rows from begin to end - 1."""
         return Rows(self.symbols[begin:end], self.times[begin:end])
 
     def followed_by(self, later: Rows) -> Rows:
@@ -64,7 +64,7 @@ def no_rows() -> Rows:
 
 
 def count_ending(rows: Rows, begin: int, shape: SequenceShape) -> Counter[Symbols]:
-    """How often sequences occur with their last row at `begin` or after it."""
+    """How often sequences occur with their last row at `begin` or later."""
     if shape.gap:
         return Counter(found for _, end, found in _minimal(rows, shape) if end >= begin)
     counts: Counter[Symbols] = Counter()
@@ -75,7 +75,7 @@ def count_ending(rows: Rows, begin: int, shape: SequenceShape) -> Counter[Symbol
 
 
 def count_crossing(rows: Rows, cut: int, shape: SequenceShape) -> Counter[Symbols]:
-    """How often sequences occur with their first row before `cut` and their last row not."""
+    """How often sequences occur with their first row before `cut` and their last at or after it."""
     if shape.gap:
         places = _minimal(rows, shape)
         return Counter(found for start, end, found in places if start < cut <= end)
@@ -97,7 +97,7 @@ def count_beginning(rows: Rows, end: int, shape: SequenceShape) -> Counter[Symbo
 
 
 def _runs(rows: Rows, length: int, span: int | None) -> Iterator[Symbols]:
-    """All sequences of neighbouring rows, of a length, that fit into the span."""
+    """All sequences of consecutive rows of a length that fit into the span."""
     runs = zip(*(rows.symbols[place:] for place in range(length)), strict=False)
     if span is None or len(rows) < length:
         return runs
@@ -129,9 +129,9 @@ def _minimal(rows: Rows, shape: SequenceShape) -> Iterator[tuple[int, int, Symbo
 def _ending_at(
     end: int, symbol: str, recent: Sequence[Sequence[dict[Symbols, int]]], longest: int
 ) -> list[dict[Symbols, int]]:
-    """For each length the sequences that end at a row, with the latest row each can begin at.
+    """For each length, the sequences that end at a row, with the latest row each can begin at.
 
-    `recent` has the same of the rows before it, the nearest first.
+    `recent` has the same for the preceding rows, the nearest first.
     """
     ending: list[dict[Symbols, int]] = [{(symbol,): end}]
     for length in range(1, longest):

@@ -1,6 +1,6 @@
-"""Incremental clustering of items of many numbers (STEAM 7.2), in one pass.
+"""Incremental clustering of vectors (STEAM 7.2), in one pass.
 
-Items become micro-clusters as they come; an answer groups these.
+Items become micro-clusters as they arrive; an answer groups these.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nilometer.mining.window_panes import WindowPanes
 
 METRICS: Final = ("euclidean", "cosine")
 LARGEST: Final = 1e100
-"""Items with larger numbers cannot be used: their squares would have no end."""
+"""Items with larger numbers are unusable: their squares would overflow."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,9 +33,9 @@ class Cluster:
     size: int
     """How many items it has."""
     share: float
-    """Its part of all items."""
+    """Its share of all items."""
     radius: float
-    """The root of the mean squared distance of its items from the centre."""
+    """The root mean square distance of its items from the centre."""
     centre: Numbers
     """The mean of its items."""
 
@@ -58,7 +58,7 @@ class ClusterOptions:
                 argument="metric",
             )
         if self.micro_clusters < 2 * self.clusters:
-            # Room is made by grouping to half as many: these must still tell clusters apart.
+            # Room is made by merging into half as many: these must still distinguish clusters.
             raise MiningError(
                 "there must be at least twice as many micro-clusters as clusters",
                 detail=f"{self.micro_clusters} for {self.clusters} clusters",
@@ -67,12 +67,12 @@ class ClusterOptions:
 
 
 class OnlineClusters:
-    """Clusters items of one length as they come: at most `clusters`.
+    """Clusters items of equal length as they arrive, into at most `clusters`.
 
-    apart           clusters whose centres are nearer to each other than this are one
-    metric          'euclidean'; or 'cosine', which scales items to the length 1 first
-    micro_clusters  so many are kept at most; the more, the finer, and the slower
-    dimensions      distances are taken after a random projection of items to so many: faster
+    apart           clusters whose centres are nearer to each other than this are merged
+    metric          'euclidean'; or 'cosine', which scales items to length 1 first
+    micro_clusters  how many are kept at most; more are finer, and slower
+    dimensions      distances are taken after a random projection to so many: faster
     window          microseconds; then items have times and can be forgotten
 
     >>> found = OnlineClusters(2)
@@ -103,10 +103,10 @@ class OnlineClusters:
         self._panes: WindowPanes | None = None
 
     def add(self, items: npt.ArrayLike, times: npt.ArrayLike | None = None) -> None:
-        """Take the next items in, rows of a matrix; with a window their times, in order.
+        """Add the next items, the rows of a matrix; with a window also their ascending times.
 
-        Items with NaN, infinity or very large numbers are left out; for the metric cosine also
-        those of zeros alone.
+        Items with NaN, infinity or very large numbers are ignored; for the cosine metric also those
+        of all zeros.
         """
         matrix = np.atleast_2d(np.asarray(items, np.float64))
         if not matrix.size:
@@ -122,7 +122,7 @@ class OnlineClusters:
             self._summary.add(matrix[usable])
 
     def set_length(self, length: int) -> None:
-        """Say how many numbers an item has; the first item does, otherwise."""
+        """Set how many numbers an item has; by default the first item determines it."""
         if self.length == length:
             return
         if self.length is not None:
@@ -136,17 +136,17 @@ class OnlineClusters:
             self._panes = WindowPanes(self._window, length, self._make)
 
     def forget(self, before: int) -> None:
-        """The items strictly before a time leave the window."""
+        """Remove the items strictly before a time from the window."""
         if self._window is None:
             raise MiningError("items can be forgotten only in a window")
         if self._panes is not None:
             self._panes.forget(before)
 
     def merge(self, later: OnlineClusters) -> None:
-        """Take in the items that follow these, clustered elsewhere; the other stays as it is.
+        """Add the items that follow these, clustered elsewhere; the other object is unchanged.
 
-        Sizes, and the mean of all items, are exact; which items are together may differ from what
-        it would have been in one pass, except in a window.
+        Sizes, and the mean of all items, are exact; which items are grouped may differ from a
+        single pass, except in a window.
         """
         if (later._options, later._window) != (self._options, self._window):
             raise MiningError("only what was clustered in the same way can be merged")
@@ -173,7 +173,7 @@ class OnlineClusters:
         ]
 
     def assign(self, items: npt.ArrayLike) -> Int64s:
-        """The number of the cluster in which items would be now; 0 if they cannot be used."""
+        """The number of the cluster that items would now belong to; 0 if they are unusable."""
         micro = self._micro_clusters()
         matrix, usable = self._usable(np.atleast_2d(np.asarray(items, np.float64)))
         found = np.zeros(len(matrix), np.int64)
@@ -184,14 +184,14 @@ class OnlineClusters:
         return np.where(usable, found, 0)
 
     def save(self) -> Saved:
-        """What `load` needs: the micro-clusters, and in a window the items."""
+        """What `load` needs: the micro-clusters, and with a window the items."""
         saved: Saved = {"length": self.length}
         if self._summary is not None:
             saved |= self._summary.micro.save()
         return saved if self._panes is None else saved | self._panes.save()
 
     def load(self, saved: Saved) -> None:
-        """Continue where it was saved, with the same arguments."""
+        """Continue from a saved state, with the same arguments."""
         if saved["length"] is not None:
             self.set_length(saved["length"])
         if self._summary is not None:
@@ -219,14 +219,14 @@ class OnlineClusters:
         return group_by_ward(micro.numbers, micro.places, options.clusters, options.apart)
 
     def _usable(self, matrix: Numbers) -> tuple[Numbers, Bools]:
-        """The items as they are compared, and which of them can be used."""
+        """The items as they are compared, and which of them are usable."""
         usable: Bools = np.all(np.abs(matrix) <= LARGEST, axis=1)
         items: Numbers = np.where(usable[:, None], matrix, 0.0)
         if self._options.metric == "cosine":
             largest = np.abs(items).max(axis=1)
             usable &= largest > 0
             items /= np.where(usable, largest, 1.0)[:, None]
-            # Each by itself: a sum over rows of a matrix may depend on how many there are.
+            # One by one: a sum over rows of a matrix may depend on the number of rows.
             lengths = np.array([sqrt(float((item * item).sum())) for item in items])
             items /= np.where(usable, lengths, 1.0)[:, None]
         return items, usable
@@ -234,7 +234,7 @@ class OnlineClusters:
 
 @cache
 def _random_projection(length: int, dimensions: int) -> Numbers:
-    """A matrix that keeps distances nearly (Johnson, Lindenstrauss), always the same one."""
+    """A matrix that nearly preserves distances (Johnson, Lindenstrauss), always the same one."""
     from sklearn.random_projection import GaussianRandomProjection  # noqa: PLC0415
 
     random = GaussianRandomProjection(dimensions, random_state=0)

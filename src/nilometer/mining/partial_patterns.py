@@ -26,10 +26,10 @@ from nilometer.mining.symbols import (
 from nilometer.mining.table_function import MiningError, Saved
 
 _RUN: Final = 4
-"""So many equal symbols in a row are written as one, with their number."""
+"""So many equal symbols in a row are written as one, with a count."""
 
 _CELLS: Final = 1 << 20
-"""So many steps are laid out in segments at once."""
+"""So many steps are arranged in segments at a time."""
 
 _UNCLEAR: Final = re.compile(r'^$|[\s"×*]')
 
@@ -40,13 +40,13 @@ class Pattern:
 
     symbols: tuple[str | None, ...]
     support: int
-    """How many segments follow it, at least."""
+    """The minimum number of segments that follow it."""
     missed: int
-    """How many more may follow it: 0 unless there were too many different segments to keep."""
+    """How many more may follow it: 0 unless there were too many distinct segments to keep."""
     segments: int
-    """How many segments there are."""
+    """The number of segments."""
     complete: bool
-    """Whether all patterns were looked at, and not only the longest."""
+    """Whether all patterns were examined, not only the longest."""
 
     @property
     def length(self) -> int:
@@ -60,25 +60,25 @@ class Pattern:
 
     @property
     def text(self) -> str:
-        """The symbols, * for any; four or more in a row are written with their number: *×10."""
+        """The symbols, * for any; four or more in a row are written with a count: *×10."""
         runs = [(word, len(list(run))) for word, run in groupby(map(_word, self.symbols))]
         return " ".join(f"{word}×{n}" if n >= _RUN else " ".join([word] * n) for word, n in runs)
 
 
 def _word(symbol: str | None) -> str:
-    """A symbol in a pattern's text; one that could be taken for something else has quotes."""
+    """A symbol in a pattern's text; ambiguous ones are quoted."""
     if symbol is None:
         return "*"
     return json.dumps(symbol, ensure_ascii=False) if _UNCLEAR.search(symbol) else symbol
 
 
 class PartialPatterns:
-    """Mines the patterns of a period in segments of so many samples, as they come.
+    """Mines the patterns of a period in segments of that many samples, as they arrive.
 
-    It counts each symbol at each step, and keeps the different segments there were with their
-    numbers, at most `hits`: the max-subpattern hit set (Han, Dong, Yin: Efficient mining of partial
-    periodic patterns in time series database, ICDE 1999), kept for all symbols, so that any of them
-    may become frequent later, and parts can be merged (Aref, Elfeky, Elmagarmid: Incremental,
+    It counts each symbol at each step, and keeps the distinct segments with their counts, at most
+    `hits`: the max-subpattern hit set (Han, Dong, Yin: Efficient mining of partial periodic
+    patterns in time series database, ICDE 1999), kept for all symbols, so that any of them may
+    become frequent later, and parts can be merged (Aref, Elfeky, Elmagarmid: Incremental,
     online, and merge mining of partial periodic patterns in time-series databases, TKDE 2004).
 
     >>> mined = PartialPatterns(period=3, confidence=0.75)
@@ -98,20 +98,20 @@ class PartialPatterns:
 
     @property
     def segments(self) -> int:
-        """How many whole segments there are in which something is known."""
+        """The number of complete segments in which something is known."""
         return self._counts.segments
 
     def add(self, values: Any) -> None:
-        """The next samples, each one step after the one before."""
+        """Add the next samples, one step apart."""
         codes = encode(self.symbols, values)
         start = self._next()
         self._add_codes(np.arange(start, start + len(codes)), codes)
 
     def add_at(self, positions: Int64s, values: Any) -> None:
-        """The next samples and the steps at which they are, which ascend; others are unknown.
+        """Add the next samples at ascending steps; samples at other steps are unknown.
 
-        Segments start at multiples of the period. One counts if it does not start before the first
-        sample nor end after the last, and something in it is known.
+        Segments start at multiples of the period. One counts if it neither starts before the first
+        sample nor ends after the last, and something in it is known.
         """
         found = np.asarray(positions, np.int64)
         if (np.diff(found) < 1).any() or (len(found) and found[0] < self._next(int(found[0]))):
@@ -119,7 +119,7 @@ class PartialPatterns:
         self._add_codes(found, encode(self.symbols, values))
 
     def merge(self, other: PartialPatterns) -> None:
-        """Take in the samples of another, which follow directly; as if they had been added."""
+        """Add the samples of another, which follow directly, as if they had been added here."""
         if (other.period, other.confidence) != (self.period, self.confidence):
             raise MiningError("parts with another period or confidence cannot be merged")
         start, theirs = self._next(), (0, -1) if other._ends is None else other._ends
@@ -133,7 +133,7 @@ class PartialPatterns:
             self._ends = (start if self._ends is None else self._ends[0], theirs[1] + moved)
 
     def forget(self, values: Any) -> None:
-        """The first segments leave; their samples are given again, one step after the other."""
+        """Remove the first segments, given their samples again, one step apart."""
         codes = encode(self.symbols, values)
         if len(codes) % self.period:
             raise MiningError(
@@ -146,9 +146,9 @@ class PartialPatterns:
     def patterns(
         self, wanted: Wanted | str = Wanted.MAXIMAL, most: int = 100, work: float = WORK
     ) -> list[Pattern]:
-        """The frequent patterns, the longest first and then the most frequent, at most so many.
+        """At most so many frequent patterns, ordered by length, then by frequency.
 
-        Where that is too much work, the longest that were found by then.
+        If that is too much work, the longest found until then.
         """
         counts = self._counts
         frequent = counts.letters >= counts.frequent()
@@ -174,7 +174,7 @@ class PartialPatterns:
 
     @classmethod
     def load(cls, saved: Saved) -> Self:
-        """One in a state that was saved; the state may be used again."""
+        """Restore from a saved state, which can be reused."""
         symbols = load_alphabet(saved["symbols"])
         made = cls(saved["period"], saved["confidence"], symbols, hits=saved["hits"])
         made._counts = SegmentCounts.load(made.period, made.confidence, made.hits, saved)
@@ -193,7 +193,7 @@ class PartialPatterns:
         self._ends = (first, last)
         all_positions = np.concatenate([self._open[0], positions])
         all_codes = np.concatenate([self._open[1], codes])
-        # Whole segments are those between these positions.
+        # Complete segments lie between these positions.
         edges = (-(-first // self.period) * self.period, (last + 1) // self.period * self.period)
         begin, end = np.searchsorted(all_positions, edges)
         whole = slice(begin, max(begin, end))
@@ -213,13 +213,13 @@ class PartialPatterns:
 
 
 def _left_out(sets: Sequence[Found], counts: Int64s) -> Iterator[Found]:
-    """Frequent letters, whose counts are exact, that are in no set: segments were given up."""
+    """Frequent letters, with exact counts, that are in no set because segments were dropped."""
     shown = {letter for one, _ in sets for letter in one}
     return (((n,), count) for n, count in enumerate(counts.tolist()) if n not in shown)
 
 
 def cut_segments(positions: Int64s, codes: Int64s, period: int) -> Iterator[Codes]:
-    """The codes of segments as rows, some at a time; a step without a sample is nothing."""
+    """The codes of segments as rows, in batches; a step without a sample is unknown."""
     numbers, places = np.unique(positions // period, return_inverse=True)
     together = max(1, _CELLS // period)
     for start in range(0, len(numbers), together):

@@ -1,6 +1,6 @@
-"""Which of the known classes a pattern belongs to, and how sure that is (STEAM section 7.3).
+"""The known class that a pattern belongs to, and how certain that is (STEAM section 7.3).
 
-The three ways of the paper are scikit-learn's: decision tree induction, nearest neighbours, and
+The three methods of the paper use scikit-learn: decision tree induction, nearest neighbours, and
 clusters. Each gives every class a share between 0 and 1; the largest is the confidence.
 """
 
@@ -28,21 +28,21 @@ from nilometer.mining.table_function import MiningError, Numbers
 Texts: TypeAlias = npt.NDArray[np.object_]
 _OfPatterns: TypeAlias = Callable[[Numbers], Numbers]
 _Neighbours: TypeAlias = tuple[Numbers, Int64s]
-"""Of each pattern the distances to the nearest known ones, the nearest first, and their rows."""
+"""For each pattern, the distances to the nearest known ones, nearest first, and their rows."""
 
 _THREADS: Final = ThreadpoolController()
-"""One thread is used: with as many as there are processors, sums would be in another order."""
+"""A single thread is used: with one per processor, sums would be in a different order."""
 _LARGEST: Final = 1e38
-"""Numbers beyond are not compared: a tree holds numbers in four bytes."""
+"""Larger numbers are not compared: a tree stores numbers in four bytes."""
 _ADDED: Final = 2.0
 """Patterns added to each leaf of a tree."""
 _RATES: Final = (-5.0, 3.0)
-"""Between which powers of e shares fall over the mean square of distances."""
+"""The range of powers of e for the rate at which shares fall over mean square distances."""
 
 
 @dataclass(frozen=True)
 class Classified:
-    """For each pattern the likeliest class and the second, with confidence; None is unknown."""
+    """For each pattern, the likeliest class and the second, with confidence; None is unknown."""
 
     names: Texts
     confidence: Numbers
@@ -53,7 +53,7 @@ class Classified:
 
 
 class PatternClassifier:
-    """Learns from patterns of known classes; the same rows in the same order, the same model.
+    """Learns from patterns of known classes; the same rows in the same order give the same model.
 
     >>> known = PatternClassifier([[0, 1], [0, 2], [5, 0], [6, 0]], ["a", "a", "b", "b"])
     >>> found = known.classify([[0, 1.5], [6, 0]])
@@ -77,7 +77,7 @@ class PatternClassifier:
             self._scale = _scaling(self._options.scale, raw)
             known = self._scale(raw)
             count = self._options.neighbours if self._options.method == "neighbours" else 1
-            # A search tree: the distances of each pattern are exact, whatever comes with it.
+            # A search tree: the distances of a pattern are exact, whatever else is in the batch.
             self._known = NearestNeighbors(
                 n_neighbors=min(count, len(known)), algorithm="kd_tree"
             ).fit(known)
@@ -89,7 +89,7 @@ class PatternClassifier:
         return int(self._known.n_features_in_)
 
     def classify(self, patterns: npt.ArrayLike) -> Classified:
-        """The classes of some patterns, each by itself; None where one cannot be compared."""
+        """The classes of patterns, each by itself; None for those that cannot be compared."""
         raw = np.asarray(patterns, np.float64).reshape(-1, self.length)
         if not len(raw):
             none, texts = np.zeros(0), np.zeros(0, object)
@@ -119,7 +119,7 @@ class PatternClassifier:
 def _learn(
     known: Numbers, codes: Int64s, weights: Numbers, options: ClassifierOptions
 ) -> Callable[[Numbers, _Neighbours], Numbers]:
-    """How the method gives shares to all classes, a column each."""
+    """The function by which the method assigns shares to all classes, one column each."""
     if options.method == "neighbours":
         return lambda _, found: _vote(found, codes, weights)
     if options.method == "tree":
@@ -164,9 +164,9 @@ def _scaling(scale: str, patterns: Numbers) -> _OfPatterns:
 def _tree(
     known: Numbers, codes: Int64s, weights: Numbers, options: ClassifierOptions
 ) -> _OfPatterns:
-    """The share of each class in the leaf, moved towards its share in all that is known.
+    """The share of each class in the leaf, shrunk towards its share in all known patterns.
 
-    A leaf of few patterns would be too sure: two patterns that are like all are added to each
+    A leaf of few patterns would be too certain: two average patterns are added to each
     (the m-estimate; Cestnik: Estimating Probabilities, ECAI 1990).
     """
     tree = DecisionTreeClassifier(
@@ -183,15 +183,15 @@ def _tree(
 
 
 def _vote(found: _Neighbours, codes: Int64s, weights: Numbers) -> Numbers:
-    """The share of each class in the neighbours' weights, each divided by its distance.
+    """The share of each class in the neighbours' weights, divided by their distances.
 
-    Where a neighbour is equal to the pattern only such neighbours count.
+    If a neighbour is equal to the pattern, only such neighbours count.
     """
     distances, rows = found
     equal = distances == 0
     votes = np.where(equal, 1.0, 0.0)
     apart = ~equal.any(axis=1)
-    # Relative to the nearest one, so that no distance is too small to be divided by.
+    # Relative to the nearest one, so that no distance is too small to divide by.
     votes[apart] = distances[apart, :1] / distances[apart]
     votes *= weights[rows]
     shares = np.zeros((len(rows), int(codes.max()) + 1))
@@ -202,9 +202,9 @@ def _vote(found: _Neighbours, codes: Int64s, weights: Numbers) -> Numbers:
 def _clusters(known: Numbers, codes: Int64s, weights: Numbers, count: int) -> _OfPatterns:
     """Shares that fall exponentially with the square of the distance to a class.
 
-    The patterns of each class are cut into clusters by k-means; the distance is that to the
-    nearest centre. How fast shares fall is chosen so that they fit the classes of what is known
-    best (as in temperature scaling; Guo et al.: On Calibration of Modern Neural Networks, 2017).
+    The patterns of each class are split into clusters by k-means; the distance is that to the
+    nearest centre. The rate at which shares fall is chosen to fit the known classes best (as in
+    temperature scaling; Guo et al.: On Calibration of Modern Neural Networks, 2017).
     """
     centres: list[Numbers] = []
     for code in range(int(codes.max()) + 1):
@@ -222,7 +222,7 @@ def _clusters(known: Numbers, codes: Int64s, weights: Numbers, count: int) -> _O
 
 
 def _best_rate(squares: Numbers, codes: Int64s, weights: Numbers) -> float:
-    """The rate at which shares fall that makes the known classes likeliest."""
+    """The rate of decrease of shares that makes the known classes likeliest."""
     unit = float(squares.mean()) or 1.0
 
     def loss(power: float) -> float:

@@ -1,4 +1,4 @@
-"""PATTERNS: what a series does again and again in segments of a given period."""
+"""PATTERNS: what a series repeats in segments of a given period."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class PatternsFunction:
         return RESULTS if periods_of(call) is None else SEVERAL_RESULTS
 
     def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SymbolMiner[Mined]:
-        """What mines one key."""
+        """The miner of one key."""
         return SymbolMiner(self, call, saved)
 
     def start(self, call: Call, symbols: Alphabet) -> Mined:
@@ -119,17 +119,17 @@ class PatternsFunction:
         )
 
     def load(self, saved: Saved) -> Mined:
-        """A series that was saved."""
+        """Restore a saved series."""
         return SeveralPeriods.load(saved) if "periods" in saved else PartialPatterns.load(saved)
 
     def report(self, call: Call, mined: Mined) -> pa.RecordBatch:
-        """A row for each pattern, the longest first; period by period where there are several."""
+        """A row for each pattern, the longest first; with several periods, one after the other."""
         found = mined.patterns(call.options["report"], call.options["most"])
         return result_rows(self.results(call), [_row(one) for one in found])
 
 
 def periods_of(call: Call) -> list[int] | None:
-    """Several periods, if the call has them; an error says what is wrong with them."""
+    """The periods, if the call has several; raises an error if they are invalid."""
     given = call.options["periods"]
     if (given is None) == (call.options["period"] is None):
         raise MiningError(

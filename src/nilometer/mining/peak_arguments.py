@@ -1,4 +1,4 @@
-"""What PEAKS takes and gives."""
+"""The arguments and results of PEAKS."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The filter that measures the area of a line at every channel of a spectrum.
 
-At each channel a line of the expected width on a straight continuum is fitted by least squares to
-the channels around it. The area that this gives is a weighted sum of the counts; the weights add
-up to nothing, also against any straight line, so that the continuum falls out. This is the second
-difference of Mariscotti (Nuclear Instruments and Methods 50, 1967) in the form of a matched
-filter, and as the weights are known so is the variance of the area.
+At each channel a line of the expected width on a linear continuum is fitted by least squares to the
+channels around it. The resulting area is a weighted sum of the counts; the weights sum to zero,
+also over any straight line, so that the continuum cancels out. This is the second difference of
+Mariscotti (Nuclear Instruments and Methods 50, 1967) in the form of a matched filter; since the
+weights are known, so is the variance of the area.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from nilometer.mining.energy_scale import EnergyScale
 from nilometer.mining.table_function import Numbers
 
 _REACH: Final = 1.5
-"""How far the fit reaches to both sides, in widths of the line."""
+"""How far the fit extends to either side, in widths of the line."""
 _LEAST_SIDE: Final = 3
-"""Channels to each side: a line and a continuum have three unknowns together."""
+"""Channels to each side: a line and a continuum together have three unknowns."""
 _MOST_SIDE: Final = 256
-"""Channels to each side: bounds the memory where lines are very wide."""
+"""Channels to each side: bounds memory if lines are very wide."""
 _WIDTH_OF_DEVIATION: Final = 2 * np.sqrt(2 * np.log(2))
 """The full width at half maximum of a Gaussian whose standard deviation is 1."""
 
 
 class PeakFilter:
-    """The weights for spectra with so many channels.
+    """The weights for spectra with a given number of channels.
 
-    A line too near to an end to be told from the continuum has no weights: its area is 0.
+    A line too near an end to be distinguished from the continuum has no weights: its area is 0.
     """
 
     def __init__(self, scale: EnergyScale, channels: int) -> None:
         self.widths = (
             scale.width(scale.energy(np.arange(channels, dtype=np.float64))) / scale.channel_width
         )
-        """Of lines at the channels, in channels."""
+        """The widths of lines at each channel, in channels."""
         self._deviations = np.maximum(self.widths, 1e-9) / _WIDTH_OF_DEVIATION
         sides = np.ceil(_REACH * self.widths).clip(_LEAST_SIDE, _MOST_SIDE)
         most = int(sides.max(initial=_LEAST_SIDE))
@@ -58,7 +58,7 @@ class PeakFilter:
         self._weights, self._squares = weights, weights.power(2)
 
     def areas(self, net: Numbers) -> Numbers:
-        """The area of a line at each channel of spectra, which are the rows."""
+        """The area of a line at each channel of spectra, one per row."""
         return _apply(self._weights, net)
 
     def sigmas(self, variance: Numbers) -> Numbers:
@@ -66,9 +66,9 @@ class PeakFilter:
         return np.sqrt(_apply(self._squares, variance))
 
     def responses(self, channels: Int64s, middles: Numbers) -> tuple[Numbers, Numbers]:
-        """The areas that the weights of channels give to lines of area 1 with other middles.
+        """The areas that the weights of channels give for lines of area 1 centred elsewhere.
 
-        And how these grow as the middles move.
+        Also their derivatives with respect to the centres.
         """
         deviations = self._deviations[self.inside(np.rint(middles).astype(np.int64))][:, None]
         edges = (self._edges - (middles - channels)[:, None]) / deviations
@@ -80,13 +80,13 @@ class PeakFilter:
         )
 
     def inside(self, channels: Int64s) -> Int64s:
-        """The nearest channels that have others on both sides."""
+        """The nearest channels that have neighbours on both sides."""
         found: Int64s = np.clip(channels, 1, len(self.widths) - 2)
         return found
 
 
 def _fit(lines: Numbers, inside: Bools) -> Numbers:
-    """The weights by which least squares find the areas of lines, from the channels inside."""
+    """The least-squares weights for the areas of lines, from the channels inside."""
     around = np.broadcast_to(np.arange(lines.shape[1], dtype=np.float64), lines.shape)
     slopes = _centred(around, inside)
     rest = _centred(lines, inside)
@@ -95,14 +95,14 @@ def _fit(lines: Numbers, inside: Bools) -> Numbers:
 
 
 def _centred(values: Numbers, inside: Bools) -> Numbers:
-    """Each row less the mean of its values inside; 0 outside."""
+    """Each row minus the mean of its values inside; 0 outside."""
     mean = _ratio((values * inside).sum(axis=1), inside.sum(axis=1, dtype=np.float64))
     centred: Numbers = (values - mean) * inside
     return centred
 
 
 def _ratio(above: Numbers, below: Numbers) -> Numbers:
-    """A column of quotients, 0 where there is nothing to divide by."""
+    """A column of quotients; 0 where the divisor is not positive."""
     return np.divide(above, below, out=np.zeros(len(above)), where=below > 0)[:, None]
 
 

@@ -1,4 +1,4 @@
-"""PEAKS in FROM: the peaks of a spectrum, over its background, and the lines they belong to."""
+"""PEAKS in FROM: the peaks of a spectrum above its background, and the lines they belong to."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from nilometer.mining.spectrum_peaks import SpectrumPeaks
 
 _MOST_COUNTS: Final = 2.0**53
-"""In a channel: more cannot be counted in a double."""
+"""The most counts in a channel: a double cannot count further."""
 _MOST_CHANNELS: Final = 1 << 15
-"""More than detectors have; the weights of longer spectra could take gigabytes."""
+"""More than detectors have; weights for longer spectra could take gigabytes."""
 
 
 class PeakFinding:
-    """Finds the peaks of rows; `blank` is one background for all of them, and its live time."""
+    """Finds the peaks of rows; `blank` is a background for all of them, with its live time."""
 
     def __init__(
         self, peaks: SpectrumPeaks, lines: KnownLines, blank: tuple[Numbers, float] | None
@@ -66,7 +66,7 @@ class PeakFinding:
         )
 
     def _look(self, columns: Columns, rows: Int64s, counts: Numbers) -> tuple[Int64s, Numbers]:
-        """The peaks of spectra of one length: their rows, and what is said of each."""
+        """The peaks of spectra of equal length: their rows, and the properties of each."""
         background, scale, usable = self._background(columns, rows, counts.shape[1])
         usable &= _are_counts(counts)
         peaks = self._peaks.find(counts[usable], background[usable], scale[usable])
@@ -76,7 +76,7 @@ class PeakFinding:
     def _background(
         self, columns: Columns, rows: Int64s, length: int
     ) -> tuple[Numbers, Numbers, Bools]:
-        """The backgrounds of some rows, how many times each is to be taken, and if it can be."""
+        """The backgrounds of rows, the factor of each, and whether it is usable."""
         if self._blank is not None:
             blank, live = self._blank
             fits = np.full(len(rows), len(blank) == length)
@@ -93,7 +93,7 @@ class PeakFinding:
 
 
 class Peaks:
-    """The peaks of each spectrum (STEAM section 7.3)."""
+    """Finds the peaks of each spectrum (STEAM section 7.3)."""
 
     name = "PEAKS"
     about = "the peaks of a spectrum: energy, area and significance, and the line of each"
@@ -148,7 +148,7 @@ def _check_background(call: Call) -> None:
 
 
 def _blank(rows: pa.RecordBatch) -> tuple[Numbers, float]:
-    """The background of all rows of its table together, and its live time."""
+    """The sum of all background rows in the table, and its live time."""
     matrix, usable = as_matrix(rows["c0"])
     live = as_numbers(rows["c1"])
     fit = usable & _are_counts(matrix) & np.isfinite(live) & (live > 0)
@@ -164,7 +164,7 @@ def _blank(rows: pa.RecordBatch) -> tuple[Numbers, float]:
 
 
 def _are_counts(spectra: Numbers) -> Bools:
-    """Which rows have numbers only that can be counts."""
+    """Which rows only have numbers that can be counts."""
     can_be: Bools = np.all((spectra >= 0) & (spectra <= _MOST_COUNTS), axis=1)
     return can_be
 

@@ -1,4 +1,4 @@
-"""Which lags are periods: the peaks of the share of symbols that come back, less chance."""
+"""Which lags are periods: peaks of the share of symbols that recur, corrected for chance."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from nilometer.mining.lagged_pairs import LaggedPairs
 from nilometer.mining.table_function import Numbers
 
 _BY_CHANCE: Final = 0.01
-"""How likely it may be that any lag of a series without order looks as good."""
+"""The accepted probability that any lag of a random series looks as good."""
 _OFF: Final = 0.02
-"""Lags that differ by this share of them are one period; so much may a multiple be off, too,"""
+"""Lags that differ by this share are one period; a multiple may also be off by this share,"""
 _OFF_BASE: Final = 0.05
-"""if that is no more than this share of the period of which it is one."""
+"""if that is no more than this share of the base period."""
 _AROUND: Final = 0.03
-"""The top of a broad peak lies within this share of the lag from its highest point,"""
+"""The centre of a broad peak lies within this share of the lag from its highest point,"""
 _BLUR: Final = 0.02
-"""and is looked for in scores that are averaged over this share of the lag on both sides."""
+"""and is searched for in scores averaged over this share of the lag on both sides."""
 _MULTIPLES: Final = 5
-"""So many multiples of a lag say where the middle is: later ones are seen too weakly."""
+"""So many multiples of a lag help to find the centre: later ones are too weak."""
 _BROAD: Final = 0.8
-"""The score at the middle of a broad peak is at least this share of its highest."""
+"""The score at the centre of a broad peak is at least this share of its maximum."""
 _SHARP: Final = 4.0
-"""A peak is sharp that stands so many standard deviations of its surroundings over the average."""
+"""A peak is sharp if it is so many standard deviations above the mean of its surroundings."""
 
 
 @dataclass(frozen=True)
@@ -37,26 +37,26 @@ class Period:
     period: int
     symbol: str | None
     matches: int
-    """How many samples have the symbol and the one a period later has it, too."""
+    """How many samples have the symbol again one period later."""
     confidence: float
-    """The share of these in the samples that have the symbol and are known a period later."""
+    """The share of matches in samples that have the symbol and are known one period later."""
     chance: float
-    """The share that would be expected of the same symbols without order."""
+    """The share expected of the same symbols in random order."""
     score: float
-    """(confidence - chance) / (1 - chance): 1 is a perfect period, 0 is chance."""
+    """(confidence - chance) / (1 - chance): 1 is a perfect period, 0 is pure chance."""
     prominence: float
-    """How far the score stands out over the lags around it."""
+    """How far the score stands out from the lags around it."""
     multiple_of: int | None = None
     """The shorter period of the same symbol of which this one is a multiple."""
     phase: int | None = None
-    """The step within the period at which the symbol is most reliable, where that is known."""
+    """The step within the period at which the symbol is most reliable, if known."""
     phase_confidence: float | None = None
-    """The share in the samples at the phase: the confidence that the paper defines."""
+    """The share among samples at the phase: the confidence as the paper defines it."""
 
 
 @dataclass(frozen=True)
 class Lags:
-    """What was counted for a symbol, or for the whole series, at each lag from 0."""
+    """The counts for a symbol, or for the whole series, at each lag from 0."""
 
     symbol: str | None
     matches: Int64s
@@ -65,7 +65,7 @@ class Lags:
 
     @property
     def confidences(self) -> Numbers:
-        """The share of matches; that of chance where nothing was counted."""
+        """The share of matches; that of chance if nothing was counted."""
         share = np.full(len(self.matches), self.chance)
         np.divide(self.matches, self.begins, out=share, where=self.begins > 0)
         share[0] = 1.0
@@ -75,7 +75,7 @@ class Lags:
 def lags_of(
     pairs: LaggedPairs, counts: Int64s, known: int, names: Sequence[str], longest: int
 ) -> list[Lags]:
-    """The whole series and each symbol, as far as there is something to be found in them."""
+    """The lags of the whole series and of each symbol that can have periods."""
     shares = counts / max(known, 1)
     upto = longest + 2
     matches, begins = pairs.matches[:, :upto], pairs.begins[:, :upto]
@@ -88,7 +88,7 @@ def lags_of(
 
 
 def find_periods(lags: Lags, most: int, least: float) -> list[Period]:
-    """The periods at the peaks of the score, those that are no multiples of others first."""
+    """The periods at the peaks of the score; multiples of others come last."""
     from scipy.signal import find_peaks  # noqa: PLC0415  slow to load, and an extra
     from scipy.special import betainc  # noqa: PLC0415  slow to load, and an extra
 
@@ -124,11 +124,11 @@ def _period(lags: Lags, lag: int, scores: Numbers, prominence: float) -> Period:
 
 
 def _settle(lag: int, scores: Numbers) -> int:
-    """The period near a lag whose score is a peak, by the scores around it and at its multiples.
+    """Refine the period near a peak of the score, by the scores around it and at its multiples.
 
-    What people do every day is not done at the same minute: the score has a broad peak, whose
-    highest point is anywhere near its middle. The middle is seen from the average of neighbours,
-    and k times as well at the k-th multiple. A sharp peak stays where it is.
+    Daily habits do not recur to the minute: the score has a broad peak, whose maximum can be
+    anywhere near its centre. The centre is found from averages of neighbours, and k times as
+    precisely at the k-th multiple. A sharp peak stays where it is.
     """
     off = int(_AROUND * lag)
     if off == 0:
@@ -146,7 +146,7 @@ def _settle(lag: int, scores: Numbers) -> int:
 
 
 def _blur(scores: Numbers, width: int) -> Numbers:
-    """Averages over neighbours, which count the less the farther they are."""
+    """Averages over neighbours, with weights that fall with distance."""
     weights = np.bartlett(2 * width + 3)
     padded = np.pad(scores, width + 1, mode="edge")
     blurred: Numbers = np.convolve(padded, weights / weights.sum(), mode="valid")
@@ -154,7 +154,7 @@ def _blur(scores: Numbers, width: int) -> Numbers:
 
 
 def best_first(periods: Sequence[Period]) -> list[Period]:
-    """Periods by their prominence, multiples last."""
+    """Periods by prominence, multiples last."""
 
     def rank(one: Period) -> tuple[bool, float, bool, int, str]:
         whole = one.symbol is None
@@ -164,7 +164,7 @@ def best_first(periods: Sequence[Period]) -> list[Period]:
 
 
 def _thinned(periods: Sequence[Period]) -> list[Period]:
-    """The periods, in ascending order, without those next to one that stands out more."""
+    """The periods, in ascending order, without those close to a more prominent one."""
     kept: list[Period] = []
     for one in best_first(periods):
         if all(abs(one.period - other.period) > _OFF * one.period for other in kept):
@@ -173,7 +173,7 @@ def _thinned(periods: Sequence[Period]) -> list[Period]:
 
 
 def _with_multiples(periods: Sequence[Period]) -> list[Period]:
-    """The periods, in ascending order, with the one of which each is a multiple."""
+    """The periods, in ascending order, each with the one it is a multiple of."""
     found: list[Period] = []
     for one in periods:
         bases = [base.period for base in found if _is_multiple(one, base)]
@@ -182,7 +182,7 @@ def _with_multiples(periods: Sequence[Period]) -> list[Period]:
 
 
 def _is_multiple(one: Period, base: Period) -> bool:
-    """Whether a period repeats a shorter one, which stands out at least half as much."""
+    """Whether a period repeats a shorter one that is at least half as prominent."""
     times = round(one.period / base.period)
     off = abs(one.period - times * base.period)
     near = off <= min(_OFF * one.period, _OFF_BASE * base.period)

@@ -1,4 +1,4 @@
-"""Periods of symbols and of a whole series, in one pass; no period is given."""
+"""Periods of symbols and of a whole series, in one pass, without a given period."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from nilometer.mining.symbols import (
 from nilometer.mining.table_function import MiningError, Saved
 
 _BLOCK: Final = 4096
-"""So many samples are convolved at once, or as many as there are lags."""
+"""So many samples are convolved at a time, or as many as there are lags."""
 _DENSE: Final = 1 << 20
-"""So many steps are laid out at once, in which there may be few samples."""
+"""So many steps are laid out at a time, even if there are few samples in them."""
 
 
 class Periodicity:
-    """Counts how often symbols come back after each lag up to `longest`, and finds the periods.
+    """Counts how often symbols recur after each lag up to `longest`, and finds the periods.
 
-    Values are texts, or numbers cut into levels: symbols=Levels([…]). The state has a size that
-    depends on `longest` and on the number of symbols alone. Elfeky, Aref, Elmagarmid: Using
-    convolution to mine obscure periodic patterns in one pass (EDBT 2004).
+    Values are strings, or numbers divided into levels: symbols=Levels([…]). The size of the state
+    depends only on `longest` and the number of symbols. Elfeky, Aref, Elmagarmid: Using convolution
+    to mine obscure periodic patterns in one pass (EDBT 2004).
 
     >>> found = Periodicity(longest=20)
     >>> found.add(list("abcd" * 20))
@@ -41,7 +41,7 @@ class Periodicity:
     def __init__(self, longest: int, symbols: Alphabet | None = None) -> None:
         self.longest = longest
         self.symbols: Alphabet = FirstSeen() if symbols is None else symbols
-        # One lag more than asked for: whether a score is a peak is seen from both its neighbours.
+        # One lag more than asked for: a score is a peak compared with both its neighbours.
         self._lags = longest + 1
         self._pairs = LaggedPairs.none(0, self._lags)
         self._counts = np.zeros(0, np.int64)
@@ -52,24 +52,24 @@ class Periodicity:
 
     @property
     def span(self) -> int:
-        """The steps from the first sample to the last, both of them counted."""
+        """The number of steps from the first sample to the last, inclusive."""
         return 0 if self._ends is None else self._ends[1] - self._ends[0] + 1
 
     def add(self, values: Any) -> None:
-        """The next samples, each one step after the one before."""
+        """Add the next samples, one step apart."""
         codes = encode(self.symbols, values)
         start = self._next()
         self._add_codes(np.arange(start, start + len(codes)), codes)
 
     def add_at(self, positions: Int64s, values: Any) -> None:
-        """The next samples and the steps at which they are, which ascend; others are unknown."""
+        """Add the next samples at ascending steps; samples at other steps are unknown."""
         found = np.asarray(positions, np.int64)
         if (np.diff(found) < 1).any() or (len(found) and found[0] < self._next(found[0])):
             raise MiningError("the positions of samples ascend")
         self._add_codes(found, encode(self.symbols, values))
 
     def merge(self, other: Periodicity) -> None:
-        """Take in the samples of another, which follow directly; as if they had been added."""
+        """Add the samples of another, which follow directly, as if they had been added here."""
         if other.longest != self.longest:
             raise MiningError("parts with other lags cannot be merged")
         codes = codes_in(self.symbols, other.symbols)
@@ -89,8 +89,8 @@ class Periodicity:
     def periods(self, most: int = 10, least: float = 0.1) -> list[Period]:
         """The periods, the most prominent first, and multiples of others last.
 
-        There are at most `most` of each symbol and of the whole series (symbol None), whose
-        prominence is at least `least`. A period fits twice into what was seen.
+        There are at most `most` for each symbol and for the whole series (symbol None), with a
+        prominence of at least `least`. A period fits twice into the samples seen.
         """
         self._convolve()
         longest = min(self.longest, self.span // 2)
@@ -117,7 +117,7 @@ class Periodicity:
 
     @classmethod
     def load(cls, saved: Saved) -> Self:
-        """One in a state that was saved; the state may be used again."""
+        """Restore from a saved state, which can be reused."""
         made = cls(saved["longest"], load_alphabet(saved["symbols"]))
         counted = (saved["matches"].copy(), saved["begins"].copy(), saved["both"].copy())
         made._pairs = LaggedPairs(*counted)
@@ -149,7 +149,7 @@ class Periodicity:
         self._counts = counts
 
     def _wait(self, codes: Int64s) -> None:
-        """Let codes wait until there are enough for a convolution to be worth it."""
+        """Queue codes until there are enough for an efficient convolution."""
         if len(self._head) < self._lags:
             self._head = np.concatenate([self._head, codes])[: self._lags]
         self._waiting.append(codes)
@@ -157,7 +157,7 @@ class Periodicity:
             self._convolve()
 
     def _convolve(self) -> None:
-        """Count the pairs whose second sample has been waiting."""
+        """Count the pairs whose second sample is queued."""
         if not self._waiting:
             return
         codes, size = np.concatenate(self._waiting), max(_BLOCK, self._lags)
@@ -173,14 +173,14 @@ class Periodicity:
 
 
 def close_gaps(positions: Int64s, before: int, lags: int) -> Int64s:
-    """Places of samples after the last one, where no gap is longer than a lag that matters."""
+    """Positions of samples after the last one, with gaps shortened to just above the lags."""
     steps = np.minimum(np.diff(positions, prepend=before), lags + 1)
     places: Int64s = np.cumsum(steps) - 1
     return places
 
 
 def lay_out(places: Int64s, codes: Int64s, length: int) -> Int64s:
-    """The codes at their places, and nothing elsewhere."""
+    """The codes at their positions, unknown elsewhere."""
     dense = np.full(length, NOTHING, np.int64)
     dense[places] = codes
     return dense

@@ -45,7 +45,7 @@ RESULTS: Final = (
 
 
 class PeriodsFunction:
-    """Finds after how many samples symbols come back; no period is given."""
+    """Finds after how many samples symbols recur, without a given period."""
 
     name = "PERIODS"
     about = "the periods of the symbols of a series and of the series as a whole"
@@ -82,13 +82,13 @@ class PeriodsFunction:
     needs: Sequence[str] = ("scipy",)
 
     def results(self, call: Call) -> tuple[ResultColumn, ...]:
-        """The columns of a period; an error if there would be too many counts."""
+        """The columns of a period; raises an error if there would be too many counts."""
         check_series(call)
         _check_size(call)
         return RESULTS
 
     def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SymbolMiner[Periodicity]:
-        """What mines one key."""
+        """The miner of one key."""
         return SymbolMiner(self, call, saved)
 
     def start(self, call: Call, symbols: Alphabet) -> Periodicity:
@@ -97,7 +97,7 @@ class PeriodsFunction:
         return kind(call.options["longest"], symbols)
 
     def load(self, saved: Saved) -> Periodicity:
-        """A series that was saved: there is none of a window."""
+        """Restore a saved series; one with a window is never saved."""
         return Periodicity.load(saved)
 
     def report(self, call: Call, mined: Periodicity) -> pa.RecordBatch:
@@ -109,7 +109,7 @@ class PeriodsFunction:
 
 
 def _check_size(call: Call) -> None:
-    """A key has counts of each symbol and lag: they must fit into memory."""
+    """Refuse counts of each symbol and lag that would not fit into memory."""
     options = call.options
     symbols = options["symbols"]
     if uses_levels(call):

@@ -1,4 +1,4 @@
-"""Columns of arrays of numbers whose lengths may differ from row to row."""
+"""Columns of arrays of numbers whose lengths may vary by row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_vectors(column: pa.Array) -> list[Numbers | None]:
 
 
 def matrices_of(column: pa.Array) -> Iterator[tuple[Int64s, Numbers]]:
-    """The usable arrays of a column, none empty, those of a length as a matrix, with their rows."""
+    """The usable, non-empty arrays of a column: a matrix for each length, with their rows."""
     lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
     for length in np.unique(lengths[lengths > 0]).tolist():
         rows = np.flatnonzero(lengths == length)

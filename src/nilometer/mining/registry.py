@@ -1,4 +1,4 @@
-"""The table functions there are, by name; each module has its own in FUNCTION."""
+"""All table functions by name; each module has its own in FUNCTION."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MODULES: Final = MappingProxyType(
 
 @cache
 def find_function(name: str) -> TableFunction:
-    """The function of a name in upper case; an error if what it needs is not installed."""
+    """The function with an upper-case name; raises an error if its packages are missing."""
     function: TableFunction = import_module(MODULES[name]).FUNCTION
     require_packages(name, "mining", function.needs)
     return function

@@ -1,4 +1,4 @@
-"""The areas and middles of peaks that stand so near that each is measured with its neighbours."""
+"""The areas and centres of peaks so close that each is measured with its neighbours."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nilometer.mining.table_function import Numbers
 _NEAR: Final = 2.6
 """Peaks farther apart, in widths, change each other's areas by less than a hundredth."""
 _SEEN: Final = 4.0
-"""Peaks farther apart, in widths, do not see each other at all."""
+"""Peaks farther apart, in widths, do not affect each other at all."""
 _ROUNDS: Final = 4
 _DAMPING: Final = 1e-9
-"""Keeps equations solvable that do not depend on the middle: a line within one channel."""
+"""Keeps equations solvable that do not depend on the centre: a line within one channel."""
 
 
 def near_others(rows: Int64s, channels: Int64s, widths: Numbers) -> Bools:
-    """Which peaks, in order of their rows and channels, have another one near."""
+    """Which peaks, ordered by row and channel, have another one nearby."""
     apart = np.diff(channels) > _NEAR * widths[channels[1:]]
     near = (np.diff(rows) == 0) & ~apart
     found: Bools = np.append(near, False) | np.append(False, near)
@@ -30,14 +30,14 @@ def near_others(rows: Int64s, channels: Int64s, widths: Numbers) -> Bools:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Pairs of peaks of one spectrum that see each other, and where they stand in its equations."""
+    """Pairs of peaks in a spectrum that affect each other, and their positions in its equations."""
 
     one: Int64s
     other: Int64s
     spectrum: Int64s
-    """Of each peak, counted without those that have no peaks."""
+    """The spectrum of each peak, counting only spectra with peaks."""
     rank: Int64s
-    """Of each peak among those of its spectrum."""
+    """The index of each peak within its spectrum."""
 
     @staticmethod
     def of(rows: Int64s, channels: Int64s, widths: Numbers) -> _Pairs:
@@ -55,11 +55,11 @@ class _Pairs:
 def resolve_peaks(
     line_filter: PeakFilter, measured: Numbers, rows: Int64s, channels: Int64s
 ) -> tuple[Numbers, Numbers]:
-    """The middles and areas of peaks, given by their rows and channels, in order.
+    """The centres and areas of peaks, given by their rows and channels, in order.
 
-    What the filter measures at a channel is a sum over the peaks of the spectrum: their areas
-    times known responses. The measured areas at each peak, and their slopes there, are as many
-    equations as there are areas and middles; they are solved by the method of Gauss and Newton.
+    What the filter measures at a channel is a sum over the peaks of the spectrum: their areas times
+    known responses. The measured areas and slopes at each peak give as many equations as there are
+    areas and centres; they are solved by the Gauss-Newton method.
     """
     pairs = _Pairs.of(rows, channels, line_filter.widths)
     widths = line_filter.widths[channels]
@@ -81,7 +81,7 @@ def _solve(
     places: Int64s,
     middles: Numbers,
 ) -> tuple[Numbers, Numbers]:
-    """The areas, and the areas times the distances by which the middles are to be moved."""
+    """The areas, and the areas times the shifts of the centres."""
     count, size = int(pairs.spectrum[-1]) + 1, int(pairs.rank.max()) + 1
     equations = np.zeros((count, 2, size, 2, size))
     sums = np.zeros((count, 2, size))

@@ -1,9 +1,9 @@
 """The sum of vectors over a sliding window of time, exact for whole numbers, never drifting.
 
-A sum from which what leaves is subtracted keeps the rounding of all that ever was in it. Here
-nothing is subtracted: the window is cut in two. Of the older part the sums from each row to the
-cut are kept, of the newer part the rows and their sum; the answer is one of each added up. When
-the older part is used up the newer one takes its place (the queue of two stacks; see Tangwongsan,
+A sum from which departing rows are subtracted accumulates the rounding errors of all rows it ever
+had. Here nothing is subtracted: the window is split in two. For the older part the sums from each
+row to the split are kept, for the newer part the rows and their sum; the answer adds one of each.
+When the older part is used up, the newer one replaces it (the queue of two stacks; see Tangwongsan,
 Hirzel, Schneider: Low-Latency Sliding-Window Aggregation in Worst-Case Constant Time, DEBS 2017,
 section 2).
 """
@@ -22,7 +22,7 @@ from nilometer.mining.table_function import Numbers, Saved
 
 @dataclass(frozen=True)
 class Total:
-    """A sum over the rows of a window: of vectors, of live times, and the first row's time."""
+    """The sums of vectors and of live times over the rows of a window, and the first row's time."""
 
     total: Numbers
     live: float
@@ -46,12 +46,12 @@ class RunningTotal:
         self._window = window
         self._times: list[int] = []
         self._first = 0
-        """Of the times: those before have left."""
+        """The index of the first time in the window."""
         self._old: Numbers = np.zeros((0, 1))
-        """Sums from a row to the end of the older part; the last stands at the cut."""
+        """Sums from each row to the end of the older part; the last row is at the split."""
         self._new: list[Numbers] = []
         self._sum: Numbers = np.zeros(1)
-        """Of the newer part."""
+        """The sum of the newer part."""
 
     @property
     def last(self) -> int | None:
@@ -61,7 +61,7 @@ class RunningTotal:
     def add(self, time: int, vector: object, live: float = 0.0) -> Total | None:
         """The sums over the window that ends with this row.
 
-        None, and the row is left out, if its length is not that of the rows in the window.
+        None if the length differs from that of the rows in the window; the row is then ignored.
         """
         row = np.append(np.asarray(vector, np.float64), live) + 0.0  # -0.0 is 0.0
         self._expire(time - self._window)
@@ -74,7 +74,7 @@ class RunningTotal:
         return Total(total[:-1], float(total[-1]), self._rows, self._times[self._first])
 
     def save(self) -> Saved:
-        """The rows of the window, and their sums; whole numbers in few bytes."""
+        """The rows of the window and their sums; whole numbers are stored compactly."""
         length = len(self._sum)
         return {
             "times": np.array(self._times[self._first :], np.int64),
@@ -84,7 +84,7 @@ class RunningTotal:
         }
 
     def load(self, saved: Saved) -> None:
-        """Be as another was when it was saved."""
+        """Restore from a saved state."""
         times: Int64s = saved["times"]
         self._times, self._first = times.tolist(), 0
         self._old, self._new = _loaded("old", saved), list(_loaded("new", saved))
@@ -96,7 +96,7 @@ class RunningTotal:
 
     @property
     def _olds(self) -> int:
-        """How many rows of the window are in the older part."""
+        """The number of rows of the window in the older part."""
         return self._rows - len(self._new)
 
     def _total(self) -> Numbers:
@@ -114,7 +114,7 @@ class RunningTotal:
             self._times, self._first = [], 0
 
     def _turn(self) -> None:
-        """The newer part becomes the older one."""
+        """Turn the newer part into the older one."""
         self._old = np.add.accumulate(np.array(self._new)[::-1], axis=0)[::-1]
         self._new = []
         del self._times[: self._first]
@@ -122,7 +122,7 @@ class RunningTotal:
 
 
 def _saved(name: str, rows: Numbers) -> Saved:
-    """Rows of numbers, the last of each by itself: it is seldom a whole number."""
+    """Rows of numbers, with the last of each apart: it is seldom a whole number."""
     return {name: _narrow(rows[:, :-1]), f"{name}_live": rows[:, -1]}
 
 
@@ -131,7 +131,7 @@ def _loaded(name: str, saved: Saved) -> Numbers:
 
 
 def _narrow(values: Numbers) -> npt.NDArray[Any]:
-    """The same numbers in the smallest type of integers that holds all of them exactly."""
+    """The same numbers in the smallest integer type that holds all of them exactly."""
     largest = np.abs(values).max(initial=0.0)
     for kind in (np.int8, np.int16, np.int32):
         if largest <= np.iinfo(kind).max:

@@ -1,4 +1,4 @@
-"""Rows of a key as samples: a sample has a position, which is a row's number or a step of time."""
+"""Rows of a key as samples: each has a position, which is a row number or a time step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nilometer.mining.table_function import Saved
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples by their positions, which ascend; a time is that of a sample's row."""
+    """Samples by ascending position; a time is that of a sample's row."""
 
     positions: Int64s
     times: Int64s
@@ -29,13 +29,13 @@ class Samples:
         return len(self.positions)
 
     def part(self, begin: int, end: int | None = None) -> Samples:
-        """Some of the samples, one after the other."""
+        """A range of the samples."""
         stop = len(self) if end is None else end
         values = self.values.slice(begin, stop - begin)
         return Samples(self.positions[begin:stop], self.times[begin:stop], values)
 
     def then(self, others: Samples) -> Samples:
-        """These samples and others; of several at one position the last counts."""
+        """These samples followed by others; of several at one position the last counts."""
         positions = np.concatenate([self.positions, others.positions])
         times = np.concatenate([self.times, others.times])
         values = pa.concat_arrays([self.values, others.values])
@@ -46,7 +46,7 @@ class Samples:
         return Samples(positions[chosen], times[chosen], values.take(pa.array(chosen)))
 
     def save(self) -> Saved:
-        """What `load` needs; texts are saved once each."""
+        """What `load` needs; each string is saved once."""
         saved: Saved = {"positions": self.positions, "times": self.times}
         if self.values.type == pa.float64():
             return saved | {"numbers": self.values.to_numpy(zero_copy_only=False)}
@@ -56,7 +56,7 @@ class Samples:
 
     @classmethod
     def load(cls, saved: Saved) -> Samples:
-        """The samples again."""
+        """Restore the samples."""
         if "numbers" in saved:
             values = pa.array(saved["numbers"], from_pandas=True)
         else:

@@ -1,4 +1,4 @@
-"""Counts of subsequences as arrays and texts. Each symbol is written once, and then by number."""
+"""Counts of subsequences as arrays and strings. Each symbol is stored once, then by number."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nilometer.mining.sequence_counts import SequenceCounts
 from nilometer.mining.table_function import Saved
 
 _NOTHING = -1
-"""Stands behind the last symbol of a sequence that is not of the longest."""
+"""Fills the positions after the last symbol of a shorter sequence."""
 
 
 def save_counts(streams: Mapping[str, SequenceCounts], longest: int) -> Saved:
-    """The counts of each stream; what is kept of its rows."""
+    """Save the counts of each stream, and the rows kept of it."""
     symbols: dict[str, int] = {}
     every = list(streams.values())
     rows = [part for counts in every for part in (counts.first, counts.last)]
@@ -42,7 +42,7 @@ def save_counts(streams: Mapping[str, SequenceCounts], longest: int) -> Saved:
 def load_counts(
     saved: Saved, shape: SequenceShape, counters: int | None
 ) -> dict[str, SequenceCounts]:
-    """The counts of each stream again."""
+    """Restore the counts of each stream."""
     symbols = saved["symbols"]
     row_ends = np.cumsum(saved["row_numbers"]).tolist()
     ends = np.cumsum(saved["sizes"]).tolist()

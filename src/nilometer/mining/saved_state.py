@@ -1,4 +1,4 @@
-"""The state of a miner as bytes: numpy arrays behind a header in JSON. No pickle."""
+"""The state of a miner as bytes: numpy arrays after a JSON header. No pickle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def encode(saved: Saved) -> bytes:
 
 
 def decode(stored: bytes) -> Saved:
-    """The state again; its arrays can be written to."""
+    """Restore the state; its arrays are writable."""
     begin = 4 + int.from_bytes(stored[:4], "little")
     saved: Saved = {}
     for name, one in json.loads(stored[4:begin]).items():

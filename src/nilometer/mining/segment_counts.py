@@ -1,4 +1,4 @@
-"""Counts of segments: of each symbol at each step, and of the different segments there are."""
+"""Counts of segments: of each symbol at each step, and of the distinct segments."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from nilometer.mining.table_function import MiningError, Saved
 
 
 class SegmentCounts:
-    """Counts letters (a symbol at a step) exactly, and segments in a bounded hit set.
+    """Counts letters (a symbol at a step) exactly, and segments in a hit set of bounded size.
 
-    If more than `most` segments are different, letters that are not frequent so far are taken out
-    of them; if that is not enough, the rarest leave. So a set of letters may be in more segments
-    than the hit set says, by `lost` and the `dropped` of each of its letters at most.
+    If there are more than `most` distinct segments, letters that are not frequent so far are
+    removed from them; if that is not enough, the rarest are dropped. So a set of letters may be in
+    more segments than the hit set says, by at most `lost` plus the `dropped` of each of its
+    letters.
     """
 
     def __init__(self, period: int, confidence: float, most: int) -> None:
@@ -27,12 +28,12 @@ class SegmentCounts:
         self.dropped = np.zeros((period, 0), np.int64)
         self.lost = 0
         self._kept, self._fresh = HitSet.none(period), HitSet.none(period)
-        # The hit set is looked after at segments of certain numbers: it is the same for any split.
+        # The hit set is trimmed after fixed numbers of segments: the same however they are batched.
         self._pace = max(1, most // 4)
 
     @property
     def hits(self) -> HitSet:
-        """The different segments."""
+        """The distinct segments."""
         return self._kept.joined(self._fresh)
 
     @property
@@ -41,12 +42,12 @@ class SegmentCounts:
         return self.lost == 0 and not self.dropped.any()
 
     def frequent(self) -> int:
-        """In how many segments a set of letters is at least, if it is frequent."""
-        # A share such as 0.7 of 10 is 7, also where it is a bit more as a floating number.
+        """The least number of segments that have a frequent set of letters."""
+        # A share such as 0.7 of 10 is 7, even if floating point makes it slightly more.
         return max(1, int(np.ceil(self.confidence * self.segments - 1e-9)))
 
     def add(self, rows: Codes, symbols: int) -> None:
-        """The next segments; those in which nothing is known do not count."""
+        """Add the next segments; those in which nothing is known do not count."""
         known = rows[(rows != NOTHING).any(axis=1)]
         while len(known):
             part = known[: self._pace - self.segments % self._pace]
@@ -59,7 +60,7 @@ class SegmentCounts:
                 self._settle()
 
     def remove(self, rows: Codes, symbols: int) -> None:
-        """Segments that were added leave again."""
+        """Remove segments that were added before."""
         if not self.exact:
             raise MiningError(
                 "segments cannot be forgotten where some were lost",
@@ -76,7 +77,7 @@ class SegmentCounts:
         self.segments -= int(gone.counts.sum())
 
     def merge(self, other: SegmentCounts, codes: Int64s, symbols: int) -> None:
-        """Count the segments of another, too, whose symbol i has the code codes[i]."""
+        """Add the segments of another, whose symbol i has the code codes[i]."""
         theirs = HitSet.none(self.period).joined(other.hits.recoded(codes))
         self._kept, self._fresh = self.hits.joined(theirs), HitSet.none(self.period)
         self._count_letters(_recoded(other.letters, codes, symbols))
@@ -100,7 +101,7 @@ class SegmentCounts:
 
     @classmethod
     def load(cls, period: int, confidence: float, most: int, saved: Saved) -> Self:
-        """Counts that were saved; the state may be used again."""
+        """Restore from a saved state, which can be reused."""
         made = cls(period, confidence, most)
         made.letters, made.dropped = saved["letters"], saved["dropped"]
         made.lost, made.segments = saved["lost"], saved["segments"]
@@ -113,7 +114,7 @@ class SegmentCounts:
         self.dropped = _wider(self.dropped, counts.shape[1])
 
     def _settle(self) -> None:
-        """Join what is fresh, and keep to the bound."""
+        """Merge new hits, and enforce the bound."""
         self._kept, self._fresh = self.hits, HitSet.none(self.period)
         if len(self._kept) <= self.most:
             return
@@ -121,7 +122,7 @@ class SegmentCounts:
         symbols = self.letters.shape[1]
         self.dropped = self.dropped + self._kept.letters(symbols) - fewer.letters(symbols)
         if len(fewer) > self.most:
-            # Half of them, so that it does not happen again soon.
+            # Half of them, so that it is not needed again soon.
             staying = np.sort(np.argsort(-fewer.counts, kind="stable")[: max(1, self.most // 2)])
             self.lost += int(fewer.counts.sum() - fewer.counts[staying].sum())
             fewer = HitSet(fewer.hits[staying], fewer.counts[staying])

@@ -1,10 +1,10 @@
-"""How often subsequences occur in one stream: exactly in a window, within an error without one.
+"""Counts of subsequences in one stream: exact in a window, within an error without one.
 
-In a window the rows are kept, and what begins in a row that leaves is taken off. Without a window
-so many counters are kept (Misra, Gries, Science of Computer Programming 2, 1982; in the batched
-form of Agarwal and others, Mergeable Summaries, PODS 2012): when there are more, the count of the
-first one too many is taken off all, and those that reach zero are dropped. What was taken off in
-all is the error. It is at most the number of occurrences divided by the number of counters.
+In a window the rows are kept, and what begins in a row that leaves is subtracted. Without a window
+a fixed number of counters is kept (Misra, Gries, Science of Computer Programming 2, 1982; in the
+batched form of Agarwal and others, Mergeable Summaries, PODS 2012): when there are more, the count
+of the first excess one is subtracted from all, and those that reach zero are dropped. The total
+subtracted is the error. It is at most the number of occurrences divided by the number of counters.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from nilometer.mining.table_function import MiningError
 
 @dataclass(slots=True)
 class SequenceCounts:
-    """The counts of one stream; `counters` is None where rows are kept for a window."""
+    """The counts of one stream; `counters` is None if rows are kept for a window."""
 
     shape: SequenceShape
     counters: int | None
     counts: Counter[Symbols] = field(default_factory=Counter)
     error: int = 0
     seen: int = 0
-    """How many rows there have been."""
+    """The number of rows so far."""
     first: Rows = field(default_factory=no_rows)
-    """The rows in which occurrences can end that begin in a part before this; without a window."""
+    """The rows in which occurrences from a preceding part can end; only without a window."""
     last: Rows = field(default_factory=no_rows)
-    """The rows in which occurrences can begin that end in rows to come; in a window all rows."""
+    """The rows in which occurrences that end in later rows can begin; in a window, all rows."""
 
     def add(self, rows: Rows) -> None:
         """Count what ends in the next rows."""
@@ -53,7 +53,7 @@ class SequenceCounts:
         self.first = self.first.followed_by(rows.cut(0, self.shape.reach - len(self.first)))
         begin = 0
         while begin < len(rows):
-            # Counters are dropped after definite rows, so it does not matter how rows are cut.
+            # Counters are dropped after fixed numbers of rows, so batches do not matter.
             end = begin + self._stride - self.seen % self._stride
             self._count(rows.cut(begin, end))
             if self.seen % self._stride == 0:
@@ -61,7 +61,7 @@ class SequenceCounts:
             begin = end
 
     def forget(self, before: int) -> None:
-        """Take off what begins in rows strictly before a time."""
+        """Subtract what begins in rows strictly before a time."""
         leaving = int(np.searchsorted(self.last.times, before))
         if leaving:
             near = self.last.cut(0, leaving + self.shape.reach)
@@ -69,7 +69,7 @@ class SequenceCounts:
             self.last = self.last.cut(leaving, len(self.last))
 
     def merge(self, later: SequenceCounts) -> None:
-        """Count also what occurs in the rows that follow these, and across the border."""
+        """Add what occurs in the rows that follow these, and across the boundary."""
         reach = self.shape.reach
         before = self.last.cut(max(len(self.last) - reach, 0), len(self.last))
         after = later.last if self.counters is None else later.first
@@ -86,7 +86,7 @@ class SequenceCounts:
 
     @property
     def _stride(self) -> int:
-        """After so many rows counters are dropped; meanwhile there are at most twice as many."""
+        """Counters are dropped every so many rows; in between there are at most twice as many."""
         assert self.counters is not None
         lengths = range(self.shape.shortest, self.shape.longest + 1)
         ending: int = sum((self.shape.gap + 1) ** (length - 1) for length in lengths)

@@ -27,7 +27,7 @@ from nilometer.mining.table_function import (
 )
 
 _MOST_ENDING: Final = 4096
-"""So many sequences of the longest length may end in one row; more would take too long."""
+"""The limit on sequences of the longest length that may end in one row; more would be too slow."""
 
 _RESULTS: Final = (
     ResultColumn("sequence", pa.list_(pa.string())),
@@ -61,7 +61,7 @@ class SequenceMiner:
         self._found.add(times, symbol_texts(columns["stream"]), symbol_texts(columns["value"]))
 
     def forget(self, before: int) -> None:
-        """Take off what begins in rows that leave."""
+        """Subtract what begins in rows that leave."""
         self._found.forget(before)
 
     def answer(self) -> pa.RecordBatch:
@@ -136,7 +136,7 @@ class Sequences:
     needs: tuple[str, ...] = ()
 
     def results(self, call: Call) -> tuple[ResultColumn, ...]:
-        """Its columns; an error if too many sequences could end in one row."""
+        """Its columns; raises an error if too many sequences could end in one row."""
         shortest, longest, gap = (call.options[name] for name in ("shortest", "longest", "gap"))
         if shortest > longest:
             raise MiningError(
@@ -154,7 +154,7 @@ class Sequences:
         return _RESULTS
 
     def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SequenceMiner:
-        """What mines one key, from the beginning or from where it was saved."""
+        """The miner of one key, new or from its saved state."""
         return SequenceMiner(call, saved)
 
 

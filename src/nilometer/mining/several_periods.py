@@ -1,4 +1,4 @@
-"""Patterns of several periods in one series, each mined as if it were alone."""
+"""Patterns of several periods in one series, each mined independently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nilometer.mining.table_function import Saved
 
 
 class SeveralPeriods:
-    """Mines the patterns of each of some periods; samples are read once for all.
+    """Mines the patterns of several periods in one pass over the samples.
 
     >>> from nilometer.mining.symbols import FirstSeen
     >>> mined = SeveralPeriods([2, 3], 0.9, FirstSeen(), hits=10)
@@ -29,12 +29,12 @@ class SeveralPeriods:
         self._parts = [PartialPatterns(one, confidence, symbols, hits=hits) for one in periods]
 
     def add_at(self, positions: Int64s, values: Any) -> None:
-        """The next samples and the steps at which they are."""
+        """Add the next samples, given with their steps."""
         for part in self._parts:
             part.add_at(positions, values)
 
     def patterns(self, wanted: Wanted | str = Wanted.MAXIMAL, most: int = 100) -> list[Pattern]:
-        """The frequent patterns of each period, at most so many, in the order of the periods."""
+        """At most so many frequent patterns of each period, in the order of the periods."""
         return [one for part in self._parts for one in part.patterns(wanted, most)]
 
     def save(self) -> Saved:
@@ -46,7 +46,7 @@ class SeveralPeriods:
 
     @classmethod
     def load(cls, saved: Saved) -> Self:
-        """One in a state that was saved; the state may be used again."""
+        """Restore from a saved state, which can be reused."""
         made = cls.__new__(cls)
         made._parts = [_load_part(saved, period) for period in saved["periods"]]
         return made

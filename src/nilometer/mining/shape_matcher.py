@@ -1,4 +1,4 @@
-"""Where a stream looks like a given shape: the best of overlapping matches, found as it flows."""
+"""Where a stream is similar to a shape: the best of overlapping matches, found as rows arrive."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.mining.shape_candidates import plain_candidates, z_candidates
+from nilometer.mining.shape_candidates import z_candidates
 from nilometer.mining.subsequences import (
     SHORTEST,
     close_distance,
     distances_at,
     plain_distances,
+    unbroken,
     z_distances,
     z_normalized,
 )
@@ -27,7 +28,7 @@ _AT_ONCE: Final = 1 << 18
 
 
 class Normalize(StrEnum):
-    """What is done to a subsequence and to the shape before they are compared."""
+    """How a subsequence and the shape are normalised before they are compared."""
 
     Z = "z"
     NONE = "none"
@@ -35,22 +36,22 @@ class Normalize(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A subsequence that is close to the shape. Places count values since the first one."""
+    """A subsequence that is close to the shape. Positions count values since the first one."""
 
     start: int
     end: int
-    """The place of its last value."""
+    """The position of its last value."""
     known: int
-    """The place of the value from which on no overlapping match can be better."""
+    """The position of the value after which no overlapping match can be better."""
     distance: float
 
 
 class ShapeMatcher:
-    """Follows a series of numbers and reports where it is close to a shape.
+    """Follows a series of numbers, and reports where it is close to a shape.
 
     The subsequence of m values that starts at i is a match if its distance is within the limit,
-    less than those of the m // 2 subsequences before, and not more than those of the m // 2 after
-    it. That is known m // 2 values after its end. NaN breaks the series.
+    less than those of the m // 2 subsequences before it, and at most those of the m // 2 after it.
+    This is known m // 2 values after its end. NaN breaks the series.
 
     >>> matcher = ShapeMatcher([1.0, 2.0, 3.0], distance=0.1)
     >>> matcher.add([9.0, 4.0, 6.0, 8.0])
@@ -82,7 +83,7 @@ class ShapeMatcher:
 
     @property
     def length(self) -> int:
-        """Of the shape."""
+        """The length of the shape."""
         return len(self._shape)
 
     @property
@@ -92,16 +93,16 @@ class ShapeMatcher:
 
     @property
     def seen(self) -> int:
-        """How many values there have been."""
+        """The number of values so far."""
         return self._seen
 
     @property
     def kept(self) -> int:
-        """How many of the last values may belong to matches that are not known yet."""
+        """How many of the last values may belong to unconfirmed matches."""
         return self.length + 2 * (self.length // 2) - 1
 
     def add(self, values: Sequence[float] | Numbers) -> list[Match]:
-        """Take the next values in: the matches that are known by now and were not before."""
+        """Add the next values; returns the newly confirmed matches."""
         new = np.asarray(values, dtype=np.float64)
         begin = self._seen - len(self._values)
         held = len(self._values)
@@ -116,19 +117,20 @@ class ShapeMatcher:
         return found
 
     def _new_distances(self) -> Numbers:
-        """Of the subsequences that are complete now; infinite if they are not within the limit."""
+        """Distances of subsequences that are complete now; infinite if not within the limit."""
         series = self._values[len(self._distances) :]
         distances = np.full(max(0, len(series) - self.length + 1), np.inf)
         if len(distances) > 0:
-            choose = z_candidates if self._z else plain_candidates
-            measure = z_distances if self._z else plain_distances
-            starts = choose(series, self._shape, self._limit)
+            if self._z:
+                starts, measure = z_candidates(series, self._shape, self._limit), z_distances
+            else:
+                starts, measure = np.flatnonzero(unbroken(series, self.length)), plain_distances
             distances[starts] = distances_at(series, starts, self._shape, measure)
             distances[distances > self._limit] = np.inf
         return distances
 
     def _best_from(self, first: int) -> Int64s:
-        """Starts, from one on, of matches that are better than all they overlap with."""
+        """Starts, from a given one on, of matches that are better than all they overlap with."""
         half = self.length // 2
         decided = self._distances[first : max(first, len(self._distances) - half)]
         starts = first + np.flatnonzero(np.isfinite(decided))
@@ -150,11 +152,11 @@ class ShapeMatcher:
         return Match(start, end, end + self.length // 2, distance)
 
     def save(self) -> Saved:
-        """What `load` needs: less than twice the length of the shape."""
+        """What `load` needs: fewer values than twice the length of the shape."""
         return {"seen": self._seen, "values": self._values, "distances": self._distances}
 
     def load(self, saved: Saved) -> Self:
-        """Go on from where one for the same shape was saved."""
+        """Continue from the saved state of a matcher for the same shape."""
         self._seen = saved["seen"]
         self._values = saved["values"]
         self._distances = saved["distances"]
@@ -162,7 +164,7 @@ class ShapeMatcher:
 
 
 def check_shape(points: Numbers, z: bool) -> None:
-    """Raise an error where no series could be compared with a shape."""
+    """Raise an error for a shape that no series can be compared with."""
     if len(points) < SHORTEST:
         raise MiningError(
             f"a shape has at least {SHORTEST} points, got {len(points)}", argument="shape"

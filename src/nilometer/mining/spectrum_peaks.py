@@ -1,4 +1,4 @@
-"""The peaks of spectra: where, how large, and how sure.
+"""The peaks of spectra: position, area and significance.
 
 STEAM section 7.3: the analysis of an energy spectrum begins with the location of its peaks.
 """
@@ -21,19 +21,19 @@ from nilometer.mining.resolve_peaks import near_others, resolve_peaks
 from nilometer.mining.table_function import Numbers
 
 _AT_ONCE: Final = 128
-"""Spectra filtered together: so many of 1024 channels stay in the cache."""
+"""Spectra filtered at a time: so many of 1024 channels fit into the cache."""
 
 
 @dataclass(frozen=True)
 class FoundPeaks:
-    """Peaks in order of their spectra and channels."""
+    """Peaks ordered by spectrum and channel."""
 
     spectrum: Int64s
     channel: Numbers
-    """The middle of the peak; whole numbers are the middles of channels, from 0."""
+    """The centre of the peak; whole numbers are the centres of channels, from 0."""
     energy: Numbers
     area: Numbers
-    """The counts in the peak over the continuum."""
+    """The counts in the peak above the continuum."""
     sigma: Numbers
     """The standard deviation of the area."""
     significance: Numbers
@@ -41,7 +41,7 @@ class FoundPeaks:
 
 
 class SpectrumPeaks:
-    """Finds peaks that stand out of the continuum by so many standard deviations.
+    """Finds peaks that exceed the continuum by a number of standard deviations.
 
     >>> counts = [9, 9, 9, 9, 9, 9, 10, 23, 56, 84, 56, 23, 10, 9, 9, 9, 9, 9, 9]
     >>> found = SpectrumPeaks(EnergyScale(fwhm=2.4), significance=4).find([counts])
@@ -61,7 +61,7 @@ class SpectrumPeaks:
         background: npt.ArrayLike | None = None,
         scale: npt.ArrayLike = 1.0,
     ) -> FoundPeaks:
-        """The peaks of spectra, which are the rows, less so many times their backgrounds."""
+        """The peaks of spectra, one per row, after subtracting their scaled backgrounds."""
         spectra = np.asarray(counts, np.float64)
         net, variance = spectra, spectra
         if background is not None:
@@ -92,8 +92,8 @@ class SpectrumPeaks:
         return FoundPeaks(rows + first, middles, energy, area, sigma, area / sigma)
 
     def _highest(self, heights: Numbers, widths: Numbers) -> tuple[Int64s, Int64s]:
-        """The rows and channels of the peaks: local maxima, none within the width of a higher."""
-        # A column in between keeps the end of a spectrum apart from the beginning of the next.
+        """The rows and channels of the peaks: local maxima, none within a width of a higher one."""
+        # An additional column separates the end of a spectrum from the start of the next.
         fenced = np.pad(heights, ((0, 0), (0, 1)), constant_values=-np.inf)
         places, found = find_peaks(fenced.ravel(), height=self._least)
         rows, channels = np.divmod(places, fenced.shape[1])
@@ -106,7 +106,7 @@ class SpectrumPeaks:
 
 
 def _without_lower(rows: Int64s, channels: Int64s, heights: Numbers, widths: Numbers) -> Int64s:
-    """The peaks that are left when those within one width of a higher one are taken away."""
+    """The peaks without those within one width of a higher one."""
     kept = np.arange(len(rows))
     while True:
         left, right = kept[:-1], kept[1:]
@@ -120,7 +120,7 @@ def _without_lower(rows: Int64s, channels: Int64s, heights: Numbers, widths: Num
 
 
 def _vertex(heights: Numbers, rows: Int64s, channels: Int64s) -> Numbers:
-    """How far from each peak the parabola through it and its neighbours is highest."""
+    """The offset from each peak of the vertex of the parabola through it and its neighbours."""
     before, here, after = (heights[rows, channels + step] for step in (-1, 0, 1))
     bend = before - 2 * here + after
     shift = np.divide(before - after, 2 * bend, out=np.zeros(len(rows)), where=bend < 0)

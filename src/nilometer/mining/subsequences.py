@@ -1,7 +1,7 @@
-"""Distances of subsequences by their definition: each depends on its own values alone.
+"""Distances of subsequences by definition: each depends only on its own values.
 
-Fast ways to all distances of a series at once (FFT, running sums) round differently where the
-series is cut differently. So they only choose whom to look at; what is reported comes from here.
+Fast methods for all distances of a series at once (FFT, running sums) round differently when the
+series is split differently. So they only select candidates; what is reported comes from here.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from nilometer.mining.table_function import Numbers
 SHORTEST: Final = 3
 """Two points have one shape only: up or down."""
 CLOSE: Final = 0.9
-"""The correlation from which on two shapes are alike, unless the user says otherwise."""
+"""The default correlation from which two shapes are considered alike."""
 FLAT: Final = 1e-5
-"""How high a subsequence is, compared with its series, that is not higher than a flat one."""
+"""The height, relative to its series, up to which a subsequence counts as flat."""
 _AT_ONCE: Final = 1 << 18
 
 Measure: TypeAlias = Callable[[Numbers, Numbers], Numbers]
-"""The distances of subsequences, the rows of a matrix, from a shape."""
+"""Computes the distances of subsequences, the rows of a matrix, from a shape."""
 
 
 def close_distance(length: int) -> float:
@@ -49,7 +49,7 @@ def z_normalized(values: Numbers) -> Numbers:
 
 def z_distances(rows: Numbers, shape: Numbers) -> Numbers:
     """Euclidean distances of rows from a shape, all z-normalised; infinite where a row is flat."""
-    with np.errstate(all="ignore"):  # what overflows is not a match
+    with np.errstate(all="ignore"):  # an overflow is not a match
         centred = rows - rows.mean(axis=1, keepdims=True)
         deviations = np.sqrt(np.square(centred).mean(axis=1, keepdims=True))
         apart: Numbers = np.sqrt(np.square(centred / deviations - shape).sum(axis=1))
@@ -58,34 +58,34 @@ def z_distances(rows: Numbers, shape: Numbers) -> Numbers:
 
 
 def plain_distances(rows: Numbers, shape: Numbers) -> Numbers:
-    """Euclidean distances of rows from a shape as they are."""
+    """Euclidean distances of rows from a shape, not normalised."""
     with np.errstate(over="ignore"):
         apart: Numbers = np.sqrt(np.square(rows - shape).sum(axis=1))
     return apart
 
 
 def distances_at(series: Numbers, starts: Int64s, shape: Numbers, measure: Measure) -> Numbers:
-    """The distances from a shape of the subsequences of a series that start in these places."""
+    """The distances from a shape of the subsequences of a series that start at these positions."""
     windows = sliding_window_view(series, len(shape))
     found = np.empty(len(starts))
     step = max(1, _AT_ONCE // len(shape))
     for at in range(0, len(starts), step):
-        # Sums along rows that lie in one piece are added in the same order for any number of rows.
+        # Sums along contiguous rows are added in the same order for any number of rows.
         rows = np.ascontiguousarray(windows[starts[at : at + step]])
         found[at : at + step] = measure(rows, shape)
     return found
 
 
 def unbroken(series: Numbers, length: int) -> Bools:
-    """For each subsequence of a length whether all its values are finite."""
+    """Whether all values are finite, for each subsequence of a length."""
     broken = np.concatenate([[0], np.cumsum(~np.isfinite(series))])
     return np.asarray(broken[length:] == broken[:-length])
 
 
 def shaped(series: Numbers, length: int) -> Bools:
-    """For each subsequence of a length whether it is unbroken, and not flat beside the series.
+    """Whether each subsequence of a length is unbroken, and not flat compared with the series.
 
-    Flat is what is less high than the series by FLAT or more: its shape is lost in rounding.
+    Flat means at most FLAT times as high as the series: its shape is lost in rounding.
     """
     windows = sliding_window_view(series, length)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -98,7 +98,7 @@ def shaped(series: Numbers, length: int) -> Bools:
 
 
 def within_one(block: Numbers) -> Numbers:
-    """The values moved to around 0 and scaled to within -1 and 1; 0 for those not finite."""
+    """The values centred on 0 and scaled to within -1 and 1; 0 for those not finite."""
     values = np.where(np.isfinite(block), block, 0.0)
     values = np.ldexp(values, -1 - int(np.frexp(np.abs(values).max())[1]))
     values -= values.mean()

@@ -1,4 +1,4 @@
-"""The miner of functions over a series of symbols: it makes samples of rows, symbols of samples."""
+"""The miner for functions over a series of symbols: it turns rows into samples, then symbols."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from nilometer.mining.table_function import (
 from nilometer.mining.vectors import as_numbers
 
 _MOST_UNKNOWN: Final = 100_000
-"""While levels are learnt all samples are held, but not for ever: a sensor may be broken."""
+"""While levels are learned all samples are held, but not for ever: a sensor may be broken."""
 VALUE: Final = ColumnArgument(
     "value", Takes.ANY, "the values whose symbols make the series: numbers are cut into levels"
 )
@@ -77,10 +77,10 @@ OPTIONS: Final = (
 
 
 class Series(Protocol):
-    """What is mined: a series to which samples are added."""
+    """A series that is mined as samples are added."""
 
     def add_at(self, positions: Int64s, values: Any) -> None:
-        """The next samples and their positions."""
+        """Add the next samples, given with their positions."""
 
     def save(self) -> Saved:
         """Its state."""
@@ -90,20 +90,20 @@ Mined = TypeVar("Mined", bound=Series)
 
 
 class SeriesFunction(Protocol[Mined]):
-    """What differs from function to function."""
+    """What differs between functions."""
 
     def start(self, call: Call, symbols: Alphabet) -> Mined:
         """A series without samples."""
 
     def load(self, saved: Saved) -> Mined:
-        """A series that was saved; the state may be used again."""
+        """Restore from a saved state, which can be reused."""
 
     def report(self, call: Call, mined: Mined) -> pa.RecordBatch:
         """The rows of an answer."""
 
 
 class SymbolMiner(Generic[Mined]):
-    """Mines the rows of one key: with a window all anew in each answer, else as they come."""
+    """Mines the rows of one key: with a window afresh for each answer, else as they arrive."""
 
     def __init__(self, function: SeriesFunction[Mined], call: Call, saved: Saved | None) -> None:
         self._function, self._call = function, call
@@ -117,17 +117,17 @@ class SymbolMiner(Generic[Mined]):
             self._mined = function.load(_of(saved, "mined")) if saved["started"] else None
 
     def add(self, times: Int64s, columns: Columns) -> None:
-        """Take the next rows in."""
+        """Add the next rows."""
         self._held = self._held.then(self._samples(times, columns["value"]))
         if self._call.window is None:
             self._mine()
 
     def forget(self, before: int) -> None:
-        """The rows before a time leave."""
+        """Remove the rows before a time."""
         self._held = self._held.part(int(np.searchsorted(self._held.times, before)))
 
     def answer(self) -> pa.RecordBatch:
-        """The answer to all samples, also to one that another row of its step may still replace."""
+        """The answer for all samples, including one that a later row may still replace."""
         mined = self._mined
         if mined is None:
             mined = self._function.start(self._call, self._alphabet(self._held))
@@ -140,7 +140,7 @@ class SymbolMiner(Generic[Mined]):
         return self._function.report(self._call, mined)
 
     def save(self) -> Saved:
-        """The samples that are held, and what was mined."""
+        """The samples that are held, and the state of the series."""
         saved: Saved = {"rows": self._rows, "started": self._mined is not None}
         saved |= {f"held.{name}": value for name, value in self._held.save().items()}
         if self._mined is not None:
@@ -175,7 +175,7 @@ class SymbolMiner(Generic[Mined]):
         self._held = self._held.part(final)
 
     def _drop_unknown(self) -> None:
-        """A series that nothing is known of for very long begins after that."""
+        """Drop a very long unknown beginning: the series starts after it."""
         while self._mined is None and self._learns() and self._final >= self._patience:
             if _known(self._held.part(0, self._patience)):
                 return
@@ -183,12 +183,12 @@ class SymbolMiner(Generic[Mined]):
 
     @property
     def _final(self) -> int:
-        """How many of the samples that are held no later row can replace."""
+        """How many of the held samples no later row can replace."""
         return max(len(self._held) - (self._step is not None), 0)
 
     @property
     def _patience(self) -> int:
-        """From at most so many samples levels are learnt, however few of them are known."""
+        """Levels are learned from at most so many samples, however few of them are known."""
         return int(self._call.options["learn"]) + _MOST_UNKNOWN
 
     def _learns(self) -> bool:
@@ -208,13 +208,13 @@ class SymbolMiner(Generic[Mined]):
 
 
 def uses_levels(call: Call) -> bool:
-    """Whether values are cut into levels."""
+    """Whether values are divided into levels."""
     given = call.options["breaks"] is not None or call.options["levels"] > 0
     return is_levelled(call.types["value"]) and given
 
 
 def check_series(call: Call) -> None:
-    """That the values can be symbols, and that the breaks are breaks of numbers."""
+    """Check that the values can be symbols, and that only numbers have breaks."""
     check_symbols(call.types["value"])
     breaks = call.options["breaks"]
     if breaks is None:

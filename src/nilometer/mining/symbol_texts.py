@@ -1,4 +1,4 @@
-"""The values of any column as texts: what functions that look for symbols compare and report."""
+"""The values of any column as strings: what functions over symbols compare and report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nilometer.kernels.json_values import values_of
 
 
 def symbol_texts(column: pa.Array) -> list[str | None]:
-    """A text for each value, the same for equal values; None for NULL.
+    """A string for each value, the same for equal values; None for NULL.
 
     >>> symbol_texts(pa.array([True, None])), symbol_texts(pa.array([-0.0, 2.5]))
     (['true', None], ['0.0', '2.5'])

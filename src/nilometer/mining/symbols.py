@@ -1,4 +1,4 @@
-"""Values as symbols: numbers by the level they lie in, all others by themselves."""
+"""Values as symbols: numbers by their level, all others by value."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nilometer.mining.table_function import MiningError, Numbers, Saved
 from nilometer.mining.vectors import as_numbers
 
 NOTHING: Final = -1
-"""The code of a sample of which nothing is known; it matches nothing."""
+"""The code of an unknown sample; it matches nothing."""
 OTHER: Final = -2
-"""The code of a symbol beyond those that are told apart; it matches nothing, itself neither."""
+"""The code of a symbol beyond the limit of distinct ones; it matches nothing, not even itself."""
 
 
 class Levels:
-    """Numbers as the levels that breaks cut; a number that is a break belongs to the level below.
+    """Numbers as levels between breaks; a number equal to a break belongs to the level below.
 
     >>> levels = Levels([0, 5])
     >>> [levels.names[code] for code in levels.encode(pa.array([-3.0, 0.0, 0.1, 5.0, 9.0]))]
@@ -44,7 +44,7 @@ class Levels:
         return [f"<={texts[0]}", *between, f">{texts[-1]}"]
 
     def encode(self, values: pa.Array) -> Int64s:
-        """The codes of numbers; NULL and NaN are nothing."""
+        """The codes of numbers; NULL and NaN are unknown."""
         numbers = as_numbers(values)
         codes = np.searchsorted(self.breaks, numbers, side="left")
         codes[np.isnan(numbers)] = NOTHING
@@ -60,7 +60,7 @@ class Levels:
 
 
 class FirstSeen:
-    """Texts as symbols in the order in which they were first seen; so many are told apart.
+    """Strings as symbols in the order they were first seen, up to a limit of distinct ones.
 
     >>> symbols = FirstSeen(2)
     >>> symbols.encode(pa.array(["b", "a", None, "b", "c"])).tolist(), symbols.names
@@ -71,10 +71,10 @@ class FirstSeen:
         self.most = most
         self.names = list(names)
         self.full = False
-        """Whether there was a symbol too many."""
+        """Whether the limit has been exceeded."""
 
     def encode(self, values: pa.Array) -> Int64s:
-        """The codes of texts; NULL is nothing."""
+        """The codes of strings; NULL is unknown."""
         found = pc.dictionary_encode(values)
         coded = [*(self._code(text) for text in found.dictionary.to_pylist()), NOTHING]
         places = pc.fill_null(found.indices, -1).to_numpy(zero_copy_only=False)
@@ -82,7 +82,7 @@ class FirstSeen:
         return codes
 
     def copy(self) -> FirstSeen:
-        """One like this, that can change by itself."""
+        """An independent copy."""
         made = FirstSeen(self.most, self.names)
         made.full = self.full
         return made
@@ -106,7 +106,7 @@ Alphabet: TypeAlias = Levels | FirstSeen
 
 
 def load_alphabet(saved: Saved) -> Alphabet:
-    """An alphabet again."""
+    """Restore an alphabet."""
     if "breaks" in saved:
         return Levels(saved["breaks"])
     made = FirstSeen(saved["most"], saved["names"])
@@ -115,7 +115,7 @@ def load_alphabet(saved: Saved) -> Alphabet:
 
 
 def quantile_breaks(numbers: Numbers, levels: int) -> Numbers:
-    """Breaks between levels that have equally many of some numbers, or fewer levels if not so.
+    """Breaks between levels with equally many of the numbers; fewer levels if there are many ties.
 
     >>> quantile_breaks(np.array([0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), 4).tolist()
     [0.0, 1.0, 3.0]
@@ -124,7 +124,7 @@ def quantile_breaks(numbers: Numbers, levels: int) -> Numbers:
     if not len(known) or levels < 2:
         return np.empty(0)
     parts = np.arange(1, levels) / levels
-    # A number that was measured, not one between two: it is the same however sums are rounded.
+    # A measured number, not an interpolated one: it does not depend on rounding.
     return np.unique(np.quantile(known, parts, method="inverted_cdf") + 0.0)
 
 
@@ -134,7 +134,7 @@ def is_levelled(kind: pa.DataType) -> bool:
 
 
 def as_texts(values: pa.Array) -> pa.Array:
-    """Values by themselves: their texts; NaN is nothing."""
+    """Values as strings; NaN is unknown."""
     if pat.is_floating(values.type):
         numbers = as_numbers(values) + 0.0
         values = pa.array(numbers, mask=np.isnan(numbers))
@@ -142,7 +142,7 @@ def as_texts(values: pa.Array) -> pa.Array:
 
 
 def check_symbols(kind: pa.DataType) -> None:
-    """That values of a type can be symbols."""
+    """Check that values of a type can be symbols."""
     usable = is_levelled(kind) or pat.is_string(kind) or pat.is_large_string(kind)
     if not (usable or pat.is_boolean(kind) or pat.is_temporal(kind)):
         raise MiningError(
@@ -151,15 +151,15 @@ def check_symbols(kind: pa.DataType) -> None:
 
 
 def encode(symbols: Alphabet, given: Any) -> Int64s:
-    """The codes of what a caller gives as values: a sequence or an array."""
+    """The codes of values that a caller passes as a sequence or an array."""
     values = given if isinstance(given, pa.Array) else pa.array(given, from_pandas=True)
     return symbols.encode(as_texts(values) if isinstance(symbols, FirstSeen) else values)
 
 
 def codes_in(symbols: Alphabet, other: Alphabet) -> Int64s:
-    """The codes that symbols of another alphabet have in one, which learns them; NOTHING is last.
+    """The codes of another alphabet's symbols in this one, which learns them; NOTHING is last.
 
-    The last but one is OTHER, so that codes which are below zero stay what they are.
+    The last but one is OTHER, so that negative codes map to themselves.
     """
     if isinstance(symbols, FirstSeen) and isinstance(other, FirstSeen):
         if other.full:

@@ -1,4 +1,4 @@
-"""What a table function is: what it takes, what it gives, and who does the work.
+"""The interface of table functions: their arguments, their results, and their workers.
 
 ``PERIODS(Meter [RANGE 7 DAYS], by => sensor, value => P, every => 1 DAY)`` in FROM has an input, a
 stream or a query that is appended to; columns of it (by, value); options, which are constants; and
@@ -6,9 +6,9 @@ some functions have static tables of knowledge: ``CLASSIFY(S, …, knowledge => 
 
 There are three kinds of functions.
 
-RowFunction     says something of each row by itself, and keeps nothing.
-FollowFunction  follows the rows of each key in order of time, and says something of some of them.
-AnswerFunction  has an answer to the rows of each key in a window, every so often.
+RowFunction     has a result for each row by itself, and keeps nothing.
+FollowFunction  follows the rows of each key in order of time, with results for some of them.
+AnswerFunction  has an answer for the rows of each key in a window, at regular intervals.
 
 Results of the first two are appended; they have the columns and the time of their row, followed by
 columns of their own. An answer changes: it has the columns of the key, and columns of its own.
@@ -30,7 +30,7 @@ from nilometer.kernels.arrays import Int64s
 
 
 class MiningError(NilometerError):
-    """Arguments that a table function cannot work with; `argument` is the one to blame."""
+    """Invalid arguments of a table function; `argument` is the one at fault."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class MiningError(NilometerError):
 
 
 class Takes(StrEnum):
-    """Which types a column argument may have."""
+    """The types that a column argument may have."""
 
     NUMBER = "a number"
     NUMBERS = "an array of numbers"
@@ -54,7 +54,7 @@ class Takes(StrEnum):
 
 
 class Constant(StrEnum):
-    """What an option is."""
+    """The kind of an option."""
 
     INTEGER = "a whole number"
     NUMBER = "a number"
@@ -64,7 +64,7 @@ class Constant(StrEnum):
 
 
 class WindowUse(StrEnum):
-    """Whether a window may stand behind the input, inside the brackets."""
+    """Whether a window may follow the input, inside the parentheses."""
 
     NONE = "none"
     ALLOWED = "allowed"
@@ -83,7 +83,7 @@ class ColumnArgument:
 
 @dataclass(frozen=True)
 class OptionArgument:
-    """A constant. Durations are given to functions in microseconds."""
+    """A constant. Functions receive durations in microseconds."""
 
     name: str
     kind: Constant
@@ -97,7 +97,7 @@ class OptionArgument:
 
 @dataclass(frozen=True)
 class TableArgument:
-    """A static table, given as a query in brackets whose columns are these, by their places.
+    """A static table, given as a query in parentheses with these columns, by position.
 
     The last column may stand for any number of columns.
     """
@@ -110,7 +110,7 @@ class TableArgument:
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """A column that a function gives."""
+    """A column of a function's results."""
 
     name: str
     kind: pa.DataType
@@ -119,7 +119,7 @@ class ResultColumn:
 def result_rows(
     columns: Sequence[ResultColumn], rows: Sequence[Mapping[str, object]]
 ) -> pa.RecordBatch:
-    """Rows, given by the names of columns, as columns; what has another name is left out."""
+    """Rows, given by column name, as columns; other names are ignored."""
     arrays = [pa.array([row[one.name] for row in rows], one.kind) for one in columns]
     return pa.RecordBatch.from_arrays(arrays, [one.name for one in columns])
 
@@ -129,73 +129,73 @@ class Call:
     """A call whose arguments have been checked: plain data that can be pickled."""
 
     types: Mapping[str, pa.DataType]
-    """Of the column arguments that were given, by name."""
+    """The types of the column arguments that were given, by name."""
     options: Mapping[str, Any]
-    """All options by name, defaults filled in; None where there is neither."""
+    """All options by name, with defaults filled in; None if there is neither."""
     window: int | None = None
-    """The length of the window behind the input, in microseconds."""
+    """The length of the window after the input, in microseconds."""
     tables: Mapping[str, tuple[pa.DataType, ...]] = field(default_factory=dict)
     """The types of the columns of the tables that were given, by name."""
 
 
 Columns: TypeAlias = Mapping[str, pa.Array]
-"""The column arguments that were given, by name, all of one length."""
+"""The column arguments that were given, by name, all of equal length."""
 Tables: TypeAlias = Mapping[str, pa.RecordBatch]
-"""The rows of static tables, by name: columns c0, c1, …, in an order that is always the same."""
+"""The rows of static tables, by name: columns c0, c1, …, in a deterministic order."""
 Saved: TypeAlias = dict[str, Any]
-"""The state of something: numpy arrays (any number type, not object) and values fit for JSON."""
+"""A saved state: numpy arrays (of any number type, not object) and values that fit JSON."""
 Numbers: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Found:
-    """Results of rows: for each the number of its row, ascending, and the function's columns."""
+    """Results for rows: ascending row numbers, and the function's columns."""
 
     rows: Int64s
     columns: tuple[pa.Array, ...]
 
 
 class RowWorker(Protocol):
-    """Says something of rows, each by itself."""
+    """Computes results for rows, each by itself."""
 
     def look(self, columns: Columns) -> Found:
-        """The results of some rows. A row that cannot be used has none, or NULLs; no error."""
+        """The results of rows. An unusable row has none, or NULLs; it is not an error."""
 
 
 class Follower(Protocol):
-    """Follows the rows of one key. The same rows give the same results however they are cut."""
+    """Follows the rows of one key. The same rows give the same results in any batches."""
 
     def follow(self, times: Int64s, columns: Columns) -> Found:
-        """The results of the next rows, in order of time and none earlier than any before."""
+        """The results of the next rows, in order of time and not earlier than previous ones."""
 
     def dead_after(self) -> int | None:
-        """After which time its state is worth nothing (FOREVER never; None: now, already)."""
+        """The time after which its state is no longer needed (FOREVER: never; None: already)."""
 
     def save(self) -> Saved:
         """What `load` needs; bounded, however long the stream has been."""
 
 
 class Miner(Protocol):
-    """Has an answer to the rows of one key: those in a window, or all since the first.
+    """Has an answer for the rows of one key: those in a window, or all since the first.
 
-    The answer depends on these rows alone, not on how they were cut when they were added.
+    The answer depends only on these rows, not on the batches in which they were added.
     """
 
     def add(self, times: Int64s, columns: Columns) -> None:
-        """Take the next rows in, in order of time and none earlier than any before."""
+        """Add the next rows, in order of time and not earlier than previous ones."""
 
     def forget(self, before: int) -> None:
-        """The rows strictly before a time leave the window. Called only if there is a window."""
+        """Remove the rows strictly before a time. Called only if there is a window."""
 
     def answer(self) -> pa.RecordBatch:
-        """The answer now: rows of the function's columns, in a definite order, none twice."""
+        """The current answer: distinct rows of the function's columns, in a deterministic order."""
 
     def save(self) -> Saved:
-        """What `load` needs; without a window bounded, however long the stream has been."""
+        """What `load` needs; without a window, bounded however long the stream has been."""
 
 
 class TableFunction(Protocol):
-    """What all three kinds of functions say of themselves."""
+    """The description that all three kinds of functions have in common."""
 
     @property
     def name(self) -> str: ...
@@ -214,25 +214,25 @@ class TableFunction(Protocol):
         """The packages of the extra `mining` that it imports when it is used."""
 
     def results(self, call: Call) -> tuple[ResultColumn, ...]:
-        """The columns of its own, of such a call; a MiningError if the arguments do not fit."""
+        """The function's own columns for a call; a MiningError if the arguments do not fit."""
 
 
 class RowFunction(TableFunction, Protocol):
-    """Says something of each row by itself."""
+    """Has a result for each row by itself."""
 
     def row_worker(self, call: Call, tables: Tables) -> RowWorker:
-        """What does the work; called once for all rows of a process, so it may take its time."""
+        """The worker; created once for all rows of a process, so this may be slow."""
 
 
 class FollowFunction(TableFunction, Protocol):
-    """Says something of some rows of each key, in order of time."""
+    """Has results for some rows of each key, in order of time."""
 
     def follower(self, call: Call, tables: Tables, saved: Saved | None) -> Follower:
-        """What follows one key, from the beginning or from where it was saved."""
+        """The follower of one key, new or from its saved state."""
 
 
 class AnswerFunction(TableFunction, Protocol):
-    """Has an answer to the rows of each key."""
+    """Has an answer for the rows of each key."""
 
     def miner(self, call: Call, tables: Tables, saved: Saved | None) -> Miner:
-        """What mines one key, from the beginning or from where it was saved."""
+        """The miner of one key, new or from its saved state."""

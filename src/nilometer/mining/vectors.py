@@ -17,10 +17,10 @@ def as_numbers(column: pa.Array) -> Numbers:
 
 
 def as_matrix(column: pa.Array, length: int | None = None) -> tuple[Numbers, Bools]:
-    """The arrays of a column as rows of a matrix, and which of them are usable.
+    """The arrays of a column as the rows of a matrix, and which of them are usable.
 
-    Usable are those of the given length (by default the first's that is not NULL) without NULL,
-    NaN and infinity; the others are rows of zeros.
+    Usable are those of the given length (by default that of the first that is not NULL) without
+    NULL, NaN and infinity; the others become rows of zeros.
     """
     lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
     if length is None:

@@ -1,9 +1,9 @@
-"""Items of a window in panes of time, each with micro-clusters of its own.
+"""The items of a window in panes of time, each with its own micro-clusters.
 
-The answer must depend on the items in the window alone, not on those that have left, so nothing
-can be taken off micro-clusters that those helped to form. Panes stand at fixed places in time. Of
-a pane that lies in the window the micro-clusters are kept; of the first, which may have lost
-items, they are formed anew. An answer costs a pane and the micro-clusters, not the window.
+The answer must depend only on the items in the window, not on those that have left, so nothing can
+be subtracted from micro-clusters that those helped to form. Panes have fixed positions in time. For
+a pane within the window the micro-clusters are kept; for the first, which may have lost items, they
+are formed again. An answer costs a pane and the micro-clusters, not the window.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from nilometer.mining.micro_clusters import ItemSummary, MicroClusters
 from nilometer.mining.table_function import MiningError, Numbers, Saved
 
 _PANES: Final = 16
-"""A window has so many panes, and often a part of one more."""
+"""A window has so many panes, and often part of another."""
 
 
 class WindowPanes:
-    """The items of a window; `make` makes a summary of no items."""
+    """The items of a window; `make` creates an empty summary."""
 
     def __init__(self, window: int, length: int, make: Callable[[], ItemSummary]) -> None:
         self._pane = max(window // _PANES, 1)
@@ -37,14 +37,14 @@ class WindowPanes:
         return self._times, self._items
 
     def add(self, times: Int64s, items: Numbers) -> None:
-        """Keep the next items."""
+        """Add the next items."""
         if (np.diff(np.concatenate([self._times[-1:], times])) < 0).any():
             raise MiningError("the items of a window must come in order of time")
         self._times = np.concatenate([self._times, times])
         self._items = np.concatenate([self._items, items])
 
     def forget(self, before: int) -> None:
-        """The items strictly before a time leave."""
+        """Remove the items strictly before a time."""
         leaving = int(np.searchsorted(self._times, before))
         if not leaving:
             return
@@ -54,7 +54,7 @@ class WindowPanes:
         self._items = self._items[leaving:].copy()
 
     def micro_clusters(self) -> MicroClusters:
-        """Those of all items in the window."""
+        """The micro-clusters of all items in the window."""
         together = self._make()
         begin = 0
         panes = zip(*np.unique(self._times // self._pane, return_counts=True), strict=True)
@@ -80,7 +80,7 @@ class WindowPanes:
         }
 
     def load(self, saved: Saved) -> None:
-        """Be as it was when it was saved."""
+        """Restore from a saved state."""
         self._times, self._items = saved["times"], saved["items"]
         together = MicroClusters.load(saved)
         ends = np.cumsum(saved["sizes"]).tolist()

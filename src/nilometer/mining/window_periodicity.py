@@ -1,4 +1,4 @@
-"""Periods in a window of a series: it keeps its samples, so that the first of them can leave."""
+"""Periods in a window of a series: samples are kept, so that the first of them can leave."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nilometer.mining.table_function import MiningError, Saved
 
 
 class WindowPeriodicity(Periodicity):
-    """A Periodicity that can forget its first samples, and that knows the phases of periods.
+    """A Periodicity that can forget its first samples, and finds the phases of periods.
 
     >>> found = WindowPeriodicity(longest=20)
     >>> found.add(list("xyzzyxyx" + "abcd" * 20))
@@ -29,7 +29,7 @@ class WindowPeriodicity(Periodicity):
         self._positions, self._codes = np.empty(0, np.int64), np.empty(0, np.int64)
 
     def merge(self, other: Periodicity) -> None:
-        """Take in the samples of another that keeps them, which follow directly."""
+        """Add the samples of another that keeps them, which follow directly."""
         if not isinstance(other, WindowPeriodicity):
             raise MiningError("a window cannot be merged with what does not keep its samples")
         codes = codes_in(self.symbols, other.symbols)
@@ -38,7 +38,7 @@ class WindowPeriodicity(Periodicity):
             self._add_codes(moved, codes[other._codes])
 
     def forget(self, count: int) -> None:
-        """The first samples leave, so many of those that were added."""
+        """Remove a number of samples from the start."""
         count = min(count, len(self._codes))
         if count == 0:
             return
@@ -61,16 +61,16 @@ class WindowPeriodicity(Periodicity):
         self._tail = lay_out(last - last[0], self._codes[since:], int(last[-1] - last[0]) + 1)
 
     def periods(self, most: int = 10, least: float = 0.1) -> list[Period]:
-        """The periods with their phases, which count from position 0: the first sample's."""
+        """The periods with their phases, counted from position 0, that of the first sample."""
         return [self._with_phase(one) for one in super().periods(most, least)]
 
     def save(self) -> Saved:
-        """What `load` needs; it has all samples."""
+        """What `load` needs, including all samples."""
         return super().save() | {"positions": self._positions, "codes": self._codes}
 
     @classmethod
     def load(cls, saved: Saved) -> Self:
-        """One in a state that was saved."""
+        """Restore from a saved state."""
         made = super().load(saved)
         made._positions, made._codes = saved["positions"], saved["codes"]
         return made
@@ -81,19 +81,19 @@ class WindowPeriodicity(Periodicity):
         self._codes = np.concatenate([self._codes, codes])
 
     def _with_phase(self, one: Period) -> Period:
-        """The period of a symbol with the step in it at which the symbol is most reliable."""
+        """The period of a symbol, with the step at which the symbol is most reliable."""
         if one.symbol is None:
             return one
         code = self.symbols.names.index(one.symbol)
         pairs = repeats(self._positions[self._codes != NOTHING], one.period)
         matches = repeats(self._positions[self._codes == code], one.period)
-        # The most matches decide between steps of the same confidence, then the first step.
+        # Steps of equal confidence are ranked by matches, then the first step wins.
         shares = matches / np.maximum(pairs, 1)
         phase = int(np.lexsort((-matches, -shares))[0])
         return replace(one, phase=phase, phase_confidence=float(shares[phase]))
 
 
 def repeats(positions: Int64s, period: int) -> Int64s:
-    """How many of some positions, which ascend, are there a period later, by step in the period."""
+    """How many ascending positions recur one period later, by step within the period."""
     later = np.isin(positions + period, positions, assume_unique=True)
     return np.bincount(positions[later] % period, minlength=period)

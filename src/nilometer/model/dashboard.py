@@ -1,4 +1,4 @@
-"""Dashboards: panels that show what is stored, under a name; valid once built."""
+"""Dashboards: named sets of panels that show stored rows; valid once built."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from nilometer.errors import InputError
 from nilometer.model.names import nearest
 
 COLUMNS: Final = 12
-"""So many columns the grid of a dashboard has."""
+"""The number of columns in the grid of a dashboard."""
 MOST_PANELS: Final = 60
 MOST_TEXT: Final = 20_000
-"""Characters of a SELECT."""
+"""The maximum length of a SELECT, in characters."""
 _MOST_TITLE: Final = 200
 _MOST_LINES: Final = 20
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,59}")
@@ -42,10 +42,10 @@ class SourceKind(StrEnum):
 
 
 class Combine(StrEnum):
-    """What becomes of several values that share a place in a chart."""
+    """How several values at the same place in a chart are combined."""
 
     ALL = "all"
-    """They stay; of too many, the first, the last, the least and the greatest of each place."""
+    """All are kept; if too many, the first, last, lowest and highest of each place."""
     AVG = "avg"
     MIN = "min"
     MAX = "max"
@@ -56,7 +56,7 @@ class Combine(StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """A query or stream by its name, or the text of a SELECT."""
+    """A query or stream by name, or the text of a SELECT."""
 
     kind: SourceKind
     text: str
@@ -80,11 +80,11 @@ class Panel:
     x: str | None = None
     """None: the time of the rows."""
     y: tuple[str, ...] = ()
-    """Of a table: the columns shown, or none for all."""
+    """For a table: the columns shown, or none for all."""
     series: str | None = None
-    """The column of which every value has a line, a colour, a row or a place of its own."""
+    """The column whose values each get their own line, colour, row or place."""
     value: str | None = None
-    """Of a map: the column that gives places their colours."""
+    """For a map: the column that gives places their colours."""
     combine: Combine = Combine.ALL
     unit: str = ""
     width: int = COLUMNS // 2
@@ -106,7 +106,7 @@ class Panel:
         self._require_columns()
 
     def _require_columns(self) -> None:
-        """Refuse a kind of panel without the columns that it cannot do without."""
+        """Refuse a panel without the columns that its kind requires."""
         kind = self.kind
         if kind is PanelKind.TABLE:
             return
@@ -127,7 +127,7 @@ class Panel:
 
     @classmethod
     def from_json(cls, found: Any, where: str = "the panel") -> Panel:
-        """A panel as JSON has it; what is missing, unknown or of another type is refused."""
+        """A panel from JSON; whatever is missing, unknown or of the wrong type is refused."""
         given = _object(found, where, _PANEL_KEYS)
         sources = [one for one in SourceKind if given.get(one.value) is not None]
         if len(sources) != 1:
@@ -159,7 +159,7 @@ class Panel:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The same without what says nothing."""
+        """The panel as JSON, without what is empty."""
         found: dict[str, Any] = {
             "title": self.title,
             "kind": self.kind.value,
@@ -176,13 +176,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """Panels under a name; instants are microseconds since 1970."""
+    """Panels under a name; instants are in microseconds since 1970."""
 
     name: str
     title: str
     panels: tuple[Panel, ...] = ()
     version: int = 0
-    """Grows with every change; 0: it is not kept yet."""
+    """Grows with every change; 0: it is not stored yet."""
     created: int = 0
     changed: int = 0
 
@@ -201,7 +201,7 @@ class Dashboard:
 
     @classmethod
     def from_json(cls, found: Any, name: str | None = None) -> Dashboard:
-        """What was exported, under its own name or another one."""
+        """A dashboard from its export, under its own name or another."""
         given = _object(found, "the dashboard", ("name", "title", "panels"))
         panels = given.get("panels", [])
         if not isinstance(panels, list):
@@ -214,7 +214,7 @@ class Dashboard:
 
     @classmethod
     def from_text(cls, text: str, name: str | None = None) -> Dashboard:
-        """The same from a file."""
+        """A dashboard from the text of a file."""
         try:
             return cls.from_json(json.loads(text), name)
         except (ValueError, RecursionError) as error:
@@ -223,13 +223,13 @@ class Dashboard:
             ) from None
 
     def to_json(self) -> dict[str, Any]:
-        """What is exported, and can be imported elsewhere."""
+        """The dashboard as JSON, to be exported and imported elsewhere."""
         panels = [one.to_json() for one in self.panels]
         return {"name": self.name, "title": self.title, "panels": panels}
 
 
 def name_for(title: str) -> str:
-    """A name that a title suggests.
+    """A name suggested by a title.
 
     >>> name_for("Hall & yard: today"), name_for("Größe"), name_for("…")
     ('hall-yard-today', 'gr-e', 'dashboard')
@@ -246,7 +246,7 @@ _PANEL_KEYS: Final = (
 
 def _object(found: Any, where: str, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(found, dict):
-        raise InputError(f"{where} is no JSON object", detail=f"got {found!r:.80}")
+        raise InputError(f"{where} is not a JSON object", detail=f"got {found!r:.80}")
     for key in found:
         if key not in known:
             raise InputError(
@@ -291,4 +291,4 @@ def _require_text(text: str, what: str, most: int) -> None:
     if len(text) > most:
         raise InputError(f"{what} is too long", detail=f"it has {len(text)} characters, not {most}")
     if "\0" in text or any("\ud800" <= one <= "\udfff" for one in text):
-        raise InputError(f"{what} holds no text", hint="leave out NUL and lone surrogates")
+        raise InputError(f"{what} is not valid text", hint="leave out NUL and lone surrogates")

@@ -1,4 +1,4 @@
-"""Events that the log of a server tells: a sentence for people, and fields for programs."""
+"""Events in a server's log: a sentence for people, and fields for programs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _SPARE: Final = "nilometer_spare"
 
 
 def event(name: str, spare: str | None = None, **fields: Any) -> dict[str, Any]:
-    """What a log call gets as `extra`: the event's name, and its fields.
+    """The `extra` of a log call: the event's name and its fields.
 
-    `spare`: of events with the same name and the same `spare`, a server tells only some a minute
-    and counts the others, so that nobody can fill its log.
+    `spare`: among events with the same name and the same `spare`, a server logs only a few a
+    minute and counts the others, so that nobody can fill its log.
 
     >>> log = logging.getLogger("nilometer.example")
     >>> log.debug("query %s failed", "q", extra=event("query_failed", query="q"))
@@ -24,18 +24,18 @@ def event(name: str, spare: str | None = None, **fields: Any) -> dict[str, Any]:
 
 
 def event_of(record: logging.LogRecord) -> str | None:
-    """The name of the event that a record tells, if it has one."""
+    """The name of the event that a record logs, if it has one."""
     found: str | None = getattr(record, _EVENT, None)
     return found
 
 
 def fields_of(record: logging.LogRecord) -> Mapping[str, Any]:
-    """The fields of the event that a record tells."""
+    """The fields of the event that a record logs."""
     found: Mapping[str, Any] = getattr(record, _FIELDS, {})
     return found
 
 
 def spared_by(record: logging.LogRecord) -> str | None:
-    """By what records like this are counted; None: all of them are told."""
+    """The key by which records like this are counted and limited; None: all are logged."""
     found: str | None = getattr(record, _SPARE, None)
     return found

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 
 class Operator(StrEnum):
-    """Operators of two operands, as SQL writes them."""
+    """Binary operators, as SQL writes them."""
 
     EQUAL = "="
     SAME = "<=>"
@@ -63,7 +63,7 @@ Value: TypeAlias = bool | int | float | Decimal | str | date | datetime | Interv
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """The n-th column that the expression is given, and below it a field of a struct, if any."""
+    """The n-th input column of the expression and, below it, a field of a struct, if any."""
 
     number: int
     fields: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Binary:
     left: Expression
     right: Expression
     zone: str = ""
-    """Where days begin, of intervals and of texts that are read as instants; empty: not known."""
+    """The time zone for days in intervals and for texts read as instants; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +103,12 @@ class Case:
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression
     written: str = field(default="CASE WHEN", compare=False)
-    """How it was written: IF and FILTER are such branches, too."""
+    """How it was written: IF and FILTER are such branches as well."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coalesce:
-    """The first of some values that is not NULL; those behind it are not looked at."""
+    """The first of some values that is not NULL; those after it are not evaluated."""
 
     operands: tuple[Expression, ...]
 
@@ -121,22 +121,22 @@ class Cast:
     zone: str = ""
     """As in `Apply`."""
     safe: bool = False
-    """Whether it is NULL, not an error, where it cannot be done."""
+    """Whether a value that cannot be cast becomes NULL instead of an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """One of SQL's own functions, by its name in `kernels.functions.table`, of some values."""
+    """One of SQL's own functions, named as in `kernels.functions.table`, applied to some values."""
 
     name: str
     operands: tuple[Expression, ...]
     zone: str = ""
-    """Where days and hours begin; empty: not known, so that nothing may depend on it."""
+    """The time zone of days and hours; empty: not known, so that nothing may depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A user's function of some values; it gets a pandas Series for each, or plain values."""
+    """A user's function applied to values; it gets a pandas Series for each, or plain values."""
 
     name: str
     function: Callable[..., Any]
@@ -148,7 +148,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Lambda:
-    """x -> …: it sees the columns, and behind them what it is given, counted from the end."""
+    """x -> …: it sees the columns and, after them, its parameters, counted from the end."""
 
     parameters: int
     body: Expression
@@ -156,7 +156,7 @@ class Lambda:
 
 @dataclass(frozen=True, slots=True)
 class Iterate:
-    """A function that asks lambdas about the items of arrays or maps, such as transform."""
+    """A function that applies lambdas to the items of arrays or maps, such as transform."""
 
     name: str
     operands: tuple[Expression, ...]
@@ -180,7 +180,7 @@ Expression: TypeAlias = (
 
 
 def arguments_in(expression: object) -> frozenset[int]:
-    """The numbers of the columns that an expression looks at; below 0 those of lambdas."""
+    """The numbers of the columns that an expression reads; those of lambdas are negative."""
     if isinstance(expression, Argument):
         return frozenset([expression.number])
     if isinstance(expression, tuple):

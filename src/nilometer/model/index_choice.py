@@ -1,4 +1,4 @@
-"""Joins over windows of which some have hash tables: their order, and which should have one.
+"""Joins over windows of which some have hash tables: their order, and which windows get one.
 
 The heuristics are those of Golab and Özsu, "Processing Sliding Window Multi-Joins in Continuous
 Queries over Data Streams" (VLDB 2003), section 5.4, cited here as Golab.
@@ -22,13 +22,13 @@ from nilometer.model.join_order import (
 )
 
 MOST_CHOICES: Final = 500
-"""How many choices of windows are costed; where there are more, one is added at a time."""
+"""How many choices of windows are costed; beyond that, windows are added one at a time."""
 
 
 def hybrid_order(loads: Sequence[StreamLoad]) -> Order:
     """Windows with hash tables in the inner loops, which repeat most often (Golab section 5.4).
 
-    Within each part the order is that of the heuristic for all.
+    Within each part, the order is that of the general heuristic.
 
     >>> scanned, hashed = StreamLoad(1, 100, 50), StreamLoad(1, 100, 50, buckets=10)
     >>> hybrid_order([hashed, scanned, hashed])
@@ -40,9 +40,9 @@ def hybrid_order(loads: Sequence[StreamLoad]) -> Order:
 
 
 def choose_indexes(loads: Sequence[StreamLoad], most: int, buckets: float) -> frozenset[int]:
-    """On which windows, no more than so many, hash tables of so many buckets save the most.
+    """The windows, at most `most`, on which hash tables with this many buckets save the most.
 
-    Every choice is costed with the order that the heuristic then takes.
+    Every choice is costed with the order that the heuristic then picks.
 
     >>> loads = [StreamLoad(100, 10, 5), StreamLoad(1, 10, 5), StreamLoad(1, 10, 5)]
     >>> sorted(choose_indexes(loads, most=1, buckets=10))
@@ -64,7 +64,7 @@ def choose_indexes(loads: Sequence[StreamLoad], most: int, buckets: float) -> fr
 
 
 def cost_with_indexes(loads: Sequence[StreamLoad], chosen: frozenset[int], buckets: float) -> float:
-    """Comparisons per unit of time if these windows have hash tables, and the others none."""
+    """Comparisons per unit of time if only these windows have hash tables."""
     indexed = with_indexes(loads, chosen, buckets)
     return cost_of_orders(indexed, orders_of(choose_global_order(indexed))).total
 

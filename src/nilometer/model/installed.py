@@ -1,4 +1,4 @@
-"""What installed packages add, by entry points; nothing is imported before it is used."""
+"""What installed packages add through entry points; nothing is imported before it is used."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from nilometer.errors import InputError
 
 
 def installed(group: str, taken: Container[str] = ()) -> dict[str, EntryPoint]:
-    """What packages add to a group, by names in lower case; those that are taken are left out."""
+    """What packages add to a group, by lower-case name; names already taken are left out."""
     found = {one.name.lower(): one for one in entry_points(group=group)}
     return {name: one for name, one in found.items() if name not in taken}
 
 
 def load_installed(entry: EntryPoint, noun: str) -> Any:
-    """What an entry point names; an error that blames its package if that fails."""
+    """Load an entry point; if that fails, the error blames its package."""
     try:
         return entry.load()
-    except Exception as error:  # a package may fail in any way while it is imported
+    except Exception as error:  # a package may fail in any way during import
         raise InputError(
             f"{noun} {entry.name} cannot be loaded",
             detail=f"{entry.value}: {type(error).__name__}: {error}",

@@ -1,4 +1,4 @@
-"""Join orders: what a multi-way window join costs per unit of time, and in which order it is cheap.
+"""Join orders: what a multi-way window join costs per unit of time, and which order is cheap.
 
 The cost model and the heuristics are those of Golab and Özsu, "Processing Sliding Window
 Multi-Joins in Continuous Queries over Data Streams" (VLDB 2003), cited here as Golab.
@@ -24,13 +24,13 @@ Links: TypeAlias = Sequence[frozenset[int]]
 Order: TypeAlias = tuple[int, ...]
 
 FAST: Final = 1.5
-"""A stream is fast if its rate is more than so many times the (lower) median of the rates."""
+"""A stream is fast if its rate is more than this many times the (lower) median of the rates."""
 
 MOST_ORDERS: Final = 2000
 """How many global orders are costed; among many streams only the fastest few are moved."""
 
 MOST_BETTERED: Final = 8
-"""How many streams an order may have that is bettered; the time for it grows with the cube."""
+"""How many streams an order that is improved may have; the time grows with the cube."""
 
 
 class Scan(Enum):
@@ -39,16 +39,16 @@ class Scan(Enum):
     NLJ = "nested loop"
     """Every tuple of the window (Golab section 3.2)."""
     HASH = "hash"
-    """One bucket of it, with a bucket for every distinct key (Golab section 3.4)."""
+    """One bucket of the window, with a bucket for every distinct key (Golab section 3.4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLoad:
     """One stream as the cost model sees it: lambda_i, T_i and v_i (Golab table 1).
 
-    Where streams are joined on several keys, ``distinct`` has a number for each of them (what it
-    says of a key that the stream does not have is ignored). A window that does not slide is
-    unbounded, and ``rows`` says what is in it.
+    Where streams are joined on several keys, ``distinct`` has a number for each of them (the
+    number for a key that the stream does not have is ignored). A window that does not slide is
+    unbounded, and ``rows`` says how many rows it holds.
 
     >>> StreamLoad(rate=10, window=100, distinct=500).size
     1000
@@ -63,7 +63,7 @@ class StreamLoad:
     buckets: float | None = None
     """b_i, the hash buckets of the window, if it has a fixed number of them (Golab section 5.3)."""
     test_cost: float = 1.0
-    """What the predicate on a tuple of this window costs, in comparisons (Golab section 5.4)."""
+    """The cost of the predicate on a tuple of this window, in comparisons (Golab section 5.4)."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.rate < inf):
@@ -82,7 +82,7 @@ class StreamLoad:
         if self.buckets is not None and not self.buckets >= 1:
             raise InputError(f"a hash table has one bucket or more, got {self.buckets}")
         if not (0 < self.test_cost < inf):
-            raise InputError(f"a test costs more than nothing, got {self.test_cost}")
+            raise InputError(f"a test must cost more than zero, got {self.test_cost}")
 
     @classmethod
     def of_table(cls, rows: float, distinct: float | tuple[float, ...]) -> StreamLoad:
@@ -95,13 +95,13 @@ class StreamLoad:
         return self.rate * self.window if self.rows is None else self.rows
 
     def distinct_of(self, key: int) -> float:
-        """How many values the window has of a key."""
+        """How many distinct values of a key the window has."""
         return self.distinct[key] if isinstance(self.distinct, tuple) else self.distinct
 
 
 @dataclass(frozen=True, slots=True)
 class JoinCost:
-    """Comparisons per unit of time, of the new tuples of each stream."""
+    """Comparisons per unit of time, for the new tuples of each stream."""
 
     by_origin: tuple[float, ...]
 
@@ -113,7 +113,7 @@ class JoinCost:
 
 @dataclass(frozen=True, slots=True)
 class _Partial:
-    """Partial results of some streams: how many, and of how many values of each key so far."""
+    """A partial result: how many tuples it has, and how many distinct values of each key so far."""
 
     tuples: float
     values: dict[int, float]
@@ -123,10 +123,10 @@ class _Partial:
 class _Join:
     """The estimates of Golab section 4.2, for a step from a partial result to one more stream.
 
-    Values are uniform, and the fewer values of a key are contained in the more. So a tuple of
-    one side matches one of the other with probability 1 / max(v, w), and min(v, w) values of
-    the key remain. The size of a partial result then depends on which streams are in it, not on
-    their order.
+    Values are uniform, and the smaller set of a key's values is contained in the larger. So a
+    tuple of one side matches one of the other with probability 1 / max(v, w), and min(v, w)
+    values of the key remain. The size of a partial result then depends on which streams are in
+    it, not on their order.
     """
 
     loads: Sequence[StreamLoad]
@@ -159,7 +159,7 @@ class _Join:
     def looked_at(self, partial: _Partial, stream: int) -> float:
         """How many tuples of the stream's window a partial tuple is compared with.
 
-        A window has no more hash buckets than tuples, so that no look into one is for nothing.
+        A window has no more hash buckets than tuples, so that no lookup hits an empty bucket.
         """
         size, given = self.loads[stream].size, self.loads[stream].buckets
         values = self._values[stream]
@@ -171,7 +171,7 @@ class _Join:
         return size / max(1.0, min(buckets, size))
 
     def matches(self, partial: _Partial, stream: int) -> float:
-        """How many tuples of the stream's window fit a partial tuple; all if nothing links them."""
+        """How many tuples of the stream's window match a partial tuple; all without a link."""
         values = self._values[stream]
         common = values.keys() & partial.values.keys()
         return self.loads[stream].size / prod(max(values[k], partial.values[k]) for k in common)
@@ -198,7 +198,7 @@ class _Join:
         return self.loads[origin].rate * self.comparisons(origin, others)
 
     def allows(self, origin: int, others: Order) -> bool:
-        """Whether no stream comes without a link while another could come with one."""
+        """Whether no stream is joined without a link while another could be joined with one."""
         partial = self.start(origin)
         for place, stream in enumerate(others):
             later = others[place + 1 :]
@@ -211,7 +211,7 @@ class _Join:
 
     @cached_property
     def _values(self) -> list[dict[int, float]]:
-        """Of each stream, how many values its keys have."""
+        """For each stream, how many distinct values its keys have."""
         return [
             {key: load.distinct_of(key) for key, linked in enumerate(self.links) if i in linked}
             for i, load in enumerate(self.loads)
@@ -219,7 +219,7 @@ class _Join:
 
 
 Preference: TypeAlias = Callable[[_Partial, int], float]
-"""How soon a stream should be joined to a partial result: the least value first."""
+"""How soon a stream should be joined to a partial result: the lowest value first."""
 
 
 def orders_of(global_order: Sequence[int]) -> tuple[Order, ...]:
@@ -240,7 +240,7 @@ def cost_of_orders(
     """What each origin's order costs, in comparisons per unit of time (Golab section 4.2).
 
     New tuples of stream i (rate_i of them) pass through the windows j of their order; in each,
-    every partial tuple is compared with all of it (or with one bucket), and what matches goes
+    every partial tuple is compared with all of it (or with one bucket), and the matches go
     on: ``sum over j of partial_j * size_j``, where ``partial`` grows by
     ``size_j / max(v_j, least v so far)`` at each window. Without links all streams share one key.
 
@@ -265,7 +265,7 @@ def choose_orders(
     """For each origin of new tuples, a cheap order of all other streams.
 
     The orders are independent of each other (Golab section 5.2). Each is greedy, the most
-    selective predicate that the join graph allows first (Golab section 5.4), and then bettered
+    selective predicate that the join graph allows first (Golab section 5.4), and then improved
     by moving single streams. A stream that no key links to those already joined waits until
     there is no other.
 
@@ -284,7 +284,7 @@ def choose_global_order(
 
     It starts from the streams in ascending size of their intermediate results, and from each
     origin's own order with the origin in front; then every fast stream is tried at every
-    place further up, which makes n ** f orders of each.
+    earlier position, which makes n ** f orders of each.
 
     >>> choose_global_order([StreamLoad(1, 100, 50), StreamLoad(10, 100, 500)])
     (0, 1)
@@ -295,14 +295,14 @@ def choose_global_order(
         orders = [m for o in orders for m in _moved(o, stream, range(o.index(stream), -1, -1))]
     costs = {order: _global_cost(join, order) for order in dict.fromkeys(orders)}
     least = min(costs.values(), default=0.0)
-    # Orders that cost the same differ by rounding errors; those must not decide.
+    # Orders of equal cost differ by rounding errors; those must not decide.
     return next((order for order, cost in costs.items() if isclose(cost, least)), ())
 
 
 def has_drifted(
     chosen_with: Sequence[StreamLoad], now: Sequence[StreamLoad], threshold: float = 2.0
 ) -> bool:
-    """Whether a rate or a size changed by more than a factor since an order was chosen.
+    """Whether a rate or a size has changed by more than a factor since an order was chosen.
 
     If so it is time to choose again (Golab section 5.4, fluctuating stream arrival rates).
 
@@ -329,7 +329,7 @@ def _global_cost(join: _Join, order: Order) -> float:
 
 
 def _local_order(join: _Join, origin: int) -> Order:
-    """The other streams, the most selective first, as new tuples of the origin meet them.
+    """The other streams in the order that new tuples of the origin meet them, most selective first.
 
     The least growth per comparison comes first: (matches - 1) / looked at. In a nested loop
     that is the selectivity of the predicate less 1 / size, so that of two equally selective
@@ -347,9 +347,9 @@ def _local_order(join: _Join, origin: int) -> Order:
 
 
 def _bettered(join: _Join, origin: int, order: Order) -> Order:
-    """The order after moving single streams, always to the best effect, until nothing is gained.
+    """The order after moving single streams, always for the largest gain, until nothing is gained.
 
-    It is for joins on several keys, where a greedy step does not see the selective predicate
+    This is for joins on several keys, where a greedy step does not see the selective predicate
     behind an unselective one.
     """
     cost = join.comparisons(origin, order)
@@ -364,7 +364,7 @@ def _bettered(join: _Join, origin: int, order: Order) -> Order:
 
 
 def _ascending_orders(join: _Join) -> list[Order]:
-    """The smallest binary join first, in both ways, then the smallest results."""
+    """The order that starts with the smallest binary join, both ways, then by smallest result."""
 
     def size(pair: tuple[int, int]) -> float:
         first, second = pair
@@ -377,7 +377,7 @@ def _ascending_orders(join: _Join) -> list[Order]:
 
 
 def _complete(join: _Join, start: Order, preference: Preference) -> Order:
-    """An order that begins as given and takes each next stream by preference, linked ones first."""
+    """An order that starts as given and adds each next stream by preference, linked ones first."""
     order = list(start)
     partial = join.start(start[0])
     for stream in start[1:]:
@@ -391,7 +391,7 @@ def _complete(join: _Join, start: Order, preference: Preference) -> Order:
 
 
 def _fast_streams(loads: Sequence[StreamLoad]) -> list[int]:
-    """The fast streams, the fastest first; as many as leave no more than MOST_ORDERS orders."""
+    """The fast streams, the fastest first; only as many as keep orders within MOST_ORDERS."""
     rates = [load.rate for load in loads]
     fast = [i for i, rate in enumerate(rates) if rate > FAST * median_low(rates)]
     fast.sort(key=lambda i: -rates[i])
@@ -402,6 +402,6 @@ def _fast_streams(loads: Sequence[StreamLoad]) -> list[int]:
 
 
 def _moved(order: Order, stream: int, places: Iterable[int]) -> list[Order]:
-    """The order with one stream at each of these places."""
+    """The order with one stream moved to each of these places."""
     rest = tuple(j for j in order if j != stream)
     return [(*rest[:place], stream, *rest[place:]) for place in places]

@@ -1,6 +1,6 @@
-"""How a cluster of Kafka is reached: its address, who connects, and which addresses are allowed.
+"""How a Kafka cluster is reached: its address, credentials, and which addresses are allowed.
 
-Streams and deliveries share this. It makes settings for librdkafka, and knows no client.
+Streams and deliveries share this. It builds settings for librdkafka but knows no client.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read_kafka_url(address: str) -> dict[str, str]:
 
 
 def read_topics(text: str) -> tuple[str, ...]:
-    """Names of topics between commas.
+    """Names of topics, separated by commas.
 
     >>> read_topics("plant, yard")
     ('plant', 'yard')
@@ -84,7 +84,7 @@ def read_topics(text: str) -> tuple[str, ...]:
 
 
 def read_servers(text: str, *, tls: bool = False) -> tuple[tuple[str, int], ...]:
-    """Hosts and ports between commas.
+    """Hosts and ports, separated by commas.
 
     >>> read_servers("one, [::1]:9000")
     (('one', 9092), ('::1', 9000))
@@ -108,7 +108,7 @@ def client_settings(
 
 
 def reach_of_cluster(servers: Iterable[tuple[str, int]], *, private: bool) -> Reach:
-    """Where the brokers of a cluster may lie: where those that were declared do, or nearer.
+    """How far away the brokers of a cluster may be: as far as the declared servers, or nearer.
 
     Raises OSError if a declared server leads where it must not.
     """
@@ -121,9 +121,9 @@ def reach_of_cluster(servers: Iterable[tuple[str, int]], *, private: bool) -> Re
 
 
 def check_brokers(brokers: Iterable[tuple[str, int]], reach: Reach) -> None:
-    """Refuse a cluster whose brokers say that they lie where nobody declared anything.
+    """Refuse a cluster whose brokers claim addresses beyond what was declared.
 
-    A broker tells clients by which names it is reached, so whoever answers as one could send us
+    A broker tells clients by which names it is reached, so whoever poses as one could send us
     anywhere.
     """
     for host, port in brokers:

@@ -1,4 +1,4 @@
-"""Rows that a batch answer has left out, in a sentence."""
+"""A sentence about rows that a batch answer has left out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def tell_left_out(counts: Mapping[str, int]) -> str | None:
-    """How many rows of which streams have no time; None if all have one.
+    """A sentence on how many rows of which streams have no time; None if all have one.
 
     >>> tell_left_out({"A": 3})
     '3 rows have no time and were left out'

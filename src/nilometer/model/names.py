@@ -1,4 +1,4 @@
-"""Words for users: names that they may have meant, and numbers of things."""
+"""Wording for users: names that they may have meant, and counts with nouns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nilometer.errors import SchemaError
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """A question that offers the most similar known name, if one is similar.
+    """A "did you mean" question with the most similar known name, if one is similar.
 
     >>> nearest("tss", ["ts", "k"])
     'did you mean ts?'
@@ -21,7 +21,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def count(number: int, noun: str) -> str:
-    """So many of something.
+    """A number with its noun, in the plural if needed.
 
     >>> count(1, "argument"), count(2, "argument")
     ('1 argument', '2 arguments')
@@ -30,7 +30,7 @@ def count(number: int, noun: str) -> str:
 
 
 def find_column(stream: str, names: Sequence[str], column: str) -> int:
-    """The place of a stream's column, named in any case unless that is ambiguous.
+    """The position of a stream's column, whose name may be in any case unless that is ambiguous.
 
     >>> find_column("A", ["k", "ts"], "TS")
     1
@@ -51,7 +51,7 @@ def find_column(stream: str, names: Sequence[str], column: str) -> int:
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """By which names are sorted as people sort them; numbers in them may have any length.
+    """A sort key that sorts names as people do; numbers in them may have any length.
 
     >>> sorted(["Camera10", "Camera2", "alpha"], key=natural)
     ['alpha', 'Camera2', 'Camera10']

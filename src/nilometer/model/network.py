@@ -17,8 +17,8 @@ Matrix = tuple[tuple[int, ...], ...]
 class TimeNetwork:
     """Windows over streams, closed: ``time(j) - time(i) <= closed[i][j]`` for all i and j.
 
-    A network is satisfiable, and no tuple of a plain stream has to be kept for ever, or it is
-    not built at all. Static tables have no time, so no window binds them; tuples of a stream
+    A network is satisfiable, and no tuple of a plain stream has to be kept forever; otherwise
+    it is not built. Static tables have no time, so no window binds them; tuples of a stream
     with a ROWS window leave when later ones come, so they need no bound. The closure is that of
     a simple temporal network (shortest paths), which is how TR-010 section 5.2 derives the
     windows that a query leaves out; it also tightens those that others imply.
@@ -62,7 +62,7 @@ class TimeNetwork:
         return _shortest_paths(self.given)
 
     def bounds_behind(self, i: int, j: int) -> tuple[Bound, ...]:
-        """The fewest bounds as written that add up to the closed one from i to j.
+        """The fewest bounds as written that add up to the closed bound from i to j.
 
         >>> from nilometer.model.windows import window, dwindow
         >>> path = TimeNetwork(("A", "B", "C"), (window("A", "B", "5s"), dwindow("B", "C", "10s")))
@@ -70,7 +70,7 @@ class TimeNetwork:
         [('A', 'B'), ('B', 'C')]
         """
         before, waiting = {i: i}, [i]
-        for near in waiting:  # by the number of steps: what is found is appended
+        for near in waiting:  # by number of steps: what is found is appended
             for far, bound in enumerate(self.given[near]):
                 is_tight = self.closed[i][near] + bound == self.closed[i][far]
                 if bound < FOREVER and is_tight and far not in before:
@@ -83,7 +83,7 @@ class TimeNetwork:
         return tuple(Bound(self.streams[a], self.streams[b], self.given[a][b]) for a, b in steps)
 
     def horizon(self, stream: int, watermarks: Sequence[int]) -> int:
-        """The first instant at which a tuple of the stream can still find new partners.
+        """The earliest time at which a tuple of the stream can still find new partners.
 
         A tuple strictly older than this is dead: every other stream's watermark is strictly
         beyond what it could join.
@@ -123,9 +123,9 @@ class TimeNetwork:
             )
         if name in self.static:
             raise WindowError(
-                f"a window cannot bind the static table {name}",
+                f"a window cannot include the static table {name}",
                 detail=f"got {w}",
-                hint="static tables hold for ever; leave it out of the window",
+                hint="rows of static tables never expire; leave the table out of the window",
             )
 
     def _check_bounded(self) -> None:

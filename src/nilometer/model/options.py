@@ -1,4 +1,4 @@
-"""Options that WITH (…) gives: what each means, how it is read, and what it is otherwise."""
+"""Options in WITH (…): what each means, how it is parsed, and its default."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Option:
     meaning: str
     parse: Callable[[str], Any]
     default: Any = None
-    """The value, already read, where the option is not given."""
+    """The default, already parsed, for when the option is not given."""
     is_secret: bool = False
     """Whether its value is never shown."""
 
 
 class OptionError(InputError):
-    """An option that is not known, or that has no such value."""
+    """An option that is not known, or whose value is invalid."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class OptionError(InputError):
     ) -> None:
         super().__init__(message, detail=detail, hint=hint)
         self.option = option
-        """Its name as it was given."""
+        """The option's name as it was given."""
 
 
 def read_options(owner: str, known: Sequence[Option], given: Mapping[str, str]) -> dict[str, Any]:
-    """The values of all options, given or not; a wrong one is refused by name."""
+    """The values of all options, given or default; a wrong one is refused by name."""
     table = {option.name: option for option in known}
     chosen = {option.name: option.default for option in known}
     for name, text in given.items():
@@ -88,7 +88,7 @@ def seconds(text: str) -> float:
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """A parser of whole numbers within closed bounds."""
+    """A parser of whole numbers within inclusive bounds."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"\s*-?[0-9]+\s*", text) or not least <= int(text) <= most:
@@ -118,7 +118,7 @@ def yes_or_no(text: str) -> bool:
 
 
 def parse_size(text: str) -> int:
-    """Bytes from text such as '64MB'.
+    """A number of bytes from text such as '64MB'.
 
     >>> parse_size("64MB"), parse_size("1.5 kb"), parse_size("10")
     (67108864, 1536, 10)

@@ -1,9 +1,9 @@
-"""Which addresses of the network may be connected to, given what was declared of a host.
+"""Which network addresses may be connected to, given what was declared about a host.
 
 Everything that a statement makes the database contact passes here: sensors and receivers. A name
 is resolved again and again, by servers that are not ours: whoever answers for it could point us at
-this machine, at others behind the same firewall, or at a cloud's metadata service. So the address
-is judged that is connected to, each time, and never the name alone.
+this machine, at others behind the same firewall, or at a cloud's metadata service. So what is
+checked, each time, is the address that is connected to, and never the name alone.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import Any, Final, TypeVar
 from nilometer.errors import InputError
 
 _OWN_ENDINGS: Final = (".localhost", ".local", ".lan", ".internal", ".home.arpa")
-"""Names that no server of the public network answers for."""
+"""Names that no public name server answers for."""
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*", re.IGNORECASE)
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _METADATA: Final = frozenset(
     ip_address(one) for one in ("100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254")
 )
-"""Where clouds keep their metadata, beside link-local addresses."""
+"""Where clouds keep their metadata, besides link-local addresses."""
 _Connected = TypeVar("_Connected")
 
 
 class Reach(IntEnum):
-    """Where a host may lie; each includes those before it."""
+    """How far away a host may be; each level includes those before it."""
 
     PUBLIC = 0
     PRIVATE = 1
@@ -41,9 +41,9 @@ class Reach(IntEnum):
 
 
 def reach_of(host: str, *, may_be_private: bool) -> Reach:
-    """What was declared of a host: an address means itself, a name what it may resolve to.
+    """The reach declared by naming a host: an address itself, or whatever a name may resolve to.
 
-    Refuses numbers that some read as an address and others do not (0x7f.1, 2130706433).
+    Refuses numbers that some programs read as an address and others do not (0x7f.1, 2130706433).
 
     >>> reach_of("169.254.1.7", may_be_private=False).name
     'ANYWHERE'
@@ -67,9 +67,9 @@ def reach_of(host: str, *, may_be_private: bool) -> Reach:
 async def connect_within(
     host: str, port: int, reach: Reach, connect: Callable[[str], Awaitable[_Connected]]
 ) -> _Connected:
-    """Connect to the first address of a host that answers, of those within reach.
+    """Connect to the first address of a host that answers, among those within reach.
 
-    Raises OSError if none of them is.
+    Raises OSError if no address is within reach.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -81,9 +81,9 @@ async def connect_within(
 
 
 def addresses_within(host: str, port: int, reach: Reach) -> list[str]:
-    """The addresses of a host that may be connected to; raises OSError if none of them may.
+    """The addresses of a host that may be connected to; raises OSError if there are none.
 
-    It waits for whoever answers for the name; in an event loop, use `connect_within`.
+    It blocks while the name is resolved; in an event loop, use `connect_within`.
     """
     return _within(host, socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), reach)
 
@@ -102,7 +102,7 @@ def _within(host: str, found: Iterable[tuple[Any, ...]], reach: Reach) -> list[s
 
 
 def needed_reach(address: str) -> Reach:
-    """What has to be declared for an address of the network to be connected to.
+    """The reach that must be declared before a network address may be connected to.
 
     >>> needed_reach("10.0.0.7").name
     'PRIVATE'
@@ -128,7 +128,7 @@ def _is_special(address: IPv4Address | IPv6Address) -> bool:
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address to which packets for this one go in the end, if there is one."""
+    """The IPv4 address that packets for this address end up at, if there is one."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour

@@ -1,7 +1,7 @@
-"""Row patterns (SQL:2016, 19075-5): what PATTERN says, and the program that looks for it.
+"""Row patterns (SQL:2016, 19075-5): what PATTERN says, and the program that searches for it.
 
-A program is run from a row on. Where it can go on in two ways, the first is preferred: the match
-of a row is the first that is found in this order, as in the standard.
+A program is run starting at a row. Where it can continue in two ways, the first is preferred: the
+match of a row is the first one found in this order, as in the standard.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 MOST_STEPS: Final = 1000
-"""So many steps a program has at most."""
+"""The maximum number of steps in a program."""
 MOST_VARIABLES: Final = 60
 
 
@@ -25,7 +25,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One part behind the other."""
+    """One part after the other."""
 
     parts: tuple[Pattern, ...]
 
@@ -39,7 +39,7 @@ class Alternation:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A part so many times; more often if greedy, else less often."""
+    """A part repeated; as often as possible if greedy, else as rarely as possible."""
 
     part: Pattern
     least: int
@@ -49,7 +49,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """No row, until the time of the match is over, for which this variable's condition holds."""
+    """No row for which this variable's condition holds, until the time of the match is over."""
 
     name: str
 
@@ -61,15 +61,15 @@ class Op(StrEnum):
     TAKE = "take"
     """A row of a variable."""
     SPLIT = "split"
-    """Go on in either of two places, the first preferred."""
+    """Continue at either of two places, the first preferred."""
     ABSENT = "absent"
-    """Pass over rows until the time is over; fail at one of a variable."""
+    """Skip rows until the time is over; fail at a row of a variable."""
     MATCH = "match"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a program; TAKE and ABSENT go on behind themselves."""
+    """A step of a program; TAKE and ABSENT continue with the step after them."""
 
     op: Op
     variable: int = -1
@@ -78,7 +78,7 @@ class Step:
 
 
 def names_in(pattern: Pattern) -> Iterator[str]:
-    """The variables of a pattern, from left to right, with repetitions."""
+    """The variables of a pattern, from left to right, including repetitions."""
     match pattern:
         case Variable(name) | Absent(name):
             yield name
@@ -90,7 +90,7 @@ def names_in(pattern: Pattern) -> Iterator[str]:
 
 
 def least_rows(pattern: Pattern) -> int:
-    """How many rows a match has at least."""
+    """The minimum number of rows in a match."""
     match pattern:
         case Variable():
             return 1
@@ -105,7 +105,7 @@ def least_rows(pattern: Pattern) -> int:
 
 
 def max_rows(pattern: Pattern) -> int | None:
-    """How many rows a match has at most; None: there is no bound."""
+    """The maximum number of rows in a match; None: there is no bound."""
     match pattern:
         case Variable():
             return 1
@@ -122,7 +122,7 @@ def max_rows(pattern: Pattern) -> int | None:
 
 
 def count_steps(pattern: Pattern) -> int:
-    """How many steps the program of a pattern has."""
+    """The number of steps in the program of a pattern."""
     match pattern:
         case Variable() | Absent():
             return 1
@@ -138,7 +138,7 @@ def count_steps(pattern: Pattern) -> int:
 
 
 def build_program(pattern: Pattern, variables: tuple[str, ...]) -> tuple[Step, ...]:
-    """The program that looks for a pattern, its variables numbered."""
+    """The program that searches for a pattern, with its variables numbered."""
     steps: list[Step] = []
     _build(pattern, variables, steps)
     return (*steps, Step(Op.MATCH))
@@ -179,7 +179,7 @@ def _build_loop(part: Pattern, greedy: bool, names: tuple[str, ...], steps: list
 def _build_options(
     part: Pattern, count: int, greedy: bool, names: tuple[str, ...], steps: list[Step]
 ) -> None:
-    """A part at most so often: from each time one may leave."""
+    """Steps for a part repeated up to a limit: it can be left before each repetition."""
     splits = []
     for _ in range(count):
         splits.append(len(steps))

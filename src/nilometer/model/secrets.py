@@ -1,8 +1,8 @@
-"""Passwords, tokens and keys in options and addresses: never shown, and kept elsewhere.
+"""Passwords, tokens and keys in options and addresses: never shown, and stored elsewhere.
 
-`secret('NAME')`, in an option or within an address, stands for what the environment variable
-NILOMETER_SECRET_NAME holds where it is used, or else the file NAME in the folder of secrets: the
-catalog keeps the name alone.
+`secret('NAME')`, in an option or within an address, stands for the value of the environment
+variable NILOMETER_SECRET_NAME where it is used, or else of the file NAME in the folder of secrets:
+the catalog stores only the name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nilometer.errors import InputError
 
 HIDDEN: Final = "…"
 _TOKEN: Final = "nm_"
-"""With which the tokens of servers begin."""
+"""The prefix of server tokens."""
 _NAMES: Final = re.compile(
     r"pass(word|phrase|wd)?|secret|token|api[_-]?key|access[_-]?key|credential|authorization|headers?$",
     re.IGNORECASE,
@@ -29,7 +29,7 @@ _PARAMETERS: Final = re.compile(
     r"|cookie|ticket|app_?id|licen[cs]e|.*[_-](key|auth|pwd|sig|signature)|x-(amz|goog)-.*",
     re.IGNORECASE,
 )
-"""Of queries in URLs; options of such names may be names of files."""
+"""Query parameters in URLs; options with such names may be names of files."""
 _ACCOUNT: Final = re.compile(r"(?<=://)([^/?#\s@:'\"]*):[^/?#\s'\"]*(?=@)")
 _QUERY: Final = re.compile(r"(?<=[?&;#])([^=&;#?\s]+)=([^&;#\s'\"]*)")
 _ADDRESS: Final = "address"
@@ -39,18 +39,18 @@ VARIABLE: Final = "NILOMETER_SECRET_"
 _folder: Final[list[Path | None]] = [None]
 _OTHERS: Final = 0o077
 _resolved: Final[set[str]] = set()
-"""What secrets stood for in this process: no text that is shown may have it."""
+"""The values of secrets resolved in this process: no text that is shown may contain them."""
 
 
 def read_secrets_in(folder: Path | None) -> None:
-    """Look for secrets among the files of a folder, too; None: nowhere else."""
+    """Also look for secrets among the files of a folder; None: nowhere else."""
     _folder[0] = folder
 
 
 def with_secrets(text: str) -> str:
-    """A text with what its secrets stand for; raises InputError if one is not there.
+    """A text with its secrets filled in; raises InputError if one is not found.
 
-    Within a longer text, which is a URL then, they are written as URLs need it.
+    Within a longer text, which must be a URL, they are encoded as URLs need it.
 
     >>> with_secrets("mqtt://ann@host")
     'mqtt://ann@host'
@@ -61,7 +61,7 @@ def with_secrets(text: str) -> str:
 
 
 def options_with_secrets(options: Mapping[str, str]) -> dict[str, str]:
-    """The same for the values of options."""
+    """Options whose values have their secrets filled in."""
     return {name: with_secrets(text) for name, text in options.items()}
 
 
@@ -75,7 +75,7 @@ def _secret(found: re.Match[str]) -> str:
 
 
 def _in_folder(name: str, variable: str) -> str:
-    """What the file of a secret holds; one that others can read is refused."""
+    """The content of a secret's file; a file that others can read is refused."""
     missing = f"the environment variable {variable} is not set"
     folder = _folder[0]
     if folder is None:
@@ -86,7 +86,7 @@ def _in_folder(name: str, variable: str) -> str:
         with file.open(encoding="utf-8") as opened:
             if os.fstat(opened.fileno()).st_mode & _OTHERS:
                 raise InputError(
-                    f"others than this user can read the secret {name}",
+                    f"other users can read the secret {name}",
                     detail=f"it lies in {file}",
                     hint=f"chmod 600 {file}",
                 )
@@ -101,12 +101,12 @@ def _in_folder(name: str, variable: str) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """Whether an option of this name has a value that is not to be shown."""
+    """Whether an option of this name has a value that must not be shown."""
     return _NAMES.search(name) is not None
 
 
 def holds_secret(statement: str) -> bool:
-    """Whether a text may hold a secret in the clear: then it is kept nowhere.
+    """Whether a text may contain a secret in the clear; such a text is stored nowhere.
 
     >>> holds_secret("CREATE … WITH (password = 'x')"), holds_secret("… password = secret('P')")
     (True, False)
@@ -116,7 +116,7 @@ def holds_secret(statement: str) -> bool:
 
 
 def plain_secrets(options: Mapping[str, str]) -> list[str]:
-    """The options in which a secret stands in the clear, and not as `secret('NAME')`.
+    """The options that give a secret in the clear, and not as `secret('NAME')`.
 
     >>> plain_secrets({"user": "ann", "password": "x", "token": "secret('T')"})
     ['password']
@@ -125,7 +125,7 @@ def plain_secrets(options: Mapping[str, str]) -> list[str]:
 
 
 def note_plain(names: Collection[str]) -> str:
-    """What to say of secrets that stand in the clear, after a sentence; empty: nothing."""
+    """A note on secrets in the clear, to follow a sentence; empty: nothing to say."""
     if not names:
         return ""
     listed = ", ".join(dict.fromkeys(names))
@@ -175,7 +175,7 @@ def _shown_parameter(found: re.Match[str]) -> str:
 
 
 def shown_address(address: str) -> str:
-    """The value of a stream column, an address or a JSON object of options, fit to be shown.
+    """The value of a stream column, an address or a JSON object of options, with secrets hidden.
 
     >>> shown_address('{"address": "tcp://h:1", "password": "x"}')
     '{"address": "tcp://h:1", "password": "…"}'
@@ -192,7 +192,7 @@ def shown_address(address: str) -> str:
 
 
 def shown_options(options: Mapping[str, str]) -> dict[str, str]:
-    """Options as they were given, fit to be shown.
+    """Options as they were given, with secrets hidden.
 
     >>> shown_options({"user": "ann", "password": "x"})
     {'user': 'ann', 'password': '…'}

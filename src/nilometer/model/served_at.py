@@ -1,6 +1,6 @@
-"""Where the server of a database folder listens, as a file in that folder tells.
+"""Where the server of a database folder listens, as recorded in a file in that folder.
 
-Whoever finds the folder in use learns from it whom to ask. What it says is believed only if the
+Whoever finds the folder in use learns from it which server to ask. The file is trusted only if the
 server that wrote it still holds the folder, and if nobody else can have written it.
 """
 
@@ -23,7 +23,7 @@ SERVER_FILE: Final = "server.json"
 _LONGEST: Final = 2000
 _OTHERS_WRITE: Final = 0o022
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-"""Addresses at which one listens, and those at which it is reached from here."""
+"""Addresses that mean "listen on all", and those by which such a server is reached from here."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class ServedAt:
     """A server that has a database open."""
 
     address: str
-    """As http://127.0.0.1:8642."""
+    """Such as http://127.0.0.1:8642."""
     pid: int
     host: str
 
 
 @contextmanager
 def told_where(folder: Path, address: str) -> Iterator[None]:
-    """Tell within this context, in the folder of a database, at which address it is served."""
+    """Within this context, record in a database folder the address at which it is served."""
     file, aside = folder / SERVER_FILE, folder / f"{SERVER_FILE}.new"
-    with suppress(OSError):  # a full disk: the server works all the same
+    with suppress(OSError):  # with a full disk, the server works all the same
         aside.unlink(missing_ok=True)
         handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(handle, "w", encoding="utf-8") as out:
@@ -58,7 +58,7 @@ def told_where(folder: Path, address: str) -> Iterator[None]:
 def holder_of(folder: Path) -> str | None:
     """Who has a database folder open, in words; None if nobody has.
 
-    It is asked for without waiting, and without changing anything.
+    This neither waits nor changes anything.
     """
     try:
         lock = os.open(folder / LOCK_FILE, os.O_RDONLY)
@@ -74,7 +74,7 @@ def holder_of(folder: Path) -> str | None:
 
 
 def written_holder() -> str:
-    """What a process that takes a folder writes into its lock."""
+    """What a process writes into the lock of a folder that it takes."""
     return _holder(os.getpid(), gethostname())
 
 
@@ -92,7 +92,7 @@ def _holder(pid: int, host: str) -> str:
 
 
 def _read(file: Path) -> ServedAt | None:
-    """What a file says that only this user or root can have written: a token may go there."""
+    """The content of a file that only this user or root can have written: a token may go there."""
     try:
         with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as opened:
             found = os.fstat(opened.fileno())
@@ -118,7 +118,7 @@ def _is_address(address: str) -> bool:
 
 
 def _reached_at(address: str) -> str:
-    """An address at which this machine reaches a server that listens at all of its own.
+    """The address by which this machine reaches a server that listens on all its addresses.
 
     >>> _reached_at("https://0.0.0.0:8642"), _reached_at("http://[::]:1")
     ('https://127.0.0.1:8642', 'http://[::1]:1')

@@ -13,13 +13,13 @@ Duration: TypeAlias = str | timedelta
 """What a user may write for a length of time: "10s", "1 HOUR", timedelta(seconds=10)."""
 
 EARLIEST: Final = -8_520_336_000_000_000
-"""1700-01-01 00:00:00 UTC: what holds since ever begins here, and no event is older."""
+"""1700-01-01 00:00:00 UTC: what has always held begins here, and no event is older."""
 
 LATEST: Final = 253_402_300_799_999_999
 """The last microsecond of the year 9999: no event is later."""
 
 FOREVER: Final = 1 << 62
-"""Later than every instant, and longer than every duration: the bound that does not bind."""
+"""Later than every instant, and longer than every duration: a bound that never binds."""
 
 _LONGEST: Final = 1000 * 366 * 86_400_000_000
 
@@ -62,7 +62,7 @@ def parse_duration(given: Duration) -> int:
         raise DurationError(
             "a window cannot have a negative length",
             detail=f"got {given!r}",
-            hint="for bounds on either side of zero use nm.between(A, B, '-2s', '5s')",
+            hint="for a lower and an upper bound use nm.between(A, B, '-2s', '5s')",
         )
     return length
 
@@ -127,7 +127,7 @@ def format_duration(microseconds: int) -> str:
 
 
 def duration_words(microseconds: int) -> str:
-    """A duration as people write it, exact, and as statements take it.
+    """A duration as people write it, exact, in a form that statements accept.
 
     >>> duration_words(86_400_000_000), duration_words(5_400_000_000), duration_words(1_500_000)
     ('1 day', '90 minutes', '1500 ms')

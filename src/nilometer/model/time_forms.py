@@ -1,4 +1,4 @@
-"""How numbers and texts stand for instants: counted since 1970 in a unit, or by a pattern."""
+"""How numbers and texts represent instants: counted since 1970 in a unit, or by a pattern."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN: Final = 60
 
 
 class EpochUnit(StrEnum):
-    """What a number since 1970 counts."""
+    """The unit of a number since 1970."""
 
     SECONDS = "s"
     MILLIS = "ms"
@@ -30,7 +30,7 @@ class EpochUnit(StrEnum):
 
     @property
     def micros(self) -> Fraction:
-        """How many microseconds one is."""
+        """How many microseconds one unit is."""
         return _MICROS[self]
 
     @property
@@ -54,12 +54,12 @@ _NOUNS: Final = {
 
 @dataclass(frozen=True)
 class EpochTimes:
-    """Numbers since 1970 in a unit; a text is a time in ISO 8601."""
+    """Numbers since 1970 in a unit; a text is read as ISO 8601."""
 
     unit: EpochUnit
 
     def __str__(self) -> str:
-        """As it stands behind TIMESTAMP in a declaration."""
+        """As written after TIMESTAMP in a declaration."""
         return f"FROM EPOCH {self.unit.name}"
 
     def read(self, value: object) -> int:
@@ -83,7 +83,7 @@ class EpochTimes:
 
 @dataclass(frozen=True)
 class WrittenTimes:
-    """Texts of a pattern such as dd-MMM-yyyy H:mm:ss, in UTC where it has no zone."""
+    """Texts in a pattern such as dd-MMM-yyyy H:mm:ss, in UTC if it has no zone."""
 
     pattern: str
 
@@ -91,7 +91,7 @@ class WrittenTimes:
         _ = self._reader  # a pattern that cannot be read is an error at once
 
     def __str__(self) -> str:
-        """As it stands behind TIMESTAMP in a declaration."""
+        """As written after TIMESTAMP in a declaration."""
         quoted = self.pattern.replace("\\", "\\\\").replace("'", "\\'")
         return f"FORMAT '{quoted}'"
 
@@ -116,7 +116,7 @@ TimeForm: TypeAlias = EpochTimes | WrittenTimes
 
 
 def read_instant(value: object) -> int:
-    """Microseconds since 1970 of a datetime or of ISO 8601 text, in UTC where it names no zone."""
+    """Microseconds since 1970 of a datetime or of ISO 8601 text, in UTC if it has no zone."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -128,13 +128,13 @@ def read_instant(value: object) -> int:
 
 
 def micros_of(moment: datetime) -> int:
-    """Microseconds since 1970; without a zone it is UTC."""
+    """Microseconds since 1970; in UTC if there is no zone."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _1970) // _MICROSECOND
 
 
 def count_micros(number: float | Decimal, unit: EpochUnit) -> int:
-    """A number since 1970 in microseconds: rounded to the nearest, nanoseconds cut."""
+    """A number since 1970 in microseconds: rounded to the nearest, nanoseconds truncated."""
     if unit is EpochUnit.NANOS:
         return int(Fraction(number) * unit.micros // 1)
     if isinstance(number, int):
@@ -143,7 +143,7 @@ def count_micros(number: float | Decimal, unit: EpochUnit) -> int:
 
 
 def meanings(number: float | Decimal) -> str:
-    """What a number since 1970 would mean, in words.
+    """The dates that a number since 1970 would mean in each unit, in words.
 
     >>> meanings(1393263000)
     '1393263000 would be 2014-02-24 as seconds, 1970-01-17 as milliseconds'
@@ -169,7 +169,7 @@ def meanings(number: float | Decimal) -> str:
 
 
 def read_unit(text: str) -> EpochUnit:
-    """A unit by the name that options have for it: s, ms, us, ns."""
+    """A unit by its name in options: s, ms, us, ns."""
     try:
         return EpochUnit(text.strip().lower())
     except ValueError:

@@ -1,4 +1,4 @@
-"""Texts of a pattern as instants; patterns are Spark's, such as dd-MMM-yyyy H:mm:ss."""
+"""Instants from texts in a pattern; patterns are Spark's, such as dd-MMM-yyyy H:mm:ss."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _1970: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TimePattern:
-    """A pattern, taken apart once for many texts."""
+    """A pattern, parsed once for many texts."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -54,7 +54,7 @@ class TimePattern:
         self._regex = re.compile(written, re.IGNORECASE | re.ASCII)
 
     def read(self, text: str) -> int:
-        """The microseconds since 1970 of a text; a ValueError where it is not of the pattern."""
+        """The microseconds since 1970 of a text; raises ValueError if it does not fit."""
         match = self._regex.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"not a text of the form {self._pattern}")
@@ -72,7 +72,7 @@ class TimePattern:
         return (moment - _1970) // timedelta(microseconds=1)
 
     def _token(self, token: str) -> str:
-        """A token of the pattern as a part of a regular expression."""
+        """A token of the pattern as part of a regular expression."""
         if token.startswith("'"):
             return re.escape("'" if token == "''" else token[1:-1].replace("''", "'"))
         if not (token[0].isascii() and token[0].isalpha()):
@@ -88,7 +88,7 @@ class TimePattern:
         return f"(?P<{name}>{expression})"
 
     def _require_whole(self) -> None:
-        """Refuse a pattern that leaves open which instant is meant."""
+        """Refuse a pattern that does not determine an instant."""
         for what, names in (
             ("year", {"year", "short_year"}),
             ("month", {"month", "short_month", "long_month"}),
@@ -108,7 +108,7 @@ class TimePattern:
 
 
 def _tokens(pattern: str) -> list[str]:
-    """Runs of the same letter, 'quoted' texts, and other characters one by one."""
+    """The pattern's runs of one letter, 'quoted' texts, and other single characters."""
     tokens: list[str] = []
     for piece in re.split(r"('(?:[^']|'')*')", pattern):
         if piece.startswith("'") and piece.endswith("'") and len(piece) > 1:

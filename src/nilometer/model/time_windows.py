@@ -1,7 +1,7 @@
-"""Windows that cut time into pieces: tumbling, hopping, of the calendar, and sessions.
+"""Windows that divide time: tumbling, hopping, calendar and session windows.
 
-A window holds its rows from its start on, and ends before its end: both are instants in
-microseconds. Tumbling and hopping windows are counted from 1970-01-01 00:00 UTC.
+A window includes its start and excludes its end: both are instants in microseconds. Tumbling and
+hopping windows are counted from 1970-01-01 00:00 UTC.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ WINDOW_START = "window_start"
 WINDOW_END = "window_end"
 WINDOW_COLUMNS = (WINDOW_START, WINDOW_END)
 RESOLUTION = 1_000
-"""Lengths of windows are multiples of so many microseconds."""
+"""Lengths of windows are multiples of this many microseconds."""
 MOST_OVERLAPS = 10_000
-"""A row may be in so many hopping windows at most."""
+"""The maximum number of hopping windows that a row may be in."""
 
 
 class CalendarUnit(StrEnum):
-    """Pieces of time of different lengths; and weeks, which begin on Mondays."""
+    """Calendar units, whose lengths differ; weeks begin on Mondays."""
 
     WEEK = "week"
     MONTH = "month"
@@ -32,7 +32,7 @@ class CalendarUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HoppingWindows:
-    """A window of a length begins every so often; they tumble if that is the same."""
+    """Windows of one length that start at a fixed interval; they tumble if both are the same."""
 
     size: int
     slide: int
@@ -58,7 +58,7 @@ class CalendarWindows:
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """Rows of which none comes later than the gap after the one before.
+    """Rows each of which comes no later than the gap after the one before.
 
     A session ends when the gap has passed after its last row.
     """
@@ -71,7 +71,7 @@ class SessionWindows:
 
 @dataclass(frozen=True, slots=True)
 class InstantWindows:
-    """Every instant is a window: rows meet what does not change, and nothing of them is kept."""
+    """Every instant is a window: rows meet what does not change, and none of them is kept."""
 
     def __str__(self) -> str:
         return "windows of an instant"

@@ -102,7 +102,7 @@ class RangeWindow:
 
 @dataclass(frozen=True, slots=True)
 class DerivedWindow:
-    """Bounds that follow from what a statement says in other words."""
+    """Bounds that follow from other parts of a statement."""
 
     limits: tuple[Bound, ...]
     text: str
@@ -145,7 +145,7 @@ def dwindow(first: str, second: str, length: Duration) -> PairWindow:
 
 
 def between(first: str, second: str, low: Duration, high: Duration) -> PairWindow:
-    """``low <= time(second) - time(first) <= high``, both bounds signed and included.
+    """``low <= time(second) - time(first) <= high``, both bounds signed and inclusive.
 
     >>> str(between("A", "B", "-1s", "10s"))
     'WINDOW(A, B) BETWEEN -1s AND 10s'

@@ -1,7 +1,7 @@
 """GROUP BY: a row per group with values of all its rows, whenever it changes.
 
-What is kept of a group are exact totals, and the values themselves where their order matters.
-Everything that is shown is a function of that, so a row is taken back as it was given.
+The state of a group is exact totals, and the values themselves where their order matters.
+All output is a function of this state, so a row is retracted exactly as it was emitted.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ from nilometer.operators.value_table import ValueTable
 
 _NUMBER: Final = "number"
 EXTREMES: Final = (AggregateFunction.MIN, AggregateFunction.MAX)
-"""What can be told of one value, where no row ever goes."""
+"""Functions that need only one value of state, where no row is ever retracted."""
 
 
 @dataclass(frozen=True)
 class AggregateSpec:
-    """Groups by the first columns that come in; see `sql.changes_plan.Aggregate`."""
+    """Groups by the first columns of the input; see `sql.changes_plan.Aggregate`."""
 
     keys: int
     input_types: tuple[pa.DataType, ...]
@@ -71,24 +71,24 @@ class AggregateSpec:
     values: tuple[Expression, ...]
     value_types: tuple[pa.DataType, ...]
     names: tuple[str, ...] = ()
-    """What keys and calls are called."""
+    """The names of keys and calls."""
     each_instant: bool = False
-    """Whether rows come for one instant each: nothing is kept of a group, and none goes."""
+    """Whether rows hold for one instant each: groups need no state, and none is retracted."""
     only_grows: bool = False
-    """Whether no row ever goes: of MIN and MAX one value is kept for each group."""
+    """Whether no row is ever retracted: MIN and MAX keep one value for each group."""
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
-        """The types of the columns that leave, without time and count."""
+        """The types of the output columns, without time and count."""
         return self.value_types
 
     def start(self, store: ChunkStore) -> AggregateOperator:
-        """The running operator, with nothing kept yet."""
+        """The running operator, without any state yet."""
         return AggregateOperator(self, store)
 
 
 class AggregateOperator:
-    """Totals of all groups, and the values of those arguments whose order matters."""
+    """Keeps totals of all groups, and the values of arguments whose order matters."""
 
     def __init__(self, spec: AggregateSpec, store: ChunkStore) -> None:
         self._spec = spec
@@ -105,7 +105,7 @@ class AggregateOperator:
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
         return tuple(self._tables().values())
 
     def snapshot(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class AggregateOperator:
         self._opened = snapshot["opened"]
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The changes strictly before a frontier, given those that come in."""
+        """The changes strictly before a frontier, given those of the input."""
         changes = inputs[0]
         if not diffs_of(changes).all():
             changes = changes.take(pa.array(np.flatnonzero(diffs_of(changes))))
@@ -167,7 +167,7 @@ class AggregateOperator:
             firsts = np.zeros(0, np.int64)
         if self._opened:
             instants = group_instants(groups, times)
-        else:  # the one group has a row since ever
+        else:  # the one group has always had a row
             instants = group_instants(np.append(groups, 0), np.append(times, EARLIEST))
         return Period(columns, times, diffs, groups, ids, instants), firsts
 
@@ -181,7 +181,7 @@ class AggregateOperator:
             )
 
     def _events(self, period: Period) -> dict[ArgumentRef, ArgumentEvents]:
-        """What comes and goes, for every argument of a call."""
+        """The values added and removed, for every argument of a call."""
         return {
             ref: distinct_events(period, ref.column, self._kept(self._copies[ref]))
             if ref.distinct
@@ -190,7 +190,7 @@ class AggregateOperator:
         }
 
     def _kept(self, table: GroupTable) -> GroupTable | None:
-        """A table to be brought up to date, if anything is kept."""
+        """A table to update, if any state is kept."""
         return None if self._spec.each_instant else table
 
     def _totals(
@@ -215,7 +215,7 @@ class AggregateOperator:
         return running.totals()
 
     def _numbers(self, initial: dict[str, Int64s], groups: int) -> Int64s:
-        """The numbers by which tables of values know the groups; new groups get new ones."""
+        """The numbers that identify the groups in value tables; new groups get new ones."""
         numbers = initial.get(_NUMBER, np.zeros(groups, np.int64)).copy()
         if self._orders:
             new = np.flatnonzero(numbers == 0)
@@ -262,13 +262,13 @@ class AggregateOperator:
         return results
 
     def _is_ordered(self, call: AggregateCall) -> bool:
-        """Whether a call needs the values themselves; where all are NULL, none does."""
+        """Whether a call needs the values themselves; not if all of them are NULL."""
         if call.column is None or pat.is_null(self._spec.input_types[call.column]):
             return False
         return call.function in ORDERED and not self._is_extreme(call.function, call.column)
 
     def _is_extreme(self, function: AggregateFunction, column: int) -> bool:
-        """Whether of a call's values the smallest or largest so far is enough."""
+        """Whether a call needs only the smallest or largest value so far."""
         return (
             self._spec.only_grows
             and function in EXTREMES
@@ -282,7 +282,7 @@ class AggregateOperator:
         return values_of_keys(totals[name], kind, totals.count(ref) > 0)
 
     def _exists(self, totals: Totals) -> Bools:
-        """In which states a group has a row. The one group without keys always has one."""
+        """The states in which a group has a row. The one group without keys always has one."""
         if self._spec.keys or self._spec.each_instant:
             exists: Bools = totals[ROWS] > 0
             return exists

@@ -1,4 +1,4 @@
-"""The rows of groups in all their states, made into changes."""
+"""Turn the rows of groups in all their states into changes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from nilometer.operators.change_operator import make_changes
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of groups."""
+    """The states of groups, with their results."""
 
     keys: Sequence[pa.Array]
-    """Of each group."""
+    """One for each group."""
     results: Sequence[pa.Array]
-    """Of the calls, in each state."""
+    """The results of the calls, in each state."""
     exists: Bools
-    """In which states there is a row."""
+    """The states in which there is a row."""
 
     def leave_out(
         self, bad: Bools, error: PredicateError, instants: GroupInstants, names: Sequence[str]
     ) -> None:
-        """Let there be no row in states whose results cannot be computed; or raise that."""
+        """Drop the row in states whose results cannot be computed; or raise the error."""
         keys = [take(canonical(key), instants.groups) for key in self.keys]
         rows = Rows(keys, len(instants), names, counted=_is_new(instants))
         leave_out(bad & self.exists, error, rows)
@@ -47,7 +47,7 @@ def answer_changes(
     values: Sequence[tuple[Expression, pa.DataType]],
     names: Sequence[str],
 ) -> pa.RecordBatch:
-    """The changes of rows that pass a test, with values computed of keys and results."""
+    """The changes of rows that pass a test, with values computed from keys and results."""
     shown = np.flatnonzero(answer.exists)
     columns = [take(canonical(key), instants.groups[shown]) for key in answer.keys]
     columns += [_only(result, shown) for result in answer.results]
@@ -71,7 +71,7 @@ def answer_changes(
 def _differences(
     instants: GroupInstants, rows: Sequence[pa.Array], shown: Int64s
 ) -> tuple[Int64s, Int64s, Int64s]:
-    """Rows that go, rows that come, and the states with which they do, in this order."""
+    """Rows retracted and rows added, in this order, each with its state."""
     places = np.full(len(instants), -1)
     places[shown] = np.arange(len(shown))
     states = np.flatnonzero(_is_new(instants))
@@ -84,14 +84,14 @@ def _differences(
 
 
 def _is_new(instants: GroupInstants) -> Bools:
-    """Which states are not the ones that groups were in before."""
+    """Which states are not the initial states of their groups."""
     later = np.ones(len(instants), np.bool_)
     later[instants.firsts] = False
     return later
 
 
 def _as_before(rows: Sequence[pa.Array], size: int) -> Bools:
-    """Which rows are equal to the one before."""
+    """Which rows are equal to the row before them."""
     same = np.ones(size, np.bool_)
     for column in rows:
         same[1:] &= equal_rows(column.slice(0, max(size - 1, 0)), column.slice(1))

@@ -1,4 +1,4 @@
-"""The arguments of aggregates: which values come and go, in which states of groups."""
+"""The arguments of aggregates: the values added and removed, and in which states of groups."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _COPIES = "copies"
 
 @dataclass(frozen=True, slots=True)
 class ArgumentRef:
-    """A column, each value of a group taken as often as it is there, or once."""
+    """A column whose values in a group count as often as they occur, or once."""
 
     column: int
     distinct: bool
 
     @property
     def label(self) -> str:
-        """A name for what is kept of it."""
+        """The name of its state."""
         return f"{self.column} distinct" if self.distinct else f"{self.column}"
 
 
@@ -47,7 +47,7 @@ class Period:
     ids: RowIds
     """Of each group."""
     instants: GroupInstants
-    """They may begin with more than the changes: what has a row since ever."""
+    """The states, which may begin before the changes: for a row that has always held."""
 
     @cached_property
     def states(self) -> Int64s:
@@ -63,7 +63,7 @@ class Period:
 
 @dataclass(frozen=True)
 class ArgumentEvents:
-    """Values that come and go, none of them NULL, ordered by states."""
+    """Values added and removed, none of them NULL, ordered by states."""
 
     states: Int64s
     groups: Int64s
@@ -71,30 +71,30 @@ class ArgumentEvents:
     values: pa.Array
 
     def as_type(self, kind: pa.DataType) -> ArgumentEvents:
-        """The same events, their values in another type, to the nearest one there."""
+        """The same events with values of another type, rounded to the nearest one."""
         if self.values.type == kind:
             return self
         return replace(self, values=as_type(self.values, kind))
 
 
 def argument_of(call: AggregateCall) -> ArgumentRef:
-    """The argument of a call that has one; copies do not matter to extremes."""
+    """The argument of a call; duplicates do not matter for extremes."""
     assert call.column is not None
     extreme = call.function in (AggregateFunction.MIN, AggregateFunction.MAX)
     return ArgumentRef(call.column, call.distinct and not extreme)
 
 
 def argument_events(period: Period, column: int) -> ArgumentEvents:
-    """All values of a column that come and go."""
+    """All values of a column that are added and removed."""
     order = period.order
     valid = validity(period.columns[column])
     return _events(period, column, order if valid is None else order[valid[order]], period.diffs)
 
 
 def distinct_events(period: Period, column: int, table: GroupTable | None) -> ArgumentEvents:
-    """The values of a column that come to a group that had none such, or of which the last goes.
+    """The values of a column whose first copy in a group is added, or whose last is removed.
 
-    The table knows how many copies of each value each group has, and is brought up to date;
+    The table holds how many copies of each value each group has, and is updated;
     without one, groups had nothing before.
     """
     valid = validity(period.columns[column])

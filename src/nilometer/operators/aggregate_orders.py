@@ -1,4 +1,4 @@
-"""MIN, MAX and percentiles: what stands in a place of the order, in every state of groups."""
+"""MIN, MAX, percentiles, lists and bits: results that need the values in every state of groups."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.arrays import Bools, Int64s, as_int64
 from nilometer.kernels.exact_sums import Doubles
 from nilometer.kernels.group_instants import GroupInstants
 from nilometer.kernels.moving_ranks import Ranks, ValueEvents, values_at_ranks
-from nilometer.kernels.state_values import values_in_states
+from nilometer.kernels.state_values import all_events, values_in_states
 from nilometer.operators.aggregate_arguments import ArgumentEvents, ArgumentRef, argument_of
 from nilometer.operators.change_specs import AggregateCall, AggregateFunction, SortKey
 from nilometer.operators.value_table import Content, ValueTable
@@ -24,10 +24,11 @@ _WHOLE = (
     AggregateFunction.TEXT,
     AggregateFunction.MODE,
 )
-"""What is made of all values of a group."""
+"""Functions whose result contains all values of a group."""
 _PERCENTILES = (AggregateFunction.PERCENTILE, AggregateFunction.PERCENTILE_DISC)
-"""What is a double, whatever the argument is."""
+"""Functions whose result is a double for any argument."""
 _DISCRETE = (AggregateFunction.PERCENTILE_DISC, AggregateFunction.PERCENTILE_APPROX)
+_BITS = (AggregateFunction.BIT_AND, AggregateFunction.BIT_OR, AggregateFunction.BIT_XOR)
 _BY = (AggregateFunction.MIN_BY, AggregateFunction.MAX_BY)
 _LARGEST = (AggregateFunction.MAX, AggregateFunction.MAX_BY)
 ORDERED = (
@@ -36,9 +37,10 @@ ORDERED = (
     *_PERCENTILES,
     AggregateFunction.PERCENTILE_APPROX,
     *_BY,
+    *_BITS,
     *_WHOLE,
 )
-"""What needs the values in order."""
+"""Functions that need the values themselves, not only their sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class OrderRef:
 
 
 def order_ref(call: AggregateCall, types: Sequence[pa.DataType]) -> OrderRef:
-    """What a call has to order. Percentiles are doubles."""
+    """The argument that a call orders. Percentiles are doubles."""
     argument = argument_of(call)
     is_double = call.function in _PERCENTILES
     kind = pa.float64() if is_double else types[argument.column]
@@ -65,7 +67,7 @@ def order_ref(call: AggregateCall, types: Sequence[pa.DataType]) -> OrderRef:
 
 @dataclass(frozen=True)
 class OrderedArgument:
-    """The values of groups before a period, and those that come and go in it."""
+    """The values of groups before a period, and those added and removed in it."""
 
     instants: GroupInstants
     counts: Int64s
@@ -85,6 +87,8 @@ class OrderedArgument:
             return self._value_at(call.fraction, call.reverse, some)
         if call.function in _WHOLE:
             return self._whole(call)
+        if call.function in _BITS:
+            return self._bits(call.function, some)
         some = self.counts > call.rank
         ranks = np.minimum(call.rank, last)
         if call.function in _LARGEST:
@@ -94,7 +98,7 @@ class OrderedArgument:
         return _last_field(found) if call.function in _BY else found
 
     def _whole(self, call: AggregateCall) -> pa.Array:
-        """What is made of all values, in every state."""
+        """The results that contain all values, in every state."""
         held = values_in_states(self.instants, self.content.runs, self.events)
         if call.function is AggregateFunction.MODE:
             keys, some = held.most_frequent()
@@ -113,6 +117,28 @@ class OrderedArgument:
         return pc.if_else(
             pa.array(np.diff(shown.offsets) > 0), joined, pa.scalar(None, pa.string())
         )
+
+    def _bits(self, function: AggregateFunction, some: Bools) -> pa.Array:
+        """Bits that all values have, that any has, or that an odd number of them has."""
+        states, keys, counts = all_events(self.instants, self.content.runs, self.events)
+        values = self.content.values(keys, np.ones(len(keys), np.bool_))
+        numbers = as_int64(values.cast(pa.int64()))
+        found = np.zeros(len(some), np.int64)
+        for bit in np.int64(1) << np.arange(64):
+            has = np.flatnonzero(numbers & bit)
+            if not len(has):
+                continue
+            changes = self.instants.add_up(states[has], counts[has])
+            times = self.instants.running(changes, changes[self.instants.firsts])
+            match function:
+                case AggregateFunction.BIT_AND:
+                    is_set = times == self.counts
+                case AggregateFunction.BIT_OR:
+                    is_set = times > 0
+                case _:
+                    is_set = times % 2 == 1
+            found[is_set] |= bit
+        return pa.array(found, mask=None if some.all() else ~some).cast(values.type)
 
     def _percentile(self, last: Int64s, fraction: float, some: Bools) -> pa.Array:
         """Between two values it is interpolated, as Spark does."""
@@ -157,7 +183,7 @@ def order_argument(
     *,
     keep: bool = True,
 ) -> OrderedArgument:
-    """An argument in a period, at whose end the table is brought up to date, unless told not to.
+    """An argument in a period; the table is updated at its end, unless asked not to.
 
     The numbers are those of the groups in the table; the values are of its type.
     """

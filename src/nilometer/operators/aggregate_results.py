@@ -1,4 +1,4 @@
-"""Counts, sums, averages and variances of totals: functions of exact sums and nothing else."""
+"""Counts, sums, averages and variances from totals: pure functions of exact sums."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ POWER: Final = {
     AggregateFunction.SKEWNESS: 3,
     AggregateFunction.KURTOSIS: 4,
 }
-"""What needs the sums of powers, up to which."""
+"""Functions that need sums of powers, with the highest power."""
 SUMMED: Final = (AggregateFunction.SUM, AggregateFunction.AVG, *POWER)
-"""What needs a sum."""
+"""Functions that need a sum."""
 
 COVARIANCES: Final = (AggregateFunction.COVAR_SAMP, AggregateFunction.COVAR_POP)
-"""What needs the sums of pairs and of their products."""
+"""Functions that need the sums of pairs and of their products."""
 
 _SAMPLES: Final = (
     AggregateFunction.VAR_SAMP,
@@ -54,18 +54,18 @@ _ROOTS: Final = (AggregateFunction.STDDEV_SAMP, AggregateFunction.STDDEV_POP)
 
 
 class SumResults:
-    """Results of the functions that are computed of totals, in every state."""
+    """Results of the functions that are computed from totals, in every state."""
 
     def __init__(self, totals: Totals) -> None:
         self._totals = totals
         self._rounded: dict[ArgumentRef, tuple[Doubles, Int64s]] = {}
         self.refused: list[tuple[Bools, PredicateError]] = []
-        """In which states a result does not fit its type, and what is to be said of that."""
+        """The states in which a result does not fit its type, with the error message."""
 
     def result(
         self, function: AggregateFunction, ref: ArgumentRef, kind: pa.DataType, wanted: pa.DataType
     ) -> pa.Array:
-        """A function of an argument of some type, as a column of the type that it gives."""
+        """A function of an argument of some type, as a column of its result type."""
         counts = self._totals.count(ref)
         if function is AggregateFunction.COUNT:
             return pa.array(counts)
@@ -140,7 +140,7 @@ class SumResults:
         return pa.array(np.sqrt(values) if function in _ROOTS else values, mask=_mask(valid))
 
     def _is_special(self, ref: ArgumentRef) -> Bools:
-        """Where some value is infinite or no number."""
+        """The states in which some value is infinite or NaN."""
         special = sum(self._totals[f"{ref.label} {name}"] for name in ("nan", "inf", "-inf"))
         return np.asarray(special != 0, np.bool_)
 

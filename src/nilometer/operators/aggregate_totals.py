@@ -33,7 +33,7 @@ def _nulls(ref: ArgumentRef) -> str:
 
 @dataclass(frozen=True)
 class Totals:
-    """Totals in every one of so many states, by name; one that is not there is zero."""
+    """Totals in every state, by name; a missing name is zero."""
 
     size: int
     values: Mapping[str, Int64s]
@@ -43,7 +43,7 @@ class Totals:
         return np.zeros(self.size, np.int64) if found is None else found
 
     def count(self, ref: ArgumentRef) -> Int64s:
-        """How many values an argument has."""
+        """The number of values of an argument."""
         if ref.distinct:
             return self[f"{ref.label} values"]
         nulls = self.values.get(_nulls(ref))
@@ -60,7 +60,7 @@ class Totals:
 
 
 class RunningTotals:
-    """Named totals: what groups had before, and what the states of a period add."""
+    """Named totals: the groups' totals before a period, and what its states add."""
 
     def __init__(self, instants: GroupInstants, initial: Mapping[str, Int64s]) -> None:
         self._instants = instants
@@ -69,7 +69,7 @@ class RunningTotals:
         self._extremes: dict[str, Int64s] = {}
 
     def add_counts(self, ref: ArgumentRef, events: ArgumentEvents, period: Period) -> None:
-        """What is needed to count the values of an argument."""
+        """Add what is needed to count the values of an argument."""
         if ref.distinct:
             self.add(f"{ref.label} values", events.states, events.diffs)
             return
@@ -78,12 +78,12 @@ class RunningTotals:
             self.add(_nulls(ref), period.states[~valid], period.diffs[~valid])
 
     def add(self, name: str, states: Int64s, changes: Int64s) -> None:
-        """Something that changes a total."""
+        """Add the amounts by which a total changes."""
         if len(states):
             self._changes[name] = self._instants.add_up(states, changes)
 
     def add_numbers(self, ref: ArgumentRef, events: ArgumentEvents, *, power: int) -> None:
-        """Numbers whose sum is wanted, and the sums of their powers up to this one."""
+        """Add numbers to be summed, with the sums of their powers up to this one."""
         finite = np.ones(len(events.states), np.bool_)
         if pat.is_floating(events.values.type):
             numbers = events.values.to_numpy()
@@ -102,7 +102,7 @@ class RunningTotals:
             self._add_digits(f"{ref.label} {name}", found, diffs, states)
 
     def add_pairs(self, ref: ArgumentRef, events: ArgumentEvents) -> None:
-        """Pairs of doubles whose sums are wanted, and the sum of their products."""
+        """Add pairs of doubles to be summed, with the sum of their products."""
         one, other = events.values.flatten()
         finite = np.isfinite(one.to_numpy()) & np.isfinite(other.to_numpy())
         self._add_some(f"{ref.label} nan", events, ~finite)
@@ -115,7 +115,7 @@ class RunningTotals:
             )
 
     def add_extreme(self, ref: ArgumentRef, events: ArgumentEvents, *, largest: bool) -> None:
-        """Values, none of which ever goes, and of which the smallest or largest is wanted."""
+        """Add values, none of them ever removed, of which the smallest or largest is needed."""
         name = extreme_name(ref, largest=largest)
         none_yet = np.zeros(len(self._instants.firsts), np.int64)
         counts = self._initial.get(ROWS, none_yet) - self._initial.get(_nulls(ref), none_yet)
@@ -133,7 +133,7 @@ class RunningTotals:
             self._changes[f"{prefix} {place}"] = sums
 
     def totals(self) -> Totals:
-        """All totals in every state."""
+        """Return all totals in every state."""
         none_yet = np.zeros(len(self._instants.firsts), np.int64)
         values = {name: kept[self._instants.groups] for name, kept in self._initial.items()}
         values |= self._extremes

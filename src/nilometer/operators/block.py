@@ -27,18 +27,18 @@ UNTIL: Final = "_until"
 
 @dataclass(frozen=True)
 class BlockSpec:
-    """A window join, what is computed of its results, and how long they hold."""
+    """A window join, the values computed from its results, and how long these hold."""
 
     join: WindowJoinSpec
     values: tuple[Expression, ...]
     """Over the time of a result and the join's output columns."""
     types: tuple[pa.DataType, ...]
     lifetimes: tuple[tuple[tuple[int, ...], int], ...]
-    """(arguments that are times, length): a result holds so long after the latest of them."""
+    """(arguments that are times, length): a result holds for that long after the latest."""
     names: tuple[str, ...] = ()
-    """What the arguments of the values are called."""
+    """The names of the arguments of the values."""
     until: int | None = None
-    """The argument that is the instant at which a row of the only stream goes."""
+    """The argument that holds the instant at which a row of the only stream is retracted."""
 
     @property
     def schemas(self) -> tuple[pa.Schema, ...]:
@@ -51,7 +51,7 @@ class BlockSpec:
     def admit(
         self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
     ) -> tuple[pa.RecordBatch, Punctuation]:
-        """The rows of a stream that matter, and what all of them say about time."""
+        """The relevant rows of a stream, and the time information of all of them."""
         end = None if self.until is None else self.until - 1
         return admit(rows, self.layouts[stream], selected, end=end)
 
@@ -101,7 +101,7 @@ class Block:
         return [*self.join.stored, *self._waiting]
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:
-        """Take in rows that were there before the query started."""
+        """Add rows that existed before the query started."""
         if len(rows):
             layout = RowLayout(self._spec.layouts[stream].time, ())
             self._waiting[stream].add(make_chunk(rows, layout, Kernel.MERGE))
@@ -115,7 +115,7 @@ class Block:
     ) -> list[pa.RecordBatch]:
         """New results with `_time` and `_until`, given the watermarks before and after.
 
-        They leave at once, whatever the frontier: their periods say when they hold.
+        They are emitted at once, whatever the frontier: their periods say when they hold.
         """
         rows, before = list(rows), list(before)
         for i, buffer in enumerate(self._waiting):
@@ -132,7 +132,7 @@ class Block:
         if kept is not None:
             result = result.take(pa.array(kept))
         times = as_int64(result.column(0))
-        if self._spec.until is not None:  # what ends where it begins is never there
+        if self._spec.until is not None:  # a row that ends where it begins never holds
             lasts = as_int64(result.column(self._spec.until)) > times
             result, values = result.filter(lasts), [one.filter(lasts) for one in values]
             times = times[lasts]
@@ -149,7 +149,7 @@ class Block:
             np.minimum(ends, latest + (length + 1), out=ends)
         if self._spec.until is not None:
             np.minimum(ends, as_int64(columns[self._spec.until]), out=ends)
-        ends[ends > LATEST] = FOREVER  # nobody can ask for the answer there
+        ends[ends > LATEST] = FOREVER  # no answer can be requested there
         return ends
 
     def snapshot(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A join of changelogs: a result changes when one of its rows does.
 
-Rows of all inputs that fit make a result that takes effect at the latest of their changes, with
-the product of their counts; so counts multiply at every instant. What is kept are all changes
+Matching rows of all inputs make a result that takes effect at the latest of their changes, with
+the product of their counts; so counts multiply at every instant. The state is all changes
 so far, netted whenever more than half of them cancel. Static rows all come first, so that what is
 joined with nothing else meets them at once, and need not be kept.
 """
@@ -40,18 +40,18 @@ from nilometer.operators.net_changes import net_changes
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _UNBOUND: Final = 1 << 61
-"""A bound that binds nothing, and can be added to any time."""
+"""A bound that excludes nothing, and can be added to any time."""
 _FEW: Final = 1 << 12
-"""So many changes are kept without thinking of netting them."""
+"""Up to this many changes are kept without netting."""
 _FEW_PAIRS: Final = 1 << 14
-"""So many pairs of changes are joined without thinking of cutting the period."""
+"""Up to this many pairs of changes are joined without cutting the period."""
 _PAIRS_EACH: Final = 32
-"""So many pairs of new changes are worth less than another piece, for each of these changes."""
+"""The number of pairs per new change below which another piece does not pay."""
 
 
 @dataclass(frozen=True)
 class ChangeJoinSpec:
-    """Inputs, the keys and predicates that join them, and what is computed of results."""
+    """Inputs, the keys and predicates that join them, and the values of results."""
 
     inputs: tuple[tuple[pa.DataType, ...], ...]
     keys: tuple[StreamKeys, ...]
@@ -62,7 +62,7 @@ class ChangeJoinSpec:
     values: tuple[Expression, ...]
     types: tuple[pa.DataType, ...]
     passing: int | None = None
-    """The input that is not kept, since all others are static."""
+    """The input that is not stored, since all others are static."""
     names: tuple[str, ...] = ()
     """What the arguments of the values are called."""
 
@@ -117,8 +117,8 @@ class ChangeJoin:
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
         """The changes strictly before a frontier, given those of all inputs.
 
-        A period in which rows come and go is cut where they would meet others that are long gone:
-        what has gone by the end of a piece is not there in the next one.
+        A period with additions and retractions is cut where rows would meet others long retracted:
+        rows retracted by the end of a piece are absent from the next one.
         """
         results = [no_changes(self._spec.types)]
         waiting = [list(inputs)]
@@ -137,15 +137,15 @@ class ChangeJoin:
 
     def _join_all(self, sides: Sequence[Side]) -> list[pa.RecordBatch]:
         try:
-            with leaving_out(None):  # what fails here may be of rows that were never there together
+            with leaving_out(None):  # errors may come from rows that never held together
                 return [self._finish(one) for one in self._join(sides, self._rule)]
         except (PredicateError, pa.ArrowInvalid):
             return [self._join_netted(sides)]
 
     def _meet_in_vain(self, sides: Sequence[Side]) -> bool:
-        """Whether new changes would meet each other much more often than what is there already.
+        """Whether new changes would meet each other much more often than stored rows.
 
-        Then most of them are of rows that come and go within the period, at different times.
+        Then most of them belong to rows that come and go within the period, at different times.
         """
         new = [0 if side.new is None else len(side.new) for side in sides]
         fewest = max(_PAIRS_EACH * sum(new), _FEW_PAIRS)
@@ -176,9 +176,9 @@ class ChangeJoin:
             yield make_changes(columns, tuples.latest, diffs)
 
     def _join_netted(self, sides: Sequence[Side]) -> pa.RecordBatch:
-        """The same, but nothing is asked or computed of rows that were never there together.
+        """The same, but nothing is tested or computed for rows that never held together.
 
-        A row that has gone still meets others, as a change that comes and one that goes; they
+        A retracted row still meets others, as an addition and a retraction; these
         cancel, but an expression over the two may fail.
         """
         more = [place for one in self._spec.residuals for place in one.columns]
@@ -205,7 +205,7 @@ class ChangeJoin:
         return make_changes(values, times_of(changes), diffs_of(changes))
 
     def _side(self, number: int, changes: pa.RecordBatch) -> Side:
-        """What an input brings into the join: its changes so far and these; NULL never joins."""
+        """The input to the join: its changes so far and these; NULL never joins."""
         layout = self._layouts[number]
         columns = [canonical(column) for column in row_columns(changes)]
         changes = make_changes(columns, times_of(changes), diffs_of(changes))
@@ -217,7 +217,7 @@ class ChangeJoin:
         return Side(self._buffers[number].chunks(), chunk)
 
     def _retain(self, number: int, side: Side, *, is_cut: bool) -> None:
-        """Keep what has come; what has gone is forgotten soon, or at once in a cut period."""
+        """Store new changes; retracted rows are dropped soon, or at once in a cut period."""
         if side.new is None or number == self._spec.passing:
             return
         buffer = self._buffers[number]
@@ -230,7 +230,7 @@ class ChangeJoin:
             buffer.tidy(-_UNBOUND, 0, lambda chunk: np.ones(len(chunk), np.bool_))
 
     def _net(self, number: int) -> None:
-        """Keep one change per row, and none of rows that are gone."""
+        """Keep one change per row, and none for retracted rows."""
         buffer = self._buffers[number]
         changes = pa.concat_batches([chunk.rows for chunk in buffer.chunks()])
         groups = row_groups(row_columns(changes), len(changes))
@@ -260,7 +260,7 @@ class ChangeJoin:
 
 
 def _middle(inputs: Sequence[pa.RecordBatch]) -> int | None:
-    """An instant with as many changes before it as after; None if all are of one instant."""
+    """The median instant of the changes; None if all are at one instant."""
     times = np.concatenate([times_of(changes) for changes in inputs])
     first, middle = int(times.min()), int(np.partition(times, len(times) // 2)[len(times) // 2])
     if middle > first:
@@ -277,7 +277,7 @@ def _split(changes: pa.RecordBatch, middle: int) -> tuple[pa.RecordBatch, pa.Rec
 
 
 _Counts: TypeAlias = tuple[UInt64s, Int64s] | int
-"""How many rows have each hash; or how many there are, where there is no key."""
+"""The number of rows with each hash, or of all rows, where there is no key."""
 
 
 def _counts(chunks: Sequence[Chunk], key: int | None) -> _Counts:
@@ -290,7 +290,7 @@ def _counts(chunks: Sequence[Chunk], key: int | None) -> _Counts:
 
 
 def _pairs(left: _Counts, right: _Counts) -> int:
-    """How many pairs of rows have the same key."""
+    """The number of pairs of rows with the same key."""
     if isinstance(left, int) or isinstance(right, int):
         assert isinstance(left, int)
         assert isinstance(right, int)

@@ -1,9 +1,9 @@
 """Operators of windowed plans: changes in, changes out, one period of time after the other.
 
-A change is a row with the instant from which it holds and how many copies come (or, if negative,
-go). Changes travel as a record batch: columns c0, c1, …, then `_time` and `_diff`, both int64.
-An operator is given all changes of its inputs in a period [last frontier, frontier), each input's
-in any order, and returns all its own changes of that period. So what it returns over the whole
+A change is a row with the instant from which it holds and how many copies are added (if negative,
+retracted). Changes travel as a record batch: columns c0, c1, … and int64s `_time` and `_diff`.
+An operator gets all changes of its inputs in a period [last frontier, frontier), each input's
+in any order, and returns all its own changes of that period. So its output over the whole
 run does not depend on how time is cut into periods.
 """
 
@@ -34,7 +34,7 @@ class ChangeOperator(Protocol):
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
         """The changes strictly before a frontier, given those of all inputs."""
@@ -47,7 +47,7 @@ class ChangeOperator(Protocol):
 
 
 class SpeaksLater:
-    """Of an operator's spec: something may leave in a period in which nothing comes."""
+    """Marks the spec of an operator that may emit in a period without input."""
 
 
 class ChangeSpec(Protocol):
@@ -58,7 +58,7 @@ class ChangeSpec(Protocol):
         """The types of the columns that leave, without time and count."""
 
     def start(self, store: ChunkStore) -> ChangeOperator:
-        """The running operator, with nothing kept yet."""
+        """The running operator, without any state yet."""
 
 
 def make_changes(columns: Sequence[pa.Array], times: Int64s, diffs: Int64s) -> pa.RecordBatch:
@@ -69,7 +69,7 @@ def make_changes(columns: Sequence[pa.Array], times: Int64s, diffs: Int64s) -> p
 
 
 def no_changes(types: Sequence[pa.DataType]) -> pa.RecordBatch:
-    """No change at all, of rows of these types."""
+    """An empty batch of changes, for rows of these types."""
     nothing = np.zeros(0, np.int64)
     return make_changes([pa.array([], kind) for kind in types], nothing, nothing)
 
@@ -81,15 +81,15 @@ def row_columns(changes: pa.RecordBatch) -> list[pa.Array]:
 
 
 def changed_rows(changes: pa.RecordBatch, names: Sequence[str]) -> Rows:
-    """The rows to be computed with; one that goes is not counted again if it must be left out."""
+    """The rows to compute with; a retracted row that is left out is not counted again."""
     return Rows(row_columns(changes), len(changes), names, counted=diffs_of(changes) > 0)
 
 
 def times_of(changes: pa.RecordBatch) -> Int64s:
-    """When the changes take effect."""
+    """The instants at which the changes take effect."""
     return as_int64(changes.column(changes.num_columns - 2))
 
 
 def diffs_of(changes: pa.RecordBatch) -> Int64s:
-    """How many copies come or go."""
+    """How many copies are added, or if negative, retracted."""
     return as_int64(changes.column(changes.num_columns - 1))

@@ -1,4 +1,4 @@
-"""What the operators of windowed plans are told before they run."""
+"""The parameters of the operators of windowed plans."""
 
 from __future__ import annotations
 
@@ -55,6 +55,9 @@ class AggregateFunction(StrEnum):
     SET = "COLLECT_SET"
     TEXT = "STRING_AGG"
     MODE = "MODE"
+    BIT_AND = "BIT_AND"
+    BIT_OR = "BIT_OR"
+    BIT_XOR = "BIT_XOR"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +79,16 @@ class AggregateCall:
 
     function: AggregateFunction
     column: int | None = None
-    """The place of its argument among the columns that come in; None for COUNT(*)."""
+    """The position of its argument among the input columns; None for COUNT(*)."""
     distinct: bool = False
     fraction: float | None = None
-    """Of a percentile: 0.5 is the median. Between two values PERCENTILE is interpolated, and
+    """The fraction of a percentile: 0.5 is the median. PERCENTILE interpolates between two values;
     PERCENTILE_DISC is the first of them."""
     separator: str = ""
-    """What stands between the texts of STRING_AGG."""
+    """The separator of STRING_AGG."""
     reverse: bool = False
     """Whether lists, texts and PERCENTILE_DISC begin with the last value in their order."""
     rank: int = 0
-    """Of MIN_BY and MAX_BY: how many values come before the one that is asked for."""
+    """For MIN_BY and MAX_BY: how many values precede the one that is returned."""
     order: tuple[SortKey, ...] = ()
-    """Of MIN_BY and MAX_BY: the fields of a value that order it before all of them do."""
+    """For MIN_BY and MAX_BY: the fields that order values first, before all fields do."""

@@ -26,7 +26,7 @@ _verified: set[tuple[str, int, int]] = set()
 
 
 def encode_rows(chunk: Chunk) -> bytes:
-    """The rows of a chunk, compressed; the index can be made again from them.
+    """The rows of a chunk, compressed; the index can be rebuilt from them.
 
     Spark's state moves slowly, so a fifth of the bytes is worth the few milliseconds.
     """
@@ -44,7 +44,7 @@ def _to_ipc(chunk: Chunk, compression: str | None = None) -> pa.Buffer:
 
 
 def decode_rows(encoded: bytes, layout: RowLayout, kernel: Kernel) -> Chunk:
-    """The chunk of such rows."""
+    """Decode the chunk of such rows."""
     options = pa.ipc.IpcReadOptions(use_threads=len(encoded) >= THREADS_PAY_FROM)
     rows = pa.concat_batches(list(pa.ipc.open_stream(encoded, options=options)))
     return make_chunk(rows, layout, kernel)
@@ -120,7 +120,7 @@ def _plain_index(kernel: Kernel, times: Int64s) -> Index:
 
 
 def _is_intact(path: Path, crc: int, body: memoryview) -> bool:
-    """Whether the content is what was written; looked at once per process and file."""
+    """Whether the content is what was written; checked once per process and file."""
     status = path.stat()
     seen = (str(path), status.st_ino, status.st_mtime_ns)
     if seen not in _verified:

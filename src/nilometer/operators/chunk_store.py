@@ -1,4 +1,4 @@
-"""Where an operator keeps its chunks: it says what, the host says where."""
+"""Where an operator keeps its chunks: the operator decides what, the host where."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class ChunkStore(Protocol):
     """Keeps chunks from one micro-batch to the next."""
 
     def add(self, chunk: Chunk, level: int) -> ChunkRef:
-        """Keep a chunk; its level says how often its rows were merged."""
+        """Store a chunk; its level says how often its rows were merged."""
 
     def load(self, ref: ChunkRef, layout: RowLayout, kernel: Kernel) -> Chunk:
-        """A chunk that was kept, of rows of this layout."""
+        """Load a stored chunk of rows of this layout."""
 
     def remove(self, ref: ChunkRef) -> None:
-        """Forget a chunk."""
+        """Delete a chunk."""

@@ -1,4 +1,4 @@
-"""Operators that keep nothing: selection and projection, UNION ALL, and netting."""
+"""Operators without state: selection and projection, UNION ALL, and netting."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from nilometer.operators.stateless import Stateless
 
 @dataclass(frozen=True, slots=True)
 class ComputeSpec:
-    """Of the rows that pass a test, if there is one, some values of these types.
+    """Some values, of these types, of the rows that pass a test, if any.
 
-    Columns are the arguments of the expressions, by their places.
+    Columns are the arguments of the expressions, by position.
     """
 
     test: Expression | None
     values: tuple[Expression, ...]
     types: tuple[pa.DataType, ...]
     names: tuple[str, ...] = ()
-    """What the columns are called that come in."""
+    """The names of the input columns."""
 
     def start(self, store: ChunkStore) -> ChangeOperator:
         return Compute(self)
 
 
 class Compute(Stateless):
-    """Selection and projection. Columns that are passed on as they are, are not copied."""
+    """Selection and projection. Columns that pass unchanged are not copied."""
 
     def __init__(self, spec: ComputeSpec) -> None:
         self._spec = spec

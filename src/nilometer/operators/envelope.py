@@ -19,7 +19,7 @@ _KEY: Final = b"nilometer"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where the rows come from, and what their sender has seen."""
+    """The origin of the rows, and what their sender has seen."""
 
     stream: int
     punctuation: Punctuation
@@ -28,9 +28,9 @@ class Header:
     sender: int = 0
     """The bucket of another stage that sends this, and"""
     frontier: int | None = None
-    """before which instant it is done: nothing older will come."""
+    """the instant before which it is done: nothing older will arrive."""
     errors: dict[str, Any] | None = None
-    """Rows that the sender has left out, told to one bucket only."""
+    """Rows that the sender left out, reported to one bucket only."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -41,7 +41,7 @@ class Header:
 
 
 def headers(header: Header, errors: RowErrors, buckets: int) -> list[Header]:
-    """A header for every bucket; the first of them tells which rows were left out."""
+    """A header for every bucket; the first one reports the rows that were left out."""
     return [replace(header, errors=errors.to_json()), *[header] * (buckets - 1)]
 
 

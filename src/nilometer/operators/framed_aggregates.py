@@ -1,4 +1,4 @@
-"""Aggregates of frames: of so many rows, one behind the other, each."""
+"""Aggregates of frames: each is a run of consecutive rows."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from nilometer.operators.change_specs import AggregateCall, AggregateFunction
 from nilometer.operators.chunk_store import ChunkStore
 
 _MOST_AT_ONCE: Final = 1 << 20
-"""Frames of so many rows together are aggregated at a time."""
+"""The total number of rows whose frames are aggregated at a time."""
 _COUNTS: Final = (AggregateFunction.COUNT, AggregateFunction.COUNT_ROWS)
 
 
 def aggregate_frames(
     call: AggregateCall, column: pa.Array | None, firsts: Int64s, ends: Int64s, store: ChunkStore
 ) -> pa.Array:
-    """An aggregate of the rows [first, end) of a column, for each frame; without it of rows."""
+    """An aggregate of rows [first, end) for each frame: of a column, or without one, of rows."""
     argument = [] if column is None else [column.type]
     given = (pa.int64(), *argument)
     asked = replace(call, column=None if column is None else 1)
@@ -55,7 +55,7 @@ def aggregate_frames(
 
 
 def _parts(lengths: Int64s) -> Iterator[slice]:
-    """Frames in parts that are not too large together."""
+    """Frames in batches of limited total size."""
     first, total = 0, np.cumsum(lengths)
     while first < len(lengths):
         before = total[first] - lengths[first]

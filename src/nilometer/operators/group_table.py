@@ -1,7 +1,7 @@
-"""What an operator knows of each group: a few integers, kept in chunks sorted by hash.
+"""The state of an operator per group: a few integers, kept in chunks sorted by hash.
 
-Every update becomes a run of rows. What a newer run says of a group stands against all older
-ones; a group whose integers are all zero is gone, and its row vanishes when it reaches the oldest
+Every update becomes a run of rows. A newer run's row of a group overrides those of all older
+ones; a group whose integers are all zero is dead, and its row vanishes when it reaches the oldest
 run. A run is merged into the one before it unless that has _RATIO times its rows. So there are
 few runs, an update costs the groups it touches and a logarithmic number of rewrites, and the
 rows held are at most about twice the groups alive. A run is one chunk, or several that share the
@@ -30,7 +30,7 @@ _MOST_BYTES: Final = 128 << 20
 """A larger run is cut: Arrow and Spark's state have limits of 2 GiB."""
 _LAYOUT: Final = RowLayout(time=0, keys=())
 _IDS: Final = 2
-"""The hashes come first; of them, the first stands where other chunks have the time."""
+"""The hashes come first; the first hash takes the position of the time in other chunks."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Groups:
     ids: RowIds
     keys: Sequence[pa.Array]
     values: Mapping[str, Int64s]
-    """By name; a name that is not there is zero for all."""
+    """The values by name; a missing name is zero for all groups."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -63,7 +63,7 @@ class GroupTable:
     """Values of groups, oldest run first."""
 
     def __init__(self, key_types: Sequence[pa.DataType], store: ChunkStore) -> None:
-        """An empty table; where nobody asks for the keys of groups, it need not keep them."""
+        """An empty table; it need not keep the keys of groups if they are never read."""
         self.refs: list[ChunkRef] = []
         self._key_types = tuple(key_types)
         self._store = store
@@ -74,7 +74,7 @@ class GroupTable:
         self.refs = list(refs)
 
     def lookup(self, ids: RowIds) -> dict[str, Int64s]:
-        """The values of some groups by name, zero for groups that are not there.
+        """The values of some groups by name, zero for missing groups.
 
         It is faster if the ids are in order, as those of `row_groups` are.
         """
@@ -92,7 +92,7 @@ class GroupTable:
         return values
 
     def find(self, ids: RowIds) -> Groups:
-        """Those of some groups that are alive, with their keys."""
+        """The groups among these that are alive, with their keys."""
         parts: list[Groups] = []
         wanted = np.arange(len(ids))
         for ref in reversed(self.refs):
@@ -106,7 +106,7 @@ class GroupTable:
         return self._merge([self._read(refs) for refs in reversed(self._runs())], oldest=True)
 
     def update(self, groups: Groups) -> None:
-        """Replace what is known of some groups, each named once."""
+        """Replace the values of some groups, each named once."""
         if not len(groups):
             return
         runs = self._runs()
@@ -120,7 +120,7 @@ class GroupTable:
         self._write(self._merge(merged, oldest=not runs), len(runs))
 
     def clear(self) -> None:
-        """Forget all groups."""
+        """Delete all groups."""
         for ref in tuple(self.refs):
             self._drop(ref)
 
@@ -144,7 +144,7 @@ class GroupTable:
         return Groups(ids, keys, dict(_value_columns(rows, self._first_value)))
 
     def _merge(self, newest_first: Sequence[Groups], *, oldest: bool) -> Groups:
-        """What several runs say together; if they reach down to the oldest, without the dead."""
+        """Several runs merged; without dead groups if the oldest run is among them."""
         groups = newest_first[0] if len(newest_first) == 1 else self._overlay(newest_first)
         return _only_alive(groups) if oldest else groups
 
@@ -174,7 +174,7 @@ class GroupTable:
         return together.only(order[newest])
 
     def _write(self, groups: Groups, run: int) -> None:
-        """Keep a run. Values that are zero in all its rows are left out."""
+        """Store a run. Values that are zero in all its rows are left out."""
         if not len(groups):
             return
         values = {name: column for name, column in groups.values.items() if column.any()}
@@ -207,7 +207,7 @@ def _value_columns(rows: pa.RecordBatch, first: int) -> list[tuple[str, Int64s]]
 
 
 def _find(rows: pa.RecordBatch, ids: RowIds) -> tuple[Int64s, Bools]:
-    """Where groups stand in the rows of a chunk, and whether they do."""
+    """The positions of groups in the rows of a chunk, and whether they occur."""
     h1, h2 = as_int64(rows.column(0)), as_int64(rows.column(1))
     places = np.searchsorted(h1, ids.h1)
     places[places == len(h1)] = 0
@@ -229,7 +229,7 @@ def _sorted(groups: Groups) -> Groups:
 
 
 def _order(ids: RowIds) -> Int64s:
-    """By both hashes; equal ids as they stand. Rows in few sorted runs are merged, not sorted."""
+    """The order by both hashes, stable. Rows in few sorted runs are merged, not sorted."""
     order = np.argsort(ids.h1, kind="stable")
     h1, h2 = ids.h1[order], ids.h2[order]
     if ((h1[1:] == h1[:-1]) & (h2[1:] != h2[:-1])).any():

@@ -1,7 +1,7 @@
-"""Rows that ROWS windows are not ready for: held back until no earlier row can come any more.
+"""Rows that ROWS windows are not ready for: held back until no earlier row can arrive.
 
 Which rows are the last n at an instant is known once all streams with ROWS windows have passed
-it. Rows strictly before that frontier are released, each once; the rest waits.
+it. Rows strictly before that frontier are released, each once; the others wait.
 """
 
 from __future__ import annotations

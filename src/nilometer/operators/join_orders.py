@@ -1,4 +1,4 @@
-"""In which order new rows look for partners: chosen by declared loads, again by measured ones."""
+"""The order in which new rows look for partners: by declared loads, later by measured ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SAMPLE: Final = 4096
 
 
 class JoinOrders:
-    """The orders of a running join; they decide how long it takes, never what it finds."""
+    """The orders of a running join; they affect how long it takes, never its results."""
 
     def __init__(self, loads: Sequence[StreamLoad], links: Links, kernel: Kernel) -> None:
         self._links = links
@@ -33,7 +33,7 @@ class JoinOrders:
         self.orders = self._choose()
 
     def update(self, sides: Sequence[Side]) -> tuple[Order, ...]:
-        """The orders for a micro-batch: others than before if rates or sizes have drifted."""
+        """The orders for a micro-batch, changed if rates or sizes have drifted."""
         if len(sides) > 2 and all(sum(map(len, side.chunks)) >= _FEW for side in sides):
             now = [_measure(side, old) for side, old in zip(sides, self._chosen_with, strict=True)]
             if has_drifted(self._chosen_with, now):
@@ -70,7 +70,7 @@ def assume_load(
     rate: float | None = None,
     rows: int | None = None,
 ) -> StreamLoad:
-    """What is taken to be true of a stream until more is known; `rows` is its ROWS window's."""
+    """The load assumed for a stream until it is measured; `rows` is that of its ROWS window."""
     if network.streams[stream] in network.static:
         return StreamLoad.of_table(ASSUMED_TABLE, distinct)
     rate = ASSUMED_RATE if rate is None else rate
@@ -80,14 +80,14 @@ def assume_load(
 
 
 def _longest_bound(network: TimeNetwork, stream: int) -> int:
-    """The longest time between a row and a partner, of those that are bounded."""
+    """The longest bounded time between a row and a partner."""
     closed = network.closed
     bounds = [b for j in range(len(closed)) for b in (closed[stream][j], closed[j][stream])]
     return max(bound for bound in bounds if bound < FOREVER)
 
 
 def _measure(side: Side, before: StreamLoad) -> StreamLoad:
-    """A stream by the rows that are there; windows and distinct values stay as they were."""
+    """Measure a stream by its stored rows; windows and distinct values stay unchanged."""
     rows = sum(map(len, side.chunks))
     if before.rows is not None:
         return StreamLoad.of_table(rows, before.distinct)
@@ -97,13 +97,13 @@ def _measure(side: Side, before: StreamLoad) -> StreamLoad:
 
 
 def _distinct(chunk: Chunk, key: int, rows: int) -> float:
-    """An estimate of the distinct values of a key among so many rows, by a sample of a chunk."""
+    """Estimate the distinct values of a key among all rows from a sample of a chunk."""
     if key not in chunk.hashes:
         return 1.0
     hashes = chunk.hashes[key]
     sample = hashes[:: max(1, len(hashes) // _SAMPLE)]
     found = len(np.unique(sample))
-    if found < len(sample) / 2:  # values come again and again: the sample has seen them all
+    if found < len(sample) / 2:  # values repeat: the sample has seen all of them
         return float(found)
     return float(max(1, found * rows // len(sample)))
 

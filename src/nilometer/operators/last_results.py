@@ -1,4 +1,4 @@
-"""A ROWS window over results: of rows that only come, the last n, until later ones come."""
+"""A ROWS window over results: the last n append-only rows, until later ones arrive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nilometer.operators.open_rows import OpenRows
 
 @dataclass(frozen=True)
 class LastResultsSpec:
-    """How many results stay, of each partition; ties are ordered by all columns."""
+    """How many results are kept per partition; ties are ordered by all columns."""
 
     count: int
     partition: tuple[int, ...]
@@ -44,7 +44,7 @@ class LastResults:
         return [self._open.buffer]
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The changes strictly before a frontier, given the results that have come."""
+        """The changes strictly before a frontier, given the results that have arrived."""
         diffs = diffs_of(inputs[0])
         if (diffs != 1).any():
             raise InternalError("results under a ROWS window only come, one by one")

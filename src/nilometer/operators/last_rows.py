@@ -23,7 +23,7 @@ from nilometer.operators.open_rows import OpenRows
 
 @dataclass(frozen=True)
 class LastRowsSpec:
-    """A stream, its ROWS window, and what is computed of its rows."""
+    """A stream, its ROWS window, and the values computed from its rows."""
 
     schema: pa.Schema
     layout: RowLayout
@@ -43,7 +43,7 @@ class LastRowsSpec:
     def admit(
         self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
     ) -> tuple[pa.RecordBatch, Punctuation]:
-        """The rows that count, and what all of them say about time."""
+        """The rows that count, and the time information of all of them."""
         return admit(rows, self.layout, selected)
 
     def start(self, store: ChunkStore) -> LastRows:
@@ -51,7 +51,7 @@ class LastRowsSpec:
 
 
 class LastRows:
-    """A running ROWS window: rows come at their own times and go at those of later ones."""
+    """A running ROWS window: rows come at their own times, and leave at those of later ones."""
 
     streams = 1
 

@@ -1,4 +1,4 @@
-"""A RANGE window over results that are appended: each stays for so long after its own time."""
+"""A RANGE window over appended results: each is kept for that long after its own time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nilometer.operators.pending import Pending
 
 @dataclass(frozen=True, slots=True)
 class LastingSpec(SpeaksLater):
-    """Rows of these types stay for so many microseconds."""
+    """Rows of these types are kept for this many microseconds."""
 
     length: int
     types: tuple[pa.DataType, ...]
@@ -32,7 +32,7 @@ class LastingSpec(SpeaksLater):
 
 
 class Lasting:
-    """Lets rows go when their time is over."""
+    """Retracts rows when their time is over."""
 
     def __init__(self, spec: LastingSpec, store: ChunkStore) -> None:
         self._length = spec.length
@@ -40,11 +40,11 @@ class Lasting:
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
         return (self._pending.buffer,)
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The changes strictly before a frontier, given the rows that have come."""
+        """The changes strictly before a frontier, given the rows that have arrived."""
         (changes,) = inputs
         ends = times_of(changes) + self._length + 1
         going = make_changes(row_columns(changes), ends, -diffs_of(changes))

@@ -1,4 +1,4 @@
-"""The leaves of a windowed plan as they run: rows come in, changes or periods leave."""
+"""The running leaves of a windowed plan: rows in, changes or periods out."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Leaf(Protocol):
 
 
 class BlockOfChanges(Block):
-    """A block whose rows leave as changes: it keeps the ends of their periods."""
+    """A block that emits its rows as changes: it keeps the ends of their periods."""
 
     def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
         super().__init__(spec, store)
@@ -76,7 +76,7 @@ class BlockOfChanges(Block):
 
 
 class ReceivingLeaf:
-    """A leaf that takes what another stage has sent."""
+    """A leaf that receives what another stage has sent."""
 
     streams = 1
     late = (0,)
@@ -114,7 +114,7 @@ class ReceivingLeaf:
 
 
 def start_leaf(spec: LeafSpec, sends_periods: bool, store: ChunkStore) -> Leaf:
-    """A leaf, with nothing kept yet; a block's rows leave with their periods if so wished."""
+    """A leaf without any state yet; a block may emit its rows with their periods."""
     match spec:
         case BlockSpec():
             return Block(spec, store) if sends_periods else BlockOfChanges(spec, store)

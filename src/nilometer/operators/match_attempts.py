@@ -1,4 +1,4 @@
-"""Attempts to match from rows on: by the automaton, or by searches that are asked side by side."""
+"""Attempts to match from given rows on: by the automaton, or by searches run side by side."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from nilometer.operators.match_spec import Matching, Navigation
 from nilometer.operators.ordered_rows import OrderedRows
 
 _SIDE_BY_SIDE: Final = 4096
-"""So many searches go on at a time."""
+"""The number of searches that run at a time."""
 _MOST_ROUNDS: Final = 10_000
-"""So often a search asks what it has not been told before."""
+"""How often a search may ask for conditions that are not looked up yet."""
 _FIRST_BLOCK: Final = 4
 _LONGEST_BLOCK: Final = 1024
 _UNSEEN: Final = -1
@@ -42,20 +42,20 @@ _UNSEEN: Final = -1
 
 @dataclass
 class Begun:
-    """What is known of rows as the first of matches."""
+    """What is known about rows as the first of a match."""
 
     NAMES: ClassVar = ("symbols", "states", "seen", "told")
     AT_FIRST: ClassVar = (_UNSEEN, FRESH, 0, 0)
 
     is_open: Bools
-    """Whether a match may begin there of which nothing has been said yet."""
+    """Whether a match that has not been emitted yet may begin there."""
     symbols: Int64s
     """For each row a bit for every variable whose condition may hold."""
     states: Int64s
-    """Outcomes, or where the automaton is."""
+    """Outcomes, or states of the automaton."""
     seen: Int64s
     told: Int64s
-    """When the outcome is known."""
+    """The instants at which the outcomes are known."""
 
     @property
     def columns(self) -> tuple[Int64s, ...]:
@@ -98,7 +98,7 @@ class Attempts:
         )
 
     def settle(self) -> None:
-        """Find out what comes of all open rows, as far as that is known."""
+        """Determine the outcome of all open rows, as far as it is known."""
         self._see_rows()
         begun = self._begun
         fails = begun.is_open & (begun.states == FRESH) & (begun.symbols != _UNSEEN)
@@ -132,7 +132,7 @@ class Attempts:
         return self._paths[start]
 
     def _see_rows(self) -> None:
-        """Ask the conditions of single rows that can be asked now."""
+        """Evaluate the conditions of single rows that can be evaluated now."""
         rows, symbols = self._rows, self._begun.symbols
         places = np.flatnonzero((symbols == _UNSEEN) & (rows.places < self._known))
         if not len(places):
@@ -163,7 +163,7 @@ class Attempts:
         begun.told[tried] = ones.told
 
     def _search(self, starts: Sequence[int]) -> list[Found]:
-        """What searches from some rows find: side by side, or one by one if that is too much."""
+        """The results of searches from some rows: side by side, or one by one if too many."""
         tally = Tally()
         try:
             return self._search_together(starts, tally)
@@ -173,7 +173,7 @@ class Attempts:
         return [found for start in starts for found in self._search_together([start], Tally())]
 
     def _search_together(self, starts: Sequence[int], tally: Tally) -> list[Found]:
-        """The same; conditions of all are asked together."""
+        """The same; the conditions of all searches are evaluated together."""
         done: dict[int, Found] = {}
         rounds = 0
         going = {
@@ -196,7 +196,7 @@ class Attempts:
         return [done[start] for start in starts]
 
     def _advance(self, start: int, search: Search, answer: bool | None) -> Asked | Found:
-        """Let a search go on until it is done, or asks what has not been looked up."""
+        """Run a search until it is done, or asks for a condition not looked up yet."""
         try:
             asked = next(search) if answer is None else search.send(answer)
             while (known := self._known_answer(start, asked)) is not None:
@@ -211,7 +211,7 @@ class Attempts:
         return None if answers is None else answers.of(asked)
 
     def _look_up(self, asked: dict[int, Asked]) -> None:
-        """Find the truth of conditions, those of each variable together."""
+        """Evaluate conditions, those of each variable together."""
         for variable in {one.variable for one in asked.values()}:
             mine = {start: one for start, one in asked.items() if one.variable == variable}
             condition = self._matching.conditions[variable]
@@ -230,7 +230,7 @@ class Attempts:
                 answers.begin(one, dict(zip(block.tolist(), found, strict=True)))
 
     def _block(self, start: int, asked: Asked) -> Int64s:
-        """The row that is asked for, and those that are next if nothing else changes."""
+        """The row asked for, and those that follow if nothing else changes."""
         if not self._steady[asked.variable]:
             return np.asarray([asked.place], np.int64)
         answers = self._answers.get(start)
@@ -241,7 +241,7 @@ class Attempts:
 
     @cached_property
     def _steady(self) -> list[bool]:
-        """Of each variable, whether rows in between change nothing of what its condition sees."""
+        """For each variable, whether rows in between do not change what its condition sees."""
         return [
             all(
                 isinstance(slot, Navigation)
@@ -252,7 +252,7 @@ class Attempts:
         ]
 
     def _ground(self, start: int) -> Ground:
-        """What can be seen from a row."""
+        """The rows that can be seen from a row."""
         rows, within = self._rows, self._matching.within
         end, known = int(rows.lasts[start]) + 1, int(self._known[start])
         if within is None:
@@ -266,7 +266,7 @@ class Attempts:
 
 @dataclass
 class _Answers:
-    """What is known of the condition that a search has asked for last."""
+    """The known answers of the condition that a search asked for last."""
 
     variable: int = -1
     before: Marks = ()
@@ -280,12 +280,12 @@ class _Answers:
         return self.places.get(asked.place)
 
     def begin(self, asked: Asked, places: dict[int, bool]) -> None:
-        """Know the answers for some rows in the place of others."""
+        """Replace the known answers by those for other rows."""
         self.length = self.next_length(asked)
         self.variable, self.before, self.places = asked.variable, asked.before, places
 
     def next_length(self, asked: Asked) -> int:
-        """How many rows to look up: more if the same has been asked before."""
+        """How many rows to look up: more if the same condition was asked for before."""
         if asked.variable != self.variable or asked.before != self.before:
             return _FIRST_BLOCK
         return min(2 * self.length, _LONGEST_BLOCK)

@@ -1,7 +1,7 @@
 """MATCH_RECOGNIZE: matches of a pattern in the rows of each partition, in the order of time.
 
-Rows only come. A row at which a match may still begin is open, and kept with all behind it. A
-match is given out at the instant at which nothing that may still come can change it: with its
+Rows are append-only. A row at which a match may still begin is open, and kept with all after it. A
+match is emitted at the instant at which nothing that may still arrive can change it: with its
 last row, with the row that shows that a preferred one fails, or when the time of WITHIN is over.
 """
 
@@ -41,7 +41,7 @@ _COUNT: Final = "matches"
 
 @dataclass
 class _Chosen:
-    """Matches that are given out."""
+    """Matches that are emitted."""
 
     starts: list[int]
     paths: list[tuple[int, ...]]
@@ -50,16 +50,16 @@ class _Chosen:
 
 @dataclass(frozen=True)
 class MatchSpec(SpeaksLater):
-    """Matches in rows whose first columns were written by somebody, and whose last is the time."""
+    """Matches in rows whose first columns are the user's, and whose last is the time."""
 
     matching: Matching
     keys: tuple[int, ...]
     passed: int
-    """By so many columns rows of one instant are ordered."""
+    """The number of columns by which rows of one instant are ordered."""
     input_types: tuple[pa.DataType, ...]
     types: tuple[pa.DataType, ...]
     names: tuple[str, ...] = ()
-    """What the arguments of the measures are called."""
+    """The names of the arguments of the measures."""
 
     def start(self, store: ChunkStore) -> MatchRows:
         return MatchRows(self, store)
@@ -77,15 +77,15 @@ class MatchRows:
         self._counts = GroupTable((), store)
         self._automaton = Automaton(spec.matching.program)
         self._next = FOREVER
-        """When something ends by itself, if no row comes."""
+        """The instants at which something ends even if no row arrives."""
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
         return (self._held, self._counts)
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The matches known strictly before a frontier, given the rows that have come."""
+        """The matches known strictly before a frontier, given the rows that have arrived."""
         (new,) = inputs
         ended = frontier >= FOREVER
         if not len(new) and not (self._held.refs and (ended or frontier > self._next)):
@@ -100,7 +100,7 @@ class MatchRows:
         return self._shown(rows, chosen)
 
     def _gather(self, new: pa.RecordBatch) -> tuple[OrderedRows, Begun]:
-        """All rows in order, and what is known of each as the first of a match."""
+        """All rows in order, and what is known about each as the first of a match."""
         given = [pa.repeat(pa.scalar(value, pa.int64()), len(new)) for value in Begun.AT_FIRST]
         columns = [*row_columns(new), *given]
         fresh = make_changes(columns, as_int64(new.column(-2)), as_int64(new.column(-1)))
@@ -112,7 +112,7 @@ class MatchRows:
         return rows, Begun(rows.is_open.copy(), *own)
 
     def _choose(self, rows: OrderedRows, begun: Begun, attempts: Attempts) -> _Chosen:
-        """The matches that are known now; their rows, and those that fail, are open no more."""
+        """The matches known now; their rows, and rows that fail, are no longer open."""
         chosen = _Chosen([], [], [])
         tried = np.flatnonzero(begun.is_open)
         outcomes = begun.outcomes[tried]
@@ -130,7 +130,7 @@ class MatchRows:
     def _choose_one_by_one(
         self, tried: Int64s, begun: Begun, attempts: Attempts, chosen: _Chosen
     ) -> None:
-        """Matches of a partition, each behind the one before it."""
+        """The matches of a partition, each after the one before it."""
         outcomes, told = begun.outcomes[tried], begun.told[tried].tolist()
         places, latest, first = tried.tolist(), -FOREVER, 0
         is_open = (outcomes == Outcome.OPEN).tolist()
@@ -153,7 +153,7 @@ class MatchRows:
         return path
 
     def _next_start(self, path: tuple[int, ...]) -> int:
-        """How many rows behind the start of a match the next may begin: at least one."""
+        """How many rows after the start of a match the next may begin: at least one."""
         matching = self._matching
         if matching.skip is Skip.PAST:
             return len(path)
@@ -164,7 +164,7 @@ class MatchRows:
         return max(wanted, 1)
 
     def _keep(self, rows: OrderedRows, begun: Begun) -> None:
-        """Keep what matches may be made of, and what is looked back at."""
+        """Keep the rows that may be part of matches, and those looked back at."""
         places = rows.places
         firsts = np.full(len(rows.groups), len(rows))
         np.minimum.at(firsts, rows.numbers[begun.is_open], places[begun.is_open])
@@ -179,7 +179,7 @@ class MatchRows:
         keep_in_order(self._held, rows, begun.columns, kept, begun.is_open)
 
     def _forget_states(self, begun: Begun) -> None:
-        """Begin again where states are too many to be kept."""
+        """Restart the automaton where there are too many states to keep."""
         if len(self._automaton.keys) > MOST_STATES:
             again = begun.outcomes == Outcome.OPEN
             begun.states[again] = FRESH
@@ -187,7 +187,7 @@ class MatchRows:
             self._automaton.restore([])
 
     def _shown(self, rows: OrderedRows, chosen: _Chosen) -> pa.RecordBatch:
-        """What is shown of matches."""
+        """The output rows of matches."""
         spec, matching = self._spec, self._matching
         if not chosen.starts:
             return no_changes(spec.types)
@@ -216,7 +216,7 @@ class MatchRows:
         return make_changes(columns, told, np.ones(len(told), np.int64))
 
     def _numbers(self, rows: OrderedRows, starts: Int64s) -> Int64s:
-        """The numbers of matches in their partitions, counted on."""
+        """The numbers of matches in their partitions, continued from before."""
         if not self._matching.counts:
             return np.zeros(len(starts), np.int64)
         before = self._counts.lookup(rows.groups.ids).get(

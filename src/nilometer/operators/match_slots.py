@@ -1,4 +1,4 @@
-"""What conditions and measures see of matches, as columns."""
+"""The values that conditions and measures see of matches, as columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nilometer.operators.ordered_rows import OrderedRows
 
 
 def near(one: Navigation, rows: OrderedRows, places: Int64s) -> pa.Array:
-    """A column so many steps from some rows; NULL outside of their partitions."""
+    """A column some steps away from some rows; NULL outside their partitions."""
     return _stepped(one, rows, places, np.ones(len(places), np.bool_))
 
 
@@ -34,13 +34,13 @@ def _stepped(one: Navigation, rows: OrderedRows, places: Int64s, there: Bools) -
 
 @dataclass(frozen=True)
 class Look:
-    """What the condition of a variable is asked for: rows, after matches so far."""
+    """What a variable's condition is evaluated for: rows, after matches so far."""
 
     starts: Sequence[int]
-    """Where the matches began."""
+    """The rows at which the matches began."""
     asked: Sequence[Asked]
     blocks: Sequence[Int64s]
-    """For each match the rows; of several, all see the same of the match before them."""
+    """The rows for each match; if several, all see the same match so far."""
     variable: int
 
     @cached_property
@@ -51,7 +51,7 @@ class Look:
 def asked_column(
     slot: Slot, look: Look, tracked: tuple[Tracked, ...], rows: OrderedRows, store: ChunkStore
 ) -> pa.Array:
-    """What a condition sees of matches so far."""
+    """The values that a condition sees of matches so far."""
     if isinstance(slot, Aggregated):
         return _asked_aggregate(slot, look, rows, store)
     assert isinstance(slot, Navigation)
@@ -82,7 +82,7 @@ def _asked_aggregate(
 
 
 def _marked(slot: Navigation, places: tuple[int, ...]) -> int:
-    """The remembered row that is meant; -1 if there is none."""
+    """The remembered row that is referred to; -1 if there is none."""
     if slot.offset >= len(places):
         return -1
     return places[-1 - slot.offset] if slot.last else places[slot.offset]
@@ -90,7 +90,7 @@ def _marked(slot: Navigation, places: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True)
 class Matches:
-    """Matches, one behind the other: their rows, and the variable of each."""
+    """Consecutive matches: their rows, and the variable of each row."""
 
     rows: OrderedRows
     starts: Int64s
@@ -100,11 +100,11 @@ class Matches:
     """The variables of all rows of all matches."""
     numbers: Int64s
     told: Int64s
-    """When each match is known."""
+    """The instant at which each match is known."""
 
     @cached_property
     def ends(self) -> Int64s:
-        """Behind which place in the path each match ends."""
+        """The position in the path after which each match ends."""
         return np.cumsum(self.lengths)
 
     @cached_property
@@ -113,19 +113,19 @@ class Matches:
 
     @cached_property
     def places(self) -> Int64s:
-        """The row of each place in the path."""
+        """The row at each position in the path."""
         first = self.starts - (self.ends - self.lengths)
         return first[self.owners] + np.arange(len(self.path))
 
     def looks(self, all_rows: bool) -> Int64s:
-        """From which places in the path something is shown: from all, or the last of each match."""
+        """The positions in the path that make output: all, or the last of each match."""
         return np.arange(len(self.path)) if all_rows else self.ends - 1
 
 
 def column_of(
     slot: Slot, matches: Matches, looks: Int64s, variables: Sequence[str], store: ChunkStore
 ) -> pa.Array:
-    """What a measure sees from some places in the paths of matches."""
+    """The values that a measure sees from some positions in the paths of matches."""
     owners = matches.owners[looks]
     if isinstance(slot, Numbered):
         return pa.array(matches.numbers[owners])

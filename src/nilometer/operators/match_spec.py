@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE before it runs: a program, what its conditions and measures look at."""
+"""The spec of MATCH_RECOGNIZE: a program, and the inputs of its conditions and measures."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Navigation:
     variables: frozenset[int]
     last: bool = True
     offset: int = 0
-    """How many of these rows are passed over, from that end."""
+    """How many of these rows are skipped, from that end."""
     steps: int = 0
-    """How many rows further on, whosever they are; before it, if negative."""
+    """How many rows after it, of whichever variable; before it, if negative."""
     final: bool = False
-    """Whether the whole match is seen, and not only its rows until now."""
+    """Whether the whole match is seen, not only its rows until now."""
 
     def is_near(self, variable: int) -> bool:
-        """Whether it is of the row itself that is one of a variable, or so many steps from it."""
+        """Whether it refers to the current row itself, or to one some steps away."""
         return self.last and not self.offset and variable in self.variables
 
 
@@ -54,16 +54,16 @@ class Numbered:
 
 
 Slot: TypeAlias = Navigation | Aggregated | Classified | Numbered
-"""What an expression sees of a match: an argument of it."""
+"""An argument of an expression: what it sees of a match."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What DEFINE says of a variable: of a row and its neighbours, and of the match so far."""
+    """The DEFINE of a variable: over a row and its neighbours, and over the match so far."""
 
     plain: Expression | None = None
     near: tuple[Navigation, ...] = ()
-    """The arguments of `plain`: columns of the row itself, or so many steps from it."""
+    """The arguments of `plain`: columns of the row itself, or of rows some steps away."""
     rest: Expression | None = None
     slots: tuple[Slot, ...] = ()
     """The arguments of `rest`."""
@@ -81,13 +81,13 @@ class Skip(StrEnum):
 
 @dataclass(frozen=True)
 class Matching:
-    """A pattern, and what is shown of its matches."""
+    """A pattern, and the output of its matches."""
 
     program: tuple[Step, ...]
     variables: tuple[str, ...]
     conditions: tuple[Condition, ...]
     within: int | None
-    """The last row of a match is at most so much later than its first."""
+    """The maximum time between the first and the last row of a match."""
     skip: Skip
     skip_to: frozenset[int]
     all_rows: bool
@@ -95,12 +95,12 @@ class Matching:
     measures: tuple[Expression, ...]
     """Over the slots."""
     before: tuple[int, ...]
-    """Columns of the input that are shown before the measures."""
+    """The columns of the input that are shown before the measures."""
     behind: tuple[int, ...]
 
     @property
     def steps(self) -> list[int]:
-        """How far from rows of a match others are looked at."""
+        """How far from the rows of a match other rows are looked at."""
         return [one.steps for one in self._all_slots if isinstance(one, Navigation)]
 
     @property
@@ -110,7 +110,7 @@ class Matching:
 
     @property
     def ahead(self) -> int:
-        """How many rows behind a row are looked at."""
+        """How many rows after a row are looked at."""
         return max(0, *self.steps, 0)
 
     @property
@@ -119,7 +119,7 @@ class Matching:
 
     @property
     def is_free(self) -> bool:
-        """Whether a match says nothing of others that begin later."""
+        """Whether a match does not affect others that begin later."""
         return self.skip is Skip.NEXT and not self.counts
 
     @property
@@ -129,7 +129,7 @@ class Matching:
 
     @property
     def tracked(self) -> tuple[Tracked, ...]:
-        """What of the match so far these see, apart from aggregates."""
+        """What these see of the match so far, apart from aggregates."""
         found: dict[tuple[frozenset[int], bool], int] = {}
         for number, condition in enumerate(self.conditions):
             for one in condition.slots:

@@ -1,4 +1,4 @@
-"""What the buckets of a running stage tell about themselves."""
+"""The metrics that the buckets of a running stage report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class StreamMetrics:
     """One stream of a running join."""
 
     rows: int
-    """Rows that came in the last micro-batch."""
+    """Rows that arrived in the last micro-batch."""
     late: int
     """Rows dropped so far because they were late."""
     without_time: int
@@ -35,7 +35,7 @@ class JoinMetrics:
 
     streams: dict[str, StreamMetrics]
     results: int
-    """Rows that went out in the last micro-batch."""
+    """Rows that were emitted in the last micro-batch."""
     state_bytes: int
     chunks: int
 
@@ -64,7 +64,7 @@ def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
 
 
 def combine_buckets(reports: Iterable[str]) -> JoinMetrics:
-    """What all buckets report together.
+    """Combine the reports of all buckets.
 
     Every bucket sees the punctuation of all rows, and holds copies of rows where there is no
     key to split them by.

@@ -1,4 +1,4 @@
-"""Changes of equal rows at equal instants, put together."""
+"""Combine changes of equal rows at equal instants."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def net_changes(changes: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def shown_rows(inputs: Sequence[pa.RecordBatch], rows: Int64s) -> list[pa.Array]:
-    """Rows of changes as they are given out, the inputs' rows numbered through from zero.
+    """The rows of changes as they are emitted, the inputs' rows numbered from zero.
 
-    Of rows that are equal it does not matter which one is taken.
+    Among equal rows any one may be taken.
     """
     columns = range(inputs[0].num_columns - 2)
     return [canonical(column) for column in Gatherer(inputs).columns(columns, rows)]

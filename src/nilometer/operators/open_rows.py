@@ -1,4 +1,4 @@
-"""The rows that a ROWS window holds: they come at their own times and go at those of later ones."""
+"""The rows of a ROWS window: added at their own times, retracted at those of later ones."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
 Moved: TypeAlias = tuple[pa.RecordBatch, Int64s, int]
-"""Rows, when they come or go, and which of the two (1 or -1)."""
+"""Rows, the times at which they are added or retracted, and which of the two (1 or -1)."""
 
 
 class OpenRows:
     """The last rows of a stream, or of each of its partitions."""
 
     def __init__(self, schema: pa.Schema, time: int, window: RowsWindow, store: ChunkStore) -> None:
-        """A window of rows of this schema, whose times stand in the column `time`."""
+        """A window of rows of this schema, whose times are in the column `time`."""
         self._window = window
         self._layout = RowLayout(time, (), until=len(schema))
         self.buffer = StreamBuffer(self._layout, Kernel.MERGE, store)
 
     def slide(self, rows: pa.RecordBatch) -> Iterator[Moved]:
-        """Take in rows that are all later than those held; what comes and what goes."""
+        """Add rows that are all later than those held; returns what is added and retracted."""
         if not len(rows):
             return
         old = self.buffer.chunks()

@@ -1,4 +1,4 @@
-"""Rows of a stream in the order in which OVER and MATCH_RECOGNIZE look at them."""
+"""The rows of a stream in the order in which OVER and MATCH_RECOGNIZE process them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from nilometer.operators.stream_buffer import StreamBuffer
 
 @dataclass(frozen=True)
 class OrderedRows:
-    """Rows ordered by partition, time and what they are."""
+    """Rows ordered by partition, time and content."""
 
     columns: list[pa.Array]
     times: Int64s
     is_open: Bools
-    """Of which rows something is still to be said."""
+    """The rows whose output is still due."""
     groups: RowGroups
     numbers: Int64s
     """The partition of each row."""
     starts: Int64s
-    """Of each row, the first of its partition."""
+    """For each row, the first of its partition."""
     lasts: Int64s
-    """Of each row, the last of its partition."""
+    """For each row, the last of its partition."""
 
     def __len__(self) -> int:
         return len(self.times)
@@ -71,7 +71,7 @@ def in_order(rows: pa.RecordBatch, keys: Sequence[int], passed: int) -> OrderedR
 def keep_in_order(
     buffer: StreamBuffer, rows: OrderedRows, more: Sequence[Int64s], kept: Int64s, is_open: Bools
 ) -> None:
-    """Hold some rows with more columns in the place of all others; equal rows stay in order."""
+    """Keep only some rows, with more columns; equal rows stay in order."""
     kept = kept[np.argsort(rows.times[kept], kind="stable")]
     columns = [column.take(pa.array(kept)) for column in rows.columns]
     columns += [pa.array(one[kept]) for one in more]

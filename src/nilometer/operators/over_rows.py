@@ -1,7 +1,7 @@
-"""OVER: something of every row and of those before it in its partition, in the order of time.
+"""OVER: a value for every row from it and those before it in its partition, in time order.
 
-Rows only come. What is kept are the rows that later ones look back at, and those that wait for
-the ones which they look forward to.
+Rows are append-only. The state is the rows that later ones look back at, and those that wait for
+rows that they look forward to. For an aggregate of all rows until now, totals are kept.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.framed_aggregates import aggregate_frames
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.ordered_rows import OrderedRows, in_order, keep_in_order
+from nilometer.operators.running_aggregates import RunningAggregates
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _ROWS: Final = "rows"
@@ -37,30 +38,38 @@ _TIMES: Final = "times"
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """LAG, or LEAD if steps are negative: a column so many rows before."""
+    """LAG, or LEAD if steps are negative: a column some rows before."""
 
     column: int
     steps: int
     default: int | None = None
-    """The column that stands where there is no such row."""
+    """The column whose value is used where there is no such row."""
+    ignores_nulls: bool = False
+    """Whether only rows with a non-NULL value count; then it only looks back."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """ROW_NUMBER, RANK, DENSE_RANK, or the COUNT of all rows until now."""
+    """ROW_NUMBER, RANK or DENSE_RANK."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """So many rows before each, or all that are at most so much older; and the row itself.
+    """A number of rows before each, those up to some age, or all; and the row itself.
 
-    By time, rows of its own instant are in it, too.
+    By time, it includes rows of the same instant.
     """
 
-    rows: int | None
-    length: int | None
+    rows: int | None = None
+    length: int | None = None
+    by_rows: bool = False
+    """Whether a frame of all rows ends with the row itself, not with its instant."""
+
+    @property
+    def has_all(self) -> bool:
+        return self.rows is None and self.length is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,7 @@ class Picked:
     frame: Frame
     ignores_nulls: bool = False
     number: int = 1
-    """The how-many-th from the start of the frame."""
+    """The position from the start of the frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +92,20 @@ class Framed:
     frame: Frame
 
 
-OverFunction: TypeAlias = Offset | Numbering | Picked | Framed
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An aggregate of all rows until the instant of each; or, by rows, until the row itself."""
+
+    call: AggregateCall
+    by_rows: bool
+
+
+OverFunction: TypeAlias = Offset | Numbering | Picked | Framed | Running
 
 
 @dataclass(frozen=True)
 class OverSpec(SpeaksLater):
-    """Of rows whose first columns pass, then keys and arguments, and the time at last."""
+    """OVER of rows: columns that pass first, then keys and arguments, then the time."""
 
     functions: tuple[OverFunction, ...]
     keys: tuple[int, ...]
@@ -101,23 +118,33 @@ class OverSpec(SpeaksLater):
 
     @property
     def back(self) -> int:
-        """How many rows are looked back at."""
-        steps = [one.steps for one in self.functions if isinstance(one, Offset)]
+        """How many rows it looks back."""
+        offsets = [one for one in self.functions if isinstance(one, Offset)]
+        steps = [one.steps for one in offsets if not one.ignores_nulls]
         return max([0, *steps, *(frame.rows or 0 for frame in self._frames)])
 
     @property
     def length(self) -> int:
-        """How much older rows may be that are looked back at."""
+        """How much older the rows may be that it looks back at."""
         return max([-1, *(frame.length or 0 for frame in self._frames)])
 
     @property
     def ahead(self) -> int:
-        """How many rows are looked forward to."""
+        """How many rows it looks forward."""
         return max([0, *(-one.steps for one in self.functions if isinstance(one, Offset))])
 
     @property
     def counts(self) -> bool:
-        return any(isinstance(one, Numbering) for one in self.functions)
+        """Whether rows that are no longer held are counted."""
+        return any(
+            isinstance(one, Numbering) or (isinstance(one, Running) and one.by_rows)
+            for one in self.functions
+        )
+
+    def running(self, *, by_rows: bool) -> tuple[AggregateCall, ...]:
+        """The aggregates of all rows until now; see `Running`."""
+        found = (one for one in self.functions if isinstance(one, Running))
+        return tuple(one.call for one in found if one.by_rows is by_rows)
 
     @property
     def _frames(self) -> list[Frame]:
@@ -132,15 +159,22 @@ class OverRows:
         self._store = store
         self._held = StreamBuffer(RowLayout(len(spec.input_types), ()), Kernel.MERGE, store)
         self._gone = GroupTable((), store)
-        """How many rows and instants of a partition are not held any more."""
+        """How many rows and instants of a partition are no longer held."""
+        self._totals = {
+            by_rows: RunningAggregates(calls, spec.keys, spec.input_types, store)
+            for by_rows in (False, True)
+            if (calls := spec.running(by_rows=by_rows))
+        }
+        assert not self._totals or not spec.ahead, "rows are added up when they come"
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
-        return (self._held, self._gone)
+        """All state that it keeps in the store."""
+        totals = (table for one in self._totals.values() for table in one.stored)
+        return (self._held, self._gone, *totals)
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The results strictly before a frontier, given the rows that have come."""
+        """The results strictly before a frontier, given the rows that have arrived."""
         (new,) = inputs
         ended = frontier >= FOREVER
         if not len(new) and not (ended and self._held.refs):
@@ -152,7 +186,19 @@ class OverRows:
         gone = self._gone.lookup(rows.groups.ids) if self._spec.counts else {}
         known = rows.is_open & (ended | (rows.places + self._spec.ahead <= rows.lasts))
         shown = np.flatnonzero(known)
-        results = [self._result(one, rows, gone, shown) for one in self._spec.functions]
+        totals = {
+            by_rows: one.take(
+                [column.take(pa.array(shown)) for column in rows.columns],
+                (_numbers("ROW_NUMBER", rows, gone) if by_rows else rows.times)[shown],
+            )
+            for by_rows, one in self._totals.items()
+        }
+        results = [
+            totals[one.by_rows][one.call]
+            if isinstance(one, Running)
+            else self._result(one, rows, gone, shown)
+            for one in self._spec.functions
+        ]
         told = rows.times[np.minimum(shown + self._spec.ahead, rows.lasts[shown])]
         passed = [column.take(pa.array(shown)) for column in rows.columns[: self._spec.passed]]
         kinds = self._spec.types[self._spec.passed :]
@@ -162,7 +208,11 @@ class OverRows:
         return make_changes(columns, told, np.ones(len(told), np.int64))
 
     def _result(
-        self, function: OverFunction, rows: OrderedRows, gone: dict[str, Int64s], shown: Int64s
+        self,
+        function: Offset | Numbering | Picked | Framed,
+        rows: OrderedRows,
+        gone: dict[str, Int64s],
+        shown: Int64s,
     ) -> pa.Array:
         match function:
             case Offset():
@@ -184,7 +234,7 @@ class OverRows:
     def _keep(
         self, rows: OrderedRows, waiting: Bools, gone: dict[str, Int64s], frontier: int
     ) -> None:
-        """Keep what later rows look back at, and what waits; whole instants of it."""
+        """Keep rows that later rows look back at and rows that wait, in whole instants."""
         spec, places = self._spec, rows.places
         first_waiting = np.full(len(rows.groups), len(rows))
         np.minimum.at(first_waiting, rows.numbers[waiting], places[waiting])
@@ -198,6 +248,9 @@ class OverRows:
         since = np.full(len(rows.groups), FOREVER)
         np.minimum.at(since, rows.numbers[kept], rows.times[kept])
         kept = rows.times >= since[rows.numbers]
+        instants = np.cumsum(rows.begins_instant) - 1
+        for function in spec.functions:
+            kept |= np.isin(instants, instants[_kept_for_ever(function, rows)])
         self._count_gone(rows, kept, gone)
         keep_in_order(self._held, rows, (), np.flatnonzero(kept), waiting)
 
@@ -218,12 +271,15 @@ class OverRows:
         return {
             "held": [ref.to_json() for ref in self._held.refs],
             "gone": [ref.to_json() for ref in self._gone.refs],
+            "totals": {str(by_rows): one.snapshot() for by_rows, one in self._totals.items()},
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken, with the same store."""
         self._held.restore(ChunkRef(**ref) for ref in snapshot["held"])
         self._gone.restore(ChunkRef(**ref) for ref in snapshot["gone"])
+        for by_rows, one in self._totals.items():
+            one.restore(snapshot["totals"][str(by_rows)])
 
 
 def _picked(function: Picked, rows: OrderedRows, shown: Int64s) -> pa.Array:
@@ -234,17 +290,46 @@ def _picked(function: Picked, rows: OrderedRows, shown: Int64s) -> pa.Array:
         return values.take(pa.array(chosen, mask=chosen > end))
     is_valid = values.is_valid().to_numpy(zero_copy_only=False)
     known = np.flatnonzero(is_valid)
-    until = np.concatenate([[0], np.cumsum(is_valid)])  # so many are known before each row
+    until = np.concatenate([[0], np.cumsum(is_valid)])  # the number of valid values before each row
     which = until[end + 1] - 1 if function.last else until[first] + function.number - 1
     there = (which >= until[first]) & (which < until[end + 1])
     places = known[np.where(there, which, 0)] if len(known) else which
     return values.take(pa.array(places, mask=~there))
 
 
+def _kept_for_ever(function: OverFunction, rows: OrderedRows) -> Int64s:
+    """The rows that future rows may need, however long that takes."""
+    match function:
+        case Offset(column, steps, _, True):
+            return _of_each_partition(rows, column, True, last=steps)
+        case Picked(column, last, frame, ignores_nulls, number) if frame.has_all:
+            if not last:
+                return _of_each_partition(rows, column, ignores_nulls, first=number)
+            if ignores_nulls:
+                return _of_each_partition(rows, column, True, last=1)
+    return np.zeros(0, np.int64)
+
+
+def _of_each_partition(
+    rows: OrderedRows, column: int, is_known: bool, *, first: int = 0, last: int = 0
+) -> Int64s:
+    """The first or last n rows of each partition, optionally only where a column is not NULL."""
+    places = rows.places
+    if is_known:
+        places = np.flatnonzero(rows.columns[column].is_valid().to_numpy(zero_copy_only=False))
+    numbers = rows.numbers[places]
+    begins, ends = np.searchsorted(numbers, numbers), np.searchsorted(numbers, numbers, "right")
+    own = np.arange(len(places))
+    return places[(own - begins < first) | (ends - own <= last)]
+
+
 def _offset(function: Offset, rows: OrderedRows, shown: Int64s) -> pa.Array:
-    wanted = shown - function.steps
-    there = (wanted >= rows.starts[shown]) & (wanted <= rows.lasts[shown])
     column = rows.columns[function.column]
+    if function.ignores_nulls:
+        wanted, there = places_before(column, function.steps, shown, rows.starts[shown])
+    else:
+        wanted = shown - function.steps
+        there = (wanted >= rows.starts[shown]) & (wanted <= rows.lasts[shown])
     if function.default is None:
         return column.take(pa.array(wanted, mask=~there))
     default = rows.columns[function.default]
@@ -253,8 +338,20 @@ def _offset(function: Offset, rows: OrderedRows, shown: Int64s) -> pa.Array:
     return both.take(pa.array(np.where(there, wanted, len(rows) + shown)))
 
 
+def places_before(
+    column: pa.Array, steps: int, places: Int64s, starts: Int64s
+) -> tuple[Int64s, Bools]:
+    """The position n non-NULL values before each of some rows, and whether there is one."""
+    is_valid = column.is_valid().to_numpy(zero_copy_only=False)
+    known = np.flatnonzero(is_valid)
+    until = np.concatenate([[0], np.cumsum(is_valid)])  # the number of valid values before each row
+    which = until[places] - steps
+    there = which >= until[starts]
+    return known[np.where(there, which, 0)] if len(known) else which, there
+
+
 def _numbers(kind: str, rows: OrderedRows, gone: dict[str, Int64s]) -> Int64s:
-    """The numbers of rows in their partitions, those that are not held any more counted."""
+    """The numbers of rows in their partitions, including rows no longer held."""
     nothing = np.zeros(len(rows.groups), np.int64)
     before = gone.get(_ROWS, nothing)[rows.numbers] - rows.starts
     begins = rows.begins_instant
@@ -266,16 +363,17 @@ def _numbers(kind: str, rows: OrderedRows, gone: dict[str, Int64s]) -> Int64s:
         return gone.get(_TIMES, nothing)[rows.numbers] + instants - first + 1
     starts = np.flatnonzero(begins)
     number = np.cumsum(begins) - 1
-    if kind == "RANK":
-        ranks: Int64s = before + starts[number] + 1
-        return ranks
-    ends = np.append(starts[1:], len(rows)) - 1
-    counts: Int64s = before + ends[number] + 1
-    return counts
+    ranks: Int64s = before + starts[number] + 1
+    return ranks
 
 
 def _bounds(frame: Frame, rows: OrderedRows, shown: Int64s) -> tuple[Int64s, Int64s]:
     """The first and the last row of the frames of some rows."""
+    if frame.has_all:
+        starts = np.flatnonzero(rows.begins_instant)
+        lasts = np.append(starts[1:], len(rows)) - 1
+        instants = np.searchsorted(starts, shown, "right") - 1
+        return rows.starts[shown], shown if frame.by_rows else lasts[instants]
     if frame.rows is not None:
         return np.maximum(rows.starts[shown], shown - frame.rows), shown
     assert frame.length is not None

@@ -1,7 +1,7 @@
 """EMIT CHANGES EVERY: changes take effect at the next multiple of a length of time.
 
-Multiples are counted from 1970-01-01. What waits has but one instant to wait for, the first
-multiple at or after the frontier; so it is kept as net counts of rows.
+Multiples are counted from 1970-01-01. All waiting changes wait for the same instant, the first
+multiple at or after the frontier, so they are kept as net counts of rows.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from nilometer.operators.net_changes import net_changes
 
 @dataclass(frozen=True, slots=True)
 class PacedSpec(SpeaksLater):
-    """Changes of rows of these types at multiples of so many microseconds."""
+    """Changes of rows of these types at multiples of this many microseconds."""
 
     every: int
     types: tuple[pa.DataType, ...]
@@ -49,11 +49,11 @@ class Paced:
         self._spec = spec
         self._waiting = GroupTable(spec.types, store)
         self._until: int | None = None
-        """When the waiting changes take effect."""
+        """The instant at which the waiting changes take effect."""
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
         return (self._waiting,)
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:

@@ -1,6 +1,6 @@
 """Changes that are known before they take effect: kept until the frontier has passed them.
 
-Most of them are the ends of windows. They come and go in about the same order, so a chunk is
+Most are the ends of windows. They are added and taken in about the same order, so a chunk is
 read in one place when its time has come, and the cost of a period is that of its own changes.
 """
 
@@ -19,7 +19,7 @@ from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
 _MOST_ROWS: Final = 1 << 15
-"""Chunks of so many rows are merged no more: each is read only when its own time has come."""
+"""Chunks of this many rows are no longer merged: each is read only when its time has come."""
 
 
 class Pending:

@@ -1,4 +1,4 @@
-"""A predicate over candidate rows, as the join asks it."""
+"""A predicate over candidate rows, as the join tests it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SqlTest:
     expression: Expression
 
     names: tuple[str, ...] = ()
-    """What the columns are called."""
+    """The names of the columns."""
 
     def __call__(self, columns: Sequence[pa.Array], counted: Bools | None = None) -> Bools:
         rows = Rows(columns, len(columns[0]), self.names, counted=counted)

@@ -28,37 +28,37 @@ from nilometer.operators.watermarks import NEVER
 
 @dataclass(frozen=True)
 class Step:
-    """An operator, and what it takes: leaves are numbered first, then steps in order."""
+    """An operator and its inputs: leaves are numbered first, then steps in order."""
 
     spec: ChangeSpec
     inputs: tuple[int, ...]
 
     @property
     def speaks_first(self) -> bool:
-        """Whether something leaves even if nothing has ever come: the row of an aggregate."""
+        """Whether it emits even if no input has ever arrived: the row of an aggregate."""
         return isinstance(self.spec, AggregateSpec) and self.spec.keys == 0
 
     @property
     def is_silent_alone(self) -> bool:
-        """Whether nothing leaves in a period in which nothing comes."""
+        """Whether it emits nothing in a period without input."""
         return not self.speaks_first and not isinstance(self.spec, SpeaksLater)
 
 
 @dataclass(frozen=True)
 class Program:
-    """Leaves and steps; what the last of them gives leaves the stage.
+    """Leaves and steps; the output of the last of them leaves the stage.
 
-    The streams of all leaves are numbered through in order.
+    The streams of all leaves are numbered consecutively.
     """
 
     names: tuple[str, ...]
-    """What the streams are called."""
+    """The names of the streams."""
     static: frozenset[int]
     """The streams that are static tables."""
     leaves: tuple[LeafSpec, ...]
     steps: tuple[Step, ...]
     sends_periods: bool = False
-    """Whether rows leave with their periods, at once, for the receiver to expire."""
+    """Whether rows are emitted at once with their periods, for the receiver to expire."""
 
     @cached_property
     def owners(self) -> tuple[tuple[int, int], ...]:
@@ -75,18 +75,18 @@ class Program:
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
-        """The types of the columns that leave, without time and count."""
+        """The types of the output columns, without time and count."""
         return self.steps[-1].spec.types if self.steps else self.leaves[-1].types
 
     @property
     def speaks_alone(self) -> bool:
-        """Whether something leaves even if nothing comes: the one row of an aggregate."""
+        """Whether it emits even without input: the one row of an aggregate."""
         return any(step.speaks_first for step in self.steps)
 
     def admit(
         self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
     ) -> tuple[pa.RecordBatch, Punctuation]:
-        """The rows of a stream that matter, and what all of them say about time."""
+        """The relevant rows of a stream, and the time information of all of them."""
         leaf, number = self.owners[stream]
         return self.leaves[leaf].admit(number, rows, selected)
 
@@ -121,14 +121,14 @@ class RunningProgram:
         ]
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:
-        """Take in rows that were there before the query started."""
+        """Add rows that existed before the query started."""
         leaf, number = self._program.owners[stream]
         self._leaves[leaf].hold(number, rows)
 
     def process(
         self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
     ) -> Iterator[pa.RecordBatch]:
-        """What leaves, given the watermarks before and after the micro-batch."""
+        """The output, given the watermarks before and after the micro-batch."""
         frontier = self._frontier(after)
         first, done = 0, []
         for leaf in self._leaves:
@@ -148,9 +148,9 @@ class RunningProgram:
         yield from (batch for batch in done[-1] if len(batch))
 
     def _frontier(self, marks: Sequence[int]) -> int:
-        """Before which instant everything is known: what holds since ever is, at first.
+        """The instant before which everything is known; at first, what has always held.
 
-        Only a stage that has not sent anything yet may still know of more.
+        Only a stage that has not sent anything yet may still learn more.
         """
         for (leaf, _), mark in zip(self._program.owners, marks, strict=True):
             if mark == NEVER and isinstance(self._program.leaves[leaf], ReceivedSpec):

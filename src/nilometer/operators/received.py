@@ -1,4 +1,4 @@
-"""A leaf of a windowed plan: what another stage has sent, as signed rows or as periods."""
+"""A leaf of a windowed plan: input from another stage, as signed rows or as periods."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class ReceivedSpec:
     def admit(
         self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
     ) -> tuple[pa.RecordBatch, Punctuation]:
-        """All rows: their sender has looked at them."""
+        """All rows: their sender has checked them."""
         times = times_of(rows)
         return rows, Punctuation(None, len(rows), 0, int(times.max()) if len(times) else None)
 
 
 def changes_of(periods: pa.RecordBatch) -> list[pa.RecordBatch]:
-    """Rows that hold for a period, as changes: each comes, and goes if it ever does."""
+    """Rows that hold for a period, as changes: each is added, and retracted if its period ends."""
     columns, ends = row_columns(periods), as_int64(periods.column(periods.num_columns - 1))
     ones = np.ones(len(periods), np.int64)
     comings = make_changes(columns, times_of(periods), ones)

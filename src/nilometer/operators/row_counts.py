@@ -1,4 +1,4 @@
-"""How many copies of each row there are, kept in a table of groups."""
+"""The number of copies of each row, kept in a table of groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nilometer.operators.change_operator import diffs_of, row_columns, times_of
 from nilometer.operators.group_table import Groups, GroupTable
 
 COPIES: Final = "n"
-"""The name under which copies are counted."""
+"""The name of the value that counts copies."""
 
 
 def count_rows(table: GroupTable, changes: pa.RecordBatch) -> None:
@@ -34,7 +34,7 @@ def count_rows(table: GroupTable, changes: pa.RecordBatch) -> None:
 
 
 def check_counts(line: Timeline, operator: str) -> None:
-    """That no row is removed more often than it was there."""
+    """Check that no row is removed more often than it was added."""
     if any((counts < 0).any() for counts in line.after):
         raise InternalError(
             f"{operator} was told to remove rows that are not there",
@@ -43,13 +43,13 @@ def check_counts(line: Timeline, operator: str) -> None:
 
 
 def move_rows(rows: Groups, source: GroupTable, target: GroupTable) -> None:
-    """Count some rows in another table."""
+    """Move the counts of some rows to another table."""
     source.update(Groups(rows.ids, rows.keys, {}))
     target.update(rows)
 
 
 def first_copies(ranks: Int64s, counts: Int64s, wanted: int) -> Bools:
-    """The rows that hold the first so many copies in an order, in which no two are equal."""
+    """The rows that hold the first n copies in an order without ties."""
     order = np.argsort(ranks)
     before = np.cumsum(counts[order]) - counts[order]
     chosen = np.empty(len(ranks), np.bool_)

@@ -1,8 +1,8 @@
 """DISTINCT and the set operators: counts over time as functions of counts over time.
 
 Per distinct row there are s copies in the first input and r in the second. The timeline of both
-counts gives the count of the result before and after every instant; where they differ there is a
-change. Rows that come and go within a period leave nothing behind.
+counts gives the count of the result before and after every instant; where these differ there is a
+change. Rows that come and go within a period leave no state.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SetCounts:
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
         return (self._table,)
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
@@ -77,7 +77,7 @@ class SetCounts:
         self._table.restore(ChunkRef(**ref) for ref in snapshot["counts"])
 
     def _count(self, groups: RowGroups, inputs: Sequence[pa.RecordBatch]) -> Timeline:
-        """The counts of this period's rows over time, which are kept."""
+        """The counts of this period's rows over time; they are stored."""
         names, deltas = _deltas(self._spec.function, inputs)
         known = Groups(groups.ids, (), self._table.lookup(groups.ids))
         initial = [known.value(name) for name in names]
@@ -95,7 +95,7 @@ class SetCounts:
 def _deltas(
     function: SetFunction, inputs: Sequence[pa.RecordBatch]
 ) -> tuple[tuple[str, ...], list[Int64s]]:
-    """The counts that are kept, and what each change adds to them."""
+    """The stored counts, and what each change adds to them."""
     diffs = [diffs_of(changes) for changes in inputs]
     if function in (SetFunction.DISTINCT, SetFunction.UNION):
         return ("s",), [np.concatenate(diffs)]
@@ -108,7 +108,7 @@ def _deltas(
 
 
 def _count_of(function: SetFunction, counts: Sequence[Int64s]) -> Int64s:
-    """How many copies the result has."""
+    """The number of copies in the result."""
     s, r = counts[0], counts[-1]
     match function:
         case SetFunction.DISTINCT | SetFunction.UNION:

@@ -1,4 +1,4 @@
-"""A join of one stream: its rows in time, as they come."""
+"""A join of one stream: its rows that are not late, as they arrive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nilometer.operators.window_join import WindowJoinSpec
 
 
 class SingleStream:
-    """Gives what a `WindowJoin` of the same stream would give, and keeps nothing."""
+    """Returns what a `WindowJoin` of the same stream would return, without state."""
 
     def __init__(self, spec: WindowJoinSpec) -> None:
         self._spec = spec

@@ -16,11 +16,11 @@ from nilometer.model.time import EARLIEST
 
 @dataclass(frozen=True)
 class SourceReader:
-    """Makes of a source's rows the columns that travel, and says which rows are selected.
+    """Turns a source's rows into the columns that travel, and marks the selected rows.
 
-    Rows that cannot be computed do not travel, where they may be left out.
+    Rows that cannot be computed are left out where that is allowed.
 
-    Its expressions are over the columns of the relation, and the time of arrival behind them.
+    Its expressions are over the columns of the relation, followed by the arrival time.
     """
 
     relation: str
@@ -28,10 +28,10 @@ class SourceReader:
     columns: tuple[tuple[Expression, pa.DataType], ...]
     selection: Expression | None
     arrays: tuple[tuple[Expression, pa.DataType], ...] = ()
-    """Arrays whose items make rows; an item, and its number, are columns behind those before."""
+    """Arrays whose items make rows; an item and its number are appended as columns."""
 
     def read(self, rows: pa.RecordBatch, now: int | None) -> tuple[pa.RecordBatch, pa.Array | None]:
-        """The columns of rows that came at the time `now`, and which of them are selected."""
+        """The columns of rows that arrived at the time `now`, and which of them are selected."""
         for array, kind in self.arrays:
             rows = self._expanded(rows, array, kind)
         given = [*rows.columns, self._clock(len(rows), now)]

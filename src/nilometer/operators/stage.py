@@ -29,9 +29,9 @@ from nilometer.operators.watermarks import NEVER, StreamClock, Watermarks
 class Execution(StrEnum):
     """When operators of a windowed plan learn that time has passed (Nile section 3).
 
-    ITA   when a row reaches them: the answer is right, but may come late.
-    TPA   when the clocks of their inputs say so; rows travel with the periods in which they hold.
-    NTA   the same, but rows travel as they come, and again, negative, as they go.
+    ITA   when a row reaches them: the answer is correct, but may be late.
+    TPA   when the clocks of their inputs advance; rows travel with the periods in which they hold.
+    NTA   the same, but rows travel when added, and again, negative, when retracted.
     """
 
     ITA = "ita"
@@ -57,7 +57,7 @@ class RunningOperator(Protocol):
 
 
 class OperatorSpec(Protocol):
-    """The same before it runs: a window join, or the program of a windowed plan."""
+    """The spec of an operator: a window join, or the program of a windowed plan."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -82,31 +82,31 @@ class Stage:
     routing: Routing
     execution: Execution = Execution.TPA
     overheard: tuple[StreamClock, ...] = ()
-    """Streams of other stages whose times come here, too: silent ones follow all that speak."""
+    """Streams of other stages whose times arrive here: idle streams follow all active ones."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return self.operator.names
 
     def no_rows(self, now: int | None = None) -> MicroBatch:
-        """A micro-batch of nothing, to which can be added."""
+        """An empty micro-batch, to which rows can be added."""
         return MicroBatch.empty(len(self.clocks) + len(self.overheard), now)
 
     @property
     def needs_now(self) -> bool:
-        """Whether it must be told the times of micro-batches."""
+        """Whether it needs the times of micro-batches."""
         return any(clock.needs_now for clock in (*self.clocks, *self.overheard))
 
 
 @dataclass
 class MicroBatch:
-    """What arrives in one bucket at once: rows of each stream, and what all of its rows say."""
+    """The input of one bucket: rows of each stream, and the time information of all rows."""
 
     rows: list[list[pa.RecordBatch]]
     punctuation: list[Punctuation]
     now: int | None = None
     frontiers: dict[tuple[int, int], int] = field(default_factory=dict)
-    """Before which instants senders of other stages are done, by stream and sender."""
+    """The instants before which senders of other stages are done, by stream and sender."""
     errors: RowErrors = field(default_factory=RowErrors)
     """Rows that were left out."""
 
@@ -119,7 +119,7 @@ class MicroBatch:
         self.punctuation[stream] += punctuation
 
     def open(self, header: Header, parts: Sequence[pa.RecordBatch]) -> None:
-        """Add what is in an envelope."""
+        """Add the content of an envelope."""
         self.add(header.stream, parts, header.punctuation)
         if header.now is not None:
             self.now = max(header.now, self.now or header.now)
@@ -130,7 +130,7 @@ class MicroBatch:
 
 @dataclass
 class Traffic:
-    """Rows that came in and went out in the last micro-batch, and those ever dropped."""
+    """Rows received and emitted in the last micro-batch, and rows dropped so far."""
 
     rows_in: list[int]
     rows_out: int = 0
@@ -151,9 +151,9 @@ class BucketRun:
 
     @property
     def frontier(self) -> int:
-        """Before which instant everything is known, and given out.
+        """The instant before which everything is known and emitted.
 
-        No event is older than what holds since ever, and that is known from the beginning.
+        No event is older than what has always held, and that is known from the start.
         """
         marks = self._known()
         for clock, mark in zip(self._stage.clocks, marks, strict=True):
@@ -180,7 +180,7 @@ class BucketRun:
         return self.watermarks.marks[: len(self._stage.clocks)]
 
     def _known(self) -> list[int]:
-        """How far the operator is told that its streams have come."""
+        """The watermarks that are reported to the operator."""
         marks = self._own_marks
         if self._stage.execution is not Execution.ITA or min(marks) >= FOREVER:
             return marks
@@ -189,7 +189,7 @@ class BucketRun:
     def process_between(
         self, batch: MicroBatch, before: Sequence[int], after: Sequence[int]
     ) -> Iterator[pa.RecordBatch]:
-        """The same, where somebody else knows the watermarks."""
+        """The same, with watermarks that the caller knows."""
         self.traffic.rows_out = 0
         for i, punctuation in enumerate(batch.punctuation[: len(before)]):
             self.traffic.rows_in[i] = punctuation.rows
@@ -218,7 +218,7 @@ class BucketRun:
         self.take_state(json.loads(snapshot))
 
     def take_state(self, state: dict[str, Any]) -> None:
-        """Continue in a state, with the same store."""
+        """Continue from a state, with the same store."""
         self.watermarks.restore(state["watermarks"])
         self.operator.restore(state["operator"])
         self.traffic.without_time = state["without_time"]
@@ -237,7 +237,7 @@ def concat(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch
 def admit_rows(
     batch: pa.RecordBatch, stage: Stage, stream: int, selected: pa.Array | None
 ) -> tuple[pa.RecordBatch, Punctuation]:
-    """The rows of a stream that matter, as the stage wants them."""
+    """The relevant rows of a stream, in the form that the stage needs."""
     schema = stage.operator.schemas[stream]
     columns = [
         cast_values(column, field.type)

@@ -1,4 +1,4 @@
-"""What operators that keep nothing have in common."""
+"""What operators without state have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of one stream that may still find partners, as a few immutable chunks.
+"""The rows of one stream that may still join, as a few immutable chunks.
 
 New rows become a chunk of level 0; FANOUT chunks of one level are merged into one of the next,
 so their number grows with the logarithm of the window and a row is rewritten that often at
@@ -20,10 +20,10 @@ from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 
 FANOUT: Final = 16
 MOST_BYTES: Final = 128 << 20
-"""A chunk of this size is merged no more: Arrow and Spark's state have limits of 2 GiB."""
+"""A chunk of this size is no longer merged: Arrow and Spark's state are limited to 2 GiB."""
 
 Survivors = Callable[[Chunk], Bools]
-"""Which rows of a chunk that is rewritten anyway are worth keeping."""
+"""Selects the rows to keep of a chunk that is rewritten anyway."""
 
 
 class StreamBuffer:
@@ -32,7 +32,7 @@ class StreamBuffer:
     def __init__(
         self, layout: RowLayout, kernel: Kernel, store: ChunkStore, max_rows: int = FOREVER
     ) -> None:
-        """An empty buffer; chunks of so many rows are merged no more."""
+        """An empty buffer; chunks of this many rows are no longer merged."""
         self._max_rows = max_rows
         self.refs: list[ChunkRef] = []
         self._layout = layout
@@ -47,7 +47,7 @@ class StreamBuffer:
 
     @property
     def size(self) -> int:
-        """How many bytes the held rows take in the store."""
+        """How many bytes the stored rows take."""
         return sum(ref.size for ref in self.refs)
 
     def chunks(self, before: int = FOREVER) -> tuple[Chunk, ...]:
@@ -59,11 +59,11 @@ class StreamBuffer:
         self.refs = list(refs)
 
     def add(self, chunk: Chunk) -> None:
-        """Hold a chunk of new rows."""
+        """Add a chunk of new rows."""
         self._put(chunk, level=0, place=len(self.refs))
 
     def revise(self, chunks: Sequence[Chunk], survivors: Survivors) -> None:
-        """Put changed chunks in the places of those held; rows mostly dead are dropped."""
+        """Replace stored chunks by changed ones; chunks of mostly dead rows are rewritten."""
         for ref, chunk in zip(tuple(self.refs), chunks, strict=True):
             alive = survivors(chunk)
             if chunk is not self._load(ref) or 2 * np.count_nonzero(alive) <= len(chunk):
@@ -74,7 +74,7 @@ class StreamBuffer:
                     self._put(kept, ref.level, place)
 
     def replace(self, chunks: Iterable[Chunk]) -> None:
-        """Hold these chunks in the place of all others."""
+        """Replace all chunks by these."""
         level = max((ref.level for ref in self.refs), default=0)
         for ref in list(self.refs):
             self._drop(ref)
@@ -106,7 +106,7 @@ class StreamBuffer:
         return None
 
     def _rewrite(self, group: list[ChunkRef], survivors: Survivors) -> None:
-        """Put what survives of some chunks into one of the next level (alone: of its own)."""
+        """Merge the survivors of chunks into one of the next level (one alone keeps its level)."""
         level = max(ref.level for ref in group) + (1 if len(group) > 1 else 0)
         place = self.refs.index(group[0])
         parts = [self._load(ref) for ref in group]

@@ -1,20 +1,23 @@
-"""OVER of static tables: something of every row and of those around it, in any order.
+"""OVER of rows that are complete at once: a value for every row from it and those around it.
 
-All rows hold since ever and come together, so nothing is kept, and windows may look both ways.
+Rows of static tables have always held; those of time windows come and go at one instant. So
+there is no state, and windows may look both ways, in any order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pat
 
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.cast_values import cast_values
-from nilometer.kernels.expression_types import common_type
+from nilometer.kernels.expression_types import common_type, is_integer
 from nilometer.kernels.net_changes import net_changes
 from nilometer.kernels.order_codes import NULL_CODE, joint_codes, order_codes
 from nilometer.operators.change_operator import (
@@ -43,12 +46,18 @@ class OrderTerm:
 class TableFrame:
     """Rows from one to another, counted from each; None: as far as its partition goes.
 
-    By values, 0 is the first or the last of the rows that the order leaves together.
+    By values of the one column that rows are ordered by, it is those that are so much smaller or
+    larger at most, in microseconds if they are times; 0 are those that the order leaves together.
     """
 
-    first: int | None = None
-    last: int | None = 0
+    first: int | float | None = None
+    last: int | float | None = 0
     by_rows: bool = False
+
+    @property
+    def has_lengths(self) -> bool:
+        """Whether it is bounded by values, beyond equal ones."""
+        return not self.by_rows and bool(self.first or self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +70,12 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Shifted:
-    """LAG, or LEAD if steps are negative: a column so many rows before."""
+    """LAG, or LEAD if steps are negative: a column some rows before."""
 
     column: int
     steps: int
     default: int | None = None
+    ignores_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ TableFunction: TypeAlias = Ranked | Shifted | Nth | AggregateCall
 
 @dataclass(frozen=True)
 class TableWindow:
-    """What is said of every row: a function of a partition in an order, and of a frame in it."""
+    """A window function of every row: over an ordered partition, or a frame in it."""
 
     function: TableFunction
     partition: tuple[int, ...]
@@ -92,7 +102,7 @@ class TableWindow:
 
 @dataclass(frozen=True)
 class TableOverSpec:
-    """Of rows whose first columns pass; the others are what windows take."""
+    """OVER of rows: columns that pass first, then the inputs of the windows."""
 
     windows: tuple[TableWindow, ...]
     passed: int
@@ -103,7 +113,7 @@ class TableOverSpec:
 
 
 class TableOver:
-    """A running OVER of static tables."""
+    """A running OVER of rows that are complete at once."""
 
     def __init__(self, spec: TableOverSpec, store: ChunkStore) -> None:
         self._spec = spec
@@ -111,26 +121,27 @@ class TableOver:
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
         return ()
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """All results, with the rows themselves."""
+        """All results, appended to the rows themselves."""
         del frontier
         (new,) = inputs
         if not len(new):
             return no_changes(self._spec.types)
-        rows, copies = net_changes(pa.Table.from_batches([new]).drop(["_diff"]), diffs_of(new))
-        every = pa.array(np.repeat(np.arange(len(rows)), copies))
-        whole = rows.take(every).combine_chunks().to_batches()
+        rows, counts = net_changes(pa.Table.from_batches([new]).drop(["_diff"]), diffs_of(new))
+        every = np.repeat(np.arange(len(rows)), np.abs(counts))
+        whole = rows.take(pa.array(every)).combine_chunks().to_batches()
         if not whole:
             return no_changes(self._spec.types)
-        changes = whole[0].append_column("_diff", pa.array(np.ones(len(every), np.int64)))
+        changes = whole[0].append_column("_diff", pa.array(np.sign(counts)[every]))
         columns = row_columns(changes)
         passed = columns[: self._spec.passed]
         kinds = self._spec.types[self._spec.passed :]
+        together = np.stack([times_of(changes), diffs_of(changes)])
         said = [
-            _Sorted.of(columns, one, self._spec.passed).say(self._store).cast(kind)
+            _Sorted.of(columns, one, self._spec.passed, together).say(self._store).cast(kind)
             for one, kind in zip(self._spec.windows, kinds, strict=True)
         ]
         return make_changes([*passed, *said], times_of(changes), diffs_of(changes))
@@ -151,16 +162,20 @@ class _Sorted:
     window: TableWindow
     order: Int64s
     starts: Int64s
-    """Of each place, the first of its partition."""
+    """For each position, the first of its partition."""
     ends: Int64s
-    """Of each place, the last of its partition."""
+    """For each position, the last of its partition."""
     begins: Bools
-    """Which places are the first of those that the order leaves together."""
+    """Which positions are the first among peers in the order."""
 
     @classmethod
-    def of(cls, columns: Sequence[pa.Array], window: TableWindow, passed: int) -> _Sorted:
+    def of(
+        cls, columns: Sequence[pa.Array], window: TableWindow, passed: int, together: Int64s
+    ) -> _Sorted:
+        """Given the columns, and by which numbers of them rows come or go together."""
         size = len(columns[0])
-        parts = joint_codes([order_codes(columns[place]) for place in window.partition], size)
+        own = [order_codes(columns[place]) for place in window.partition]
+        parts = joint_codes([*own, *map(_ranks, together)], size)
         peers = joint_codes([_codes(columns[one.column], one) for one in window.order], size)
         ties = joint_codes([order_codes(column) for column in columns[:passed]], size)
         order = np.lexsort((ties, peers, parts))
@@ -172,7 +187,7 @@ class _Sorted:
         return cls(columns, window, order, starts, ends, begins)
 
     def say(self, store: ChunkStore) -> pa.Array:
-        """What the window says of each row, in the order of the rows."""
+        """The window's value for each row, in the order of the rows."""
         match self.window.function:
             case Ranked() as ranked:
                 found = pa.array(self._ranked(ranked))
@@ -192,7 +207,7 @@ class _Sorted:
 
     @property
     def _peers(self) -> tuple[Int64s, Int64s]:
-        """The first and the last place of those that stand together with each."""
+        """The first and the last position of the peers of each row."""
         firsts = np.flatnonzero(self.begins)
         number = np.cumsum(self.begins) - 1
         lasts = np.append(firsts[1:], len(self.order)) - 1
@@ -226,15 +241,26 @@ class _Sorted:
         return self.columns[place].take(pa.array(self.order))
 
     def _shifted(self, function: Shifted) -> pa.Array:
-        wanted = self._places - function.steps
-        there = (wanted >= self.starts) & (wanted <= self.ends)
         column = self._column(function.column)
+        if function.ignores_nulls:
+            wanted, there = self._known_around(column, function.steps)
+        else:
+            wanted = self._places - function.steps
+            there = (wanted >= self.starts) & (wanted <= self.ends)
         if function.default is None:
             return column.take(pa.array(wanted, mask=~there))
         default = self._column(function.default)
         kind = common_type(column.type, default.type)
         both = pa.concat_arrays([cast_values(column, kind), cast_values(default, kind)])
         return both.take(pa.array(np.where(there, wanted, len(column) + self._places)))
+
+    def _known_around(self, column: pa.Array, steps: int) -> tuple[Int64s, Bools]:
+        """The position n non-NULL values before or after each, and whether there is one."""
+        valid = np.asarray(column.is_valid())
+        known, until = np.flatnonzero(valid), np.concatenate([[0], np.cumsum(valid)])
+        which = until[self._places + (steps < 0)] - steps - (steps < 0)
+        there = (which >= until[self.starts]) & (which < until[self.ends + 1])
+        return known[np.where(there, which, 0)] if len(known) else which, there
 
     def _nth(self, function: Nth) -> pa.Array:
         firsts, lasts = self._frames()
@@ -259,17 +285,67 @@ class _Sorted:
         return found.take(pa.array(mine.ravel()))
 
     def _frames(self) -> tuple[Int64s, Int64s]:
-        """The first and the last place of the frame of each."""
+        """The first and the last position of the frame of each row."""
         frame, (first, last) = self.window.frame, self._peers
         if frame.by_rows:
-            first = last = self._places
-        firsts = self.starts if frame.first is None else first + frame.first
-        lasts = self.ends if frame.last is None else last + frame.last
-        return np.maximum(firsts, self.starts), np.minimum(lasts, self.ends)
+            first, last = self._places + int(frame.first or 0), self._places + int(frame.last or 0)
+        elif frame.has_lengths:
+            first, last = self._by_values(first, last)
+        before, behind = self.starts - 1, self.ends + 1
+        firsts = self.starts if frame.first is None else np.clip(first, self.starts, behind)
+        lasts = self.ends if frame.last is None else np.clip(last, before, self.ends)
+        return firsts, lasts
+
+    def _by_values(self, firsts: Int64s, lasts: Int64s) -> tuple[Int64s, Int64s]:
+        """Frames by values; those of NULL and NaN are their equals."""
+        frame, (term,) = self.window.frame, self.window.order
+        values, known = _as_numbers(self._column(term.column))
+        if term.descending:
+            values = -values
+        firsts, lasts, places = firsts.copy(), lasts.copy(), np.flatnonzero(known)
+        edges = np.flatnonzero(np.diff(self.starts[places])) + 1
+        for mine in np.split(places, edges) if len(places) else ():
+            own = values[mine]
+            firsts[mine] = mine[0] + np.searchsorted(own, _plus(own, frame.first or 0))
+            lasts[mine] = mine[0] + np.searchsorted(own, _plus(own, frame.last or 0), "right") - 1
+        return firsts, lasts
+
+
+def _as_numbers(column: pa.Array) -> tuple[np.ndarray[Any, Any], Bools]:
+    """Values as numbers to add and compare, and which of them are numbers."""
+    kind = column.type
+    if pat.is_temporal(kind):
+        column = column.cast(pa.timestamp("us")).cast(pa.int64())
+    elif is_integer(kind):
+        column = column.cast(pa.int64())
+    else:
+        column = column.cast(pa.float64())
+    known = np.asarray(column.is_valid())
+    values = np.asarray(column.fill_null(0))
+    return values, known & ~np.isnan(values)
+
+
+def _plus(values: np.ndarray[Any, Any], length: int | float) -> np.ndarray[Any, Any]:
+    """Values plus a length; whole numbers saturate."""
+    if values.dtype != np.int64:
+        return values + length
+    length = floor(length) if length > 0 else ceil(length)
+    bounds, sums = np.iinfo(np.int64), values.copy()
+    length = max(min(length, bounds.max), -bounds.max)
+    if length > 0:
+        np.minimum(sums, bounds.max - length, out=sums)
+    else:
+        np.maximum(sums, bounds.min - length, out=sums)
+    return sums + length
+
+
+def _ranks(numbers: Int64s) -> Int64s:
+    ranks: Int64s = np.unique(numbers, return_inverse=True)[1]
+    return ranks
 
 
 def _codes(column: pa.Array, term: OrderTerm) -> Int64s:
-    """Numbers that compare as a term of ORDER BY says."""
+    """Numbers that compare as a term of ORDER BY requires."""
     codes = order_codes(column)
     most = int(codes.max(initial=0)) + 1
     ordered = most - codes if term.descending else codes

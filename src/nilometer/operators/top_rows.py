@@ -2,7 +2,7 @@
 
 Rows are kept with their counts in two tables: the head has all rows up to a boundary, and more
 copies than are shown; the tail has the rest. While the head has enough, changes behind the
-boundary are only counted. When it may run low, rows are fetched from the tail; when it has grown
+boundary are only counted. When it may run low, rows are moved from the tail; when it has grown
 large, its end is moved there. So a period costs its changes and the head, not the window.
 """
 
@@ -36,9 +36,9 @@ from nilometer.operators.net_changes import net_changes
 from nilometer.operators.row_counts import COPIES, count_rows, first_copies, move_rows
 
 _SPARE: Final = 4096
-"""So many copies the head holds beyond twice those shown, when it is cut or filled up."""
+"""How many copies the head holds beyond twice those shown, when it is cut or filled."""
 _LARGE: Final = 4
-"""The head is cut when it has so many times more rows than that."""
+"""The head is cut when it exceeds this multiple of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class TopRowsSpec:
 
     @property
     def end(self) -> int:
-        """The first place that is not shown."""
+        """The first position that is not shown."""
         return self.offset + self.limit
 
     def ranks(self, columns: Sequence[pa.Array], size: int) -> Int64s:
-        """The places of so many rows in the order; equal rows share one."""
+        """The positions of rows in the order; equal rows share one."""
         codes = [order_codes(column) for column in columns]
         return joint_codes([*(key.codes(codes[key.column]) for key in self.order), *codes], size)
 
@@ -78,7 +78,7 @@ class TopRows:
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
         return tuple(self._tables.values())
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
@@ -119,7 +119,7 @@ class TopRows:
         return 2 * self._spec.end + _SPARE
 
     def _before_boundary(self, columns: Sequence[pa.Array], size: int) -> Bools:
-        """Which rows belong into the head."""
+        """Which rows belong to the head."""
         boundary = self._boundary.contents()
         if not len(boundary):
             return np.ones(size, np.bool_)
@@ -151,7 +151,7 @@ class TopRows:
         return make_changes([take(column, places) for column in rows], shown.times, shown.diffs)
 
     def _fill_head(self, removals: int) -> None:
-        """Fetch rows from the tail, so many that they last for a period with such removals."""
+        """Move enough rows from the tail for a period with this many removals."""
         tail = self._tail.contents()
         ranks = self._spec.ranks(tail.keys, len(tail))
         fetched = first_copies(ranks, tail.value(COPIES), self._enough + removals)
@@ -170,7 +170,7 @@ class TopRows:
             move_rows(head.only(np.flatnonzero(~stays)), self._head, self._tail)
 
     def _set_boundary(self, rows: Groups, ranks: Int64s, before: Bools) -> None:
-        """The last of the rows that are before it; none if all are."""
+        """Set the boundary to the last row of the head; none if no rows are left beyond it."""
         self._boundary.clear()
         if not before.all():
             last = np.flatnonzero(before)[[np.argmax(ranks[before])]]

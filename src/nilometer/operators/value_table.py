@@ -1,6 +1,6 @@
-"""The values of groups, with how often each is there: runs sorted by group and value.
+"""The values of groups, with the count of each: runs sorted by group and value.
 
-Every update becomes a run of counts that come or go. FANOUT runs of one level are merged into
+Every update becomes a run of added or removed counts. FANOUT runs of one level are merged into
 one of the next, and all into one when more entries are held than twice the values there are and
 what came last; what has come and gone vanishes in a merge. So a period costs its own changes and
 a logarithmic number of rewrites.
@@ -37,17 +37,17 @@ _LAYOUT: Final = RowLayout(time=0, keys=())
 
 @dataclass(frozen=True)
 class Content:
-    """What is held of some groups, and new values, as integers of one order."""
+    """The stored values of some groups, and new values, as integers of one order."""
 
     runs: GroupRuns
     keys: Int64s
     """Of the new values."""
     values: Callable[[Int64s, Bools], pa.Array]
-    """The values of integers, NULL where they are not valid."""
+    """The values that integers stand for, NULL where they are not valid."""
 
 
 class ValueTable:
-    """Values of one type. Groups are numbered by whoever uses the table."""
+    """Values of one type. Groups are numbered by the user of the table."""
 
     def __init__(
         self, kind: pa.DataType, store: ChunkStore, order: tuple[SortKey, ...] = ()
@@ -65,7 +65,7 @@ class ValueTable:
         self.refs = list(refs)
 
     def content(self, numbers: Int64s, new: pa.Array) -> Content:
-        """What is held of groups of these numbers; and new values, none of them NULL."""
+        """The stored values of groups with these numbers, and new values, none of them NULL."""
         chunks = [self._load(ref).rows for ref in self.refs]
         if self._has_keys:
             runs = GroupRuns([_as_run(rows) for rows in chunks], numbers)
@@ -85,7 +85,7 @@ class ValueTable:
         )
 
     def update(self, numbers: Int64s, values: pa.Array, diffs: Int64s) -> None:
-        """Take changes of counts into account; none of the values is NULL."""
+        """Apply changes of counts; none of the values is NULL."""
         column = pa.array(order_keys(values)) if self._has_keys else values
         self._write(*self._net(numbers, column, diffs), level=0)
         while (group := self._full_level()) is not None:
@@ -102,7 +102,7 @@ class ValueTable:
         return None
 
     def _alive(self) -> int:
-        """How many values there are, all copies counted."""
+        """How many values there are, including copies."""
         if self._has_keys:
             return sum(int(as_int64(self._load(ref).rows.column(2))[-1]) for ref in self.refs)
         return sum(int(as_int64(self._load(ref).rows.column(2)).sum()) for ref in self.refs)
@@ -124,7 +124,7 @@ class ValueTable:
         return run, pa.array(run.values) if self._has_keys else column.take(pa.array(places))
 
     def _rank(self, values: pa.Array) -> tuple[Int64s, pa.Array]:
-        """The places of values, none of them NULL, among the distinct ones; and these, in order."""
+        """The ranks of values, none of them NULL, and the distinct values in order."""
         if pat.is_struct(values.type):
             return _rank_structs(values, self._order)
         distinct = values.unique()

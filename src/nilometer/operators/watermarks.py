@@ -1,4 +1,4 @@
-"""How far each stream of a query has come."""
+"""Watermarks: how far each stream of a query has advanced."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from nilometer.model.time import FOREVER
 
 NEVER: Final = -FOREVER
-"""The watermark of a stream that has not spoken yet: earlier than every instant."""
+"""The watermark of a stream without any row yet: earlier than every instant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,17 +17,17 @@ class StreamClock:
     """How a stream's watermark follows its timestamps (microseconds)."""
 
     lateness: int = 0
-    """How much earlier than its largest timestamp a stream may still bring tuples."""
+    """How much earlier than its largest timestamp tuples of the stream may still arrive."""
     idle: int | None = None
-    """After how long a silence the stream follows the others; None: never."""
+    """After how long without tuples the stream follows the others; None: never."""
     ended: bool = False
-    """All tuples are there: the watermark lies beyond every instant."""
+    """All tuples have arrived: the watermark lies beyond every instant."""
     by_arrival: bool = False
-    """Times are those of arrival: the watermark is the time of the micro-batch."""
+    """Times are arrival times: the watermark is the time of the micro-batch."""
     senders: int = 0
     """If the tuples come from another stage: how many buckets that has."""
     told: bool = False
-    """The watermark is told with the tuples: lateness and idle are not asked for here."""
+    """The watermark comes with the tuples: lateness and idle do not apply here."""
 
     @property
     def needs_now(self) -> bool:
@@ -55,10 +55,10 @@ class Watermarks:
         frontiers: Mapping[tuple[int, int], int] | None = None,
         told: Sequence[int | None] | None = None,
     ) -> None:
-        """Take in a micro-batch: the largest timestamp of each stream in it, and its time.
+        """Advance by a micro-batch: the largest timestamp of each stream in it, and its time.
 
-        The frontiers, by stream and sender, say before which instants senders are done; and
-        `told` are the watermarks that came with the streams.
+        The frontiers, by stream and sender, are the instants before which senders are done;
+        `told` holds the watermarks that came with the streams.
         """
         for (stream, sender), frontier in (frontiers or {}).items():
             self._frontiers[stream][sender] = frontier

@@ -30,7 +30,7 @@ from nilometer.operators.net_changes import shown_rows
 from nilometer.operators.pending import Pending
 
 _LONGEST: Final = 1_000_000
-"""No row holds for so many instants on end: it would be no answer of single windows."""
+"""No row may hold for this many instants in a row: it would not be a window's answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,16 @@ class WindowEndsSpec(SpeaksLater):
 
 
 class WindowEnds:
-    """Gives out what holds, instant by instant."""
+    """Emits what holds, instant by instant."""
 
     def __init__(self, spec: WindowEndsSpec, store: ChunkStore) -> None:
         self._types = spec.types
         self._held = Pending(spec.types, store)
-        """Rows that hold at the frontier, as far as is known."""
+        """The rows known to hold at the frontier."""
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
         return (self._held.buffer,)
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
@@ -85,7 +85,7 @@ class WindowEnds:
     def _carry(
         self, changes: pa.RecordBatch, rows: np.ndarray, copies: np.ndarray, frontier: int
     ) -> None:
-        """Keep what still holds at the frontier: it may go there."""
+        """Keep what still holds at the frontier: it may be retracted there."""
         if len(rows):
             taken = [column.take(pa.array(rows)) for column in row_columns(changes)]
             instants = np.full(len(rows), frontier)

@@ -1,4 +1,4 @@
-"""The W-join as an operator: buffers, what may be dropped from them, snapshot and restore."""
+"""The W-join as an operator: buffers, expiry, snapshot and restore."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from nilometer.operators.join_orders import ASSUMED_DISTINCT, JoinOrders, assume
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _ALL_OF_TIME: Final = LATEST - EARLIEST
-"""A bound of this length binds nothing; unlike FOREVER it can be added to any time."""
+"""A bound of this length excludes nothing; unlike FOREVER it can be added to any time."""
 
 
 @dataclass(frozen=True)
 class WindowJoinSpec:
-    """A W-join, before it runs: its streams, under which windows, on which keys and predicates."""
+    """The spec of a W-join: its streams, windows, keys and predicates."""
 
     network: TimeNetwork
     schemas: tuple[pa.Schema, ...]
@@ -43,7 +43,7 @@ class WindowJoinSpec:
     rows: tuple[RowsWindow | None, ...] = ()
     """The ROWS window of each stream that has one; empty where none has."""
     loads: tuple[StreamLoad, ...] = ()
-    """What is known of the streams, for the first choice of join orders."""
+    """What is known about the streams, for the first choice of join orders."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class WindowJoinSpec:
     def admit(
         self, stream: int, rows: pa.RecordBatch, selected: pa.Array | None = None
     ) -> tuple[pa.RecordBatch, Punctuation]:
-        """The rows of a stream that matter to the join, and what all of them say about time."""
+        """The rows of a stream relevant to the join, and the time information of all of them."""
         counted = bool(self.rows) and self.rows[stream] is not None
         return admit(rows, self.layouts[stream], selected, keep_null_keys=counted)
 
@@ -94,7 +94,7 @@ class WindowJoinSpec:
 
     @property
     def known_loads(self) -> Sequence[StreamLoad]:
-        """The loads, assumed where nothing is said."""
+        """The loads, assumed where none is declared."""
         distinct = (ASSUMED_DISTINCT,) * len(self.links)
         streams = range(len(self.layouts))
         return self.loads or [assume_load(self.network, i, distinct) for i in streams]
@@ -111,7 +111,7 @@ class WindowJoinSpec:
 
 
 class WindowJoin:
-    """A running W-join: results of rows as they come, once each; `_time` is their latest time."""
+    """A running W-join: results of rows as they arrive, once each; `_time` is their latest time."""
 
     def __init__(self, spec: WindowJoinSpec, store: ChunkStore) -> None:
         self._spec = spec
@@ -193,7 +193,7 @@ class WindowJoin:
         return accepted
 
     def _side(self, stream: int, rows: pa.RecordBatch) -> Side:
-        """What a stream brings into the join: old rows and these new ones."""
+        """The input of a stream to the join: old rows and these new ones."""
         old, layout = self.buffers[stream].chunks(), self._layouts[stream]
         if stream in self._windows:
             old, rows = slide(old, rows, layout, self._windows[stream])
@@ -222,7 +222,7 @@ class WindowJoin:
             buffer.tidy(horizons[i], new_rows, partial(self._survivors, i, horizons[i], marks))
 
     def _alive(self, stream: int, horizon: int, marks: Sequence[int], chunk: Chunk) -> Bools:
-        """Rows to which some stream can still bring a partner, or that count in a ROWS window."""
+        """Rows that can still get a partner from some stream, or that count in a ROWS window."""
         alive: Bools = chunk.times >= horizon
         if chunk.until is not None:
             earliest = min((mark for j, mark in enumerate(marks) if j != stream), default=FOREVER)
@@ -232,7 +232,7 @@ class WindowJoin:
     def _survivors(self, stream: int, horizon: int, marks: Sequence[int], chunk: Chunk) -> Bools:
         """Rows that may still be part of a new result.
 
-        A row is dead when no stream can bring it a new partner, and also when a stream that
+        A row is dead when no stream can have a new partner for it, and also when a stream that
         has gone past it holds none of its key in its window. What counts in a ROWS window stays.
         """
         kept = self._alive(stream, horizon, marks, chunk)
@@ -245,7 +245,7 @@ class WindowJoin:
         return kept if counting is None else kept | counting
 
     def _has_partner(self, chunk: Chunk, places: Int64s, stream: int, other: int) -> Bools:
-        """Whether another stream holds rows that may fit the rows in these places."""
+        """Whether another stream holds rows that may match the rows in these positions."""
         bounds, times = self._rule.bounds, chunk.times[places]
         key = next(iter(self._rule.links((stream,), (other,))), None)
         probes = Probes(

@@ -1,7 +1,7 @@
-"""Rows in windows of time: each comes when its window ends, or stays until then.
+"""Rows in time windows: each is emitted when its window ends, or holds until then.
 
-Where windows are answered at their ends, a row comes for that one instant, and whatever stands
-above computes the answer of each window once. Elsewhere a row holds from its own time until its
+Where windows are answered at their ends, a row holds for that one instant, and the operator
+above computes the answer of each window once. Otherwise a row holds from its own time until its
 window ends.
 """
 
@@ -35,13 +35,13 @@ from nilometer.operators.watermarks import NEVER
 
 @dataclass(frozen=True, slots=True)
 class WindowRowsSpec(SpeaksLater):
-    """Rows that only come, given out with the starts and ends of their windows behind them."""
+    """Append-only rows, emitted with the starts and ends of their windows appended."""
 
     windows: TimeWindows
     keys: tuple[int, ...]
-    """By which columns rows have sessions of their own."""
+    """The columns by which sessions are separated."""
     at_ends: bool
-    """Whether rows come when their windows end, for that instant, so that none has to go."""
+    """Whether rows hold only at the instant when their windows end, so that none is retracted."""
     types: tuple[pa.DataType, ...]
 
     def start(self, store: ChunkStore) -> WindowRows:
@@ -60,11 +60,11 @@ class WindowRows:
 
     @property
     def stored(self) -> Sequence[Stored]:
-        """Everything that it keeps in the store."""
+        """All state that it keeps in the store."""
         return (self._pending.buffer, *(() if self._open is None else (self._open.buffer,)))
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
-        """The changes strictly before a frontier, given the rows that have come."""
+        """The changes strictly before a frontier, given the rows that have arrived."""
         (changes,) = inputs
         if self._open is not None:
             changes, cut = self._open.close(changes, frontier)
@@ -74,7 +74,7 @@ class WindowRows:
         return self._pending.take(self._placed(changes, cut), frontier)
 
     def _placed(self, changes: pa.RecordBatch, cut: CutRows) -> list[pa.RecordBatch]:
-        """Rows as they come and go with their windows."""
+        """Rows as they are added and retracted with their windows."""
         kinds = self._spec.types[-2:]
         bounds = zip((cut.starts, cut.ends), kinds, strict=True)
         columns, times, diffs = row_columns(changes), times_of(changes), diffs_of(changes)
@@ -87,7 +87,7 @@ class WindowRows:
         return [coming] if self._spec.at_ends else [coming, make_changes(columns, cut.ends, -diffs)]
 
     def _is_each_once(self, cut: CutRows, rows: int) -> bool:
-        """Whether rows and windows are one to one, in order: nothing has to be taken."""
+        """Whether rows and windows are one to one, in order, so that no row has to be copied."""
         windows = self._spec.windows
         hops = isinstance(windows, HoppingWindows) and windows.slide != windows.size
         return not hops and self._open is None and len(cut.rows) == rows
@@ -122,7 +122,7 @@ class OpenSessions:
         times = times_of(rows)
         starts, ends = self._sessions(rows, times)
         ended = ends < frontier
-        if held and not ended.any():  # rows that were kept stay as they are
+        if held and not ended.any():  # stored rows stay as they are
             self._keep(changes)
         else:
             self.buffer.replace(())

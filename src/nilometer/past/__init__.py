@@ -1,1 +1,1 @@
-"""Questions about what is stored: streams and results of queries as tables of the past."""
+"""Queries over stored data: streams and results of queries as tables of the past."""

@@ -1,4 +1,4 @@
-"""Asks a query of the past."""
+"""Runs a query over stored data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_COLUMN: Final = re.compile(r'column "?([^"\s]+)"? (?:was )?not found', re.I)
 
 
 class _Known(Mapping[str, StoredColumns]):
-    """The columns of tables, which are opened only if they are asked for."""
+    """The columns of tables, each opened only when it is asked for."""
 
     def __init__(self, tables: Mapping[str, StoredTable]) -> None:
         self._tables = tables
@@ -38,7 +38,7 @@ class _Known(Mapping[str, StoredColumns]):
 def prepare_question(
     sandbox: AnySandbox, tree: exp.Query, sql: str, tables: Mapping[str, StoredTable]
 ) -> PastQuestion:
-    """How a query is asked of these tables; it is refused here if it may not be."""
+    """How a query is run over these tables; one that is not allowed is refused here."""
     question = read_question(tree, sql, _Known(tables), sandbox.value)
     sandbox.require_safe(question.sql, question.tables)
     empty = {name: tables[use.table].schema.empty_table() for name, use in question.tables.items()}
@@ -50,7 +50,7 @@ def prepare_question(
 
 
 def _kinder(error: SqlError, question: PastQuestion, tables: Mapping[str, pa.Table]) -> SqlError:
-    """The same with a place and a hint, where a column is not known."""
+    """The same error, with a position and a hint if a column is not known."""
     found = _NO_COLUMN.search(error.message)
     if found is None:
         return error
@@ -70,6 +70,6 @@ def ask(
     limits: AnswerLimits | None = None,
     cancelling: Cancelling | None = None,
 ) -> pa.Table:
-    """The answer, or the first rows of it."""
+    """The answer, or its first rows."""
     rows = {name: tables[use.table].read(use) for name, use in question.tables.items()}
     return sandbox.run(question.sql, rows, limits, cancelling)

@@ -1,4 +1,4 @@
-"""Rows of a range of time, as they are or fewer of them: buckets of time, or points that matter."""
+"""Rows of a time range, all or thinned out: time buckets, or the points that matter."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from nilometer.past.question import Bounds
 
 MOST_BUCKETS: Final = 1_000_000
 MOST_POINTS: Final = 5_000_000
-"""Rows of which points are chosen; they are held in memory, with 20 bytes each."""
+"""The most rows that points are chosen from; they are held in memory, at 20 bytes each."""
 _BATCH_ROWS: Final = 50_000
 
 
 @dataclass(frozen=True)
 class Thinning:
-    """What to take of rows; of `bucket` and `points` one at most."""
+    """Which rows and columns to return; at most one of `bucket` and `points` is set."""
 
     columns: tuple[str, ...] = ()
-    """Without thinning, these columns only; otherwise the values. None given: all."""
+    """Without thinning, only these columns; otherwise the values to thin. None given: all."""
     per: tuple[str, ...] = ()
-    """Columns whose values tell series apart."""
+    """Columns whose values distinguish series."""
     bucket: int | None = None
     """The length of buckets in microseconds."""
     points: int | None = None
-    """How many points of each series."""
+    """How many points to keep of each series."""
 
 
 @dataclass(frozen=True)
 class RowSource:
-    """Rows as they are stored."""
+    """Stored rows and where to read them."""
 
     name: str
     schema: pa.Schema
@@ -51,9 +51,9 @@ class RowSource:
 def thinned(
     source: RowSource, bounds: Bounds, wanted: Thinning
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The columns of what is wanted, and its rows in batches that are not too large.
+    """The columns requested, and their rows in batches that are not too large.
 
-    What is refused is refused before the first batch; of a range both ends count.
+    Bad requests are refused before the first batch; a range includes both ends.
     """
     if wanted.bucket is not None and wanted.points is not None:
         raise InputError("give buckets or a number of points, not both")
@@ -119,7 +119,7 @@ def _within(source: RowSource, bounds: Bounds) -> Iterator[pa.RecordBatch]:
 
 
 def _values(source: RowSource, wanted: Thinning, per: Sequence[str]) -> list[str]:
-    """The columns to be thinned: numbers, those that were asked for or all that are left."""
+    """The columns to thin out: numeric ones, those asked for or all that are left."""
     if not wanted.columns:
         others = [one for one in source.schema if one.name not in (*per, source.time)]
         return [one.name for one in others if _is_number(one.type) and one.name != ROWS]
@@ -149,7 +149,7 @@ def _buckets(
 def _points(
     source: RowSource, bounds: Bounds, count: int, per: Sequence[str], values: Sequence[str]
 ) -> pa.Table:
-    """The points of each series that matter, in the order of time."""
+    """The points of each series that matter, in time order."""
     if len(values) != 1:
         raise InputError(
             "points are chosen by the values of one column",
@@ -177,7 +177,7 @@ def _chosen(times: Int64s, values: Float64s, series: Int64s, count: int) -> Iter
 
 
 def _held(source: RowSource, bounds: Bounds, names: Sequence[str]) -> pa.Table:
-    """Rows with a time and a finite value."""
+    """Rows that have a time and a finite value."""
     batches, count = [], 0
     for batch in _within(source, bounds):
         rows = flatten(batch).select(list(names))

@@ -1,4 +1,4 @@
-"""Messages between a process and the one that answers its questions: a few words, and bytes."""
+"""Messages between a process and the one that answers its queries: a few words, and bytes."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def table_bytes(rows: pa.Table) -> pa.Buffer:
 
 
 def read_table(content: bytes) -> pa.Table:
-    """What `table_bytes` has written."""
+    """A table from the bytes of `table_bytes`."""
     with pa.ipc.open_stream(content) as reader:
         return reader.read_all()
 
 
 def batches_of(content: bytes) -> Iterator[pa.RecordBatch]:
-    """The batches of such bytes."""
+    """The record batches in such bytes."""
     with pa.ipc.open_stream(content) as reader:
         yield from reader
 
@@ -63,7 +63,7 @@ def error_words(error: NilometerError) -> Words:
 
 
 def told_error(told: Words) -> NilometerError:
-    """The error that `error_words` has told."""
+    """The error that `error_words` described."""
     kind = getattr(errors, told["kind"], None)
     if not (isinstance(kind, type) and issubclass(kind, NilometerError)):
         kind = InternalError

@@ -1,7 +1,7 @@
 """A sandbox in processes that can be ended at any time.
 
-DuckDB answers in a process of its own, which has no files, secrets or sockets. It ends when its
-time is over, even where DuckDB cannot be interrupted, and takes no more memory than it may have.
+DuckDB answers in a process of its own, which has no files, secrets or sockets. The process ends
+when its time is over, even where DuckDB cannot be interrupted, and its memory is bounded.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from nilometer.past.sandbox import (
 )
 
 _MOST: Final = 4
-"""Questions that are answered at one time."""
+"""How many queries are answered at once."""
 _CHECKING: Final = 20.0
-"""Seconds for what runs nothing."""
+"""Seconds allowed for a request that runs no query."""
 _WAITING: Final = 60.0
 _GRACE: Final = 1.0
-"""Seconds for which a question that has taken too long may say so itself."""
+"""Seconds in which a query that has taken too long may report that itself."""
 _STARTING: Final = 120.0
 _KEPT: Final = frozenset({"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "LD_LIBRARY_PATH"})
 
 
 class GuardedSandbox:
-    """Answers questions, for any number of threads."""
+    """Answers queries, for any number of threads."""
 
     def __init__(self, memory: int, macros: Mapping[str, str] | None = None) -> None:
-        """`memory` is what each of them may use, in bytes.
+        """`memory` is what each process may use, in bytes.
 
-        Statements may also call the macros: parameters and bodies, by their names.
+        Statements may also call the macros: parameters and bodies, by name.
         """
         require_extras("SELECT over what is stored", "history")
         self._told: Words = {"memory": memory, "macros": dict(macros or {})}
@@ -58,14 +58,14 @@ class GuardedSandbox:
         self._is_closed = False
         weakref.finalize(self, _end_all, self._all)
         with self._process(_STARTING):
-            pass  # it says now whether this version of DuckDB can be guarded
+            pass  # reports now whether this version of DuckDB can be guarded
 
     def require_safe(self, sql: str, tables: Collection[str]) -> None:
-        """Refuse all but one query over these tables by harmless functions."""
+        """Refuse anything but one query over these tables that uses only harmless functions."""
         self._ask("require_safe", sql, tables=list(tables))
 
     def value(self, sql: str) -> Any:
-        """What an expression without columns is; None if that cannot be said."""
+        """The value of an expression without columns; None if it cannot be determined."""
         try:
             found = self._ask("value", sql)
             return read_table(found).column(0)[0].as_py()
@@ -73,15 +73,15 @@ class GuardedSandbox:
             return None
 
     def bind(self, sql: str, tables: Mapping[str, pa.Table]) -> None:
-        """Refuse a query that cannot be asked of tables like these."""
+        """Refuse a query that cannot be run over tables like these."""
         self._ask("bind", sql, rows=tables)
 
     def is_by_row(self, sql: str, aggregates: Collection[str] = ()) -> bool:
-        """Whether a query computes with one row at a time, but for these aggregates."""
+        """Whether a query computes row by row, apart from these aggregates."""
         return bool(self._ask("is_by_row", sql, aggregates=list(aggregates)))
 
     def types(self, sql: str, tables: Mapping[str, pa.Table]) -> list[str]:
-        """What DuckDB calls the types of an answer's columns."""
+        """DuckDB's names for the types of an answer's columns."""
         found: list[str] = json.loads(self._ask("types", sql, rows=tables))
         return found
 
@@ -92,9 +92,9 @@ class GuardedSandbox:
         limits: AnswerLimits | None = None,
         cancelling: Cancelling | None = None,
     ) -> pa.Table:
-        """The first rows of the answer to a query that `require_safe` has let pass.
+        """The first rows of the answer to a query that `require_safe` has accepted.
 
-        `cancelling` is given what ends the query before it is done.
+        `cancelling` is given a callable that ends the query early.
         """
         limits = limits or AnswerLimits()
         with self._process(limits.seconds) as one:
@@ -107,7 +107,7 @@ class GuardedSandbox:
     def _ask(
         self, what: str, sql: str, *, rows: Mapping[str, Rows] | None = None, **more: Any
     ) -> bytes:
-        """What runs nothing, or next to nothing."""
+        """Make a request that runs no query, or next to nothing."""
         with self._process(_CHECKING) as one:
             return one.ask({"do": what, "sql": sql, **more}, rows)
 
@@ -119,7 +119,7 @@ class GuardedSandbox:
 
     @contextmanager
     def _process(self, seconds: float | None) -> Iterator[_Process]:
-        """One that nobody else asks meanwhile; it is ended if it takes too long."""
+        """A process that nobody else uses meanwhile; it is ended if it takes too long."""
         if not self._room.acquire(timeout=_WAITING):
             raise LimitError(
                 f"{_MOST} questions are being answered already", hint="try again in a few seconds"
@@ -161,7 +161,7 @@ AnySandbox: TypeAlias = Sandbox | GuardedSandbox
 
 
 class _Process:
-    """One process, which is asked one question after the other."""
+    """One process, which answers one request at a time."""
 
     def __init__(self, told: Words) -> None:
         self._told: Words | None = told
@@ -175,7 +175,7 @@ class _Process:
             start_new_session=True,
         )
         self.is_usable = False
-        """Whether it waits for a question."""
+        """Whether it waits for a request."""
         self._is_late = self._is_cancelled = self._is_ended = False
 
     @property
@@ -183,14 +183,14 @@ class _Process:
         return self._process.poll() is None
 
     def ask(self, words: Words, tables: Mapping[str, Rows] | None = None) -> bytes:
-        """Its answer; what it refuses is raised."""
+        """Its answer; raises the error with which it refuses."""
         self.is_usable = False
         try:
             found = self._converse(words, tables)
         except (EOFError, OSError, ValueError):
             raise self._why_gone() from None
         if isinstance(found, NilometerError):
-            # What has no memory left may never get it back: another process answers the next one.
+            # A process out of memory may never get it back: another answers the next request.
             self.is_usable = found.message != too_much_memory().message
             raise found
         self.is_usable = True
@@ -198,7 +198,7 @@ class _Process:
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """End it if it takes longer than this, and a moment."""
+        """End the process if it takes longer than this and a short grace period."""
         self._begin()
         self._seconds, self._is_late, self._is_cancelled = seconds, False, False
         timer = None if seconds is None else threading.Timer(seconds + _GRACE, self._be_late)
@@ -212,7 +212,7 @@ class _Process:
                 timer.cancel()
 
     def cancel(self) -> None:
-        """Let the question end that is being answered."""
+        """Cancel the query that is being answered."""
         if not self.is_usable:
             self._is_cancelled = True
             self._process.kill()
@@ -230,7 +230,7 @@ class _Process:
         self._process.kill()
 
     def _begin(self) -> None:
-        """Tell it what it is for, once."""
+        """Send the process its settings, once."""
         if self._told is None:
             return
         told, self._told = self._told, None
@@ -267,13 +267,13 @@ class _Process:
                     return body
 
     def _send_more(self, to: Any, rows: Rows) -> Exception | None:
-        """Send the next rows of a table; what went wrong when they were read."""
+        """Send the next rows of a table; returns the error that reading them raised, if any."""
         try:
             batch = rows.read_next_batch()
         except StopIteration:
             send(to, {"is": "end"})
             return None
-        except Exception as error:  # it is raised where the question was asked
+        except Exception as error:  # it is raised where the query was asked
             send(to, {"is": "failed"})
             return error
         send(to, {"is": "more"}, table_bytes(pa.Table.from_batches([batch])))
@@ -295,8 +295,8 @@ def _end_all(processes: set[_Process]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """What a process is told of its surroundings: no secrets."""
+    """The environment of a process: no secrets."""
     found = {name: value for name, value in os.environ.items() if name in _KEPT}
-    # Other pools of Arrow reserve more addresses at once than a process may have.
+    # Arrow's other memory pools reserve more addresses at once than a process may have.
     found["ARROW_DEFAULT_MEMORY_POOL"] = "system"
     return {**found, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}

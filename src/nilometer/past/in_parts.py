@@ -1,11 +1,11 @@
-"""A question about the past that many can answer together: each a part of one table's rows.
+"""A query over stored data that many can answer together, each from a part of one table's rows.
 
-    SELECT k, AVG(v) FROM A WHERE v > 0 GROUP BY k        the question
-    SELECT k, SUM(v), COUNT(v) FROM A WHERE v > 0 GROUP BY 1    asked of each part of A
-    SELECT k, SUM(sums) / SUM(counts) FROM parts GROUP BY k     asked of what they answer
+    SELECT k, AVG(v) FROM A WHERE v > 0 GROUP BY k        the query
+    SELECT k, SUM(v), COUNT(v) FROM A WHERE v > 0 GROUP BY 1    run on each part of A
+    SELECT k, SUM(sums) / SUM(counts) FROM parts GROUP BY k     run on their answers
 
-Both are queries of DuckDB's, made from the tree of the question and checked as it was. Which
-functions compute with one row alone is what DuckDB says of them. What cannot be split is not.
+Both are DuckDB queries, built from the tree of the query and checked as it was. DuckDB itself says
+which functions compute with one row alone. What cannot be split stays as it is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SAME_IN_ARROW: Final = frozenset(
         *("UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT"),
     }
 )
-"""Types that come back from Arrow; a HUGEINT comes as a decimal number."""
+"""Types that Arrow can return; a HUGEINT comes back as a decimal number."""
 
 
 _NOTHING: Final = AnswerLimits(rows=0, seconds=20)
@@ -40,18 +40,18 @@ _NOTHING: Final = AnswerLimits(rows=0, seconds=20)
 
 @dataclass(frozen=True)
 class PartedQuestion:
-    """A question in two."""
+    """A query split in two."""
 
     large: str
-    """The table of which everybody has a part."""
+    """The table that is divided into parts."""
     part: str
-    """The query that is asked of a part."""
+    """The query that is run on a part."""
     schema: pa.Schema
-    """What it answers with."""
+    """The columns of its answer."""
     whole: str
-    """The query that is asked of all that was answered, as the table PARTS."""
+    """The query that is run on all answers together, as the table PARTS."""
     part_tables: frozenset[str]
-    """Other tables that a part is asked with, each as a whole."""
+    """Other tables that each part's query reads, each as a whole."""
     whole_tables: frozenset[str]
 
 
@@ -62,13 +62,13 @@ def ask_in_parts(
     empty: Mapping[str, pa.Table],
     most_rows: int | None = None,
 ) -> PartedQuestion:
-    """How a question is asked of parts of a table, of which so many rows are wanted.
+    """How a query is run on parts of a table, when this many rows are wanted.
 
-    `empty` are tables like those of the question, without rows. NotInPartsError says why not.
+    `empty` are tables like those of the query, without rows. NotInPartsError says why not.
     """
     try:
         return _Splitting(sandbox, question, large, empty, most_rows).split()
-    except SqlError as error:  # what was made of it is refused: then it stays as it is
+    except SqlError as error:  # a query made from it is refused: then it is not split
         raise NotInPartsError(f"its parts could not be asked: {error.message}") from None
 
 
@@ -144,19 +144,19 @@ class _Splitting:
         return copied
 
     def _require_same(self, made: PartedQuestion) -> None:
-        """Refuse what would not answer with the columns and types of the question."""
+        """Refuse a split that would not answer with the columns and types of the query."""
         self.sandbox.require_safe(made.whole, {*made.whole_tables, PARTS})
         found = self._shape(made.whole, {PARTS: made.schema.empty_table()})
         if not found.equals(self._shape(self.question.sql)):
             raise NotInPartsError("its answer would have other types")
 
     def _shape(self, sql: str, more: Mapping[str, pa.Table] | None = None) -> pa.Schema:
-        """The columns that a query would answer with."""
+        """The columns of a query's answer."""
         return self.sandbox.run(sql, {**self.empty, **(more or {})}, _NOTHING).schema
 
 
 def _levels(entry: exp.Table) -> Iterator[tuple[exp.Select, exp.Expr]]:
-    """The SELECTs that might be split, each with what stands for the large table in its FROM."""
+    """The SELECTs that might be split, each with the entry in its FROM that is the large table."""
     at: exp.Expr = entry
     while True:
         select = at.find_ancestor(exp.Select)
@@ -184,7 +184,7 @@ def _ancestors(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _path(tree: exp.Expr, inner: exp.Expr) -> int:
-    """Which of the nodes of a tree another is."""
+    """The position of a node among the nodes of a tree."""
     return next(n for n, one in enumerate(tree.walk()) if one is inner)
 
 
@@ -197,7 +197,7 @@ def _tables_in(tree: exp.Expr, known: Mapping[str, pa.Table]) -> frozenset[str]:
 
 
 def _put_common_tables_in(tree: exp.Query, large: str) -> None:
-    """Write what WITH says of the large table where it is read, if that is one place."""
+    """Inline a common table that reads the large table, if it is used in just one place."""
     common = tree.args.get("with_")
     if common is None or common.args.get("recursive"):
         return

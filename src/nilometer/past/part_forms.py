@@ -1,4 +1,4 @@
-"""The forms of SELECT that can be asked in parts: of rows, and of groups of rows."""
+"""The forms of SELECT that can be run in parts: over rows, and over groups of rows."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ _THEMSELVES: Final = (exp.LogicalAnd, exp.LogicalOr, exp.Max, exp.Min, exp.Sum)
 
 
 class NotInPartsError(Exception):
-    """A question that cannot be asked in parts; it says why."""
+    """A query cannot be run in parts; the message says why."""
 
 
 @dataclass(frozen=True)
 class Whole:
-    """What is asked of all parts."""
+    """The query over all parts."""
 
     query: exp.Select
     outer: exp.Select
-    """The part of it that the question brings with it."""
+    """The part of it that comes from the user's query."""
 
 
 class PartForm(Protocol):
-    """How a SELECT is asked in parts."""
+    """How a SELECT is run in parts."""
 
     part: exp.Select
     has_groups: bool
@@ -60,7 +60,7 @@ class PartForm(Protocol):
     """Whether parts have fewer rows than were read."""
 
     def whole(self, types: Sequence[str]) -> Whole:
-        """What is asked of the parts, whose columns have these types."""
+        """The query over the parts, whose columns have these types."""
 
 
 def forms_of(
@@ -72,7 +72,7 @@ def forms_of(
 ) -> PartForm:
     """The form of a SELECT that answers with columns of these names.
 
-    `entry` is of what there are parts; `known` are the columns of all tables, in lower case.
+    `entry` is what is divided into parts; `known` are the columns of all tables, in lower case.
     """
     if any(value for name, value in select.args.items() if name not in _ALLOWED):
         raise NotInPartsError("it has a clause that needs all rows together")
@@ -90,7 +90,7 @@ def forms_of(
 
 
 def _require_driving(select: exp.Select, entry: exp.Expr) -> None:
-    """Refuse joins in which other rows than those of the large table may stand alone."""
+    """Refuse joins in which rows of other tables than the large one may stand alone."""
     has_come = select.args["from_"].this is entry
     joins = select.args.get("joins") or []
     for one in (select.args["from_"], *joins):
@@ -127,7 +127,7 @@ def _number(clause: exp.Expr | None) -> int | None:
 
 @dataclass
 class _Rows:
-    """Rows as they are, in order or not, each once or not."""
+    """Plain rows, sorted or not, distinct or not."""
 
     part: exp.Select
     select: exp.Select
@@ -174,7 +174,7 @@ class _Rows:
 
 @dataclass
 class _Groups:
-    """Aggregates of groups, or of all rows, that those of parts can be made into."""
+    """Aggregates of groups, or of all rows, that can be merged from those of parts."""
 
     part: exp.Select
     select: exp.Select
@@ -235,12 +235,12 @@ class _Groups:
 
 
 class _Replacing:
-    """Puts columns of merged parts where aggregates and keys of groups stand."""
+    """Replaces aggregates and group keys with columns of merged parts."""
 
     def __init__(self, select: exp.Select, keys: list[exp.Expr]) -> None:
         first = select.args["from_"].this.alias_or_name.lower()
         self._needless = None if select.args.get("joins") else first
-        """What may stand before the name of a column, or not: the name of the only table."""
+        """The optional qualifier of a column: the name of the only table."""
         self.keys = keys
         self._known_keys = [self._canonical(one) for one in keys]
         self._units: list[str] = []
@@ -305,14 +305,14 @@ def _is_counted(tree: exp.Expr) -> bool:
 
 
 def _aggregates(select: exp.Select) -> Iterator[exp.Expr]:
-    """The aggregates of a SELECT itself."""
+    """The aggregates of a SELECT itself, without its subqueries."""
     for one in select.find_all(exp.AggFunc):
         if one.find_ancestor(exp.Select) is select:
             yield one
 
 
 def _keys(select: exp.Select, known: Collection[str]) -> list[exp.Expr]:
-    """What a SELECT groups by, where names of what it selects stand for that."""
+    """The keys that a SELECT groups by, with the names of selected expressions resolved."""
     group = select.args.get("group")
     if group is None:
         return []
@@ -351,7 +351,7 @@ def _orders(select: exp.Select) -> list[exp.Ordered]:
 
 
 def _output(tree: exp.Expr, names: Sequence[str]) -> int | None:
-    """Which column of the answer ORDER BY means, if it names one."""
+    """The position of the answer's column that ORDER BY names, if any."""
     if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdecimal():
         return int(tree.name) - 1
     if not isinstance(tree, exp.Column) or tree.table:
@@ -361,14 +361,14 @@ def _output(tree: exp.Expr, names: Sequence[str]) -> int | None:
 
 
 def _require_no_alias(tree: exp.Expr, select: exp.Select) -> None:
-    """Refuse an expression in ORDER BY in which a name may mean a column, or what is selected."""
+    """Refuse an ORDER BY expression in which a name may mean a column or a selected expression."""
     aliases = {one.alias.lower() for one in select.expressions if isinstance(one, exp.Alias)}
     if any(not one.table and one.name.lower() in aliases for one in tree.find_all(exp.Column)):
         raise NotInPartsError("it is ordered by an expression of what it selects")
 
 
 def _put_rest(query: exp.Select, select: exp.Select, orders: list[exp.Ordered]) -> None:
-    """Let a query order, count and cut its rows as another does."""
+    """Give a query the ordering, limit and offset of another."""
     if orders:
         query.set("order", exp.Order(expressions=[one.copy() for one in orders]))
     for name in ("limit", "offset", "distinct"):

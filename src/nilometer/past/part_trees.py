@@ -1,4 +1,4 @@
-"""Pieces of the queries that parts, and all of them together, are asked."""
+"""Building blocks of the queries over one part, and over all of them together."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ PARTS: Final = "parts of the answer"
 PART_COLUMN: Final = "c"
 """Columns of PARTS are c0, c1, …"""
 MERGED: Final = "merged parts"
-"""What the aggregates of parts were made into: keys g0, g1, … and values a0, a1, …"""
+"""The aggregates of parts after merging: keys g0, g1, … and values a0, a1, …"""
 
 
 def same_values(unit: exp.Expr, kind: type[exp.AggFunc]) -> exp.Expr:
-    """Another aggregate of the same values."""
+    """Another aggregate over the same values."""
     if isinstance(unit, exp.Filter):
         found = unit.copy()
         found.set("this", kind(this=unit.this.this.copy()))
@@ -23,19 +23,19 @@ def same_values(unit: exp.Expr, kind: type[exp.AggFunc]) -> exp.Expr:
 
 
 def mean(at: int) -> exp.Expr:
-    """That of values of which there are sums and, in the next column, counts."""
+    """The mean of values, from sums and, in the next column, counts."""
     total = exp.cast(exp.Sum(this=part_column(at)), "DOUBLE")
     count = exp.cast(exp.Sum(this=part_column(at + 1)), "DOUBLE")
     return exp.Div(this=total, expression=exp.Nullif(this=count, expression=exp.Literal.number(0)))
 
 
 def number_sum(at: int) -> exp.Expr:
-    """How many there are, of which there are numbers."""
+    """The total of a column of counts."""
     return exp.Coalesce(this=exp.Sum(this=part_column(at)), expressions=[exp.Literal.number(0)])
 
 
 def cast_large(tree: exp.Expr, kind: str) -> exp.Expr:
-    """A HUGEINT has come as a decimal number; all else is what it was."""
+    """Cast a HUGEINT back, which came as a decimal number; all else stays as it is."""
     return cast_to(tree, kind) if kind == "HUGEINT" else tree
 
 

@@ -1,4 +1,4 @@
-"""A query about what is stored, as DuckDB is asked it, and what it needs of each table."""
+"""A query over stored data, as it is sent to DuckDB, and what it needs of each table."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ Bounds = tuple[int | None, int | None]
 
 @dataclass(frozen=True)
 class StoredColumns:
-    """A table of the past, as far as a query must know it."""
+    """What a query must know of a table of the past."""
 
     columns: tuple[str, ...]
     time: str | None = None
-    """By which its rows can be left out before they are read."""
+    """The columns by which its rows can be skipped before they are read."""
 
 
 @dataclass(frozen=True)
@@ -53,26 +53,26 @@ class TableUse:
     """FOR SYSTEM_TIME AS OF: as it was then, in microseconds."""
     columns: frozenset[str] = frozenset()
     bounds: Bounds = _NO_TIME
-    """Rows outside of this closed range of times do not matter."""
+    """Rows outside this inclusive time range do not matter."""
     times: int = 1
     """How often it is read."""
 
 
 @dataclass(frozen=True)
 class PastQuestion:
-    """A query in DuckDB's words."""
+    """A query in DuckDB's dialect."""
 
     sql: str
     tables: Mapping[str, TableUse]
-    """By the names under which the query knows them."""
+    """By the names that the query uses for them."""
     tree: exp.Query
     """What the text was written from."""
     places: Mapping[str, Place] = field(default_factory=dict)
-    """Where columns are named first, by their names in lower case."""
+    """Where each column is first named, by lower-case name."""
 
 
 def goes_on(tree: exp.Expr) -> bool:
-    """Whether a query is about a stream as it comes: it has a window, or says what it emits."""
+    """Whether a query runs on over a stream as it comes: it has a window, or an EMIT clause."""
     return any(isinstance(one, _GO_ON) for one in tree.walk())
 
 
@@ -82,7 +82,7 @@ def read_question(
     known: Mapping[str, StoredColumns],
     value: Callable[[str], Any],
 ) -> PastQuestion:
-    """How a query is asked; `value` says what an expression without columns is."""
+    """How a query is run; `value` evaluates an expression without columns."""
     tree = tree.copy()
     places: dict[str, Place] = {}
     for column in tree.find_all(exp.Column):
@@ -105,13 +105,13 @@ def read_question(
 
 
 def duckdb_text(tree: exp.Query) -> str:
-    """A query in DuckDB's words."""
+    """A query in DuckDB's dialect."""
     with sqlglot_errors("this cannot be asked of the past"):
         return tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
 
 
 def name_columns(tree: exp.Query) -> None:
-    """Call what has no name by its function, as PostgreSQL does."""
+    """Name unnamed columns after their functions, as PostgreSQL does."""
     select = tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this
@@ -142,23 +142,40 @@ def _named(tree: exp.Expr) -> exp.Expr:
 
 
 def _stored_tables(tree: exp.Expr) -> Iterator[exp.Table]:
-    """The tables that a query names, without those that it makes itself."""
+    """The tables that a query names, without those that it defines itself."""
     for entry in tree.find_all(exp.Table):
         if isinstance(entry.this, exp.Identifier) and not _is_own(entry):
             yield entry
 
 
 def _is_own(entry: exp.Table) -> bool:
-    """Whether a name is that of a WITH around it."""
+    """Whether a name refers to an enclosing WITH, and not to one that it is itself part of."""
     if entry.args.get("db") is not None:
         return False
     at: exp.Expr | None = entry
+    inside: exp.Expr | None = None
     while at is not None:
-        own = at.args.get("with_")
-        if own is not None and entry.name.lower() in {one.alias.lower() for one in own.expressions}:
+        own = at if isinstance(at, exp.With) else at.args.get("with_")
+        if own is not None and entry.name.lower() in _known_names(own, inside):
             return True
-        at = at.parent
+        if isinstance(at, exp.CTE):
+            inside = at
+        elif isinstance(at, exp.With):
+            at = at.parent  # its names were checked
+        at = None if at is None else at.parent
     return False
+
+
+def _known_names(own: exp.With, inside: exp.Expr | None) -> set[str]:
+    """The names of a WITH that are visible within one of its queries, or after all of them."""
+    names = set[str]()
+    for one in own.expressions:
+        if one is inside and not own.recursive:
+            break
+        names.add(one.alias.lower())
+        if one is inside:
+            break
+    return names
 
 
 def _find(entry: exp.Table, known: Mapping[str, StoredColumns], sql: str) -> str:
@@ -196,7 +213,7 @@ def _instant(entry: exp.Table, sql: str, value: Callable[[str], Any]) -> int | N
 
 
 def _micros(tree: exp.Expr, value: Callable[[str], Any]) -> int | None:
-    """The instant that an expression without columns is."""
+    """The instant that an expression without columns evaluates to."""
     if any(isinstance(one, exp.Column | exp.Query) for one in tree.walk()):
         return None
     with sqlglot_errors("this cannot be asked of the past"):
@@ -208,14 +225,14 @@ def _micros(tree: exp.Expr, value: Callable[[str], Any]) -> int | None:
 
 
 def _columns_of(tree: exp.Expr, table: StoredColumns) -> frozenset[str]:
-    """The columns that may matter: those whose names occur, or all where a whole row does."""
+    """The columns that may matter: those whose names occur, or all where a whole row is used."""
     names = {one.name.lower() for one in tree.find_all(exp.Identifier)}
     found = frozenset(one for one in table.columns if one.lower() in names)
     return frozenset(table.columns) if not found or _reads_rows(tree) else found
 
 
 def _reads_rows(tree: exp.Expr) -> bool:
-    """Whether some part of a query may stand for all columns of a table."""
+    """Whether part of a query may refer to all columns of a table."""
     if any(not isinstance(one.parent, exp.Count) for one in tree.find_all(exp.Star)):
         return True
     if any(one.method == "NATURAL" for one in tree.find_all(exp.Join)) or tree.find(exp.Pivot):
@@ -225,7 +242,7 @@ def _reads_rows(tree: exp.Expr) -> bool:
 
 
 def _bounds(entry: exp.Table, time: str | None, value: Callable[[str], Any]) -> Bounds:
-    """The range of times that the WHERE of its own SELECT lets pass."""
+    """The time range that the WHERE of its own SELECT admits."""
     select = entry.find_ancestor(exp.Select)
     if time is None or select is None or not is_direct(entry, select):
         return _NO_TIME
@@ -242,9 +259,9 @@ def _bounds(entry: exp.Table, time: str | None, value: Callable[[str], Any]) -> 
 
 
 def is_direct(entry: exp.Expr, select: exp.Select) -> bool:
-    """Whether a table, or a query, stands in FROM itself, or is joined there.
+    """Whether a table, or a subquery, is in FROM directly, or joined there.
 
-    Of an outer join, too: a row without its partner has NULL there, which a comparison refuses.
+    This includes outer joins: an unmatched row has NULL there, which a comparison refuses.
     """
     joins = select.args.get("joins") or []
     source = select.args.get("from_")
@@ -266,7 +283,7 @@ def _conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
 def _limits(
     tree: exp.Expr, entry: exp.Table, time: str, value: Callable[[str], Any]
 ) -> Iterator[tuple[bool, int]]:
-    """What a condition says of the time: whether it is a lower bound, and which."""
+    """The bound that a condition sets on the time: whether it is a lower one, and its value."""
     if isinstance(tree, exp.Between) and _is_time(tree.this, entry, time):
         for is_low, one in ((True, tree.args["low"]), (False, tree.args["high"])):
             if (is_low or not _is_volatile(one)) and (found := _micros(one, value)) is not None:
@@ -287,7 +304,7 @@ def _limits(
 
 
 def _is_volatile(tree: exp.Expr) -> bool:
-    """Whether an expression may be later when the query is asked."""
+    """Whether an expression may have another value when the query runs."""
     return any(isinstance(one, exp.Func) and not isinstance(one, exp.Cast) for one in tree.walk())
 
 
@@ -314,7 +331,7 @@ def _both(left: TableUse, right: TableUse) -> TableUse:
 
 
 def _rename(entry: exp.Table, name: str) -> None:
-    """Let an entry name a table as DuckDB knows it."""
+    """Make an entry name a table as DuckDB knows it."""
     if name != entry.name and not entry.alias:
         entry.set("alias", exp.TableAlias(this=exp.to_identifier(entry.name, quoted=True)))
     entry.set("this", exp.to_identifier(name, quoted=True))

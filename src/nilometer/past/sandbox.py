@@ -1,8 +1,8 @@
 """An embedded DuckDB that sees the tables it is given, and nothing else.
 
-It has no files, no network, no extensions and no variables of Python's. A statement is checked as
+It has no files, no network, no extensions and no Python variables. A statement is checked as
 DuckDB itself has parsed it: one query, the given tables, functions that are known to be harmless.
-How long these take, and how much memory, cannot be known before: `guarded` bounds that.
+How long it takes, and how much memory, cannot be known in advance: `guarded` bounds that.
 """
 
 from __future__ import annotations
@@ -48,34 +48,37 @@ _HOSTILE: Final = (
     "SELECT * FROM no_such_table",
     "SELECT * FROM read_text('x')",
     "SELECT (SELECT COUNT(*) FROM glob('*')) FROM range(1)",
+    "WITH sqlite_master AS (FROM sqlite_master) FROM sqlite_master",
+    "WITH RECURSIVE t AS (SELECT 1 FROM t UNION ALL SELECT 1 FROM t) FROM t",
+    "SELECT * FROM (SHOW ALL TABLES)",
     "SELECT getvariable('x')",
     "SELECT 1; SELECT 2",
     "ATTACH 'x'",
 )
-"""What must be refused, or the check does not understand what DuckDB says of statements."""
+"""Statements that must be refused, or else the check misreads what DuckDB says of them."""
 _BATCH_ROWS: Final = 100_000
 _BY_ROW: Final = """
     SELECT function_name FROM duckdb_functions() GROUP BY function_name
     HAVING bool_and(function_type = 'scalar' AND stability = 'CONSISTENT')
 """
 _EXPANDED_BY_ROW: Final = frozenset({"nullif"})
-"""Functions that DuckDB writes in others, all of them by row."""
+"""Functions that DuckDB rewrites as others, all of them row by row."""
 _BY_CLOCK: Final = frozenset({"age", "current_localtime", "current_localtimestamp"})
-"""Functions that may ask for the time, although DuckDB calls them consistent."""
+"""Functions that may read the clock, although DuckDB calls them consistent."""
 _CLOCKS: Final = frozenset(
     {"current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"}
 )
-"""Columns that are the time if no table has them."""
+"""Columns that mean the current time if no table has them."""
 
 
 @dataclass(frozen=True)
 class AnswerLimits:
-    """What an answer may take."""
+    """Limits on an answer."""
 
     rows: int | None = None
-    """More rows than this are not given."""
+    """At most this many rows are returned."""
     bytes: int | None = None
-    """An answer of more bytes than this is refused."""
+    """A larger answer, in bytes, is refused."""
     seconds: float | None = None
 
 
@@ -85,7 +88,7 @@ class Sandbox:
     def __init__(self, memory: int, macros: Mapping[str, str] | None = None) -> None:
         """`memory` is what all statements together may use, in bytes.
 
-        Statements may also call the macros: parameters and bodies, by their names.
+        Statements may also call the macros: parameters and bodies, by name.
         """
         require_extras("SELECT over what is stored", "history")
         import duckdb  # noqa: PLC0415  an extra
@@ -96,6 +99,8 @@ class Sandbox:
         for name, body in (macros or {}).items():
             self._root.execute(f"CREATE MACRO {name}{body}")
         self._functions = safe_functions() | set(macros or ())
+        found = self._root.execute("SELECT lower(type_name) FROM duckdb_types()").fetchall()
+        self._types = frozenset(str(one) for (one,) in found)
         self._root.execute("SET lock_configuration = true")
         for hostile in _HOSTILE:
             if self._passes(hostile):
@@ -109,14 +114,14 @@ class Sandbox:
         return True
 
     def require_safe(self, sql: str, tables: Collection[str]) -> None:
-        """Refuse all but one query over these tables by harmless functions."""
-        check = _Check(self._functions)
+        """Refuse anything but one query over these tables that uses only harmless functions."""
+        check = _Check(self._functions, self._types)
         check.walk(self._parsed(sql), {one.lower() for one in tables})
 
     def is_by_row(self, sql: str, aggregates: Collection[str] = ()) -> bool:
-        """Whether a query computes with one row at a time, but for these aggregates.
+        """Whether a query computes row by row, apart from these aggregates.
 
-        It has no OVER, and calls functions of their arguments alone. DuckDB itself says what kind
+        It has no OVER, and calls only functions of their arguments. DuckDB itself says what kind
         a function is; one that may be of several kinds, or expands to others, does not count.
         """
         return _calls_only(self._parsed(sql), self._by_row.union(aggregates))
@@ -128,7 +133,7 @@ class Sandbox:
         return frozenset(found - _BY_CLOCK) | _EXPANDED_BY_ROW
 
     def _parsed(self, sql: str) -> dict[str, Any]:
-        """A query as DuckDB has read it."""
+        """A query as DuckDB has parsed it."""
         with self._cursor() as cursor, _errors():
             found = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
         parsed: dict[str, Any] = json.loads(found[0][0])
@@ -143,14 +148,14 @@ class Sandbox:
         return first
 
     def types(self, sql: str, tables: Mapping[str, pa.Table]) -> list[str]:
-        """What DuckDB calls the types of an answer's columns."""
+        """DuckDB's names for the types of an answer's columns."""
         with self._cursor() as cursor, _errors():
             for name, rows in tables.items():
                 cursor.register(name, rows)
             return [str(one) for one in cursor.sql(sql).types]
 
     def value(self, sql: str) -> Any:
-        """What an expression without columns is; None if that cannot be said."""
+        """The value of an expression without columns; None if it cannot be determined."""
         try:
             self.require_safe(f"SELECT {sql}", ())
             with self._cursor() as cursor, _errors():
@@ -159,7 +164,7 @@ class Sandbox:
             return None
 
     def bind(self, sql: str, tables: Mapping[str, pa.Table]) -> None:
-        """Refuse a query that cannot be asked of tables like these."""
+        """Refuse a query that cannot be run over tables like these."""
         with self._cursor() as cursor, _errors():
             for name, rows in tables.items():
                 cursor.register(name, rows)
@@ -172,9 +177,9 @@ class Sandbox:
         limits: AnswerLimits | None = None,
         cancelling: Cancelling | None = None,
     ) -> pa.Table:
-        """The first rows of the answer to a query that `require_safe` has let pass.
+        """The first rows of the answer to a query that `require_safe` has accepted.
 
-        `cancelling` is given what ends the query before it is done.
+        `cancelling` is given a callable that ends the query early.
         """
         with self._cursor() as cursor, _errors():
             for name, rows in tables.items():
@@ -216,7 +221,7 @@ class Sandbox:
 
 
 def took_too_long(seconds: float | None) -> TimeLimitError:
-    """What is said of a query that did not end in time."""
+    """The error for a query that did not finish in time."""
     return TimeLimitError(
         f"the query took longer than {seconds or 0:.0f} s",
         hint="ask for a shorter range of time, or keep it as a query",
@@ -224,7 +229,7 @@ def took_too_long(seconds: float | None) -> TimeLimitError:
 
 
 def too_much_memory() -> TooLargeError:
-    """What is said of a query that wants more memory than it may have."""
+    """The error for a query that needs more memory than it may use."""
     return TooLargeError(
         "the query needs more memory than it may have",
         hint="ask for a shorter range of time, or for fewer columns",
@@ -233,16 +238,17 @@ def too_much_memory() -> TooLargeError:
 
 @cache
 def safe_functions() -> frozenset[str]:
-    """The functions of DuckDB that statements may call."""
+    """The DuckDB functions that statements may call."""
     return frozenset((files(__package__) / "safe_functions.txt").read_text().split())
 
 
 @dataclass(frozen=True)
 class _Check:
-    """Walks through what DuckDB has read."""
+    """Walks through a query as DuckDB has parsed it."""
 
     functions: frozenset[str]
-    """Those that may be called."""
+    """The functions that may be called."""
+    types: frozenset[str]
 
     def walk(self, node: Any, tables: set[str]) -> None:
         if isinstance(node, list):
@@ -253,6 +259,8 @@ class _Check:
         kind = node.get("type")
         if kind == "BASE_TABLE":
             self._require_table(node, tables)
+        if kind == "SHOW_REF":
+            raise SqlError("only tables and queries can be read from")
         if kind == "TABLE_FUNCTION":
             self._require_in_from(node["function"])
             rest = {key: one for key, one in node["function"].items() if key != "function_name"}
@@ -260,11 +268,18 @@ class _Check:
             return
         if "function_name" in node:
             self._require_function(node)
-        common = node.get("cte_map")
-        if common is not None:
-            tables = tables | {one["key"].lower() for one in common["map"]}
-        for one in node.values():
-            self.walk(one, tables)
+        if node.get("class") == "TYPE":
+            self._require_type(node)
+        if kind == "RECURSIVE_CTE_NODE":
+            self.walk(node["right"], tables | {node["cte_name"].lower()})
+            node = {key: one for key, one in node.items() if key != "right"}
+        # A WITH name is visible only after its definition: within it, the name means another table.
+        for one in (node.get("cte_map") or {}).get("map", ()):
+            self.walk(one["value"], tables)
+            tables = tables | {one["key"].lower()}
+        for key, one in node.items():
+            if key != "cte_map":
+                self.walk(one, tables)
 
     def _require_table(self, node: Mapping[str, Any], tables: set[str]) -> None:
         name = node["table_name"]
@@ -274,6 +289,11 @@ class _Check:
     def _require_in_from(self, function: Mapping[str, Any]) -> None:
         if function.get("function_name") not in _IN_FROM or function.get("schema"):
             raise SqlError(f"{function.get('function_name')} cannot be read from")
+
+    def _require_type(self, node: Mapping[str, Any]) -> None:
+        name = node["type_name"]
+        if name.lower() not in self.types or node.get("schema") or node.get("catalog"):
+            raise SqlError(f"there is no type {name}", hint=nearest(name, sorted(self.types)))
 
     def _require_function(self, node: Mapping[str, Any]) -> None:
         name = node["function_name"].lower()
@@ -298,7 +318,7 @@ def _calls_only(node: Any, functions: Collection[str]) -> bool:
 
 
 def _first(reader: pa.RecordBatchReader, limits: AnswerLimits) -> list[pa.RecordBatch]:
-    """So many rows at most."""
+    """The first rows up to the limit, in batches; an answer of too many bytes is refused."""
     found, left, size = [], limits.rows, 0
     for batch in reader:
         size += batch.nbytes
@@ -318,7 +338,7 @@ def _first(reader: pa.RecordBatchReader, limits: AnswerLimits) -> list[pa.Record
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Errors of DuckDB in our words: theirs are good, but for what they know of its inside."""
+    """Turn DuckDB's errors into ours: its messages are good, except for what they reveal of it."""
     import duckdb  # noqa: PLC0415  an extra
 
     try:
@@ -334,7 +354,7 @@ def _errors() -> Iterator[None]:
 
 
 def _is_about_memory(said: str) -> bool:
-    """Whether DuckDB was refused memory by the system, which is another error each time."""
+    """Whether the system refused DuckDB memory, which gives a different error each time."""
     return "Failed to allocate" in said or "bad_alloc" in said or "bad allocation" in said
 
 

@@ -1,4 +1,4 @@
-"""What sqlglot cannot read or write, told in our words: some texts it gives up in the middle of."""
+"""What sqlglot cannot read or write, as errors of ours; on some texts it fails midway."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 def sqlglot_errors(
     message: str, kind: type[SqlError] = SqlError, hint: str | None = None
 ) -> Iterator[None]:
-    """Let whatever it says be an error of ours."""
+    """Turn any error of sqlglot's into one of ours."""
     try:
         yield
     except SqlglotError as error:

@@ -23,9 +23,9 @@ from nilometer.past.sandbox import Rows
 
 _BATCH_ROWS: Final = 100_000
 _AT_ONCE: Final = 256 << 20
-"""So many bytes are given as a whole, which several threads can read; more comes bit by bit."""
+"""Up to this many bytes are passed as a whole, for several threads to read; more is streamed."""
 MOST_BYTES: Final = 512 << 20
-"""Rows of a table that is read more than once are held in memory, at most so many bytes of them."""
+"""Rows of a table that is read more than once are held in memory, up to this many bytes."""
 
 
 class StoredTable(Protocol):
@@ -36,13 +36,13 @@ class StoredTable(Protocol):
     @property
     def columns(self) -> StoredColumns: ...
     def read(self, use: TableUse) -> Rows:
-        """Its rows, maybe some more than are needed."""
+        """Its rows, possibly with some that are not needed."""
 
     def size(self, use: TableUse) -> int:
-        """How many rows would be read, about."""
+        """About how many rows would be read."""
 
     def bytes(self, use: TableUse, enough: int) -> int:
-        """How many bytes would be read, about; all that are stored if they are not too many."""
+        """About how many bytes would be read; all that are stored if they are not too many."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class FixedTable:
 
 @dataclass(frozen=True)
 class LogTable:
-    """The rows of a stream, or what a query has appended."""
+    """The rows of a stream, or those a query has appended."""
 
     location: str
     reader: LogReader
     span: tuple[Position, Position] | None = None
-    """Between which places its rows are read; None: all that are kept."""
+    """The positions between which rows are read; None: all that are kept."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,7 +102,7 @@ class LogTable:
         return pa.Table.from_batches(some, schema)
 
     def stream(self, use: TableUse) -> pa.RecordBatchReader:
-        """The same, of which little is held in memory."""
+        """The same rows as a stream that holds little in memory."""
         schema = self._schema(use)
         return pa.RecordBatchReader.from_batches(schema, self._batches(use, schema))
 
@@ -114,7 +114,7 @@ class LogTable:
         return everything if everything <= enough else sum(one.bytes for one in self.spans(use))
 
     def spans(self, use: TableUse) -> list[Span]:
-        """Where the rows are, file by file."""
+        """The spans of the rows, file by file."""
         return spans_of(self.location, _times(use))
 
     def _schema(self, use: TableUse) -> pa.Schema:
@@ -143,7 +143,7 @@ class LogTable:
 
 @dataclass(frozen=True)
 class ChangingTable:
-    """The answer of a query whose answer changes: as it is now, or was at an instant."""
+    """The answer of a query in changelog mode: as it is now, or as it was at an instant."""
 
     location: str
     reader: LogReader
@@ -170,7 +170,7 @@ class ChangingTable:
         return stored_bytes(self.location)
 
     def _require_kept(self, instant: int | None) -> None:
-        """Refuse an instant before that of the base, which older changes have become."""
+        """Refuse an instant before that of the base, into which older changes were merged."""
         base = self.reader.base
         if instant is not None and base is not None and instant < base.watermark - 1:
             raise InputError(
@@ -198,7 +198,7 @@ def _joined(some: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _times(use: TableUse) -> Bounds:
-    """The closed range of times of rows that matter."""
+    """The inclusive time range of rows that matter."""
     low, high = use.bounds
     if use.instant is None:
         return low, high

@@ -1,6 +1,6 @@
-"""The process in which questions about the past are answered: `python -m nilometer.past.worker`.
+"""The process in which queries over stored data run: `python -m nilometer.past.worker`.
 
-It is asked on its standard input, and ends with it. Whoever asks may end it at any time.
+It takes requests on its standard input, and ends with it. Its parent may end it at any time.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from nilometer.past.frames import (
 from nilometer.past.sandbox import AnswerLimits, Rows, Sandbox, too_much_memory
 
 _BESIDE: Final = 1 << 30
-"""Bytes for what DuckDB does not count, such as tables that it is given, or texts that it makes."""
+"""Bytes for what DuckDB does not count, such as tables that it is given, or texts it builds."""
 
 
 class Worker:
-    """Answers one question after the other."""
+    """Answers one request after the other."""
 
     def __init__(self, source: BinaryIO, to: BinaryIO) -> None:
         self._source = source
@@ -43,7 +43,7 @@ class Worker:
         self._asking = threading.Lock()
 
     def run(self) -> None:
-        """Work until there is nobody any more."""
+        """Work until the input ends."""
         threading.Thread(target=self._listen, daemon=True).start()
         words, _ = self._asked.get()
         try:
@@ -51,7 +51,7 @@ class Worker:
         except NilometerError as error:
             self._refuse(error)
             return
-        sandbox.run("SELECT 1", {})  # what is made once is not counted
+        sandbox.run("SELECT 1", {})  # one-time allocations do not count
         _bound_memory(words["memory"])
         send(self._to, {"is": "ready"})
         while True:
@@ -64,7 +64,7 @@ class Worker:
                 self._refuse(too_much_memory())
 
     def _listen(self) -> None:
-        """Whatever is being computed: nobody waits for it once the other side is gone."""
+        """Receive requests even during a query, and exit once the other side is gone."""
         with suppress(EOFError, OSError):
             while True:
                 self._asked.put(receive(self._source))
@@ -94,7 +94,7 @@ class Worker:
                 send(self._to, {"is": "done"}, table_bytes(rows))
 
     def _tables(self, words: Words) -> Iterator[tuple[str, Any]]:
-        """The tables of a question: those that are whole have come after it."""
+        """The tables of a request: those sent as a whole follow it."""
         for name, is_whole in words["tables"].items():
             rows: Rows = read_table(self._asked.get()[1])
             if not is_whole:
@@ -119,14 +119,14 @@ class Worker:
 
 
 def _bound_memory(memory: int) -> None:
-    """What DuckDB does not count is bounded by the system."""
+    """Let the system bound the memory that DuckDB does not count."""
     with suppress(OSError, ValueError), open("/proc/self/statm", encoding="ascii") as file:
         most = int(file.read().split()[0]) * resource.getpagesize() + memory + _BESIDE
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def main() -> None:
-    """Answer whoever has started this process."""
+    """Answer the process that started this one."""
     to = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing else may write there
     Worker(sys.stdin.buffer, to).run()

@@ -1,4 +1,4 @@
-"""What ALTER makes of a stream or sensor table."""
+"""What ALTER changes in a stream or sensor table."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from nilometer.sql.ddl.nodes import (
 from nilometer.sql.ddl.read_columns import RESERVED
 
 NONE: Final = "none"
-"""Written for an option: as if it had never been given."""
+"""The value that resets an option, as if it had never been given."""
 _LENGTHS: Final[Mapping[str, int | None]] = {
     "lateness": 0,
     "idle": None,
     "every": None,
     "history": 0,
 }
-"""What stands between the columns, and what holds where it does not."""
+"""The times declared among the columns, and what holds where they are missing."""
 _WITHOUT_END: Final = {"history": "forever", "idle": "never"}
 
 Altering = SetOptions | AddColumn | DropColumn | RenameColumn
 
 
 def altered(declared: Declaration, change: Altering, number: int) -> Declaration:
-    """The declaration with this change, which alone has this number."""
+    """The declaration with this change, identified by this number."""
     match change:
         case SetOptions(options):
             return _with_options(declared, options)
@@ -84,12 +84,12 @@ def _length(name: str, option: GivenOption) -> int | None:
         ) from None
     if name in ("idle", "every") and not found:
         hint = f"write {name} = none to take it away"
-        raise option.refusal(f"option {name} must be longer than nothing", hint=hint)
+        raise option.refusal(f"option {name} must be greater than zero", hint=hint)
     return found
 
 
 def _is_reading(declared: Declaration, name: ColumnName) -> bool:
-    """Whether a column belongs to the readings; others are static."""
+    """Whether a column belongs to the readings; the others are static."""
     if declared.column is None:
         return True
     if name.inside is not None and name.inside.lower() != declared.column.lower():
@@ -106,12 +106,12 @@ def _columns(declared: Declaration, name: ColumnName) -> pa.Schema:
 
 
 def _require_new(declared: Declaration, name: ColumnName) -> None:
-    """Refuse a name that a column has, or that rows have by themselves."""
+    """Refuse a name that a column already has, or that rows have by themselves."""
     if name.name.lower() in RESERVED:
         raise SqlError(
             f"{name.name} cannot be the name of a column",
             place=name.place,
-            detail="rows have a column of that name by themselves",
+            detail="every row already has a column of that name",
             hint="choose another name",
         )
     known = list(_columns(declared, name).names)
@@ -126,7 +126,7 @@ def _require_new(declared: Declaration, name: ColumnName) -> None:
 
 
 def _place(declared: Declaration, name: ColumnName) -> int:
-    """Where a column stands among those beside it."""
+    """The position of a column among its neighbours."""
     columns = _columns(declared, name)
     for place, one in enumerate(columns.names):
         if one.lower() == name.name.lower():

@@ -15,23 +15,23 @@ from nilometer.sensors.types.address import ADDRESS
 from nilometer.sql.catalog import Statistics
 
 DEFAULT_IDLE: Final = 60_000_000
-"""A sensor of a table that was declared without IDLE is waited for for at least so long."""
+"""The minimum IDLE of the sensors of a table that was declared without IDLE."""
 _FILE_NAME: Final = b"nilometer.name_in_files"
 
 
 def file_name(column: pa.Field) -> str:
-    """The name of a column in files, which no other column of its stream ever had."""
+    """The name of a column in files, which no other column of its stream has ever had."""
     said = (column.metadata or {}).get(_FILE_NAME)
     return str(column.name) if said is None else said.decode()
 
 
 def with_file_name(column: pa.Field, name: str) -> pa.Field:
-    """A column that has this name in files."""
+    """A copy of a column that has this name in files."""
     return column.with_metadata({**(column.metadata or {}), _FILE_NAME: name.encode()})
 
 
 def file_names(columns: pa.Schema) -> Names:
-    """The columns that have other names in files, and these names."""
+    """The columns whose names in files differ, with these names."""
     found = ((one.name, file_name(one)) for one in columns)
     return tuple((name, other) for name, other in found if name != other)
 
@@ -42,25 +42,25 @@ class Declaration:
 
     name: str
     readings: pa.Schema
-    """The columns of a reading; those that hold times may say in which form these come."""
+    """The columns of a reading; those that hold times may specify their form."""
     stream_type: str
     options: Mapping[str, str] = field(default_factory=dict)
-    """WITH (…): those of the stream type, and those of the log and the manager."""
+    """WITH (…): the options of the stream type, of the log and of the manager."""
     time: str | None = None
-    """The column of a reading that holds the time; None: the time of arrival."""
+    """The column that holds the time of a reading; None: the arrival time."""
     end: str | None = field(default=None, kw_only=True)
-    """The column of a reading until which it counts, where one is declared."""
+    """The column that says until when a reading counts, if one is declared."""
     lateness: int = 0
     idle: int | None = None
-    """After how long a silence a sensor is not waited for; FOREVER: it always is; None: as is
-    usual, which for a stream is always, and for a sensor table after `DEFAULT_IDLE`, or later."""
+    """How long a silent sensor is waited for; FOREVER: always; None: the default, which is always
+    for a stream, and `DEFAULT_IDLE` or longer for a sensor table."""
     every: int | None = field(default=None, kw_only=True)
-    """How often each sensor is to speak; None: that is learned."""
+    """The expected interval of each sensor; None: it is learned."""
     history: int = 0
     static: pa.Schema | None = None
-    """The static columns of a sensor table; None: a stream."""
+    """The static columns of a sensor table; None for a stream."""
     place: int = 0
-    """Before which static column the stream column stands."""
+    """The static column before which the stream column stands."""
     column: str | None = None
     """The name of the stream column of a sensor table."""
 
@@ -70,12 +70,12 @@ class Declaration:
 
     @property
     def has_default_idle(self) -> bool:
-        """Whether its sensors are waited for as long as is usual for a sensor table."""
+        """Whether its sensors have the default IDLE of a sensor table."""
         return self.is_sensor_table and self.idle is None
 
     @property
     def shown_idle(self) -> str | None:
-        """After how long a silence a sensor is not waited for, in words; None: it always is.
+        """How long a silent sensor is waited for, as text; None: always.
 
         >>> Declaration("Wind", pa.schema([]), "mqtt", idle=5_000_000).shown_idle
         '5s'
@@ -87,8 +87,8 @@ class Declaration:
         return "never" if self.idle >= FOREVER else format_duration(self.idle)
 
     def statistics(self, measured: Statistics, sensors: int) -> Statistics:
-        """What is known of its rows: how many values columns have as declared, else as measured;
-        how many rows come as measured, else as EVERY declares of so many sensors."""
+        """The known statistics of its rows: distinct values as declared, else as measured; the rate
+        of rows as measured, else as EVERY declares for this many sensors."""
         inside = "" if self.column is None else f"{self.column}."
         readings = {f"{inside}{one.name}": declared_distinct(one) for one in self.readings}
         static = {one.name: declared_distinct(one) for one in self.static or ()}
@@ -113,7 +113,7 @@ class Declaration:
         return frozenset(readings | {file_name(one) for one in self.static or ()})
 
     def only(self, known: Collection[str]) -> Declaration:
-        """The same with these columns alone, by their names in files: as it was once."""
+        """A copy with only these columns, by their names in files: an earlier state."""
         readings = [one for one in self.readings if f".{file_name(one)}" in known]
         static = [one for one in self.static or () if file_name(one) in known]
         before = list(self.static or ())[: self.place]
@@ -126,7 +126,7 @@ class Declaration:
 
     @property
     def layout(self) -> LogLayout:
-        """How its log looks."""
+        """The layout of its log."""
         readings, names = without_forms(self.readings), file_names(self.readings)
         if self.static is None or self.column is None:
             if self.time is not None:
@@ -152,9 +152,9 @@ class Sensor:
     """One row of a sensor table, or the only sensor of a stream."""
 
     number: int
-    """The sensor's number, which stays when its values are updated; 0 in a stream."""
+    """The sensor's number, which stays when its values are updated; 0 for a stream."""
     version: int
-    """The number of these static values, never used again; 0 in a stream."""
+    """The number of these static values, never used again; 0 for a stream."""
     values: Mapping[str, object]
     """The static values by column."""
     address: str
@@ -162,6 +162,6 @@ class Sensor:
 
     @property
     def name(self) -> str:
-        """What tells it from others in messages: its first static value; of a stream, nothing."""
+        """The sensor's name in messages: its first static value; empty for a stream."""
         first = next(iter(self.values.values()), "")
         return "NULL" if first is None else str(first)

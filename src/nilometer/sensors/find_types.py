@@ -24,11 +24,11 @@ _BUILT_IN: Final = {
     "tcp": "nilometer.sensors.types.tcp:TcpStream",
 }
 _PACKAGES: Final = {"kafka": ["confluent_kafka"]}
-"""What built-in types import that is only there with the extra of their name."""
+"""The packages that built-in types import, available only with the extra of that name."""
 
 
 class KnownTypes(Mapping[str, type]):
-    """Names and classes of stream types; a class is imported when it is asked for."""
+    """Names and classes of stream types; a class is imported when it is requested."""
 
     def __init__(self, others: Mapping[str, EntryPoint]) -> None:
         self._others = others
@@ -42,7 +42,7 @@ class KnownTypes(Mapping[str, type]):
         return _load(self._others[name])
 
     def __contains__(self, name: object) -> bool:
-        # Without importing: a broken package matters to those alone who use its type.
+        # Without importing: a broken package affects only those who use its type.
         return name in _BUILT_IN or name in self._others
 
     def __iter__(self) -> Iterator[str]:
@@ -52,7 +52,7 @@ class KnownTypes(Mapping[str, type]):
         return len({*_BUILT_IN, *self._others})
 
     def package(self, name: str) -> str:
-        """Which installed package a type comes from."""
+        """The installed package that a type comes from."""
         if name in _BUILT_IN:
             return "nilometer"
         found = self._others[name].dist
@@ -60,7 +60,7 @@ class KnownTypes(Mapping[str, type]):
 
 
 def known_types() -> KnownTypes:
-    """All stream types; the names of built-in ones cannot be taken by others."""
+    """All stream types; other packages cannot use the names of built-in ones."""
     return KnownTypes(installed(ENTRY_POINTS, taken=_BUILT_IN))
 
 
@@ -77,7 +77,7 @@ def stream_class(name: str) -> type:
 
 
 def check_options(name: str, options: Mapping[str, str]) -> dict[str, Any]:
-    """The values of a type's options; a type that declares none takes what it is given."""
+    """The values of a type's options; a type that declares none accepts any."""
     declared = getattr(stream_class(name), "options", None)
     if declared is None:
         return dict(options)
@@ -85,7 +85,7 @@ def check_options(name: str, options: Mapping[str, str]) -> dict[str, Any]:
 
 
 def check_reachable(name: str, address: str) -> None:
-    """Refuse addresses that a type does not go to; most types go anywhere."""
+    """Refuse addresses that a type may not contact; most types may contact any."""
     check = getattr(stream_class(name), "check_address", None)
     if check is not None:
         check(address)

@@ -22,39 +22,39 @@ _COLUMNS: Final = "write them as in CREATE TABLE: 'room STRING, f DOUBLE'"
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """What WITH (…) says, taken apart; times in microseconds."""
+    """The options of WITH (…), parsed; times are in microseconds."""
 
     log: LogOptions = field(default_factory=LogOptions)
     max_ahead: int = HOUR
-    """How far ahead of the clock a reading's time may be."""
+    """How far a reading's time may be ahead of the clock."""
     linger: int = 20_000
-    """For how long readings are gathered before they are appended together."""
+    """How long readings are collected before they are appended together."""
     epoch: EpochTimes | None = None
-    """What a number counts that stands for a TIMESTAMP, where its column does not say."""
+    """What a number for a TIMESTAMP counts, if its column does not specify it."""
     unit: str | None = None
-    """The name of the pre-processing unit that readings go through."""
+    """The name of the pre-processing unit that readings pass through."""
     unit_reads: pa.Schema | None = None
-    """The columns of a reading as the unit gets it; None: those that are declared."""
+    """The columns of a reading as the unit receives it; None: the declared ones."""
     of_type: Mapping[str, str] | None = None
-    """The others, which are the stream type's."""
+    """The remaining options, which belong to the stream type."""
 
 
 @dataclass(frozen=True)
 class StreamDefaults:
-    """What holds for the logs of streams that say nothing of it."""
+    """Defaults for the logs of streams that do not specify these options."""
 
     history: int = 0
     options: Mapping[str, str] = field(default_factory=dict)
-    """Those of WITH (…), such as disk."""
+    """Options of WITH (…), such as disk."""
 
     def fill(self, stream: StreamDef) -> StreamDef:
-        """What a statement says, and what it leaves to us."""
+        """Complete a statement's options with the defaults."""
         options = {**self.options, **stream.options}
         return replace(stream, history=stream.history or self.history, options=options)
 
 
 def read_stream_options(options: Mapping[str, str], history: int = 0) -> StreamOptions:
-    """Take the options apart; an option that cannot be read is an InputError.
+    """Parse the options; an option that cannot be read raises InputError.
 
     >>> read_stream_options({"disk": "1.5 GB", "url": "x"}).of_type
     {'url': 'x'}
@@ -84,7 +84,7 @@ def _read(name: str, text: str, parse: Callable[[str], Any]) -> Any:
 def _one_of(choices: Mapping[str, Any]) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         if (found := choices.get(text.strip().lower())) is None:
-            raise InputError("no such choice", hint=f"write one of {', '.join(choices)}")
+            raise InputError("unknown value", hint=f"write one of {', '.join(choices)}")
         return found
 
     return parse
@@ -97,20 +97,20 @@ def _name(text: str) -> str:
 
 
 def _columns(text: str) -> pa.Schema:
-    """Columns as CREATE TABLE has them."""
+    """Columns in the syntax of CREATE TABLE."""
     try:
         read = read_one(f"CREATE TABLE t ({text})")
     except SqlError as error:
         raise InputError(error.message, hint=_COLUMNS) from error
     if not isinstance(read, CreateTable):
-        raise InputError("are no columns", hint=_COLUMNS)
+        raise InputError("are not columns", hint=_COLUMNS)
     return pa.schema([one.field for one in read.columns])
 
 
 def _positive(parse: Callable[[str], int]) -> Callable[[str], int]:
     def parse_positive(text: str) -> int:
         if (found := parse(text)) <= 0:
-            raise InputError("must be more than nothing", hint="leave the option out instead")
+            raise InputError("must be greater than zero", hint="leave the option out instead")
         return found
 
     return parse_positive

@@ -1,4 +1,4 @@
-"""Who is asking, and whether they may."""
+"""Identifies the caller of a request, and checks what they may do."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _bearer = HTTPBearer(
 
 @dataclass(frozen=True)
 class Caller(Asker):
-    """Whoever holds a token."""
+    """The holder of a token."""
 
     find_again: Callable[[], StoredToken | None]
-    """The token as it is by now; None if it has ended."""
+    """The current state of the token; None if it has ended."""
 
     def refusal(self, needed: Scope) -> NilometerError | None:
-        """Why the caller may not go on with what was allowed; None: they may.
+        """Why the caller may not continue what was allowed; None: they may.
 
-        What is known of tokens is seconds old: this is for those who stay for longer.
+        What is known about tokens is seconds old: this is for callers that stay longer.
         """
         try:
             found = self.find_again()
@@ -58,7 +58,7 @@ async def find_caller(
     request: Request,
     given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
-    """Whose token a request carries."""
+    """The holder of the token in a request."""
     if given is None:
         tell_refused(request, "a request came without a token")
         raise UnauthorizedError(
@@ -74,14 +74,14 @@ async def find_caller(
 
 
 def tell_refused(request: HTTPConnection, what: str) -> None:
-    """Tell the log that somebody was turned away: from where, never with what."""
+    """Log that a request was refused: its origin, never its token."""
     client, path = client_of(request), request.url.path[:_SHOWN]
     told = event("access_refused", client, client=client, path=path)
     _LOG.warning("%s, from %s, for %s", what, client, path, extra=told)
 
 
 def client_of(request: HTTPConnection) -> str:
-    """The address from which a request came."""
+    """The address that a request came from."""
     return "nowhere" if request.client is None else request.client.host
 
 
@@ -119,6 +119,6 @@ async def _admin(caller: Annotated[Caller, Depends(find_caller)]) -> Caller:
 
 
 Reader = Annotated[Caller, Depends(_reader)]
-"""An argument of a route that needs the scope read; so for the others."""
+"""A route argument that requires the scope read; likewise for the others."""
 Writer = Annotated[Caller, Depends(_writer)]
 Admin = Annotated[Caller, Depends(_admin)]

@@ -39,9 +39,9 @@ def make_app(
     pages: tuple[ConsolePage, ...] = (),
     every_second: Callable[[], None] = lambda: None,
 ) -> FastAPI:
-    """Everything that is served, over this service; the console only with sessions.
+    """The application that serves the service; the console is included only with sessions.
 
-    `pages` are those that applications add to it. `every_second` is called as long as it runs.
+    `pages` are added by applications. `every_second` is called while the application runs.
     """
 
     async def more() -> None:

@@ -1,4 +1,4 @@
-"""Backups of a served database: where they may go, and one at a time."""
+"""Backups of a served database: their destinations, and one at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nilometer.upkeep.remove import Removed, remove_backups
 
 
 class Backups:
-    """Makes backups in the places that the configuration names."""
+    """Makes backups in the configured destinations."""
 
     def __init__(self, database: Database, settings: ServerSettings) -> None:
         self._database = database
@@ -24,7 +24,7 @@ class Backups:
         self._backing_up = threading.Lock()
 
     def make(self, place: str) -> tuple[BackupMade, Removed | None]:
-        """Back up the database; then backups go that are too many."""
+        """Back up the database; then delete surplus backups."""
         if not self._backing_up.acquire(blocking=False):
             raise LimitError("a backup is being made already", hint="wait until it is done")
         try:
@@ -36,11 +36,11 @@ class Backups:
             self._backing_up.release()
 
     def all_in(self, place: str) -> list[Manifest]:
-        """The backups in such a place."""
+        """The backups in such a destination."""
         return [one for one in list_backups(place) if isinstance(one, Manifest)]
 
     def place(self, wanted: str | None) -> str:
-        """A token must not choose what is written to: only the configuration does."""
+        """A token must not choose a write destination: only the configuration does."""
         known = self._settings.backups
         if not known:
             raise InputError(

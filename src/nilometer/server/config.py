@@ -38,34 +38,34 @@ class FunctionConfig:
     returns: str = "boolean"
     by_row: bool = False
     aggregate: bool = False
-    """Whether it is given all values of a group."""
+    """Whether it receives all values of a group."""
 
 
 @dataclass(frozen=True)
 class ServerConfig:
-    """All that a server is told about itself."""
+    """The configuration of a server."""
 
     settings: ServerSettings = field(default_factory=ServerSettings)
     limits: QueryLimits = field(default_factory=QueryLimits)
-    """Of queries that name none of their own."""
+    """Limits of queries that set none of their own."""
     streams: StreamDefaults = field(default_factory=StreamDefaults)
-    """Of streams that say nothing of it."""
+    """Defaults for streams that do not specify these options."""
     functions: Mapping[str, FunctionConfig] = field(default_factory=dict)
     units: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     """Pre- and post-processing units."""
     files: tuple[Path, ...] = ()
-    """Below which folders streams may read files."""
+    """Streams may read files below these folders."""
     delivery_folders: tuple[Path, ...] = ()
-    """Below which folders deliveries may write files."""
+    """Deliveries may write files below these folders."""
     pages: tuple[ConsolePage, ...] = ()
-    """What applications add to the console."""
+    """Pages that applications add to the console."""
     secrets: Path | None = None
-    """The folder in which secrets lie, each in a file."""
+    """The folder with secrets, each in a file."""
     log: LogSettings = field(default_factory=LogSettings)
 
 
 def read_config(path: Path | None) -> ServerConfig:
-    """What a file says; without one, the defaults."""
+    """Read a configuration file; without one, return the defaults."""
     if path is None:
         return ServerConfig()
     content = read_toml(path)
@@ -211,12 +211,12 @@ _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Path], Any]]] = {
     "console": _read_pages,
     "secrets": _read_secrets,
     "log": log_settings,
-    "spark": spark_settings,  # read before, when Spark was started: here it is only checked
+    "spark": spark_settings,  # used earlier, when Spark was started: only checked here
 }
 
 
 def _load(key: str, reference: object) -> Callable[..., Any]:
-    """The Python function that a text such as "module:attribute" names."""
+    """The Python function that a text such as "module:attribute" refers to."""
     found = _find(key, reference)
     if not callable(found):
         raise InputError(
@@ -227,7 +227,7 @@ def _load(key: str, reference: object) -> Callable[..., Any]:
 
 
 def _find(key: str, reference: object) -> Any:
-    """What a text such as "module:attribute" names."""
+    """The object that a text such as "module:attribute" refers to."""
     if not isinstance(reference, str) or reference.count(":") != 1:
         raise InputError(
             f"{key} names nothing of a module",

@@ -1,4 +1,4 @@
-"""Values of a configuration file: read by the type of the setting that they are for."""
+"""Values of a configuration file, parsed by the type of their setting."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _EXPECTED: Final = {
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """What a TOML file says."""
+    """Read a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"cannot read {path}", detail=error.strerror) from None
     except ValueError as error:
-        raise InputError(f"{path} is no TOML file", detail=str(error)) from None
+        raise InputError(f"{path} is not a TOML file", detail=str(error)) from None
 
 
 def folder_of(path: Path) -> Path:
-    """Where the paths in a configuration file begin."""
+    """The folder to which paths in a configuration file are relative."""
     return path.expanduser().absolute().parent
 
 
@@ -47,7 +47,7 @@ def table(value: object, key: str) -> Mapping[str, Any]:
 def read_values(
     section: str, given: Mapping[str, Any], known: Iterable[Field[Any]], folder: Path
 ) -> dict[str, Any]:
-    """The settings of a section, each read by its type; one that is not known is refused."""
+    """The settings of a section, each parsed by its type; unknown ones are refused."""
     types = {one.name: str(one.type) for one in known}
     found = {}
     for key, value in given.items():
@@ -83,7 +83,7 @@ def is_texts(value: object) -> bool:
 
 
 def unknown(key: str, known: Iterable[str]) -> InputError:
-    """What is said of a setting that does not exist."""
+    """The error for an unknown setting."""
     names = list(known)
     return InputError(
         f"the configuration has no {key}",

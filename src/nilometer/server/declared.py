@@ -1,4 +1,4 @@
-"""Streams and sensor tables as everybody may see them who may look."""
+"""Streams and sensor tables as everyone with the scope read may see them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nilometer.sensors.declaration import Declaration, Sensor
 
 @dataclass(frozen=True)
 class Declared:
-    """A stream or sensor table with all its sensors, wanted now or not."""
+    """A stream or sensor table with all its sensors, whether wanted now or not."""
 
     declaration: Declaration
     sensors: tuple[Sensor, ...]

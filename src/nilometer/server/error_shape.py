@@ -1,4 +1,4 @@
-"""One shape for everything that a request can be refused with."""
+"""One shape for all errors of requests."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _STATUSES: Final[tuple[tuple[type[NilometerError], int], ...]] = (
     (errors.SessionError, 503),
     (errors.InternalError, 500),
 )
-"""The first class that fits decides; what is not here is the request's fault: 400."""
+"""The first matching class decides; anything else is the request's fault: 400."""
 
 _MEANINGS: Final = {
     400: "The statement or a value in the request is wrong.",
@@ -81,7 +81,7 @@ _MEANINGS: Final = {
 
 
 def responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """How a route documents the ways in which it refuses."""
+    """How a route documents its errors."""
     every = sorted({401, 403, 413, 422, 429, 503, *statuses})
     return {one: {"model": ErrorShape, "description": _MEANINGS[one]} for one in every}
 
@@ -113,7 +113,7 @@ def shape_of(error: NilometerError) -> dict[str, Any]:
 
 
 def response_for(error: NilometerError, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """The answer to a request that is refused."""
+    """The response to a refused request."""
     status = status_of(error)
     given = dict(headers or {})
     if status == 401:
@@ -124,7 +124,7 @@ def response_for(error: NilometerError, headers: Mapping[str, str] | None = None
 
 
 def unforeseen(error: BaseException) -> JSONResponse:
-    """The answer to what nobody thought of: an id, under which the log has the rest."""
+    """The response to an unexpected error: an id under which the log has the details."""
     number = uuid4().hex[:12]
     log.error("error %s: unforeseen", number, exc_info=error)
     told = errors.InternalError(
@@ -134,7 +134,7 @@ def unforeseen(error: BaseException) -> JSONResponse:
 
 
 def add_error_shape(app: FastAPI) -> None:
-    """Let every refusal of an application have the one shape."""
+    """Give all errors of an application this shape."""
     app.add_exception_handler(NilometerError, _refused)
     app.add_exception_handler(HTTPException, _framework_refused)
     app.add_exception_handler(RequestValidationError, _malformed)

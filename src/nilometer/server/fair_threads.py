@@ -1,4 +1,4 @@
-"""Threads that work for those who ask in turn: whoever asks for much waits, not the others."""
+"""Threads that serve askers in turn: whoever asks for much waits, not the others."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _asking: ContextVar[str] = ContextVar("who asks", default="")
 
 
 def works_for(who: str) -> None:
-    """Let what the current task asks for from now on count for this token."""
+    """Count what the current task asks for from now on for this token."""
     _asking.set(who)
 
 
 class FairThreads:
-    """A pool of threads. Work of one asker never takes all of them, nor goes before all others'."""
+    """A pool of threads. Work of one asker never takes all of them, nor precedes all others'."""
 
     def __init__(self, threads: int, name: str, most_waiting: int) -> None:
         self._most_running: Final = max(1, threads - 1)
@@ -29,11 +29,11 @@ class FairThreads:
         self._pool = ThreadPoolExecutor(threads, name)
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[tuple[Future[Any], Callable[[], None]]]] = {}
-        """By asker; the one whose turn is next stands first."""
+        """By asker; the one whose turn is next is first."""
         self._running: Counter[str] = Counter()
 
     def submit(self, work: Callable[[], _Result]) -> Future[_Result]:
-        """Let work be done; LimitError if too much waits of whoever asks for it."""
+        """Queue work; LimitError if too much work of the same asker is waiting."""
         who, done = _asking.get(), Future[_Result]()
 
         def run() -> None:
@@ -51,7 +51,7 @@ class FairThreads:
             if who and len(waiting) >= self._most_waiting:
                 raise LimitError(
                     f"{len(waiting)} requests of one token wait already",
-                    detail=f"that is the most for {who}",
+                    detail=f"that is the maximum for {who}",
                     hint="try again in a few seconds",
                 )
             waiting.append((done, run))
@@ -59,7 +59,7 @@ class FairThreads:
         return done
 
     def close(self) -> None:
-        """Take no more work; what waits is not done, and whoever waits for it is told."""
+        """Accept no more work; waiting work is not done, and its waiters are notified."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         with self._lock:
             left = [done for waiting in self._waiting.values() for done, _ in waiting]
@@ -69,7 +69,7 @@ class FairThreads:
                 done.set_exception(ClosedError("the server is stopping"))
 
     def _work(self) -> None:
-        """Do what may be done by now; what may not yet is done by who makes room for it."""
+        """Do the work that may run now; other work runs when room is made for it."""
         while (found := self._next()) is not None:
             who, run = found
             try:
@@ -86,7 +86,7 @@ class FairThreads:
                 elif not who or self._running[who] < self._most_running:
                     waiting = self._waiting.pop(who)
                     _, run = waiting.popleft()
-                    self._waiting[who] = waiting  # the others come first, next time
+                    self._waiting[who] = waiting  # next time the others come first
                     self._running[who] += 1
                     return who, run
             return None

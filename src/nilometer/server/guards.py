@@ -1,4 +1,4 @@
-"""What every request passes first: its host, its length, and the headers of its answer."""
+"""Checks on every request: its host, its length, and the headers of its response."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ALWAYS: Final = {
 
 
 def add_guards(app: FastAPI, settings: ServerSettings) -> None:
-    """Put the guards before an application; the one that is added last is passed first."""
+    """Wrap an application with the guards; the last one added is passed first."""
     app.add_middleware(BodyLimit, most=settings.max_body_bytes, within=settings.body_seconds)
     app.add_middleware(UnforeseenErrors)
     app.add_middleware(HostCheck, allowed=allowed_hosts(settings))
@@ -53,10 +53,10 @@ def add_guards(app: FastAPI, settings: ServerSettings) -> None:
 
 
 def allowed_hosts(settings: ServerSettings) -> frozenset[str] | None:
-    """By which names the server may be called; None: by any.
+    """The names by which the server may be addressed; None: any.
 
-    A page of another site can make its own name mean 127.0.0.1, and then ask this server from
-    the visitor's browser. It cannot change the name in the header Host.
+    A page of another site can make its own name resolve to 127.0.0.1, and then send requests to
+    this server from the visitor's browser. It cannot change the name in the header Host.
     """
     if settings.allowed_hosts:
         return frozenset(one.lower() for one in settings.allowed_hosts)
@@ -71,7 +71,7 @@ def is_loopback(host: str) -> bool:
 
 
 class HostCheck:
-    """Refuses requests that call the server by another name."""
+    """Refuses requests that address the server by another name."""
 
     def __init__(self, app: ASGIApp, allowed: Collection[str] | None) -> None:
         self.app = app
@@ -82,7 +82,7 @@ class HostCheck:
             await self.app(scope, receive, send)
             return
         given = [one.lower() for one in Headers(scope=scope).getlist("host")]
-        # Of two names, whatever is in front of us may have looked at the other one.
+        # Of two names, a proxy may have checked the other one.
         if len(given) == 1 and {given[0], _without_port(given[0])} & set(self.allowed):
             await self.app(scope, receive, send)
             return
@@ -97,7 +97,7 @@ class HostCheck:
 
 
 class BodyLimit:
-    """Reads no more of a body than is allowed, and not for ever, whatever its headers say."""
+    """Limits the size of a body and the time to read it, whatever its headers say."""
 
     def __init__(self, app: ASGIApp, most: int, within: float) -> None:
         self.app = app
@@ -147,7 +147,7 @@ class _Counted:
 
 
 class SecurityHeaders:
-    """Tells browsers what they must not do with an answer."""
+    """Tells browsers what they must not do with a response."""
 
     def __init__(self, app: ASGIApp, is_encrypted: bool) -> None:
         self.app = app
@@ -177,7 +177,7 @@ class SecurityHeaders:
 
 
 class UnforeseenErrors:
-    """Answers what nobody thought of with an id; never with a traceback."""
+    """Answers unexpected errors with an id, never with a traceback."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -206,12 +206,12 @@ class UnforeseenErrors:
                 return
             answer = unforeseen(error)
             if has_begun:
-                raise  # the connection is cut: what was sent is not whole
+                raise  # the connection is cut: the response is incomplete
             await answer(scope, receive, send)
 
 
 def _is_unanswered(error: Exception) -> bool:
-    """Whether Starlette only says that a client went before it was answered."""
+    """Whether Starlette only reports that a client disconnected before the response."""
     return isinstance(error, RuntimeError) and str(error) == "No response returned."
 
 

@@ -1,4 +1,4 @@
-"""What the server does every second, unasked."""
+"""What the server does every second by itself."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EVERY: Final = 1.0
 async def keep_house(
     service: Service, tokens: Tokens, *more: Callable[[], Awaitable[object]]
 ) -> None:
-    """Look at tokens, drop temporary queries that nobody follows, and more, until cancelled."""
+    """Refresh tokens, drop temporary queries without followers, and more, until cancelled."""
     works: Sequence[Callable[[], Awaitable[object]]]
     works = (partial(_look_at_tokens, service, tokens), partial(drop_lonely, service), *more)
     while True:
@@ -30,8 +30,8 @@ async def keep_house(
                 await work()
             except NilometerError as error:
                 log.warning("%s", in_one_line(error))
-            except Exception:  # what goes wrong once must not end all further work
-                log.exception("the server could not keep house")
+            except Exception:  # one failure must not end all further work
+                log.exception("housekeeping failed")
         await asyncio.sleep(_EVERY)
 
 
@@ -40,10 +40,10 @@ async def _look_at_tokens(service: Service, tokens: Tokens) -> None:
 
 
 async def drop_lonely(service: Service) -> list[str]:
-    """Drop the temporary queries that nobody has followed for as long as settings say."""
+    """Drop the temporary queries without followers for as long as the settings allow."""
     temporary = {one.name for one in await service.queries() if one.is_temporary}
     found = service.followers.lonely(temporary, service.settings.temporary_after)
     for name in found:
-        with suppress(NotFoundError):  # somebody was faster
+        with suppress(NotFoundError):  # it was already dropped
             await service.drop_query(name, SERVER)
     return sorted(found)

@@ -1,4 +1,4 @@
-"""What is counted so that it stays bounded: followers of results, statements that run or wait."""
+"""Counts with limits: followers of results, statements that run or wait."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nilometer.errors import LimitError, TooLargeError
 
 
 class Room:
-    """At most so many at one time; one more is refused, not queued.
+    """At most this many at a time; one more is refused, not queued.
 
     >>> room = Room(1, "statements run or wait")
     >>> with room.one():
@@ -33,7 +33,7 @@ class Room:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Be one of them."""
+        """Take one place."""
         with self._lock:
             if self._taken >= self.most:
                 raise LimitError(
@@ -48,7 +48,7 @@ class Room:
 
 
 class Shares:
-    """As a room, for each of those who ask by themselves: none can take it from the others."""
+    """Like a room for each asker separately: none can take another's places."""
 
     def __init__(self, most: int, what: str) -> None:
         self._most = most
@@ -58,12 +58,12 @@ class Shares:
 
     @contextmanager
     def one(self, who: str) -> Iterator[None]:
-        """Be one of somebody's."""
+        """Take one of an asker's places."""
         with self._lock:
             if self._taken[who] >= self._most:
                 raise LimitError(
                     f"{self._most} {self._what} already",
-                    detail=f"that is the most for {who}",
+                    detail=f"that is the maximum for {who}",
                     hint="wait for them, or end some",
                 )
             self._taken[who] += 1
@@ -77,7 +77,7 @@ class Shares:
 
 
 class Weights:
-    """How much there is of each of those who ask."""
+    """The total weight of each asker."""
 
     def __init__(self, most: int, what: str) -> None:
         self._most = most
@@ -86,12 +86,12 @@ class Weights:
         self._lock = threading.Lock()
 
     def change(self, who: str, by: int) -> None:
-        """Let somebody have so much more, or less."""
+        """Increase or decrease an asker's weight."""
         with self._lock:
             if by > 0 and self._taken[who] + by > self._most:
                 raise TooLargeError(
                     f"more than {self._most} {self._what}",
-                    detail=f"that is the most for {who}",
+                    detail=f"that is the maximum for {who}",
                     hint="read answers to their end, or close them",
                 )
             self._taken[who] += by
@@ -100,7 +100,7 @@ class Weights:
 
 
 class Followers:
-    """Who follows results: bounded over all queries and for each token, counted for each query."""
+    """Followers of results: limited in total and for each token, counted for each query."""
 
     def __init__(self, most: int, max_each: int, clock: Callable[[], float] = monotonic) -> None:
         self._room = Room(most, "connections follow results")
@@ -112,12 +112,12 @@ class Followers:
 
     @property
     def taken(self) -> int:
-        """How many there are of all queries."""
+        """The number of followers of all queries."""
         return self._room.taken
 
     @contextmanager
     def one(self, query: str, who: str) -> Iterator[None]:
-        """Be a follower of a query's results; LimitError if there are too many."""
+        """Follow a query's results; LimitError if there are too many followers."""
         name = query.lower()
         with self._shares.one(who), self._room.one():
             with self._lock:
@@ -132,16 +132,16 @@ class Followers:
                         self._alone_since[name] = self._clock()
 
     def seen(self, query: str) -> None:
-        """Somebody is interested in a query, though not following it: its time begins anew."""
+        """Note interest in a query other than following: its time starts again."""
         with self._lock:
             self._alone_since[query.lower()] = self._clock()
 
     def count(self, query: str) -> int:
-        """How many follow this query."""
+        """The number of followers of a query."""
         return self._of[query.lower()]
 
     def lonely(self, queries: set[str], after: float) -> set[str]:
-        """Those of these queries that nobody has followed for so many seconds."""
+        """The queries among these that nobody has followed for this many seconds."""
         now = self._clock()
         with self._lock:
             folded = {name.lower() for name in queries}

@@ -1,4 +1,4 @@
-"""Lines of a server's log: one for each event, in which nobody can hide another one."""
+"""Lines of a server's log: one for each event, so that no event can hide another."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def _as_json(record: logging.LogRecord, message: str, trace: str | None) -> str:
     fields = {name: _value(one) for name, one in fields_of(record).items()}
     whole = fields | {name: one for name, one in about.items() if one is not None}
     ordered = {name: whole.pop(name) for name in about if name in whole} | whole
-    return json.dumps(ordered, allow_nan=False)  # all but ASCII is escaped
+    return json.dumps(ordered, allow_nan=False)  # everything except ASCII is escaped
 
 
 def escaped(text: str) -> str:
-    r"""A text in which control characters, and those that turn others around, are seen as such.
+    r"""A text with control characters and those that reverse text made visible.
 
     >>> escaped("one\ntwo \x1b[31m\u202e")
     'one\\ntwo \\x1b[31m\\u202e'

@@ -1,4 +1,4 @@
-"""How a server keeps its log; read before anything that takes long is loaded."""
+"""The log settings of a server; read before anything slow is loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 class LogFormat(StrEnum):
-    """What a line looks like."""
+    """The format of a line."""
 
     TEXT = "text"
     JSON = "json"
@@ -30,20 +30,20 @@ class LogFormat(StrEnum):
 
 @dataclass(frozen=True)
 class LogSettings:
-    """Where the log goes, what stands in it, and how much of it is kept."""
+    """Where the log is written, what it contains, and how much of it is kept."""
 
     file: Path | None = None
     """`-`: standard error; None: server.log in the folder of the database."""
     level: str = "info"
     format: str = LogFormat.TEXT
     max_bytes: int = 10 << 20
-    """After which a file is put aside, and a new one begun."""
+    """The size at which a file is rotated."""
     files: int = 5
-    """How many are kept, with the one that is written."""
+    """The number of files kept, including the current one."""
     slow_seconds: float = 5.0
-    """A statement that takes longer is told."""
+    """A statement that takes longer is logged."""
     access: bool = False
-    """Whether every request is told."""
+    """Whether every request is logged."""
 
     def __post_init__(self) -> None:
         _require("level", self.level, LEVELS)
@@ -63,7 +63,7 @@ class LogSettings:
         return None if self.to_stderr else self.file or database / LOG_FILE
 
     def spark_file_in(self, database: Path) -> Path:
-        """The file for what Spark says: beside the server's, unless the environment names one."""
+        """The file for Spark's output: beside the server's, unless the environment names one."""
         if named := os.environ.get(SPARK_LOG_VARIABLE):
             return Path(named).absolute()
         beside = self.file_in(database) or database / LOG_FILE
@@ -71,7 +71,7 @@ class LogSettings:
 
 
 def read_log_settings(config: Path | None, **given: str | None) -> LogSettings:
-    """What the section [log] of a file says, and options of the command line, which come first."""
+    """The section [log] of a file, overridden by options of the command line."""
     found = LogSettings()
     if config is not None:
         section = table(read_toml(config).get("log", {}), "log")
@@ -98,7 +98,7 @@ def _file(text: str, folder: Path) -> Path:
 
 
 def _require_writable(file: Path) -> None:
-    """Refuse a file that cannot be a log before anything is started."""
+    """Refuse a file that cannot be a log, before anything is started."""
     is_there = file.is_file() or not file.exists()
     asked = file if file.is_file() else file.parent
     if not (is_there and file.parent.is_dir() and os.access(asked, os.W_OK)):

@@ -1,4 +1,4 @@
-"""Tells systemd how a server is doing: that it is ready, lives, and stops (sd_notify(3))."""
+"""Notifies systemd of a server's state: ready, alive, stopping (sd_notify(3))."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _VARIABLE: Final = "NOTIFY_SOCKET"
 
 
 def notify(*lines: str) -> bool:
-    """Send lines such as READY=1 to whoever has started this process; False: to nobody.
+    """Send lines such as READY=1 to the service manager; False: there is none.
 
-    Whatever goes wrong is not this server's trouble.
+    Errors are ignored: they must not affect the server.
     """
     address = os.environ.get(_VARIABLE, "")
     if not address.startswith(("/", "@")):

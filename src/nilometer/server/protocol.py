@@ -1,4 +1,4 @@
-"""HTTP connections that nobody can hold open, or fill memory through, by being slow."""
+"""HTTP connections that slow clients cannot hold open, or use to exhaust memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def protocol_for(settings: ServerSettings) -> type[HttpToolsProtocol]:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Closes connections whose request does not begin as one: in time, and in 64 KiB."""
+    """Closes connections that do not send a valid request head in time and within 64 KiB."""
 
     head_seconds: ClassVar[float]
     max_connections: ClassVar[int]
@@ -89,7 +89,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _refuse(self, error: NilometerError) -> None:
-        """Answer in the shape of all refusals, and hang up."""
+        """Send an error in the common shape, and close the connection."""
         self._stop_waiting()
         if self.transport.is_closing():
             return

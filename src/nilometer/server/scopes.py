@@ -30,7 +30,7 @@ from nilometer.sql.statements import AnyStatement, Statement
 
 
 class Scope(StrEnum):
-    """READ looks; WRITE runs queries and changes rows; ADMIN reaches out of the server."""
+    """READ looks; WRITE runs queries and changes rows; ADMIN affects things outside the server."""
 
     READ = "read"
     WRITE = "write"
@@ -42,7 +42,7 @@ EVERYTHING: frozenset[Scope] = frozenset(Scope)
 
 @dataclass(frozen=True)
 class Asker:
-    """Whoever asks for something: the name by which they are counted, and what they may do."""
+    """Someone who asks for something: the name by which they are counted, and their scopes."""
 
     name: str
     scopes: frozenset[Scope]
@@ -55,7 +55,7 @@ SERVER: Final = Asker("the server itself", EVERYTHING)
 
 
 def allows(held: Set[Scope], needed: Scope) -> bool:
-    """Whether these scopes are enough: write can read, and admin can do all."""
+    """Whether these scopes suffice: write includes read, and admin includes all."""
     order = list(Scope)
     return any(order.index(one) >= order.index(needed) for one in held)
 
@@ -71,7 +71,7 @@ def require_scope(held: Set[Scope], needed: Scope, detail: str | None = None) ->
 
 
 def scope_needed(statement: AnyStatement) -> Scope:
-    """What a token needs to run a statement; what is not known here needs the most."""
+    """The scope needed to run a statement; an unknown statement needs the highest."""
     match statement:
         case Statement() | Show() | Describe():
             return Scope.READ

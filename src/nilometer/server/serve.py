@@ -1,4 +1,4 @@
-"""Runs a server until it is told to stop."""
+"""Runs a server until it is stopped."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ from nilometer.version import VERSION
 _LOG: Final = logging.getLogger("nilometer.server")
 
 _SWITCH_SECONDS: Final = 0.001
-"""After which time a thread that plans a statement lets another one answer a request."""
+"""How long a thread that plans a statement may run before another may answer a request."""
 
 _LOOK_SECONDS: Final = 1.0
 _MISSED: Final = 2
-"""So often in a row Spark has not answered when it is taken for lost."""
+"""How often in a row Spark must fail to answer to count as lost."""
 
 
 @dataclass(frozen=True)
 class DatabasePlace:
-    """Where the database is that is served."""
+    """The location of the served database."""
 
     folder: Path
     catalog: str | None = None
@@ -126,7 +126,7 @@ def _tell(name: str, words: str, **fields: Any) -> None:
 
 
 def require_safe(settings: ServerSettings) -> None:
-    """Refuse to listen beyond this machine without encryption, unless told so."""
+    """Refuse to listen beyond this machine without encryption, unless explicitly allowed."""
     if (settings.certificate is None) != (settings.key is None):
         raise InputError("--certificate and --key belong together", hint="give both, or neither")
     for file in (settings.certificate, settings.key):
@@ -141,7 +141,7 @@ def require_safe(settings: ServerSettings) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn, set up for one service; queries are started again once it answers."""
+    """Uvicorn, set up for one service; queries are restarted once it answers."""
 
     def __init__(
         self,
@@ -174,11 +174,11 @@ class _Server(uvicorn.Server):
         self._stopping = stopping
         self._spark_log = log.spark.file
         self.lost: NilometerError | None = None
-        """Why the server ends though nobody has stopped it."""
+        """Why the server ends although nobody stopped it."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop in order, however often it is asked: it takes `stop_seconds` at most."""
-        if not self.should_exit:  # uvicorn takes a second Ctrl-C for leave to cut followers short
+        """Stop in order, however often it is asked: this takes at most `stop_seconds`."""
+        if not self.should_exit:  # uvicorn would cut followers short after a second Ctrl-C
             self._stopping()
             name = signal.Signals(sig).name
             _LOG.info("the server stops: %s", name, extra=event("stopping", signal=name))
@@ -206,11 +206,11 @@ class _Server(uvicorn.Server):
             _LOG.info(words, len(names), extra=event("resumed", queries=len(names)))
         except NilometerError as error:
             _LOG.error("%s", in_one_line(error), extra=event("resume_failed"))
-        except Exception:  # the server is ready all the same, and its log says why they are not
+        except Exception:  # the server is ready anyway, and its log says why the queries are not
             _LOG.exception("queries could not be started again", extra=event("resume_failed"))
 
     async def _watch(self) -> None:
-        """End the server when it has lost Spark or its catalog: it is to be started anew."""
+        """End the server when it has lost Spark or its catalog: it must be restarted."""
         missed = 0
         while missed < _MISSED and self._service.lost is None:
             await asyncio.sleep(_LOOK_SECONDS)
@@ -251,7 +251,7 @@ def _listen(settings: ServerSettings, port: int, option: str) -> Iterator[socket
 
 @contextmanager
 def _own_spark(wait: Callable[[], SparkSession]) -> Iterator[SparkSession]:
-    """The session once it has started; it is stopped in the end."""
+    """The session once it has started; it is stopped at the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spark = wait()
@@ -315,7 +315,7 @@ def _greeting(
 
 @contextmanager
 def _signals_ignored_after() -> Iterator[None]:
-    """Uvicorn raises the signal that stopped it once more: it must not cut short what follows."""
+    """Uvicorn raises the signal that stopped it again: it must not cut short what follows."""
     before = {
         number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)
     }

@@ -1,4 +1,4 @@
-"""The log of a server: set up before it starts, written once the database is its own."""
+"""The log of a server: set up before it starts, written once the database is locked by it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from nilometer.server.log_settings import LogSettings
 from nilometer.server.sparing import Sparing
 
 _LOST_IN_PY4J: Final = "Exception while sending command."
-"""What Py4J says, with a traceback, of every call to a Java that has ended."""
+"""Py4J's message, with a traceback, for every call to a Java process that has ended."""
 _FIRST_RECORDS: Final = 1_000
 _FIRST_BYTES: Final = 1 << 20
 _LONGEST_LINE: Final = 64 << 10
 _QUIET: Final = ("py4j", "pyspark", "SQLQueryContextLogger", "uvicorn")
-"""They tell with tracebacks what is told in words already."""
+"""They log with tracebacks what is already reported in words."""
 _ACCESS: Final = "uvicorn.access"
 
 
 class ServerLog:
-    """Takes what all loggers say, from the beginning; standard error gets errors alone.
+    """Receives all log records from the start; standard error gets only errors.
 
-    The file is opened when no other server can have it open: until then records are kept.
+    The file is opened once no other server can have it open: until then records are kept.
     """
 
     def __init__(self, settings: LogSettings) -> None:
@@ -46,7 +46,7 @@ class ServerLog:
         self._sparing.addFilter(lambda record: record.msg != _LOST_IN_PY4J)
 
     def begin(self) -> None:
-        """Take what loggers say from now on."""
+        """Receive log records from now on."""
         root = logging.getLogger()
         root.handlers = [self._sparing]
         root.setLevel(max(self.settings.number, logging.WARNING))
@@ -57,7 +57,7 @@ class ServerLog:
             logging.getLogger(_ACCESS).setLevel(logging.INFO)
 
     def open(self, database: Path) -> None:
-        """Write to the file, beginning with what was said before."""
+        """Write to the file, starting with the records kept so far."""
         self.spark.open(self.settings.spark_file_in(database))
         file = self.settings.file_in(database)
         if file is None:
@@ -70,7 +70,7 @@ class ServerLog:
         self._first.close()
 
     def tell_rest(self) -> None:
-        """Tell what was left out; to be called now and then."""
+        """Report how much was left out; to be called from time to time."""
         self._sparing.tell_rest()
 
     def close(self) -> None:
@@ -78,12 +78,12 @@ class ServerLog:
         self._sparing.tell_rest(at_once=True)
         self.spark.close()
         for one in self._sparing.handlers:
-            with suppress(OSError):  # a disk without room
+            with suppress(OSError):  # a full disk
                 one.close()
 
 
 class RotatingFile(RotatingFileHandler):
-    """A log file that only this user reads; a disk without room costs lines, and nothing else."""
+    """A log file that only this user can read; a full disk loses lines, and nothing else."""
 
     def __init__(self, path: Path, settings: LogSettings) -> None:
         self._is_failing = False
@@ -106,7 +106,7 @@ class RotatingFile(RotatingFileHandler):
         if self.backupCount:
             super().doRollover()
             return
-        if self.stream is not None:  # one file alone: it begins again
+        if self.stream is not None:  # a single file: it starts again
             self.stream.close()
         os.truncate(self.baseFilename, 0)
         self.stream = self._open()
@@ -118,7 +118,7 @@ class RotatingFile(RotatingFileHandler):
             self._is_failing = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Say once that lines are lost, not with every line."""
+        """Report once that lines are lost, not with every line."""
         self._failed = True
         if not self._is_failing:
             self._is_failing = True
@@ -128,7 +128,7 @@ class RotatingFile(RotatingFileHandler):
 
 
 class SparkLog:
-    """What Spark, and the processes that it starts, write to their standard error."""
+    """The standard error of Spark and the processes that it starts."""
 
     def __init__(self, settings: LogSettings) -> None:
         self._settings = settings
@@ -141,7 +141,7 @@ class SparkLog:
         self._is_closed = False
 
     def take(self, line: bytes) -> None:
-        """One line; those that come before there is a file are kept, as far as there is room."""
+        """Take one line; lines before the file is open are kept, as far as there is room."""
         text = escaped(
             line[:_LONGEST_LINE].decode(errors="backslashreplace").rstrip().expandtabs(4)
         )
@@ -153,7 +153,7 @@ class SparkLog:
                 self._first_bytes += len(text)
 
     def open(self, file: Path) -> None:
-        """Write to this file, beginning with what came before."""
+        """Write to this file, starting with the lines kept so far."""
         with self._lock:
             self.file, self._file = file, RotatingFile(file, self._settings)
             self._file.setFormatter(logging.Formatter("%(message)s"))

@@ -1,7 +1,7 @@
-"""What the HTTP API and the console ask of the database; they know nothing else of it.
+"""What the HTTP API and the console use of the database; they access nothing else of it.
 
-Every method may be called from the event loop: what takes time runs in threads, and what only
-looks has threads of its own, so that it never waits for statements.
+Every method may be called from the event loop: slow work runs in threads, and work that only reads
+has threads of its own, so that it never waits for statements.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _Result = TypeVar("_Result")
 
 
 class Service:
-    """A database that is served."""
+    """A database that is being served."""
 
     def __init__(
         self, database: Database, settings: ServerSettings, log: StatementLog | None = None
@@ -82,9 +82,9 @@ class Service:
         self.settings = settings
         self.followers = Followers(settings.max_followers, settings.max_followers_each)
         self.is_ready = False
-        """Whether the queries that ran before have been started again."""
+        """Whether the queries that ran before have been restarted."""
         self.is_closing = False
-        """Whether the server is stopping: followers end, and come back to the next one."""
+        """Whether the server is stopping: followers end, and reconnect to the next one."""
         self._results = StoredResults(database.log_of)
         self._shares = Shares(settings.max_statements_each, "statements of one token run or wait")
         self._backups = Backups(database, settings)
@@ -96,11 +96,11 @@ class Service:
     # Statements
 
     async def read(self, text: str, values: Values | None = None) -> AnyStatement:
-        """A statement, without looking at what it names."""
+        """Parse a statement, without checking what it names."""
         return await self._threads.plan(lambda: self._runner.read(text, values))
 
     async def read_as(self, text: str, asker: Asker, read: Callable[[str], _Result]) -> _Result:
-        """What a text is by rules of others than ours: it takes time, and as much as ours may."""
+        """Parse a text by other rules than ours, within the same time limit."""
 
         def read_short() -> _Result:
             self._runner.require_short(text)
@@ -110,7 +110,7 @@ class Service:
             return await self._threads.plan(read_short)
 
     async def split(self, text: str) -> list[str]:
-        """The statements of a text, each where it stands in it, once all of them can be read."""
+        """The statements of a text, each at its position, once all of them can be parsed."""
 
         def read() -> list[str]:
             self._runner.require_short(text)
@@ -120,9 +120,10 @@ class Service:
         return await self._threads.plan(read)
 
     async def execute(self, text: str, asker: Asker, values: Values | None = None) -> Executed:
-        """Run statements, if whoever asks may run all of them; the last one's answer.
+        """Run statements, if the caller may run all of them; return the answer of the last.
 
-        The values are those of parameters. Of several statements, the first that fails ends it.
+        The values are those of parameters. Of several statements, the first that fails ends the
+        run.
         """
         with self._log.told(text, asker), self._shares.one(asker.name):
             found = await self._threads.plan(lambda: self._runner.read_all(text, values or {}))
@@ -160,14 +161,14 @@ class Service:
         return None
 
     async def is_continuous(self, text: str, asker: Asker) -> bool:
-        """Whether a query goes on for as long as its streams do."""
+        """Whether a query runs for as long as its streams do."""
 
         def look(statement: AnyStatement) -> bool:
             try:
                 return self._database.sql(text).isStreaming
             except SqlError:
                 if isinstance(statement, Statement) and self._database.past.is_asked(statement):
-                    return False  # it cannot go on, but can be asked once
+                    return False  # it cannot run continuously, but can be answered once
                 raise
 
         with self._shares.one(asker.name):
@@ -177,7 +178,7 @@ class Service:
     async def explain(
         self, text: str, asker: Asker, form: str = "text", values: Values | None = None
     ) -> str:
-        """What a query would do."""
+        """The plan of a query."""
         with self._shares.one(asker.name):
             await self.read(text, values)
             return await self._threads.plan(
@@ -185,7 +186,7 @@ class Service:
             )
 
     async def picture(self, text: str, asker: Asker) -> QueryPicture:
-        """What a query would do, as data that can be drawn."""
+        """The plan of a query, as data that can be drawn."""
         with self._shares.one(asker.name):
             await self.read(text)
             return await self._threads.plan(lambda: self._database.picture(text))
@@ -198,7 +199,7 @@ class Service:
         *,
         changes: Collection[str] = (),
     ) -> pa.Table:
-        """The answer to a query about what is stored; of those in `changes`, about changes."""
+        """The answer to a query about stored rows; for those in `changes`, about changes."""
         require_scope(asker.scopes, Scope.READ)
         settings = self.settings
 
@@ -228,11 +229,11 @@ class Service:
         ending: Callable[[], NilometerError | None],
         answer: bool = False,
     ) -> tuple[AsyncGenerator[bytes, None], Callable[[], None]]:
-        """Rows of a stream or query as a file in pieces, and what is to be called in the end.
+        """Rows of a stream or query as pieces of a file, and a function to call at the end.
 
-        It counts as a statement of whoever asks, and each piece must be made in its time. What is
-        refused is refused here, before the first piece is sent. `ending` says between two pieces
-        why the rest does not come.
+        It counts as a statement of the caller, and each piece must be produced within its time
+        limit. Refusals are raised here, before the first piece is sent. `ending` says between two
+        pieces why the rest will not be sent.
         """
         require_scope(asker.scopes, Scope.READ)
 
@@ -254,17 +255,17 @@ class Service:
             if piece:
                 yield piece
             if (refusal := ending()) is not None:
-                raise refusal  # the connection breaks: half a file must not look like a whole one
+                raise refusal  # break the connection: half a file must not look complete
             piece = await self._threads.select(lambda: next(pieces, None))
 
     async def stored_source(self, name: str) -> StoredSource:
-        """What a stream, table or query has to ask about."""
+        """The stored rows of a stream, table or query, as a source for queries."""
         return await self.look(lambda: self._database.past.source(name))
 
     async def ask_catalog(
         self, answer: Callable[[StoredRelations], pa.Table], asker: Asker, *, with_columns: bool
     ) -> pa.Table:
-        """What is answered from the columns of all that is stored, as a statement of somebody."""
+        """An answer about the columns of all that is stored, as a statement of the caller."""
         require_scope(asker.scopes, Scope.READ)
         columns = self._database.past.columns
         with self._shares.one(asker.name):
@@ -273,11 +274,11 @@ class Service:
     # Queries
 
     async def queries(self) -> list[QueryStatus]:
-        """How all named queries are doing."""
+        """The state of all named queries."""
         return await self.look(self._database.query_statuses)
 
     async def query(self, name: str) -> QueryStatus:
-        """How one named query is doing."""
+        """The state of one named query."""
         found = await self.look(lambda: self._database.find_query_status(name))
         if found is None:
             names = [one.name for one in await self.queries()]
@@ -293,7 +294,7 @@ class Service:
         temporary: bool = False,
         limits: QueryLimits | None = None,
     ) -> QueryStatus:
-        """Start a query and keep it; one without a name gets one, and is temporary."""
+        """Start a query and store it; one without a name is given one, and is temporary."""
         require_scope(asker.scopes, Scope.WRITE)
         await self.read(text)
         if name is not None and "/" in name:
@@ -323,36 +324,36 @@ class Service:
         return made
 
     async def start_query(self, name: str, asker: Asker) -> bool:
-        """Let a query go on; False if it runs already."""
+        """Resume a query; False if it is already running."""
         require_scope(asker.scopes, Scope.WRITE)
         async with self.known_query(name) as known:
             with self._shares.one(asker.name):
                 return await self._threads.change(lambda: self._database.start_query(known))
 
     async def stop_query(self, name: str, asker: Asker) -> bool:
-        """Stop a query until it is started again; False if it did not run."""
+        """Stop a query until it is started again; False if it was not running."""
         require_scope(asker.scopes, Scope.WRITE)
         async with self.known_query(name) as known:
             with self._shares.one(asker.name):
                 return await self._threads.change(lambda: self._database.stop_query(known))
 
     async def drop_query(self, name: str, asker: Asker) -> None:
-        """Forget a query and its results."""
+        """Drop a query and its results."""
         require_scope(asker.scopes, Scope.WRITE)
         async with self.known_query(name) as known:
             with self._shares.one(asker.name):
                 await self._threads.change(lambda: self._database.drop_query(known))
 
     async def last_samples(self) -> dict[str, HealthSample]:
-        """The newest sample of each query that has some, by name."""
+        """The latest sample of each query that has any, by name."""
         return await self.look(self._database.last_samples)
 
     async def measures(self) -> Measures:
-        """How the database is doing as a whole."""
+        """Measures of the whole database."""
         return await self.look(self._database.measures)
 
     async def health(self, name: str) -> list[HealthSample]:
-        """How a query has been doing for the last minutes, oldest first."""
+        """The health of a query over the last minutes, oldest first."""
         async with self.known_query(name) as known:
             return await self.look(lambda: self._database.query_health(known))
 
@@ -362,9 +363,9 @@ class Service:
 
     @asynccontextmanager
     async def known_query(self, name: str) -> AsyncIterator[str]:
-        """A query's name as it is spelt, to do something with it.
+        """A query's name as it is spelled, for work on that query.
 
-        NotFoundError if there is none, also if it is dropped meanwhile: whatever fails then.
+        If there is no such query, or it is dropped meanwhile, whatever fails becomes NotFoundError.
         """
         known = (await self.query(name)).name
         try:
@@ -374,7 +375,7 @@ class Service:
             raise
 
     def results(self, name: str) -> QueryResults:
-        """The results of a query; reads a small file, so best called by `look`."""
+        """The results of a query; reads a small file, so best called through `look`."""
         return self._results.of(name)
 
     # Streams and sensors
@@ -395,34 +396,34 @@ class Service:
         return await self.look(read)
 
     async def streams(self) -> list[StreamStatus]:
-        """How all streams and sensor tables are doing."""
+        """The state of all streams and sensor tables."""
         return await self.look(self._database.streams)
 
     async def sensors(self, stream: str | None = None) -> list[SensorStatus]:
-        """The sensors that some query needs at present; of one stream, or of all."""
+        """The sensors that some query needs at present, of one stream or of all."""
         if stream is None:
             return await self.look(self._database.sensors)
         async with self.known_stream(stream) as known:
             return await self.look(lambda: self._database.sensors(known))
 
     async def storage(self) -> Executed:
-        """What every log takes and how fast it grows; the last row is the disk."""
+        """The size and growth of every log; the last row is the disk."""
         return await self.look(lambda: self._runner.run("SHOW STORAGE"))
 
     async def describe_stream(self, name: str) -> Executed:
-        """The columns of a stream or sensor table, and how it was declared."""
+        """The columns of a stream or sensor table, and its declaration."""
         async with self.known_stream(name) as known:
             return await self.look(lambda: self._runner.run(f"DESCRIBE {quote_name(known)}"))
 
     async def readings(self, name: str) -> RecentReadings:
-        """The newest readings of a stream or sensor table, to be looked at as they come."""
+        """The newest readings of a stream or sensor table, to follow as they arrive."""
         async with self.known_stream(name) as known:
             return await self.look(lambda: RecentReadings(self._database.log_of(known)))
 
     async def dead_letters(self, name: str) -> Executed:
-        """What the sensors of a stream sent that could not be stored, and why.
+        """The readings of a stream that could not be stored, and why.
 
-        Of a query: the rows of which it could not compute something.
+        For a query: the rows for which it could not compute something.
         """
         queries = {one.name.lower() for one in await self.queries()}
         known = self.known_query(name) if name.lower() in queries else self.known_stream(name)
@@ -431,9 +432,9 @@ class Service:
             return await self.look(lambda: self._runner.run(text))
 
     async def try_statements(self, text: str, asker: Asker, seconds: float, most: int) -> Tried:
-        """What the first sensor sends that statements would declare; nothing of it is kept.
+        """What the first sensor that statements would declare sends; none of it is stored.
 
-        Whoever may not declare it may not try it: the server contacts it in either case.
+        Trying requires the right to declare it: the server contacts it in either case.
         """
         require_scope(asker.scopes, Scope.WRITE)
         with self._shares.one(asker.name):
@@ -452,7 +453,7 @@ class Service:
     async def try_sensor(
         self, name: str, sensor: str | None, asker: Asker, seconds: float, most: int
     ) -> Tried:
-        """What a sensor that is declared sends at present; nothing of it is kept."""
+        """What a declared sensor sends at present; none of it is stored."""
         require_scope(asker.scopes, Scope.WRITE)
         async with self.known_stream(name) as known:
             with self._shares.one(asker.name):
@@ -472,23 +473,23 @@ class Service:
     # The server itself
 
     async def missing(self) -> list[str]:
-        """What the server waits for before it can do its work."""
+        """What the server is waiting for before it is ready."""
         found = [] if await self.has_spark() else ["spark"]
         return found if self.is_ready else [*found, "queries"]
 
     @property
     def lost(self) -> NilometerError | None:
-        """Why the database was closed though nobody asked for that, if it was."""
+        """Why the database was closed unexpectedly, if it was."""
         return self._database.lost
 
     async def has_spark(self) -> bool:
-        """Whether Spark lives."""
+        """Whether Spark is alive."""
         return await self.look(self._has_spark)
 
     def _has_spark(self) -> bool:
         try:
             return not self._database.spark.sparkContext._jsc.sc().isStopped()
-        except Exception:  # whatever it is: there is no Spark that could be asked
+        except Exception:  # whatever the error: Spark cannot be reached
             return False
 
     @property
@@ -498,26 +499,26 @@ class Service:
 
     @property
     def statements_taken(self) -> int:
-        """How many statements run or wait."""
+        """How many statements are running or waiting."""
         return self._threads.statements_taken
 
     async def deliveries(self) -> list[DeliveryStatus]:
-        """How all deliveries are doing."""
+        """The state of all deliveries."""
         return await self.look(self._database.deliveries)
 
     async def alerts(self) -> list[AlertStatus]:
-        """How all alerts are doing."""
+        """The state of all alerts."""
         return await self.look(self._database.alerts)
 
     async def alert(self, name: str) -> AlertStatus:
-        """How one alert is doing."""
+        """The state of one alert."""
         found = [one for one in await self.alerts() if one.name.lower() == name.lower()]
         if not found:
             raise NotFoundError(f"there is no alert {name}", hint="GET /alerts lists them")
         return found[0]
 
     async def alert_history(self, name: str, most: int) -> list[Told]:
-        """What an alert told last, the newest first."""
+        """The last lines of an alert's history, newest first."""
         known = (await self.alert(name)).name
         return await self.look(lambda: self._database.alert_history(known, most=most))
 
@@ -534,7 +535,7 @@ class Service:
     async def put_dashboard(
         self, given: Dashboard, asker: Asker, *, expected: int | None = None
     ) -> Dashboard:
-        """Keep a dashboard in the place of what has its name, if that has the version expected."""
+        """Store a dashboard, replacing one of the same name if it has the expected version."""
         require_scope(asker.scopes, Scope.WRITE)
         kept = self._database.dashboards
 
@@ -549,7 +550,7 @@ class Service:
             return await self._threads.change(put)
 
     async def remove_dashboard(self, name: str, asker: Asker) -> None:
-        """Forget a dashboard."""
+        """Delete a dashboard."""
         require_scope(asker.scopes, Scope.WRITE)
         with self._shares.one(asker.name):
             await self._threads.change(lambda: self._database.dashboards.remove(name))
@@ -557,22 +558,22 @@ class Service:
     async def back_up(
         self, destination: str | None, asker: Asker
     ) -> tuple[BackupMade, Removed | None]:
-        """Back up the database to one of the places that the configuration names.
+        """Back up the database to one of the configured destinations.
 
-        Then backups go that are too many.
+        Afterwards surplus backups are deleted.
         """
         require_scope(asker.scopes, Scope.ADMIN)
         place = self._backups.place(destination)
         return await self._threads.change(lambda: self._backups.make(place))
 
     async def backups(self, destination: str | None, asker: Asker) -> list[Manifest]:
-        """The backups in such a place."""
+        """The backups in such a destination."""
         require_scope(asker.scopes, Scope.ADMIN)
         place = self._backups.place(destination)
         return await self.look(lambda: self._backups.all_in(place))
 
     async def resume(self) -> list[str]:
-        """Start the queries and deliveries again that ran before; then the server is ready."""
+        """Restart the queries and deliveries that ran before; then the server is ready."""
         try:
             found = await self._threads.change(self._database.resume)
         finally:
@@ -581,17 +582,17 @@ class Service:
         return found
 
     async def look(self, work: Callable[[], _Result]) -> _Result:
-        """Do what only looks at the catalog, at logs or at what is in memory, without Spark."""
+        """Run work that only reads the catalog, logs or memory, without Spark."""
         return await self._threads.look(work)
 
     def close(self) -> None:
-        """Do no more; what runs is not waited for."""
+        """Accept no more work, without waiting for what is running."""
         self._results.close()
         self._threads.close()
 
     @asynccontextmanager
     async def known_stream(self, name: str) -> AsyncIterator[str]:
-        """As `known_query`, of a stream or sensor table."""
+        """Like `known_query`, for a stream or sensor table."""
         known = await self._known_stream(name)
         try:
             yield known

@@ -1,4 +1,4 @@
-"""Who is logged in to the console: in memory, so a restart asks for a token again."""
+"""Sessions of the console, in memory: after a restart, users must enter a token again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODE_SECONDS: Final = 300.0
 SESSION_SECONDS: Final = 12 * 3600.0
 _MOST: Final = 10_000
 _BY_LINK: Final = "the console's link"
-"""By which name they are counted who came by the link that the server printed."""
+"""The name by which users of the link that the server printed are counted."""
 _NOBODY: Final = Asker("nobody", frozenset())
 
 
@@ -24,9 +24,9 @@ _NOBODY: Final = Asker("nobody", frozenset())
 class _Session:
     until: float
     scopes: frozenset[Scope]
-    """What it may do; of one that a token has opened, at most."""
+    """Its scopes; if a token opened it, at most these."""
     hashed: str | None = None
-    """The token that opened it, and with which it ends."""
+    """The token that opened it, and whose end ends it."""
 
 
 class Sessions:
@@ -47,7 +47,7 @@ class Sessions:
         return code
 
     def redeem(self, code: str) -> str | None:
-        """Open a session with a code, which is then of no more use; None if it is of none now."""
+        """Open a session with a code, which then becomes invalid; None if it is not valid."""
         with self._lock:
             until, scopes = self._codes.pop(code, (0.0, frozenset[Scope]()))
             if self._ticks() >= until:
@@ -64,9 +64,9 @@ class Sessions:
             return self._add(_Session(until, scopes_of(found), found.hash))
 
     def asker(self, session: str | None) -> Asker:
-        """Who has a session, and what they may do now.
+        """The holder of a session, with their current scopes.
 
-        That is nothing if it has ended, or its token was revoked.
+        Without scopes if the session has ended, or its token was revoked.
         """
         found = self._sessions.get(session or "")
         if found is None or self._ticks() >= found.until:
@@ -77,11 +77,11 @@ class Sessions:
         return _NOBODY if token is None else Asker(token.name, scopes_of(token))
 
     def scopes(self, session: str | None) -> frozenset[Scope]:
-        """What a session may do now."""
+        """The current scopes of a session."""
         return self.asker(session).scopes
 
     def close(self, session: str | None) -> None:
-        """End a session; one that has ended already stays so."""
+        """End a session; one that has already ended stays so."""
         with self._lock:
             self._sessions.pop(session or "", None)
 

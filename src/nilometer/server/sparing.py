@@ -1,4 +1,4 @@
-"""What a log tells of events that somebody can cause as often as they like."""
+"""Limits log events that somebody can cause as often as they like."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from nilometer.model.events import event, event_of, spared_by
 
 WITHIN: Final = 60.0
 MOST_OF_KIND: Final = 100
-"""So many of one event are told a minute."""
+"""The maximum number of one event that is logged in a minute."""
 MOST_OF_ONE: Final = 10
-"""Of these, so many that are counted together, such as those of one address."""
+"""Of these, the maximum that is counted together, such as those of one address."""
 
 
 @dataclass
 class _Minute:
-    """The events of one name since a while."""
+    """The events of one name in the current minute."""
 
     since: float
     told: dict[str, int] = field(default_factory=dict)
-    """By what they are counted; what is not told counts for nobody, so this stays small."""
+    """By what they are counted; events not logged are not counted, so this stays small."""
     left_out: int = 0
 
 
 class Sparing(logging.Handler):
-    """Passes records on to other handlers, but for those that come too often: these are counted."""
+    """Passes records on to other handlers, except too frequent ones, which are counted."""
 
     def __init__(
         self, handlers: Sequence[logging.Handler], ticks: Callable[[], float] = monotonic
@@ -46,7 +46,7 @@ class Sparing(logging.Handler):
             self._pass_on(record)
 
     def tell_rest(self, *, at_once: bool = False) -> None:
-        """Tell how many were left out in the minutes that are over; `at_once`: in all."""
+        """Report how many were left out in past minutes; `at_once`: in all."""
         with self._counting:
             now = self._ticks()
             over = {

@@ -1,4 +1,4 @@
-"""On which Spark a server runs its queries; read before anything that takes long is loaded."""
+"""The Spark that runs a server's queries; read before anything slow is loaded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OURS: Final = {
     "spark.sql.variable.substitute": "a statement is what it says",
     "spark.master": "write master = … instead",
 }
-"""What must not be set, and why."""
+"""Settings that are not allowed, and why."""
 
 
 @dataclass(frozen=True)
@@ -27,20 +27,20 @@ class SparkSettings:
     """The section [spark] of a configuration."""
 
     master: str | None = None
-    """Of the cluster whose executors run queries; None: this machine."""
+    """The master of the cluster whose executors run queries; None: this machine."""
     config: Mapping[str, str] = field(default_factory=dict)
     """Settings of Spark by their full names."""
 
 
 def read_spark_settings(config: Path | None, master: str | None) -> SparkSettings:
-    """What a file says, and the command line, which comes first."""
+    """The settings of a file, overridden by the command line."""
     given = {} if config is None else table(read_toml(config).get("spark", {}), "spark")
     found = spark_settings(given)
     return found if master is None else SparkSettings(_checked(master), found.config)
 
 
 def spark_settings(given: Mapping[str, Any], _: Path | None = None) -> SparkSettings:
-    """What a section says."""
+    """Parse the section."""
     master, config = None, {}
     for key, value in given.items():
         if key == "master":

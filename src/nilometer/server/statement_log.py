@@ -1,4 +1,4 @@
-"""What the log tells of statements: those that changed something, took long, or were refused."""
+"""Logs statements: those that changed something, took long, or were refused."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _QUOTED: Final = re.compile(r"""(?<!\w)(?:'[^']*'?|"[^"]*"?)""")
 
 
 class StatementLog:
-    """Tells of statements, without the values that stand in them."""
+    """Logs statements, without the values that they contain."""
 
     def __init__(self, slow_seconds: float) -> None:
         self._slow = slow_seconds
 
     @contextmanager
     def told(self, text: str, asker: Asker) -> Iterator[None]:
-        """Tell if what is done within this takes long, or is refused."""
+        """Log if the work inside takes long, or is refused."""
         began = monotonic()
         try:
             yield
@@ -53,7 +53,7 @@ class StatementLog:
             self._tell_slow(text, asker, monotonic() - began)
 
     def ran(self, statement: AnyStatement, asker: Asker, message: str | None) -> None:
-        """A statement has done something."""
+        """Log that a statement was run."""
         if not isinstance(statement, _UNTOLD) and message is not None:
             told = event("statement_run", asker.name, token=asker.name, outcome=message)
             _LOG.info("%s: %s", asker.name, message, extra=told)
@@ -85,7 +85,7 @@ def _level(error: NilometerError) -> int:
 
 
 def without_values(text: str) -> str:
-    """The beginning of a statement without its texts, which may be secrets, and its comments.
+    """The start of a statement without its texts, which may be secrets, and its comments.
 
     >>> without_values("SELECT v FROM A -- mine\\nWHERE s = 'hunter2'")
     "SELECT v FROM A WHERE s = '…'"
@@ -93,7 +93,7 @@ def without_values(text: str) -> str:
     text = text[:_READ]
     try:
         words = tokenize(text)
-    except SqlSyntaxError:  # a quote is left open, or cut: what is in front of the first is plain
+    except SqlSyntaxError:  # an unclosed or truncated quote: everything before the first is plain
         return _cut(_HIDES.split(text, maxsplit=1)[0])
     shown, end = "", 0
     for one in words:

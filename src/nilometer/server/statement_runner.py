@@ -1,4 +1,4 @@
-"""Statements of clients, run: within what the configuration allows, and whoever asks may do."""
+"""Runs statements of clients, within the limits of the configuration and of the caller."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from nilometer.sql.statements import (
 
 @dataclass(frozen=True)
 class Executed:
-    """What a statement did: a sentence, and rows where it asks for some."""
+    """The result of a statement: a sentence, and rows if it returns some."""
 
     message: str | None
     rows: pa.Table | None
@@ -53,11 +53,11 @@ class Executed:
 
 
 Values: TypeAlias = Mapping[str, object]
-"""What the parameters of a statement stand for, by their names."""
+"""The values of a statement's parameters, by name."""
 
 
 class StatementRunner:
-    """Reads and runs statements; every method takes time, and is called in a thread."""
+    """Parses and runs statements; every method is slow, and is called in a thread."""
 
     def __init__(self, database: Database, settings: ServerSettings) -> None:
         self._database = database
@@ -78,12 +78,12 @@ class StatementRunner:
         ]
 
     def read(self, text: str, values: Values | None = None) -> AnyStatement:
-        """One statement, without looking at what it names."""
+        """Parse one statement, without checking what it names."""
         self.require_short(text)
         return read_one(text, Parameters(values or {}))
 
     def require_short(self, text: str) -> None:
-        """Refuse texts that are too long to be read."""
+        """Refuse texts that are too long to be parsed."""
         most = self._settings.max_statement_characters
         if len(text) > most:
             raise TooLargeError(
@@ -94,7 +94,7 @@ class StatementRunner:
     def execute(
         self, text: str, statement: AnyStatement, asker: Asker, values: Values | None = None
     ) -> Executed:
-        """Do what a statement says that is not a query, within what whoever asks may do."""
+        """Run a statement that is not a query, within what the asker may do."""
         match statement:
             case Insert() | Update() | Delete():
                 self.require_for_rows(statement.table, asker)
@@ -109,7 +109,7 @@ class StatementRunner:
         return self.run(text, asker, values)
 
     def require_within(self, limits: QueryLimits, asker: Asker) -> None:
-        """What the configuration allows a query is the most that all but admin may give it."""
+        """Only admin may give a query more than the configuration allows."""
         most = self._database.limits
         if asker.may(Scope.ADMIN) or (found := beyond(limits, most)) is None:
             return
@@ -122,12 +122,12 @@ class StatementRunner:
 
     @contextmanager
     def room_for(self, asker: Asker) -> Iterator[None]:
-        """Make one more query within this; refused to whoever has as many as one may have."""
+        """Create one more query within this; refused if the asker has reached the maximum."""
         if asker.may(Scope.ADMIN):
             yield
             return
         most = self._settings.max_queries_each
-        with self._makers[asker.name]:  # or several at once would each find room for one
+        with self._makers[asker.name]:  # otherwise several at once could each find room for one
             if self._database.queries_of(asker.name) >= most:
                 raise LimitError(
                     f"{asker.name} has {most} queries already",
@@ -136,7 +136,7 @@ class StatementRunner:
             yield
 
     def require_room(self, what: str, most: int, there: Callable[[], Sized], asker: Asker) -> None:
-        """What is made for all, and works as long as it is there, is bounded but for admin."""
+        """Shared things that work as long as they exist are limited, except for admin."""
         if not asker.may(Scope.ADMIN) and len(there()) >= most:
             raise LimitError(
                 f"there are {most} {what} already",
@@ -144,7 +144,7 @@ class StatementRunner:
             )
 
     def require_for_rows(self, table: str, asker: Asker) -> None:
-        """Rows of sensor tables say whom the server contacts: that is more than writing."""
+        """Rows of sensor tables decide whom the server contacts: that needs more than write."""
         if self._database.is_declared(table):
             require_scope(asker.scopes, Scope.ADMIN, detail=f"{table} has sensors")
 
@@ -159,7 +159,7 @@ class StatementRunner:
             answer = self._database.sql(text, parameters=values)
             if answer.isStreaming:
                 raise GoesOnError(
-                    "this query goes on for as long as its streams do",
+                    "this query runs for as long as its streams do",
                     hint="keep it and follow its results: POST /queries, or CREATE QUERY name AS …",
                 )
             rows = answer.limit(most + 1).toArrow()
@@ -172,7 +172,7 @@ class StatementRunner:
         return Executed(None, rows.slice(0, most), rows.num_rows > most)
 
     def run(self, text: str, asker: Asker = SERVER, values: Values | None = None) -> Executed:
-        """Do what a statement says; whoever asks may do it."""
+        """Run a statement, if the asker may run it."""
         outcome = self._database.execute(text, owner=asker.name, parameters=values)
         rows, most = outcome.rows, self._settings.max_rows
         if rows is None or rows.num_rows <= most:

@@ -1,4 +1,4 @@
-"""The threads in which a server works, so that its event loop only answers."""
+"""The threads of a server, so that its event loop only answers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SELECTS: Final = 4
 _PLANS: Final = 4
 _LOOKS: Final = 4
 _GRACE_SECONDS: Final = 2.0
-"""For which what has taken too long may still say so itself."""
+"""How long work that has taken too long may still report so itself."""
 _Result = TypeVar("_Result")
 
 
 class Threads:
     """Threads for statements, SELECTs, plans and looks: none of them waits for the others.
 
-    Within each kind, those who ask take turns.
+    Within each kind, askers take turns.
     """
 
     def __init__(self, max_statements: int, within: float, max_waiting: int) -> None:
@@ -40,16 +40,16 @@ class Threads:
 
     @property
     def statements_taken(self) -> int:
-        """How many statements run or wait."""
+        """How many statements are running or waiting."""
         return self._room.taken + self._select_room.taken
 
     async def change(self, work: Callable[[], _Result]) -> _Result:
-        """Run a statement, or wait for those before it; LimitError if too many wait."""
+        """Run a statement after those before it; LimitError if too many wait."""
         with self._room.one():
             return await asyncio.wrap_future(_submit(self._statements, work))
 
     async def select(self, work: Callable[[], _Result]) -> _Result:
-        """Answer a question that has to end itself in time; who asked is told in any case.
+        """Answer a query that must end itself in time; the asker gets an answer in any case.
 
         One that does not end keeps its thread, and its place among those that are counted.
         """
@@ -60,15 +60,15 @@ class Threads:
         return await self._in_time(running)
 
     async def plan(self, work: Callable[[], _Result]) -> _Result:
-        """Do what needs the compiler, but runs nothing."""
+        """Run work that needs the compiler, but runs nothing."""
         return await self._in_time(_submit(self._plans, work))
 
     async def look(self, work: Callable[[], _Result]) -> _Result:
-        """Do what only looks at the catalog, at logs or at what is in memory, without Spark."""
+        """Run work that only reads the catalog, logs or memory, without Spark."""
         return await asyncio.wrap_future(_submit(self._looks, work))
 
     def close(self) -> None:
-        """Take no more work; what runs is not waited for."""
+        """Accept no more work, without waiting for what is running."""
         for pool in (self._statements, self._selects, self._plans, self._looks):
             pool.close()
 

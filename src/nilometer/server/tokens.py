@@ -1,4 +1,4 @@
-"""Bearer tokens: made once, kept as hashes, found again without waiting for the catalog."""
+"""Bearer tokens: created once, stored as hashes, looked up without waiting for the catalog."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from nilometer.server.scopes import Scope
 
 PREFIX: Final = "nm_"
 FIRST: Final = "first"
-"""The name of the token that a new database begins with."""
+"""The name of the token that a new database starts with."""
 FRESH_SECONDS: Final = 2.0
-"""For so long what the catalog said is taken as it is: revoking takes effect within this time."""
+"""How long the catalog's answer is reused: revoking takes effect within this time."""
 _OLDEST_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.2
-"""Unknown tokens make the server look again, but not more often than this."""
+"""An unknown token makes the server read the catalog again, but not more often than this."""
 
 
 def new_secret() -> str:
-    """A token that nobody can guess: nm_ and 43 characters."""
+    """A token that cannot be guessed: nm_ and 43 characters."""
     return PREFIX + secrets.token_urlsafe(32)
 
 
 def hash_of(secret: str) -> str:
-    """What is kept of a token; it has 256 random bits, so no slow hash is needed."""
+    """The stored hash of a token; it has 256 random bits, so no slow hash is needed."""
     return sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Tokens:
-    """The tokens in a catalog, of which a copy is kept that is at most seconds old."""
+    """The tokens in a catalog, with a copy that is at most seconds old."""
 
     def __init__(
         self,
@@ -53,31 +53,31 @@ class Tokens:
         self._seen: float | None = None
 
     def create(self, name: str, scope: Scope, *, expires: int | None = None) -> str:
-        """Make a token and return it: this is the only time that it can be seen."""
+        """Create a token and return it: this is the only time that it can be seen."""
         secret = new_secret()
         self._catalog.create_token(self._stored(_usable(name), secret, scope, expires))
         self.refresh()
         return secret
 
     def create_first(self) -> str | None:
-        """Make the token of an administrator if there is no token at all; None otherwise."""
+        """Create a token of an administrator if there is no token at all; None otherwise."""
         secret = new_secret()
         made = self._catalog.create_first_token(self._stored(FIRST, secret, Scope.ADMIN, None))
         self.refresh()
         return secret if made else None
 
     def revoke(self, name: str) -> bool:
-        """End a token; False if there is none of this name."""
+        """Revoke a token; False if there is none with this name."""
         found = self._catalog.revoke_token(name)
         self.refresh()
         return found
 
     def all(self) -> list[StoredToken]:
-        """Every token, by name, also those that have expired."""
+        """Every token, by name, including expired ones."""
         return self._catalog.tokens()
 
     def refresh(self) -> None:
-        """Look at the catalog; this may take as long as its database does."""
+        """Read the catalog; this may take as long as its database does."""
         with self._lock:
             began = self._ticks()
             self._known = tuple(self._catalog.tokens())
@@ -85,25 +85,25 @@ class Tokens:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether what is known is so new that it need not be looked at again."""
+        """Whether the copy is so new that it need not be read again."""
         return self._age() < FRESH_SECONDS
 
     @property
     def is_lost(self) -> bool:
-        """Whether the catalog has not answered for long."""
+        """Whether the catalog has not answered for a long time."""
         return self._age() > _OLDEST_SECONDS
 
     @property
     def may_look_again(self) -> bool:
-        """Whether another look for an unknown token is not too soon."""
+        """Whether the catalog may be read again for an unknown token."""
         return self._age() > _PAUSE_SECONDS
 
     def find(self, secret: str) -> StoredToken | None:
-        """The token that this is, if it is valid; answered from memory."""
+        """The token with this secret, if it is valid; answered from memory."""
         return self.find_hash(hash_of(secret))
 
     def find_hash(self, hashed: str) -> StoredToken | None:
-        """As `find`, by what is kept of a token. Every one is compared, however early one fits."""
+        """As `find`, by the stored hash. All are compared, however early one matches."""
         if self.is_lost:
             raise ClosedError("tokens cannot be checked", detail="the catalog does not answer")
         fitting = [one for one in self._known if hmac.compare_digest(one.hash, hashed)]
@@ -121,7 +121,7 @@ class Tokens:
 
 
 def scopes_of(token: StoredToken) -> frozenset[Scope]:
-    """What a token allows; scopes that this version does not know allow nothing."""
+    """The scopes of a token; scopes unknown to this version allow nothing."""
     return frozenset(one for one in Scope if one.value in token.scopes)
 
 

@@ -1,8 +1,8 @@
-"""`nm.keep_answer`: the current answer of a changelog as a table that can be read at any time.
+"""`nm.keep_answer`: keeps the current answer of a changelog as a table, readable at any time.
 
 The table is a folder: every micro-batch that changes the answer writes it anew into a folder of
 its own, then a small file that names this folder is replaced by renaming. So a reader sees the
-answer before a batch or after it, and a batch that is run again changes nothing.
+answer before a batch or after it, and a batch that is repeated changes nothing.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from nilometer.spark.snapshot import (
 
 KEPT_VERSIONS: Final = 3
 KEPT_SECONDS: Final = 30.0
-"""A version that was replaced stays for so long, and while it is among the last few."""
+"""How long a replaced version is kept, unless it is among the last few, which are kept longer."""
 
 _POINTER: Final = "current.json"
 _VERSION: Final = "version-"
 
 
 class Answer(NamedTuple):
-    """The rows of an answer, and the instant for which it was made (None before any change)."""
+    """The rows of an answer, and the time for which it holds (None before any change)."""
 
     rows: DataFrame
     time: datetime | None
@@ -50,7 +50,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    """What the file says that names the current version."""
+    """The content of the file that names the current version."""
 
     query: str
     """The streaming query that keeps the table."""
@@ -58,9 +58,9 @@ class _Current:
     version: str
     names: list[str]
     time: int | None
-    """The time of the last change (microseconds); None as long as there was none."""
+    """The time of the last change (microseconds); None before the first."""
     replaced: list[tuple[str, float]]
-    """Versions that are still there, oldest first, and when they were replaced (seconds)."""
+    """Replaced versions that still exist, oldest first, and when they were replaced (seconds)."""
 
 
 def keep_answer(
@@ -72,8 +72,8 @@ def keep_answer(
 ) -> StreamingQuery:
     """Keep the current answer of a streaming changelog in a folder; read it by `nm.read_answer`.
 
-    The folder must be one that driver and executors share. The checkpoint stands in it unless
-    another place is given; `trigger` is what `DataStreamWriter.trigger` takes.
+    The driver and the executors must share the folder. It also holds the checkpoint unless
+    another location is given; `trigger` is what `DataStreamWriter.trigger` takes.
 
     >>> nm.keep_answer(changelog, "sales", trigger={"processingTime": "1 second"})  # doctest: +SKIP
     """
@@ -93,9 +93,9 @@ def keep_answer(
 
 
 def read_answer(spark: SparkSession, path: str | Path) -> Answer:
-    """The current answer that `nm.keep_answer` keeps in a folder, and the instant it is made for.
+    """The current answer that `nm.keep_answer` keeps in a folder, and the time for which it holds.
 
-    The rows are those of this moment: read them within half a minute if the query runs on.
+    The rows are those of this moment: read them within half a minute if the query keeps running.
 
     >>> rows, time = nm.read_answer(spark, "sales")  # doctest: +SKIP
     """
@@ -111,7 +111,7 @@ def read_answer(spark: SparkSession, path: str | Path) -> Answer:
 
 
 class _KeepAnswer:
-    """What happens in each micro-batch, on the driver or where Spark Connect serves."""
+    """Handles each micro-batch, on the driver or the Spark Connect server."""
 
     def __init__(self, folder: str, checkpoint: str, names: list[str]) -> None:
         self._folder = folder
@@ -143,7 +143,7 @@ class _KeepAnswer:
         current: _Current | None,
         batch: int,
     ) -> _Current:
-        """Write the next version, if it differs, and say what the pointer shall say."""
+        """Write the next version, if it differs, and return the new pointer."""
         assert self._query is not None
         [(latest,)] = changes.selectExpr("unix_micros(max(_time))").collect()
         if current is not None and latest is None:
@@ -165,7 +165,7 @@ class _KeepAnswer:
 
 
 def _is_next(current: _Current | None, query: str, batch: int, folder: Path) -> bool:
-    """Whether a batch follows the one that the table holds; False if it is that one, again."""
+    """Whether a batch follows the one that the table holds; False if it is a repeat of that one."""
     if current is None and batch == 0:
         return True
     if current is not None and current.query == query:
@@ -183,7 +183,7 @@ def _is_next(current: _Current | None, query: str, batch: int, folder: Path) -> 
 
 
 def query_id(spark: SparkSession, checkpoint: str) -> str:
-    """The identity of the query, as its checkpoint knows it."""
+    """The id of the query, from its checkpoint."""
     [(text,)] = spark.read.text(_escape(f"{checkpoint}/metadata")).collect()
     return str(json.loads(text)["id"])
 
@@ -193,7 +193,7 @@ def _read_version(spark: SparkSession, folder: Path, version: str) -> DataFrame:
 
 
 def _forget_old(folder: Path, current: _Current) -> list[tuple[str, float]]:
-    """Remove versions that nobody can still be reading; those that stay, with the current one."""
+    """Delete versions that no one can still be reading; returns those that stay."""
     now = time.time()
     replaced = [*current.replaced, (current.version, now)]
     kept = []
@@ -206,7 +206,7 @@ def _forget_old(folder: Path, current: _Current) -> list[tuple[str, float]]:
 
 
 def _remove_unnamed(folder: Path, current: _Current | None) -> None:
-    """Remove what a batch that was killed has left."""
+    """Delete what a killed batch has left behind."""
     named = [current.version, *(version for version, _ in current.replaced)] if current else []
     for found in folder.glob(f"{_VERSION}*"):
         if found.name not in named:
@@ -228,7 +228,7 @@ def _load_pointer(folder: Path) -> _Current | None:
 
 
 def _read_pointer(spark: SparkSession, folder: Path) -> _Current | None:
-    """The pointer where Spark runs, which may be another machine than this one."""
+    """Read the pointer where Spark runs, which may be another machine."""
     try:
         [(text,)] = (
             spark.read.option("wholetext", True)
@@ -249,7 +249,7 @@ def _parse(text: str) -> _Current:
 
 
 def _escape(path: str) -> str:
-    """A path that Spark does not read as a pattern."""
+    """Escape a path so that Spark does not read it as a pattern."""
     return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
 
 

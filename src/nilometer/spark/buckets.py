@@ -1,9 +1,9 @@
-"""Numbers of buckets that Spark's shuffle sends to different partitions.
+"""Bucket numbers that Spark's shuffle sends to different partitions.
 
-Spark places a row by a hash of its bucket number, and the hashes of 0, 1, 2, … fall on each
-other (0 and 1 meet in the same of two partitions). So bucket b travels under a number chosen
-to land in a partition of its own. The numbers depend on nothing but how many there are, and 0
-is always among them: a query continued with another number of buckets meets its old state.
+Spark places a row by a hash of its bucket number, and the hashes of 0, 1, 2, … collide (0 and
+1 fall into the same of two partitions). So bucket b travels under a number chosen
+to land in a partition of its own. The numbers depend only on how many there are, and 0 is
+always among them: a query resumed with another number of buckets finds its old state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def bucket_numbers(buckets: int) -> list[int]:
 
 
 def partition_of(number: int, partitions: int) -> int:
-    """Where Spark's hash partitioning puts an INT column with this value."""
+    """The partition to which Spark's hash partitioning sends an INT column with this value."""
     hashed = murmur3(number)
     signed = hashed - (1 << 32) if hashed >> 31 else hashed
     return signed % partitions

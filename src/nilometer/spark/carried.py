@@ -1,4 +1,4 @@
-"""How rows of a source come to a stage: the columns that travel, computed by Spark."""
+"""How rows of a source get to a stage: the columns that are sent, computed by Spark."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ AnyFrame = TypeVar("AnyFrame", DataFrame, StreamFrame)
 
 
 def carried_rows(plan: JoinPlan, number: int, frame: DataFrame, *more: str) -> DataFrame:
-    """The columns of a source as they travel, what is selected, and more columns.
+    """The columns of a source as they are sent, what is selected, and more columns.
 
-    A frame whose columns travel as they are, under names that need no quotes, is left
-    alone: renaming them would cost Spark a copy of every row.
+    A frame whose columns are sent as they are, under names that need no quotes, is left
+    unchanged: renaming them would cost Spark a copy of every row.
     """
     frame = _expanded(plan, number, frame)
     if plan.sources[number].below:
@@ -39,7 +39,7 @@ def carried_rows(plan: JoinPlan, number: int, frame: DataFrame, *more: str) -> D
 
 
 def _expanded(plan: JoinPlan, number: int, frame: AnyFrame) -> AnyFrame | DataFrame:
-    """The frame, each row once for every item of its arrays, and once if it has none."""
+    """The frame, each row repeated for every item of its arrays, and kept once if it has none."""
     found: AnyFrame | DataFrame = frame
     for one in plan.sources[number].expansions:
         names = ", ".join(map(quote_name, one.columns))
@@ -51,9 +51,9 @@ def _expanded(plan: JoinPlan, number: int, frame: AnyFrame) -> AnyFrame | DataFr
 def checked_rows(
     plan: JoinPlan, number: int, frame: DataFrame, *more: str
 ) -> tuple[DataFrame, tuple[str, ...]]:
-    """The same, with columns that say in which rows Spark cannot compute what travels.
+    """The same, with columns that mark rows in which Spark cannot compute what is sent.
 
-    With them come the texts of what it is asked to compute, by their numbers.
+    With them come the texts of the expressions, by their numbers.
     """
     source, types = plan.sources[number], Types(plan.catalog, plan.sources)
     frame = _expanded(plan, number, frame)
@@ -75,7 +75,7 @@ def checked_rows(
 
 
 def _selection(plan: JoinPlan, number: int) -> str:
-    """Which rows of a source are selected."""
+    """The condition that selects rows of a source."""
     parts = " AND ".join(f"({spell_own(c.tree)})" for c in plan.sources[number].below)
     return f"CAST(({parts}) AS BOOLEAN)"
 
@@ -88,7 +88,7 @@ def times_of_rows(plan: JoinPlan, number: int, frame: DataFrame) -> DataFrame:
 
 
 def carried_schema(plan: JoinPlan, number: int, frame: StreamFrame) -> StructType:
-    """The columns of a source as they travel, by Spark's types."""
+    """The columns of a source as they are sent, in Spark's types."""
     frame = _expanded(plan, number, frame)
     own = {field.name: field.dataType for field in frame.schema.fields}
     source = plan.sources[number]
@@ -100,7 +100,7 @@ def carried_schema(plan: JoinPlan, number: int, frame: StreamFrame) -> StructTyp
 
 
 def carried_sql(plan: JoinPlan, number: int) -> list[str]:
-    """The expressions that make the columns of a source that travel."""
+    """The expressions for the columns of a source that are sent."""
     types = Types(plan.catalog, plan.sources)
     return [_carried_sql(plan, number, one, types) for one in plan.sources[number].carried]
 
@@ -111,7 +111,7 @@ def _carried_sql(plan: JoinPlan, number: int, one: Carried, types: Types) -> str
         return f"timestamp_micros({EARLIEST})" if source.is_table else "current_timestamp()"
     value = one.ref.sql
     guards = guards_of(source, one)
-    if guards:  # what is not selected need not be computable
+    if guards:  # rows that are not selected need not be computable
         value = (
             f"CASE WHEN {' AND '.join(f'({spell_own(c.tree)})' for c in guards)} THEN {value} END"
         )
@@ -119,7 +119,7 @@ def _carried_sql(plan: JoinPlan, number: int, one: Carried, types: Types) -> str
 
 
 def is_unchanged(plan: JoinPlan, number: int, columns: Sequence[str]) -> bool:
-    """Whether the columns of a source that travel are just those that it has."""
+    """Whether the columns that are sent are exactly those of the source."""
     carried, types = plan.sources[number].carried, Types(plan.catalog, plan.sources)
     names = [one.ref.column if isinstance(one.ref, ColumnRef) else "" for one in carried]
     return (

@@ -1,4 +1,4 @@
-"""How a changelog leaves: the answer's columns, `_time` and `_diff`."""
+"""How a changelog is emitted: the answer's columns, `_time` and `_diff`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from nilometer.sql.plan.changes_plan import Column
 
 @dataclass(frozen=True)
 class ChangesShape:
-    """Changes as columns c0, c1, … with time and count last, and what becomes of them."""
+    """Changes as columns c0, c1, … with time and count last, and how they are finished."""
 
     columns: tuple[Column, ...]
     appends: bool = False
-    """Whether nothing is ever taken back: then nobody is told how many copies come."""
+    """Whether nothing is ever retracted: then `_diff` is not emitted."""
 
     @cached_property
     def types(self) -> tuple[DataType, ...]:
@@ -48,7 +48,7 @@ class ChangesShape:
 
     @property
     def expressions(self) -> Expressions:
-        """What Spark is asked to compute."""
+        """The expressions that Spark computes."""
         n = len(self.columns)
         items = [self._column(i) for i in range(n)]
         names = [one.name for one in self.columns]

@@ -1,10 +1,10 @@
-"""Spark's checkpoint of a query: on the disk before its results count, mended after a power cut.
+"""Spark's checkpoint of a query: durable before its results count, repaired after a power cut.
 
 Spark writes its checkpoint without forcing it to the disk; our logs are forced. After a power cut
-a log may hold a micro-batch of which the checkpoint knows nothing: Spark would plan another one
-under the same number, and its results would be taken for those that are there. So before a
-micro-batch is appended, its checkpoint is forced to the disk, and what Spark has planned is kept
-beside the results. Before a query starts, what is cut off or lost is put back from there.
+a log may hold a micro-batch that the checkpoint does not know: Spark would plan another one
+under the same number, and its results would be mistaken for those in the log. So before a
+micro-batch is appended, its checkpoint is forced to the disk, and Spark's plan of it is kept
+beside the results. Before a query starts, what is cut off or lost is restored from there.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from nilometer.spark.state_paths import point_state_here
 _KEPT: Final = "planned.json"
 _FORMAT: Final = 1
 _KEPT_BATCHES: Final = 2
-"""Spark looks at the micro-batch that it repeats and at the one before it."""
+"""Spark reads the plans of the micro-batch that it repeats and of the one before it."""
 _SHORTEST_PLAN: Final = 3
-"""Lines: a version, settings, and at least one source."""
+"""In lines: a version, settings, and at least one source."""
 _SHORTEST_NOTE: Final = 2
 _CHECKSUM_HEAD: Final = 8
 _CHECKSUM: Final = 4
 _CHECKED_BYTES: Final = 512
-"""Hadoop keeps, behind a head, a checksum of every 512 bytes of a file."""
+"""Hadoop stores, after a header, a checksum of every 512 bytes of a file."""
 _RESTORE_BOTH: Final = (
     "restore both from copies of the same time, or drop the query and create it again"
 )
 _NOTE: Final = {"nextBatchWatermarkMs": 0}
-"""What Spark notes of a finished micro-batch, unless its own watermarks are used."""
+"""What Spark writes for a finished micro-batch, unless its own watermarks are used."""
 _SLACK: Final = 5.0
-"""File systems may round the times of files, by seconds."""
+"""File systems may round file times by seconds."""
 
 
 class Checkpoint:
@@ -63,7 +63,7 @@ class Checkpoint:
     def keep(self, storage: Storage, key: tuple[str, int], last: tuple[str, int] | None) -> None:
         """Force all of a micro-batch to the disk, and keep its plan beside the results.
 
-        Raises CheckpointError if the log has taken in this one (`last`), planned otherwise.
+        Raises CheckpointError if the log has this one (`last`), but with a different plan.
         """
         query, batch = key
         if not (self._offsets / str(batch)).exists():
@@ -97,9 +97,9 @@ class Checkpoint:
         storage.write(_KEPT, [json_bytes(content)])
 
     def mend(self, storage: Storage, last: tuple[str, int] | None) -> None:
-        """Put right what a power cut has left, given the micro-batch that the log took in last.
+        """Repair the checkpoint after a power cut, given the last micro-batch in the log.
 
-        Raises CheckpointError if results would be lost, or would come twice.
+        Raises CheckpointError if results would be lost or duplicated.
         """
         kept = _kept(storage, last)
         if kept and not self._folder.is_dir():
@@ -127,11 +127,11 @@ class Checkpoint:
             _checksum_of(self._metadata).unlink(missing_ok=True)
         elif last is not None:
             _write(self._metadata, json.dumps({"id": last[0]}))
-        else:  # nothing was taken in: the query begins anew
+        else:  # nothing was appended: the query starts anew
             _remove(self._metadata)
 
     def _mend_offsets(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
-        """Remove plans that are cut off and of which there are no results; put back others."""
+        """Remove truncated plans that have no results; restore others."""
         lines = self._lines_of_plans(kept)
         for number in reversed(_numbers(self._offsets)):
             file = self._offsets / str(number)
@@ -153,13 +153,13 @@ class Checkpoint:
                 _write(file, text)
 
     def _lines_of_plans(self, kept: dict[int, str]) -> int:
-        """How long a whole plan is: there is a line for each source, as in those before it."""
+        """The number of lines of a whole plan: one for each source, as in those before it."""
         files = [self._offsets / str(number) for number in _numbers(self._offsets)]
         whole = [one.read_text() for one in files if _is_plan(one, _SHORTEST_PLAN)]
         return max((_lines(one) for one in kept.values() or whole), default=_SHORTEST_PLAN)
 
     def _mend_commits(self) -> None:
-        """Remove commit notes that are cut off; their micro-batches are repeated."""
+        """Remove truncated commit files; their micro-batches are repeated."""
         for number in reversed(_numbers(self._commits)):
             file = self._commits / str(number)
             if _is_plan(file, _SHORTEST_NOTE):
@@ -168,11 +168,11 @@ class Checkpoint:
             _remove(file)
 
     def _mend_state(self, last: tuple[str, int] | None) -> None:
-        """Let the last micro-batch be repeated if what it has made of the state is not whole.
+        """Have the last micro-batch repeated if the state that it wrote is incomplete.
 
-        Its results are in the log, so that only the state is made again. Spark repeats the last one
-        that is planned, so a plan without results is dropped. A snapshot that is cut off is
-        removed: an earlier one and the changes after it give the same.
+        Its results are in the log, so only the state is made again. Spark repeats the last one that
+        is planned, so a plan without results is dropped. A truncated snapshot is removed: an
+        earlier one and the changes after it give the same.
         """
         finished = max(_numbers(self._commits), default=-1)
         for versions in self._versions_of_state():
@@ -189,9 +189,9 @@ class Checkpoint:
                 return
 
     def _finish(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
-        """Note that the last micro-batch is finished, if its results and its state are there.
+        """Mark the last micro-batch as finished if its results and its state exist.
 
-        Spark would repeat it; but the rows that it has read may have been deleted since.
+        Otherwise Spark would repeat it, but the rows that it read may have been deleted since.
         """
         if last is None or last[1] not in kept or last[1] in _numbers(self._commits):
             return
@@ -202,11 +202,11 @@ class Checkpoint:
             newest = [one for one in versions if _version(one) == last[1] + 1]
             if not any(map(_is_whole, newest)):
                 return
-        if last[1] + 1 not in _numbers(self._offsets):  # or its rows are still there
+        if last[1] + 1 not in _numbers(self._offsets):  # otherwise its rows still exist
             _write(self._commits / str(last[1]), before.read_text())
 
     def _versions_of_state(self) -> Iterator[list[Path]]:
-        """The files of each bucket's state that make up its versions, oldest first."""
+        """The files that make up the versions of each bucket's state, oldest first."""
         found: dict[Path, list[Path]] = {}
         for file in _files_in(self._folder / "state"):
             if file.suffix in (".zip", ".changelog") and file.stem.isdecimal():
@@ -215,7 +215,7 @@ class Checkpoint:
             yield sorted(files, key=_version)
 
     def _compare(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
-        """Refuse a checkpoint and a log of which one is older than the other."""
+        """Refuse a checkpoint and a log if one is older than the other."""
         for number, text in kept.items():
             if (self._offsets / str(number)).read_text() != text:
                 raise CheckpointError(
@@ -232,7 +232,7 @@ class Checkpoint:
             )
 
     def _sync(self, batch: int, since: float) -> None:
-        """Force to the disk what this micro-batch stands on, as far as it is newer than this."""
+        """Force to the disk what this micro-batch depends on, as far as it is newer than this."""
         _sync(self._offsets / str(batch))
         _sync(self._offsets)
         folders: set[Path] = set()
@@ -241,14 +241,14 @@ class Checkpoint:
                 if file.stat().st_mtime >= since:
                     _sync(file)
                     folders.update((file.parent, file.parent.parent))
-            except FileNotFoundError:  # Spark removes what is old
+            except FileNotFoundError:  # Spark removes old files
                 continue
         for folder in folders:
             _sync(folder)
 
 
 def _kept(storage: Storage, last: tuple[str, int] | None) -> dict[int, str]:
-    """What was planned of the micro-batches that the log took in last."""
+    """The plans of the last micro-batches in the log."""
     found = read_json(storage, _KEPT)
     if found is None or last is None or found["query"] != last[0]:
         return {}
@@ -284,7 +284,7 @@ def _version(file: Path) -> int:
 
 
 def _is_whole(file: Path) -> bool:
-    """Whether a file is as long as its checksums say, as far as there are any."""
+    """Whether a file is as long as its checksums say, if there are any."""
     if file.suffix == ".zip":
         return _is_archive(file)
     size, checksums = file.stat().st_size, _checksum_of(file)
@@ -317,7 +317,7 @@ def _files_in(folder: Path) -> Iterator[Path]:
 
 
 def _checksum_of(file: Path) -> Path:
-    """Where Hadoop's file system keeps the checksum of a file, which may be cut off, too."""
+    """The file with Hadoop's checksums of a file, which may be truncated, too."""
     return file.with_name(f".{file.name}.crc")
 
 

@@ -1,4 +1,4 @@
-"""Answers that are complete, as DataFrames: without times, at one instant, in an order."""
+"""Complete answers as DataFrames: without times, at one instant, in order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def answer_question(
     beats: int | None = None,
     at: str | datetime | None = None,
 ) -> DataFrame:
-    """The answer to a question; `at`: what holds at an instant, or in the end."""
+    """The answer to a query; `at`: its rows at an instant, or at the end."""
     answer = run_query(question.plan, frames, beats)
     if question.is_plain:
         answer = _plain_rows(answer)
@@ -37,9 +37,9 @@ def answer_question(
 
 
 def sort_frame(frame: DataFrame, keys: Sequence[SortKey]) -> DataFrame:
-    """Rows in the order of these columns, then of all columns, as one part.
+    """The rows ordered by these columns, then by all columns, as one partition.
 
-    To sort several parts, Spark would compute them twice.
+    To sort several partitions, Spark would compute them twice.
     """
     fields = frame.schema.fields
     every = [*keys, *(SortKey(place) for place in range(len(fields)))]
@@ -71,7 +71,7 @@ def _finish(answer: DataFrame, finish: Finish) -> DataFrame:
 
 
 def _only(frame: DataFrame, places: Sequence[int]) -> DataFrame:
-    """Some columns, by place: names may come twice."""
+    """Some columns, by position: names may be duplicated."""
     chosen = _numbered(frame).select(*(f"c{place}" for place in places))
     return chosen.toDF(*(frame.columns[place] for place in places))
 

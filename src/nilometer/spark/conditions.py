@@ -20,7 +20,7 @@ from nilometer.sql.statements import read_expression
 
 @dataclass(frozen=True)
 class PythonPredicate:
-    """A function of some columns that says which combinations of rows join."""
+    """A function of some columns that decides which combinations of rows join."""
 
     function: Callable[..., Any]
     columns: tuple[str, ...]
@@ -47,7 +47,7 @@ def predicate(function: Callable[..., Any], *columns: str) -> PythonPredicate:
 
 
 def read_conditions(where: Where, scope: Scope) -> tuple[list[Scalar], dict[str, Function]]:
-    """The conditions that a user gave in any accepted form, and the functions they call."""
+    """Conditions from any accepted form, and the functions that they call."""
     given = [where] if isinstance(where, str | PythonPredicate) else list(where or ())
     conditions: list[Scalar] = []
     functions: dict[str, Function] = {}

@@ -1,8 +1,8 @@
-"""The way out: results as rows where every column is of a flat type, as envelopes elsewhere.
+"""Emits results: as rows if every column is of a flat type, otherwise as envelopes.
 
-`transformWithStateInPandas` wants pandas. Arrow-backed columns pass through it without being
-touched if their Spark type is flat; nested values would be rebuilt one by one in Python, so
-they leave as Arrow bytes, and `Unpack` turns them into rows in a worker of its own.
+`transformWithStateInPandas` requires pandas. Arrow-backed columns pass through it unchanged if
+their Spark type is flat; nested values would be rebuilt one by one in Python, so they are emitted
+as Arrow bytes, and `Unpack` turns them into rows in a worker of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.types as pat
 
 from nilometer.kernels.row_errors import RowErrors
 
-if TYPE_CHECKING:  # takes its time to load, and only the host needs it
+if TYPE_CHECKING:  # slow to load, and only the host needs it
     import pandas as pd
 
 METRICS: Final = "_metrics"
@@ -24,17 +24,17 @@ METRICS: Final = "_metrics"
 
 @dataclass(frozen=True)
 class Sender:
-    """Who sends: a bucket, before which instant it is done, and the micro-batch's time."""
+    """The sender: a bucket, the time before which it is done, and the micro-batch's time."""
 
     bucket: int
     frontier: int
     now: int | None
     errors: RowErrors
-    """Rows that were left out so far; all of them once the results are consumed."""
+    """Rows left out so far; complete once the results are consumed."""
 
 
 class Emitter(Protocol):
-    """Turns the results of a bucket into what the host yields to Spark."""
+    """Converts the results of a bucket to what the host yields to Spark."""
 
     def results(
         self, batches: Iterable[pa.RecordBatch], sender: Sender
@@ -45,7 +45,7 @@ class Emitter(Protocol):
 
 @dataclass(frozen=True)
 class EmitRows:
-    """Results as columns c0, c1, …; the metrics as a row of their own."""
+    """Emits results as columns c0, c1, …, and the metrics as a row of their own."""
 
     types: tuple[pa.DataType, ...]
 
@@ -60,7 +60,7 @@ class EmitRows:
 
 @dataclass(frozen=True)
 class EmitEnvelopes:
-    """Results as Arrow IPC bytes."""
+    """Emits results as Arrow IPC bytes."""
 
     def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         for rows in batches:
@@ -74,7 +74,7 @@ class EmitEnvelopes:
 
 
 class Unpack:
-    """Envelopes of results in, their rows out."""
+    """Unpacks envelopes of results into their rows."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -83,19 +83,19 @@ class Unpack:
 
 
 def frame_of(columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    """What leaves the host, as pandas, which is not loaded before."""
+    """The host's output as pandas, which is only loaded here."""
     import pandas as pd  # noqa: PLC0415
 
     return pd.DataFrame(columns)
 
 
 def flat_type(kind: pa.DataType) -> pa.DataType:
-    """The type under which a column leaves the host: timestamps leave as microseconds."""
+    """The type with which a column leaves the host: microseconds for timestamps."""
     return pa.int64() if pat.is_timestamp(kind) else kind
 
 
 def flatten(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Results as they leave: columns c0, c1, …, timestamps as microseconds."""
+    """Results as they are emitted: columns c0, c1, …, timestamps as microseconds."""
     columns = [
         column.view(pa.int64()) if pat.is_timestamp(column.type) else column
         for column in rows.columns

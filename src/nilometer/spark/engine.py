@@ -1,4 +1,4 @@
-"""An engine: one streaming query of Spark that stays, and the queries that it runs."""
+"""An engine: a long-lived Spark streaming query, and the queries that it runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from nilometer.spark.ship import pickle_work
 _CHECKPOINTS: Final = "spark"
 _SLOW_MILLIS: Final = 2000
 _SLOW_BATCHES: Final = 3
-"""A query that takes so long in so many micro-batches one after the other is moved apart."""
+"""A query that is slow in this many consecutive micro-batches is moved apart."""
 _STOP_WITHIN: Final = 30.0
 _CLOSE_WITHIN: Final = 10.0
 _MOMENT: Final = 0.02
@@ -53,45 +53,45 @@ _CHEAP: Final = {
     "spark.sql.streaming.numRecentProgressUpdates": "2",
     "spark.sql.streaming.pollingDelay": "1ms",
 }
-"""What makes a micro-batch of a few tasks without rows cheaper."""
+"""Settings that make a micro-batch of a few tasks without rows cheaper."""
 
 
 class Engine:
-    """The engine of one database; for any number of threads.
+    """The engine of one database; thread-safe.
 
-    One streaming query of Spark runs all buckets that queries share. A query that keeps others
+    One Spark streaming query runs all buckets that queries share. A query that keeps others
     waiting is moved to a bucket with a streaming query of its own.
     """
 
     def __init__(
         self, session: SparkSession, folder: Path, beats: float, known: set[str], logs: str
     ) -> None:
-        """`known` are the ids of the queries that may have state here; `logs`, where those lie."""
+        """`known`: the ids of queries that may have state here; `logs`: the folder of the logs."""
         self._session = session
         self._run = uuid4().hex
-        """What workers remember of a folder is for this engine alone: another may follow there."""
+        """What workers cache of a folder is for this engine only: another may use it later."""
         self._folder = folder
         self._beats = beats
         self._lock = threading.RLock()
         self._looking = threading.Lock()
         self.restarts = 0
-        """How often a streaming query of Spark has ended and was to be started again."""
+        """How many times a Spark streaming query ended and had to be restarted."""
         self._hosted: dict[str, HostedQuery] = {}
         self._running: dict[int, StreamingQuery] = {}
-        """Spark's queries, by the first of their buckets."""
+        """Spark's queries, by their first bucket."""
         self._troubles: dict[int, _Trouble] = {}
-        """Why they have ended, if they have, until they work again."""
+        """Why they ended, if they did, until they work again."""
         cores = session.sparkContext.defaultParallelism if hasattr(session, "_sc") else 2
         self._control = EngineControl(folder, max(1, min(_MOST_BUCKETS, cores)))
         self._control.open(known, logs)
         shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
     def host(self, query: str, plan: HostedPlan, entry: PlanEntry) -> HostedQuery:
-        """Let a query run, from now on or again."""
+        """Run a query, or resume it."""
         with self._lock:
             logs = [feed.log for feed in plan.feeds]
             require_shared(self._session, [entry.results, str(self._folder), *logs])
-            self._take_reports()  # what is said of an earlier attempt is not said of this one
+            self._take_reports()  # reports on an earlier attempt do not concern this one
             before = self._control.entry(query)
             self._start(0 if before is None else _first(before.bucket))
             self._control.run(pickle_work(plan), entry)
@@ -99,18 +99,18 @@ class Engine:
             return made
 
     def warm_up(self) -> None:
-        """Have Spark's query running before the first query comes."""
+        """Start Spark's query before the first query needs it."""
         with self._lock:
             self._start(0)
 
     def together(self) -> AbstractContextManager[None]:
-        """Queries that are hosted meanwhile begin at once."""
+        """Start the queries hosted in this block together."""
         return self._control.together()
 
     def drop(self, query: str) -> None:
-        """Let a query run no more, and forget its state; it may be at work still for a moment.
+        """Stop a query and delete its state; it may still run for a moment.
 
-        What it makes then is thrown away.
+        What it emits then is discarded.
         """
         entry = self._control.entry(query)
         hosted = self._hosted.pop(query, None)
@@ -122,7 +122,7 @@ class Engine:
                 self._stop_spark(self._running.pop(entry.bucket, None))
 
     def logs_of(self, query: str) -> Sequence[tuple[str, str]]:
-        """The logs that a query reads, and under which names."""
+        """The logs that a query reads, with its reader names."""
         entry = self._control.entry(query)
         return () if entry is None else [(log, name) for log, name in entry.logs]
 
@@ -132,7 +132,7 @@ class Engine:
         return entry is not None and entry.bucket >= APART
 
     def look(self) -> None:
-        """Take in what buckets say; start Spark's queries again that have ended."""
+        """Read the buckets' reports, and restart Spark's queries that have ended."""
         self._take_reports()
         self._start_again()
         for query, hosted in list(self._hosted.items()):
@@ -144,7 +144,7 @@ class Engine:
 
     @property
     def status(self) -> EngineStatus:
-        """How many queries it has, and how long their last micro-batches took."""
+        """The number of queries, and how long their last micro-batches took."""
         hosted = [one for one in list(self._hosted.values()) if one.isActive]
         apart = sum(one.is_apart for one in hosted)
         running = list(self._running.values())
@@ -165,12 +165,12 @@ class Engine:
                     hosted.fail(read_failure(why))
 
     def _is_old(self, report: Report) -> bool:
-        """Whether a report tells of the failure of an earlier attempt."""
+        """Whether a report is about the failure of an earlier attempt."""
         entry, attempt = self._control.entry(report.query), report.told.get("attempt")
         return entry is not None and attempt is not None and attempt != entry.attempt
 
     def _start_again(self) -> None:
-        """Start Spark's queries that have ended: soon at first, then later and later."""
+        """Restart Spark's queries that have ended: soon at first, then with growing delays."""
         with self._lock:
             for bucket, query in list(self._running.items()):
                 if not query.isActive:
@@ -181,7 +181,7 @@ class Engine:
                 if bucket not in self._running and trouble.next_try <= now:
                     try:
                         self._start(bucket)
-                    except Exception as error:  # whatever Spark says
+                    except Exception as error:  # whatever Spark raises
                         self._has_failed(bucket, error)
 
     def _has_failed(self, bucket: int, error: Exception | None) -> None:
@@ -194,18 +194,18 @@ class Engine:
         tell_restart(bucket, told, failures)
 
     def trouble(self, query: str) -> NilometerError | None:
-        """Why the engine of a query does not work at present, if it does not."""
+        """Why the engine of a query currently does not work, if it does not."""
         entry = self._control.entry(query)
         found = None if entry is None else self._troubles.get(_first(entry.bucket))
         return None if found is None else found.error
 
     def _start(self, bucket: int) -> None:
-        """Start Spark's query of a bucket unless it runs; what an earlier one kept is of no use."""
+        """Start Spark's query of a bucket unless it runs; an earlier checkpoint is not reused."""
         if bucket in self._running and self._running[bucket].isActive:
             return
         try:
             self._running[bucket] = self._start_in_spark(bucket)
-        except Exception:  # a Python process of Spark's may have ended: the next one is another
+        except Exception:  # a Python process of Spark's may have ended: the next one is new
             self._running[bucket] = self._start_in_spark(bucket)
 
     def _start_in_spark(self, bucket: int) -> StreamingQuery:
@@ -231,7 +231,7 @@ class Engine:
             return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def _move_apart(self, query: str, hosted: HostedQuery) -> None:
-        """Give a query that keeps others waiting a bucket of its own."""
+        """Move a query that keeps others waiting to a bucket of its own."""
         before = self._control.entry(query)
         if before is None or before.plan is None:
             return
@@ -239,16 +239,16 @@ class Engine:
         is_free = self._wait(bucket, revision)
         with self._lock:
             if not hosted.isActive or self._hosted.get(query) is not hosted:
-                return  # somebody has stopped it meanwhile
+                return  # it was stopped meanwhile
             if is_free:
                 self._start(self._control.move_apart(query, before.plan))
                 tell_moved(hosted.name or query)
-            else:  # its bucket is at work on it still, and must not be while it is moved
+            else:  # its bucket still works on it, and must not while it is moved
                 self._control.go_on(query, before.plan)
                 hosted.is_slow = True
 
     def stop(self, query: str) -> None:
-        """Let a query run no more; what it has done is in its log once this returns."""
+        """Stop a query; what it has emitted is in its log once this returns."""
         bucket, revision = self._control.stop(query)
         self._hosted.pop(query, None)
         self._wait(bucket, revision)
@@ -257,7 +257,7 @@ class Engine:
                 self._stop_spark(self._running.pop(bucket, None))
 
     def _wait(self, bucket: int, revision: int, most: float = _STOP_WITHIN) -> bool:
-        """Wait until a bucket follows a revision, and all its results can be read; if it does."""
+        """Wait until a bucket follows a revision and its results are readable; whether it does."""
         until = time.monotonic() + most
         while time.monotonic() < until:
             query = self._running.get(_first(bucket))
@@ -271,7 +271,7 @@ class Engine:
         return False
 
     def wait_for_rows(self, hosted: HostedQuery) -> None:
-        """Wait until a query has worked through what its logs hold now, or has failed."""
+        """Wait until a query has processed what its logs hold now, or has failed."""
         entry = self._control.entry(hosted.query)
         ends = [LogReader.open(log).end for log, _ in entry.logs] if entry is not None else []
         while entry is not None and hosted.isActive:
@@ -284,8 +284,8 @@ class Engine:
             entry = self._control.entry(hosted.query)
 
     def close(self) -> None:
-        """Stop all queries, and those of Spark; results that are there can be read before."""
-        with suppress(OSError):  # a disk without room: they are stopped all the same
+        """Stop all queries, and Spark's; results emitted so far become readable first."""
+        with suppress(OSError):  # a full disk: they are stopped all the same
             self._stop_all()
         for hosted in self._hosted.values():
             hosted.is_stopped = True
@@ -299,7 +299,7 @@ class Engine:
         for bucket in self._control.buckets():
             self._wait(bucket, revision, _CLOSE_WITHIN)
         for log, names in readers.items():
-            with suppress(LogError, OSError):  # a log that is gone
+            with suppress(LogError, OSError):  # a log that was dropped
                 release_all(log, names, now=now_micros())
 
     def _stop_spark(self, query: StreamingQuery | None) -> None:
@@ -310,7 +310,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class _Trouble:
-    """A query of Spark's that has ended."""
+    """A Spark query that has ended."""
 
     error: NilometerError
     failures: int
@@ -318,13 +318,13 @@ class _Trouble:
 
 
 def _first(bucket: int) -> int:
-    """The first bucket of those that are run together with this one."""
+    """The first of the buckets that run together with this one."""
     return bucket if bucket >= APART else 0
 
 
 @dataclass
 class HostedQuery:
-    """A query of an engine, which tells of itself as a streaming query of Spark does."""
+    """A query of an engine, with the interface of a Spark streaming query."""
 
     engine: Engine
     query: str
@@ -334,7 +334,7 @@ class HostedQuery:
     is_slow: bool = False
     """Whether it keeps others waiting."""
     positions: Sequence[Position] = ()
-    """How far it has read each of its logs, as far as is known."""
+    """How far it has read each of its logs, as far as known."""
     _slow_batches: int = 0
     _progress: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=_KEPT_REPORTS))
 
@@ -344,12 +344,12 @@ class HostedQuery:
 
     @property
     def logs(self) -> Sequence[tuple[str, str]]:
-        """The logs that it reads, and under which names."""
+        """The logs that it reads, with its reader names."""
         return self.engine.logs_of(self.query)
 
     @property
     def trouble(self) -> NilometerError | None:
-        """Why its engine does not work at present, if it does not."""
+        """Why its engine currently does not work, if it does not."""
         return self.engine.trouble(self.query)
 
     @property
@@ -370,21 +370,21 @@ class HostedQuery:
         return list(self._progress)
 
     def stop(self) -> None:
-        """Let it run no more."""
+        """Stop the query."""
         if not self.is_stopped:
             self.is_stopped = True
             self.engine.stop(self.query)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
-        """It has ended once `stop` returns."""
+        """Nothing to wait for: the query has ended once `stop` returns."""
         return not self.isActive
 
     def processAllAvailable(self) -> None:  # noqa: N802
-        """Wait until the results of all rows that are there now can be read."""
+        """Wait until the results of all rows that are stored now are readable."""
         self.engine.wait_for_rows(self)
 
     def take(self, report: Report) -> None:
-        """What its bucket says."""
+        """Take in a report of its bucket."""
         told = report.told
         if "positions" in told:
             self.positions = [Position.from_json(one) for one in told["positions"]]
@@ -401,6 +401,6 @@ class HostedQuery:
             self.is_slow |= self._slow_batches >= _SLOW_BATCHES
 
     def fail(self, error: NilometerError) -> None:
-        """It cannot go on."""
+        """Mark the query as failed."""
         if self.isActive:
             self._error = error

@@ -1,4 +1,4 @@
-"""What the log tells of engines."""
+"""Log messages about engines."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _LOG: Final = logging.getLogger("nilometer.engine")
 
 
 def tell_restart(bucket: int, error: NilometerError, failures: int) -> None:
-    """A streaming query of Spark has ended, and will be started again."""
+    """Log that a Spark streaming query has ended and will be restarted."""
     why = in_one_line(error)
     told = event("engine_restarts", str(bucket), bucket=bucket, reason=why, failures=failures)
-    _LOG.warning("the engine has ended, and is started again: %s", why, extra=told)
+    _LOG.warning("the engine ended and will be restarted: %s", why, extra=told)
 
 
 def tell_moved(name: str) -> None:
-    """A query has been moved to an engine of its own."""
-    words = "query %s kept others waiting, and was moved to an engine of its own"
+    """Log that a query has been moved to an engine of its own."""
+    words = "query %s delayed others and was moved to its own engine"
     _LOG.warning(words, name, extra=event("query_moved", name, query=name))

@@ -1,9 +1,9 @@
 """`readStream.format("nilometer-engine")`: Spark gives each bucket a task for every micro-batch.
 
 No row passes through Spark: a task reads logs, runs the bucket's queries and writes the bucket's
-file. What a micro-batch has done is in those files, not in Spark's checkpoint, so Spark's offsets
-are mere numbers. The reader lives in a process of its own beside the driver, for as long as the
-engine runs; there a thread publishes results.
+file. What a micro-batch did is in those files, not in Spark's checkpoint, so Spark's offsets are
+just numbers. The reader lives in a process of its own beside the driver for as long as the engine
+runs; a thread in it publishes results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nilometer.spark.versions import Offset, StreamReader
 
 NAME: Final = "nilometer-engine"
 _WAIT: Final = 0.5
-"""For so long (seconds) Spark is kept waiting for something to do."""
+"""How long (seconds) Spark is kept waiting for work."""
 _PUBLISH_EVERY: Final = 0.01
 _TELL_EVERY: Final = 60.0
 _END_WITHIN: Final = 10
@@ -35,8 +35,8 @@ _LOG: Final = logging.getLogger("nilometer.engine")
 
 
 class EngineSource(DataSource):
-    """All queries of an engine. Options: `folder`, how many `beats` a second there are, a
-    `bucket` (it is run, and all that are run together with it), and the `run` of the engine."""
+    """All queries of an engine. Options: `folder`, the `beats` per second, a `bucket` (to run
+    with all that run together with it), and the `run` of the engine."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,7 +52,7 @@ class EngineSource(DataSource):
 
 
 class _Reader(StreamReader):
-    """Decides when buckets have something to do."""
+    """Decides when buckets have work."""
 
     def __init__(self, folder: Path, beats: float, bucket: int, run: str) -> None:
         self._folder = folder
@@ -61,14 +61,14 @@ class _Reader(StreamReader):
         self._run = run
         self._number = 0
         self._tasks: dict[int, Tasks] = {}
-        """What the buckets are to do, by the number of the micro-batch."""
+        """The tasks of the buckets, by the number of the micro-batch."""
         self._work: _Work | None = None
 
     def begin(self) -> Offset:
         return {"number": 0}
 
     def available(self) -> Offset:
-        """The next micro-batch, once there is something to do; else the last one."""
+        """The next micro-batch once there is work, otherwise the last one."""
         if self._work is None:
             self._work = _Work(self._folder, self._beats, self._bucket)
         tasks = self._work.next_tasks()
@@ -78,7 +78,7 @@ class _Reader(StreamReader):
         return {"number": self._number}
 
     def hold(self, start: Offset) -> None:
-        """Nothing is deleted that a query has not read: logs know its readers."""
+        """Nothing to do: logs know their readers, and keep what these have not read."""
 
     def advance(self, start: Offset, last: Offset, max_rows: int | None) -> Offset:
         return last
@@ -99,7 +99,7 @@ class _Reader(StreamReader):
         yield pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32())], ["bucket"])
 
     def commit(self, end: Offset) -> None:
-        """Nothing: the buckets' files say what is done."""
+        """Nothing to do: the buckets' files record what is done."""
 
     def stop(self) -> None:
         if self._work is not None:
@@ -107,7 +107,7 @@ class _Reader(StreamReader):
 
 
 class _Work:
-    """What the reader's process does for as long as the engine runs."""
+    """The work of the reader's process while the engine runs."""
 
     def __init__(self, folder: Path, beats: float, bucket: int) -> None:
         self._publisher = Publisher(folder, bucket)
@@ -117,7 +117,7 @@ class _Work:
         self._thread.start()
 
     def next_tasks(self) -> Tasks:
-        """What the buckets are to do; nothing if nothing comes for a while."""
+        """The tasks of the buckets; none if there is no work for a while."""
         until = time.monotonic() + _WAIT
         while not self._ended.is_set():
             found = self._schedule.due()
@@ -131,7 +131,7 @@ class _Work:
         while not self._ended.is_set():
             try:
                 found = self._publisher.step()
-            except Exception:  # such as a full disk: it is tried again
+            except Exception:  # such as a full disk: it is retried
                 if time.monotonic() >= tell_after:
                     tell_after = time.monotonic() + _TELL_EVERY
                     _LOG.warning("results could not be published", exc_info=True)
@@ -146,7 +146,7 @@ class _Work:
 
 
 _BUCKETS: dict[tuple[str, int], Bucket] = {}
-"""Those of this worker process, by the run of their engine and their numbers."""
+"""The buckets of this worker process, by their engine's run and their numbers."""
 
 
 def _bucket(run: str, folder: str, number: int) -> Bucket:

@@ -1,4 +1,4 @@
-"""How an engine is doing as a whole."""
+"""The status of an engine as a whole."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from nilometer.engine.control import Report
 
 @dataclass(frozen=True)
 class EngineStatus:
-    """The queries that run beside each other, and those that were moved apart."""
+    """The number of queries that run together and that were moved apart, and other metrics."""
 
     shared: int = 0
     moved: int = 0
     restarts: int = 0
-    """How often a streaming query of Spark has ended, and was started again."""
+    """How many times a Spark streaming query has ended and was restarted."""
     batch_seconds: float | None = None
-    """The longest of the last micro-batches; None: there was none yet."""
+    """The longest of the last micro-batches; None before the first."""
 
 
 def last_seconds(running: Iterable[StreamingQuery]) -> float | None:
-    """How long the last micro-batches of Spark's queries took at most."""
+    """The longest of the last micro-batches of Spark's queries."""
     found = []
     for query in running:
-        with suppress(Exception):  # Spark may be gone, or has nothing to say yet
+        with suppress(Exception):  # Spark may have stopped, or has no report yet
             report = query.lastProgress
             if report is not None:
                 found.append(float(report["durationMs"]["triggerExecution"]) / 1000)
@@ -37,7 +37,7 @@ def last_seconds(running: Iterable[StreamingQuery]) -> float | None:
 
 
 def progress_of(report: Report) -> dict[str, Any]:
-    """A report in the form of Spark's."""
+    """A report in Spark's form."""
     told = report.told
     observed = {f"nilometer-{n}": {"buckets": [one]} for n, one in enumerate(told["metrics"])}
     began = datetime.fromtimestamp(report.time / 1_000_000, UTC)

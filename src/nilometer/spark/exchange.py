@@ -1,6 +1,6 @@
-"""How envelopes get from one stage to the next: inside Spark's rows, or beside them.
+"""Moves envelopes from one stage to the next: inside Spark's rows, or beside them.
 
-Where all tasks run on one machine, a large envelope lies in a file of the local directory and
+If all tasks run on one machine, a large envelope is put into a file of the local directory, and
 only a ticket for it passes through the JVM, which would copy the bytes half a dozen times.
 Spark still decides which attempt's tickets are delivered, so retries see what they should. If
 the local directory has no room, envelopes pass through the JVM.
@@ -30,13 +30,13 @@ _SMALL: Final = 1 << 18
 
 @dataclass(frozen=True)
 class Exchange:
-    """The way of one query's envelopes."""
+    """Transports the envelopes of one query."""
 
     operator: str
     by_ticket: bool
 
     def send(self, contents: Sequence[tuple[Header, pa.RecordBatch]]) -> pa.Array:
-        """Envelopes, or tickets for them, as a column of binaries."""
+        """Send envelopes: a binary column of them, or of tickets for them."""
         size = sum(rows.nbytes for _, rows in contents)
         if not self.by_ticket or size < _SMALL:
             return seal_in_memory(contents)
@@ -45,7 +45,7 @@ class Exchange:
             file.parent.mkdir(parents=True, exist_ok=True)
             with pa.OSFile(str(file), "wb") as sink:
                 ends = seal(contents, sink)
-        except OSError:  # there may be no room: the way through Spark takes longer
+        except OSError:  # the disk may be full: the way through Spark is slower
             with suppress(OSError):
                 file.unlink(missing_ok=True)
             return seal_in_memory(contents)
@@ -56,11 +56,11 @@ class Exchange:
         return pa.array(tickets, pa.binary())
 
     def receive(self, bodies: Iterable[bytes]) -> list[tuple[Header, list[pa.RecordBatch]]]:
-        """The envelopes; files are mapped into memory, not read."""
+        """Receive the envelopes; files are memory-mapped, not read."""
         return [unseal(self._content(body)) for body in bodies]
 
     def sweep(self) -> None:
-        """Delete what earlier micro-batches have left; nobody will ask for it again."""
+        """Delete the leftovers of earlier micro-batches, which are no longer needed."""
         if not self.by_ticket:
             return
         now = batch_number()
@@ -81,11 +81,11 @@ class Exchange:
 
 
 def batch_number() -> int:
-    """The number of the micro-batch that this task works for."""
+    """The number of the micro-batch of this task."""
     return int(task_property("streaming.sql.batchId", "0"))
 
 
 def is_on_one_machine(session: SparkSession) -> bool:
-    """Whether all tasks of a session run where its driver runs."""
+    """Whether all tasks of a session run on the driver's machine."""
     master = session.conf.get("spark.master", "") or ""
     return master == "local" or master.startswith("local[")

@@ -1,4 +1,4 @@
-"""What goes wrong inside Spark, told in our words."""
+"""Translates failures inside Spark into our own errors."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ _FILE: Final = re.compile(r"while reading file (?:file:/*)?(/?\S+?)\.?(?:\s|$)")
 _PYTHON: Final = re.compile(
     r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w[\w.]*(?:: .*)?)", re.MULTILINE
 )
-"""The exception at the end of a traceback of Python's."""
+"""The exception at the end of a Python traceback."""
 _LONGEST: Final = 400
 _DATA: Final = re.compile(r"(\[[A-Z0-9_.]+\] [^\n]*) SQLSTATE: 22\w{3}")
-"""What Spark says of values: SQL's class 22 of errors, data exceptions."""
+"""Spark's errors about values: SQL's error class 22, data exceptions."""
 
 
 @contextmanager
 def told_in_words(reading: str = "a file") -> Iterator[None]:
-    """Turn Spark's failures into errors of ours; `reading` is what may hold what is wrong."""
+    """Turn Spark's failures into our errors; `reading` is the input that may be at fault."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
         raise explain_failure(error, reading) from None
     except BrokenPipeError:
-        raise  # whoever reads our output has had enough
+        raise  # the reader of our output has closed it
     except ConnectionError:
         raise _gone() from None
 
 
 def explain_failure(error: Exception, reading: str = "a file") -> NilometerError:
-    """One of our errors for one of Spark's."""
+    """Our error for one of Spark's."""
     try:
-        text = str(error)  # of a Java exception, this asks Java
+        text = str(error)  # for a Java exception, this asks Java
     except (Py4JError, ConnectionError):
         return _gone()
     if isinstance(error, Py4JNetworkError):
@@ -73,7 +73,7 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
     if file := _FILE.search(first):
         return InputError(f"cannot read the file /{file[1].lstrip('/')}", detail=_deepest(causes))
     if "MALFORMED_RECORD" in text:
-        return InputError(f"{reading} holds what cannot be read", detail=_deepest(causes))
+        return InputError(f"{reading} holds values that cannot be read", detail=_deepest(causes))
     if "spark.driver.maxResultSize" in text:
         return too_large_answer()
     if "CANNOT_LOAD_STATE_STORE" in text:
@@ -93,12 +93,12 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
 
 
 def too_large_answer() -> TooLargeError:
-    """What is said to whoever asks for more than can be handed over at once."""
+    """The error for an answer that is too large to be returned at once."""
     return TooLargeError("the answer is too large", hint="select fewer rows or columns")
 
 
 def _raised_by_us(text: str) -> NilometerError | None:
-    """The error that a Python worker raised, out of the traceback in Spark's message."""
+    """The error that a Python worker raised, from the traceback in Spark's message."""
     found = _OURS.search(text)
     if found is None:
         return None
@@ -116,26 +116,26 @@ def _raised_by_us(text: str) -> NilometerError | None:
 
 
 def _raised_in_python(text: str) -> str | None:
-    """What was raised last in Python, out of the traceback in Spark's message."""
+    """The last exception in Python, from the traceback in Spark's message."""
     raised = _PYTHON.findall(text)
     return _plain(raised[-1]) if raised else None
 
 
 def _causes(text: str) -> list[str]:
-    """The messages of an exception and of its causes, the first being what happened last."""
+    """The messages of an exception and of its causes, the most recent first."""
     found = [_plain(cause) for cause in _CAUSE.findall(text)]
     named = [cause for cause in found if cause]
     return named or [_plain(text.strip().split("\n")[0])]
 
 
 def _deepest(causes: list[str]) -> str:
-    """What tells most: the record that could not be read, or else the first cause of all."""
+    """The most informative message: the record that could not be read, else the root cause."""
     records = [cause for cause in causes if "alformed" in cause]
     return (records or causes)[-1]
 
 
 def _plain(message: str) -> str:
-    """A message of Spark's without its codes."""
+    """Spark's message without its codes."""
     text = _CONDITION.sub("", message.strip())
     text = _CONDITION.sub("", _STREAM.sub("", text))
     text = re.sub(r"\s*SQLSTATE: \w+.*", "", text)

@@ -2,7 +2,7 @@
 
 Spark starts a Python process for each kind of worker and two for each streaming query, most of
 them one after the other before the first micro-batch. Each would load PySpark, Arrow and our own
-modules anew. Here they are loaded once, while Java starts, and shared: to Spark, Python is the
+modules again. Here they are loaded once, while Java starts, and shared: to Spark, Python is the
 script that `python_command` writes; it asks the fork server for a process (see `launch`).
 """
 
@@ -44,18 +44,18 @@ _LOADED: Final = (
     "nilometer.local.sensor_filter",
 )
 _LIKE_SPARK: Final = {"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
-"""What Spark sets for its workers, where nothing else is set, and what is read only once."""
+"""Variables that Spark sets for its workers by default, and that are read only once."""
 _LONGEST_ADDRESS: Final = 100
-"""Of a Unix socket, in bytes, on all systems."""
+"""The longest address of a Unix socket, in bytes, on all systems."""
 _REQUEST_SECONDS: Final = 10.0
 _MOST_REQUEST_BYTES: Final = 64 << 20
 
 
 @lru_cache(maxsize=1)
 def python_command() -> str:
-    """What Spark is to start as Python, in place of the interpreter; the server runs from now on.
+    """Start the server, and return what Spark must start as Python instead of the interpreter.
 
-    It ends with this process, and everything that it has forked with it.
+    The server, and everything that it has forked, ends with this process.
     """
     folder = Path(tempfile.mkdtemp(prefix="nilometer-python-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -78,7 +78,7 @@ def _start(listening: socket.socket) -> None:
     number = listening.fileno()
     server = subprocess.Popen(
         [sys.executable, "-m", __name__, str(number)],
-        stdin=subprocess.PIPE,  # which is closed when this process ends, in whatever way
+        stdin=subprocess.PIPE,  # which is closed when this process ends, however it ends
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=_LIKE_SPARK | os.environ,
@@ -96,7 +96,7 @@ def _end(server: subprocess.Popen[bytes]) -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """A process that Spark wants: its arguments and surroundings are those of the launcher."""
+    """A process that Spark requests: its arguments and environment are those of the launcher."""
 
     module: str
     arguments: list[str]
@@ -104,11 +104,11 @@ class Request:
     folder: str
     niceness: int
     files: list[int]
-    """Descriptors: standard input, output and error."""
+    """Descriptors of standard input, output and error."""
 
 
 def read_request(client: socket.socket) -> Request:
-    """What a launcher has sent; an error if it is not a whole request."""
+    """Read what a launcher has sent; raises if it is not a whole request."""
     client.settimeout(_REQUEST_SECONDS)
     head, files, _, _ = socket.recv_fds(client, 4, 3)
     try:
@@ -131,16 +131,16 @@ def read_request(client: socket.socket) -> Request:
 
 
 class ForkServer:
-    """Forks a process for each launcher, and tells it how the process has ended.
+    """Forks a process for each launcher, and reports its exit to the launcher.
 
-    A launcher that ends takes its process along; when the input ends, all of them end.
+    When a launcher ends, so does its process; when the input ends, so do all of them.
     """
 
     def __init__(self, listening: socket.socket, owner: BinaryIO) -> None:
         self._listening = listening
         self._owner = owner
         self._clients: dict[int, socket.socket] = {}
-        """By the numbers of processes."""
+        """The launchers by process id."""
         self._selector = selectors.DefaultSelector()
         self._woken, self._waker = socket.socketpair()
 
@@ -179,7 +179,7 @@ class ForkServer:
         self._selector.register(client, selectors.EVENT_READ, number)
 
     def _reap(self) -> None:
-        """Tell launchers of processes that have ended."""
+        """Notify launchers of processes that have ended."""
         while self._woken_again():
             pass
         while self._clients:
@@ -198,7 +198,7 @@ class ForkServer:
             return False
 
     def _end(self, number: int) -> None:
-        """The launcher has ended: so does its process."""
+        """End the process of a launcher that has ended."""
         client = self._clients.get(number)
         if client is not None:
             self._selector.unregister(client)
@@ -210,7 +210,7 @@ class ForkServer:
             os.kill(number, signal.SIGTERM)
 
     def _forget(self, number: int) -> socket.socket | None:
-        """The launcher of a process, if it still waits."""
+        """Remove and return the launcher of a process, if it still waits."""
         client = self._clients.pop(number, None)
         if client is None or client.fileno() < 0:
             return None
@@ -218,7 +218,7 @@ class ForkServer:
         return client
 
     def _become(self, request: Request, client: socket.socket) -> NoReturn:
-        """Be the process that was asked for."""
+        """Become the requested process."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -237,7 +237,7 @@ class ForkServer:
 
 
 def _surround(request: Request) -> None:
-    """Let the process have the files, the folder and the environment of its launcher."""
+    """Give the process the files, the working folder and the environment of its launcher."""
     for place, file in enumerate(request.files):
         os.dup2(file, place)
     _close(request.files)
@@ -289,10 +289,10 @@ def main(number: int) -> None:
     for module in _LOADED:
         try:
             importlib.import_module(module)
-        except ImportError:  # of another Spark: whoever needs it will say so
+        except ImportError:  # of another Spark: those that need it will raise
             continue
     # A worker collects garbage after every task. What is loaded here never becomes garbage, and
-    # to look through it each time took longer than most tasks' own work.
+    # scanning it each time took longer than most tasks' own work.
     gc.collect()
     gc.freeze()
     with socket.socket(fileno=number) as listening:

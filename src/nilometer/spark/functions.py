@@ -1,4 +1,4 @@
-"""Python functions that statements call: by the join itself, and by Spark as UDFs."""
+"""Python functions that statements call: run by the join itself, and by Spark as UDFs."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ _BUILT_IN: Final = "org.apache.spark.sql.catalyst."
 
 
 def make_function(name: str, function: Callable[..., Any], returns: str, by_row: bool) -> Function:
-    """A function under a name; an error says what is wrong with its description."""
+    """A named function; raises an error that says what is wrong with its description."""
     check_function(name, function)
     return Function(name, function, _arrow_type(name, returns), by_row)
 
 
 def require_new_name(session: SparkSession, name: str) -> None:
-    """Refuse the name of a function that Spark has: which of the two is meant could not be told."""
+    """Refuse the name of a built-in function of Spark: it would be ambiguous."""
     if name.upper() in NilometerParser.FUNCTIONS or _is_built_in(session, name):
-        raise InputError(f"there is a function {name} already", hint="choose another name")
+        raise InputError(f"function {name} already exists", hint="choose another name")
 
 
 def _is_built_in(session: SparkSession, name: str) -> bool:
-    """Whether Spark brings a function; one that a user registered may be registered again."""
+    """Whether a function is built into Spark; one that a user registered may be replaced."""
     if not session.catalog.functionExists(name):
         return False
     return session.catalog.getFunction(name).className.startswith(_BUILT_IN)
 
 
 def register_function(session: SparkSession, function: Function) -> None:
-    """Let Spark call a function, too: in select lists and on columns of one stream."""
+    """Register a function with Spark, too, for select lists and columns of one stream."""
     call = Call(function.name, function.function, (), function.returns, function.by_row)
     udf = arrow_function(_over_columns(call), spark_type(function.returns))
     session.udf.register(function.name, udf)
 
 
 def _over_columns(call: Call) -> Callable[..., pa.Array]:
-    """The function over the same columns that it is given in a join."""
+    """The function over the same columns that it gets in a join."""
 
     def run(first: pa.Array, *others: pa.Array) -> pa.Array:
         values = [_in_utc(column) for column in (first, *others)]
@@ -60,7 +60,7 @@ def _over_columns(call: Call) -> Callable[..., pa.Array]:
 
 
 def _in_utc(column: pa.Array) -> pa.Array:
-    """Times as Nilometer keeps them, whatever zone the session is in."""
+    """Times as Nilometer stores them, whatever the session's zone."""
     if pat.is_timestamp(column.type) and column.type.tz is not None:
         return column.cast(pa.timestamp("us", tz="UTC"))
     return column

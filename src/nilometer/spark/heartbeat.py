@@ -1,4 +1,4 @@
-"""Rows that come though nothing else does: so answers expire on time."""
+"""Rows that arrive when nothing else does, so that answers expire on time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST: Final = 100
 
 
 def beats_per_second(heartbeat: Duration) -> int:
-    """How many beats a second come closest to a length of time.
+    """The number of beats per second that is closest to an interval.
 
     >>> beats_per_second("1s"), beats_per_second("250ms")
     (1, 4)
@@ -31,6 +31,6 @@ def beats_per_second(heartbeat: Duration) -> int:
 
 
 def beat(session: SparkSession, per_second: int) -> DataFrame:
-    """So many rows a second, with the time of the micro-batch."""
+    """A stream of this many rows per second, with the time of the micro-batch."""
     source = session.readStream.format("rate").option("rowsPerSecond", per_second)
     return source.load().selectExpr("value", f"current_timestamp() AS {NOW}")

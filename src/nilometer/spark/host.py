@@ -1,4 +1,4 @@
-"""The heart: hosts a stage in Spark's transformWithStateInPandas, which sees envelopes only."""
+"""Hosts a stage in Spark's transformWithStateInPandas, which only sees envelopes."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ class Host:
     stage: Stage
     emitter: Emitter
     query: dict[str, Any]
-    """What the query is; a checkpoint of another query is refused."""
+    """The query's identity; the checkpoint of another query is refused."""
     exchange: Exchange
     leaves_out: bool = False
-    """Whether rows are left out that cannot be computed."""
+    """Whether rows that cannot be computed are left out."""
 
     def open(self, state: MapState) -> OpenHost:
-        """The host with its state, which holds a manifest and chunks."""
+        """Open the host on its state, which holds a manifest and chunks."""
         return OpenHost(self, state)
 
 
 class OpenHost:
-    """A host with its state, for one task."""
+    """A host open on its state, for one task."""
 
     def __init__(self, host: Host, state: MapState) -> None:
         self._host = host
         self._state = state
 
     def process(self, bucket: int, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """The results of a micro-batch in one bucket, and its metrics."""
+        """Process a micro-batch in one bucket; yields its results and metrics."""
         exchange = self._host.exchange
         exchange.sweep()
         envelopes = exchange.receive(body for frame in frames for body in frame["body"])
@@ -66,7 +66,7 @@ class OpenHost:
         yield emit.metrics(bucket_metrics(self._host.stage, place, run))
 
     def hold(self, bucket: int, frame: pd.DataFrame) -> None:
-        """Take in rows of streams that had ended before the query started."""
+        """Store rows of streams that had ended before the query started."""
         envelopes = self._host.exchange.receive(frame["body"])
         run = self._resume(bucket)
         for header, batches in envelopes:

@@ -19,13 +19,13 @@ from nilometer.sql.questions import sources_of
 
 
 def engine_plan(plan: Plan, frames: Mapping[str, StreamFrame]) -> EnginePlan:
-    """The plan for an engine; NotInSubsetError says why it needs Spark."""
+    """The plan for an engine; raises NotInSubsetError, with the reason, if it needs Spark."""
     make_plan(plan, _no_rows(plan, frames))  # before any rows are read
     return make_plan(plan, _static_rows(plan, frames))
 
 
 def where_it_runs(plan: Plan, frames: Mapping[str, StreamFrame]) -> str | None:
-    """Where a query of this plan runs if it is kept, in words; None if it reads no log."""
+    """Where a query of this plan would run as a named query, in words; None if it reads no log."""
     if not any(isinstance(frames[one.relation.name], LogStream) for one in sources_of(plan)):
         return None
     try:
@@ -68,7 +68,7 @@ def _typed(table: pa.Table, relation: Relation) -> pa.RecordBatch:
 
 
 def open_feeds(plan: EnginePlan, frames: Mapping[str, StreamFrame]) -> tuple[OpenedFeed, ...]:
-    """Where the streams of a plan are read; the logs keep what it has not read from now on."""
+    """Open the feeds of a plan; from now on the logs keep what it has not read."""
     names = ReaderNames()
     found = []
     for feed in plan.feeds:
@@ -86,5 +86,5 @@ def open_feeds(plan: EnginePlan, frames: Mapping[str, StreamFrame]) -> tuple[Ope
 def host_plan(
     plan: EnginePlan, frames: Mapping[str, StreamFrame], dead_letters: str | None
 ) -> HostedPlan:
-    """The plan with all that a bucket needs."""
+    """The plan with everything that a bucket needs."""
     return HostedPlan(plan, open_feeds(plan, frames), "zstd", dead_letters)

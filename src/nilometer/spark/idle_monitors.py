@@ -1,8 +1,8 @@
-"""Ends threads of Spark's that nobody needs.
+"""Ends threads of Spark's that are not needed.
 
 For every log that a query reads Spark makes a factory of Python workers, and with it a thread that
-looks for workers that have been idle for long. The thread goes on until Java ends, though the one
-worker of such a factory is never idle and goes with the query: they would be more and more.
+looks for workers that have long been idle. The thread runs until Java ends, although the single
+worker of such a factory is never idle and ends with the query: the threads would accumulate.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def end_idle_monitors(session: SparkSession) -> int:
 
 
 def _threads(context: Any) -> list[Any]:
-    """All threads of Java that there are."""
+    """All threads of Java."""
     group = context._jvm.java.lang.Thread.currentThread().getThreadGroup()
     while (parent := group.getParent()) is not None:
         group = parent

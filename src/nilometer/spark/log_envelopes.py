@@ -1,4 +1,4 @@
-"""The logs that a stage reads, as envelopes straight from their segments.
+"""The logs that a stage reads, as envelopes made directly from their segments.
 
 One source reads all of a stage's logs: no row passes through the JVM.
 """
@@ -36,13 +36,13 @@ _NAME: Final = "nilometer-envelopes"
 
 @dataclass(frozen=True)
 class LogFeed:
-    """What one stream of a stage gets out of a log."""
+    """What one stream of a stage reads from a log."""
 
     name: str
     stream: int
     given: LogRange
     reader: SourceReader | None
-    """Makes the columns that travel; None: only watermarks are told."""
+    """Makes the columns that are sent; None: only watermarks are sent."""
     max_rows: int | None = None
 
 
@@ -54,7 +54,7 @@ class LogFeeds:
     feeds: tuple[LogFeed, ...]
     exchange: Exchange
     leaves_out: bool = False
-    """Whether rows are left out that cannot be computed."""
+    """Whether rows that cannot be computed are left out."""
 
     def load(self, session: SparkSession) -> DataFrame:
         """The envelopes as a streaming DataFrame."""
@@ -63,7 +63,7 @@ class LogFeeds:
         return session.readStream.format(_NAME).option("work", work).load()
 
     def read(self, feed: LogFeed, start: Position, end: Position) -> Iterator[pa.RecordBatch]:
-        """Envelopes of the rows in a range; the last ones tell the watermark behind it."""
+        """Envelopes of the rows in a range; the last ones carry the watermark after it."""
         log = LogReader.open(feed.given.location, feed.given.layout)
         frames = _Watched(log, start, end)
         rows = iter(frames)
@@ -81,7 +81,7 @@ class LogFeeds:
 
 
 class _Watched:
-    """The rows of a range of a log, and the last watermark that came with them."""
+    """The rows of a range of a log, and the last watermark among them."""
 
     def __init__(self, log: LogReader, start: Position, end: Position) -> None:
         self._frames = log.read(start, end)
@@ -109,7 +109,7 @@ class EnvelopeSource(DataSource):
 
 
 class _Reader(StreamReader):
-    """Its offsets say where each log is read to, by the names of feeds; each has its limit."""
+    """Its offsets say up to where each log is read, by feed name; each log has its own limit."""
 
     def __init__(self, logs: LogFeeds) -> None:
         self._logs = logs
@@ -133,7 +133,7 @@ class _Reader(StreamReader):
         return found
 
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Every task reads a part of every log."""
+        """Split a range so that every task reads a part of every log."""
         tasks = self._logs.stage.routing.buckets
         shares: list[list[tuple[int, Position, Position]]] = [[] for _ in range(tasks)]
         for number, feed in enumerate(self._logs.feeds):

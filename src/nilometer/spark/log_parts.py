@@ -1,6 +1,6 @@
-"""Results on their way into a log: parts that tasks write, and the driver appends together.
+"""Results on their way to a log: tasks write parts, and the driver appends them together.
 
-A part counts only once the log has taken it in, and that happens once per micro-batch: the log
+A part counts only once it is appended to the log, which happens once per micro-batch: the log
 remembers the last one by the query's id and the micro-batch's number.
 """
 
@@ -38,28 +38,28 @@ class LogParts:
     layout: LogLayout
     options: LogOptions
     checkpoint: str | None = None
-    """That of the query that writes, as far as it is known."""
+    """The checkpoint of the query that writes, if known."""
 
     def exists(self) -> bool:
         return read_layout(storage_at(self.location)) is not None
 
     def create(self) -> None:
-        """Make the log if there is none, so that it can be read, and found, at once.
+        """Create the log if there is none, so that it can be read, and found, at once.
 
-        The query's checkpoint is mended first if a power cut has left it behind the log.
+        The query's checkpoint is repaired first if a power cut has left it behind the log.
         """
         with self._open() as log:
             if (checkpoint := self._checkpoint()) is not None:
                 checkpoint.mend(storage_at(self.location), log.last_key)
 
     def write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> Part | None:
-        """Write the rows of a task to a part; None if there are none."""
+        """Write the rows of a task to a part; None if there are no rows."""
         _require_log(self.location)
         path = inside(self.location, f"{_FOLDER}/{batch:012d}-{uuid4().hex}{_SUFFIX}")
         return write_part(path, rows, self.options.compression, time=self.layout.time)
 
     def append(self, parts: Sequence[Part], watermark: int | None, key: tuple[str, int]) -> None:
-        """Let the log take in the parts of a micro-batch, unless it has done so before."""
+        """Append the parts of a micro-batch to the log, unless that was done before."""
         with self._open() as log:
             if log.last_key is not None and log.last_key[0] != key[0]:
                 raise CheckpointError(
@@ -70,11 +70,11 @@ class LogParts:
                 checkpoint.keep(storage_at(self.location), key, log.last_key)
             log.append_parts(parts, watermark=watermark, key=key)
             log.trim()
-            log.pack()  # the log is closed now: nobody else would
+            log.pack()  # the log is closed now, so nothing else would do it
         self._sweep(key[1])
 
     def _sweep(self, batch: int) -> None:
-        """Delete what attempts of this and earlier micro-batches have left."""
+        """Delete the leftovers of attempts of this and earlier micro-batches."""
         storage = storage_at(self.location)
         for name in file_names(storage, _FOLDER, _SUFFIX):
             if int(name.partition("-")[0]) <= batch:
@@ -89,7 +89,7 @@ class LogParts:
 
 @lru_cache
 def _require_log(location: str) -> None:
-    """Raises LogError where the log is not found that the driver has made."""
+    """Raise LogError if the log that the driver has created is not found."""
     if read_layout(storage_at(location)) is None:
         raise LogError(
             f"this executor cannot find the log that it should write to: {location}",

@@ -40,7 +40,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def register_log_sources(session: SparkSession) -> None:
-    """Let a session read and write logs by `format("nilometer")`; once more does no harm."""
+    """Let a session read and write logs by `format("nilometer")`; repeating it is harmless."""
     register_source(session, LogSource)
 
 
@@ -48,18 +48,18 @@ class LogSource(DataSource):
     """A log as a source and sink of rows.
 
     Options of readers:
-    path                where the log lies
-    startingOffsets     earliest, or latest (what comes from now on; the default), for streams
+    path                the location of the log
+    startingOffsets     earliest, or latest (rows that arrive from now on; the default), for streams
     maxRowsPerTrigger   the most rows of one micro-batch
     reader              a name under which the log remembers what has been read, so that it
                         keeps what has not
-    failOnDataLoss      false: go on although rows were deleted before they were read
-    where               of a sensor table: a condition on static columns that chooses sensors
-    layout              the columns that are wanted, as JSON; by default those of the log
-    startTime, endTime  of static reads: only rows with times in this closed range; frames without
+    failOnDataLoss      false: continue although rows were deleted before they were read
+    where               for a sensor table: a condition on static columns that selects sensors
+    layout              the requested columns, as JSON; by default those of the log
+    startTime, endTime  for static reads: only rows with times in this closed range; frames without
                         any are not even read. (Spark can push a filter down to a source in Python,
                         but then applies it to all else that is read by the same `load()`.)
-    tasks               how many tasks read at once; by default as many as there are cores
+    tasks               how many tasks read at once; by default the number of cores
     """
 
     @classmethod
@@ -131,7 +131,7 @@ class LogSource(DataSource):
 
 
 class _Rows:
-    """Ranges of a log as record batches of Spark's types; runs in tasks."""
+    """Reads ranges of a log as record batches of Spark's types; runs in tasks."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class _Rows:
 
 
 class _BatchReader(DataSourceReader):
-    """All rows that a log keeps; frames outside of a range of times are not looked at."""
+    """Reads all rows that a log keeps; frames outside of a range of times are skipped."""
 
     def __init__(self, rows: _Rows, times: Times) -> None:
         self._rows = rows
@@ -230,14 +230,14 @@ class _StreamReader(StreamReader):
 
     @property
     def _cursor(self) -> LogCursor:
-        """Opened when it is first needed: Spark sends readers to tasks before that."""
+        """The cursor, opened on first use: Spark sends readers to tasks before that."""
         if self._cursor_or_none is None:
             self._cursor_or_none = LogCursor(self._given)
         return self._cursor_or_none
 
 
 def _instant(name: str, text: str | None) -> int | None:
-    """Microseconds of an option that is an instant, in UTC unless it names a zone."""
+    """An option's time in microseconds, in UTC unless it names a zone."""
     if text is None:
         return None
     try:

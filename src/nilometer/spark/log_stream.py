@@ -1,4 +1,4 @@
-"""A log as an input of queries, in the place of a streaming DataFrame."""
+"""A log as an input of queries, instead of a streaming DataFrame."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class LogStream:
     sparkSession: SparkSession  # noqa: N815
     location: str
     start: str | Position = LATEST
-    """`earliest`, `latest`, or a place: where a query begins that has not read anything yet."""
+    """`earliest`, `latest`, or an offset: where a query starts that has not read anything yet."""
     reader: str | None = None
-    """The query's name in the log, which keeps what this reader has not read."""
+    """The query's reader name in the log, which keeps what this reader has not read."""
     is_named: bool = True
     """Whether the log keeps what this reader has not read until it is forgotten."""
     rows_per_batch: int | None = ROWS_PER_BATCH
     """The most rows of a micro-batch."""
     may_lose: bool = False
-    """Whether to go on where rows have been deleted before they were read."""
+    """Whether to continue if rows were deleted before they were read."""
     begins_now: bool = False
-    """Whether a new query begins where the log ends when it is planned, not when Spark looks."""
+    """Whether a new query starts at the log's end as of its planning, not of Spark's first read."""
     known: LogLayout | None = None
-    """The columns that the query knows; None: those that the log has now."""
+    """The columns that the query knows; None: those that the log currently has."""
 
     @cached_property
     def layout(self) -> LogLayout:
@@ -63,7 +63,7 @@ class LogStream:
         return list(self.schema.names)
 
     def selectExpr(self, *expressions: str) -> DataFrame:  # noqa: N802
-        """No rows: only to ask Spark for the types of expressions."""
+        """An empty DataFrame, only for Spark to determine the types of expressions."""
         return self._empty.selectExpr(*expressions)
 
     @cached_property
@@ -73,7 +73,7 @@ class LogStream:
     def range_for(
         self, reader: str | None, where: str | None = None, needs: str | None = None
     ) -> LogRange:
-        """What is read, under a name of its own, of the sensors that satisfy conditions."""
+        """The range to read, under its own reader name, of the sensors that satisfy conditions."""
         found = LogRange(
             self.location,
             self.start,
@@ -86,13 +86,13 @@ class LogStream:
             self.layout,
         )
         if self.begins_now:
-            LogCursor(found).initial()  # the place is kept for the reader
+            LogCursor(found).initial()  # the offset is kept for the reader
         return found
 
     def rows(
         self, reader: str | None, where: str | None = None, needs: str | None = None
     ) -> DataFrame:
-        """The rows as Spark sees them, with those that tell watermarks."""
+        """The rows as Spark sees them, including those that carry watermarks."""
         register_log_sources(self.sparkSession)
         self.range_for(reader, where, needs)
         start = self.start
@@ -118,13 +118,13 @@ StreamFrame: TypeAlias = DataFrame | LogStream
 
 
 class ReaderNames:
-    """A name for every reader that a query opens: a log knows each by its own."""
+    """Names for the readers that a query opens: in a log, each must have its own."""
 
     def __init__(self) -> None:
         self._given: dict[str, int] = {}
 
     def next(self, log: LogStream) -> str | None:
-        """The query's name, numbered from the second reader of the same log on."""
+        """The query's name, numbered from the second reader of the same log onwards."""
         if log.reader is None:
             return None
         count = self._given.get(log.location, 0) + 1
@@ -133,7 +133,7 @@ class ReaderNames:
 
 
 def describe_log(name: str, layout: LogLayout) -> Relation:
-    """A log as a relation of statements: its watermark is told with its rows."""
+    """A log as a relation of statements: its watermark comes with its rows."""
     schema = spark_schema(layout.shown)
     types = arrow_types(schema)
     told = layout.time is not None
@@ -147,7 +147,7 @@ def read_log(
     where: str | None = None,
     times: tuple[str | datetime | None, str | datetime | None] = (None, None),
 ) -> DataFrame:
-    """All rows that a log keeps, as a static DataFrame; or those of a closed range of times."""
+    """All rows that a log keeps, or those in a closed range of times, as a static DataFrame."""
     register_log_sources(session)
     options = {"path": location, "where": where, "startTime": times[0], "endTime": times[1]}
     given = {name: str(value) for name, value in options.items() if value is not None}

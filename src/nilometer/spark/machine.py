@@ -1,4 +1,4 @@
-"""What this machine has, on any system."""
+"""The resources of this machine, on any system."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cores() -> int:
 
 
 def memory() -> int:
-    """How many bytes of memory there are; where that is not told, what is common."""
+    """The bytes of memory; where that is unknown, a common amount."""
     try:
         found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a running query tells about itself."""
+"""The metrics of a running query."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _PREFIX: Final = "nilometer-"
 
 
 def metrics(query: StreamingQuery) -> list[JoinMetrics]:
-    """What the window joins of a streaming query report; one entry per join, none at first."""
+    """The metrics of a streaming query's window joins; one entry per join, none at first."""
     progress = query.lastProgress
     return progress_metrics(progress) if progress is not None else []
 
 
 def progress_metrics(progress: Any) -> list[JoinMetrics]:
-    """The same, out of one of Spark's progress reports."""
+    """The same, from one of Spark's progress reports."""
     observed = progress["observedMetrics"]
     return [
         combine_buckets(_buckets(row))
@@ -31,13 +31,13 @@ def progress_metrics(progress: Any) -> list[JoinMetrics]:
 
 
 def observe(hosted: DataFrame, operator: str) -> DataFrame:
-    """Let Spark's progress reports carry the metrics that the host emits."""
+    """Make Spark's progress reports carry the metrics that the host emits."""
     collected = F.expr(f"collect_list({METRICS}) AS buckets")
     return hosted.observe(f"{_PREFIX}{operator[:8]}", collected)
 
 
 def _buckets(row: Any) -> list[str]:
-    """The collected metrics; Spark Connect hands them over in a row of its own making."""
+    """The collected metrics; Spark Connect returns them in its own kind of row."""
     fields = row.asDict() if hasattr(row, "asDict") else dict(row)
     if "buckets" in fields:
         return list(fields["buckets"] or [])

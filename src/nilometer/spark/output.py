@@ -1,4 +1,4 @@
-"""How results leave: the columns that the host sends, and the select list made of them."""
+"""How results are emitted: the columns that the host sends, and the select list over them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Expressions:
     conditions: tuple[str, ...]
     items: tuple[str, ...]
     names: tuple[str, ...]
-    """What the items are called."""
+    """The names of the items."""
 
     texts: tuple[str, ...] = ()
-    """What the user has written for them, conditions first."""
+    """Their texts as the user wrote them, conditions first."""
     given: tuple[str, ...] = ()
-    """The columns of which they are computed, under the names that the user gives them."""
+    """The columns from which they are computed, under the user's names."""
     stream: str | None = None
     """Where these come from, if that is one stream."""
 
@@ -48,7 +48,7 @@ class Expressions:
         return rows.selectExpr(*self._named(self.items))
 
     def apply_checked(self, rows: DataFrame) -> DataFrame:
-        """The same, and rows that Spark cannot compute, with columns that say so."""
+        """The same, plus rows that Spark cannot compute, marked by columns."""
         kinds = rows.selectExpr(*self.items).schema.fields
         checks = [Check(one, is_condition=True) for one in self.conditions]
         checks += [
@@ -68,7 +68,7 @@ class Expressions:
 
 @dataclass(frozen=True)
 class ResultShape:
-    """Result columns c0, c1, … as the host sends them, and what becomes of them."""
+    """Result columns c0, c1, … as the host sends them, and how they are finished."""
 
     plan: JoinPlan
     types: tuple[DataType, ...]
@@ -89,7 +89,7 @@ class ResultShape:
         )
 
     def finish(self, results: DataFrame) -> DataFrame:
-        """The select list over results, after the conditions that only Spark can ask."""
+        """The select list over results, after the conditions that only Spark can evaluate."""
         with analysis_kept_quiet():
             try:
                 return self.expressions.apply(results)
@@ -98,7 +98,7 @@ class ResultShape:
 
     @property
     def expressions(self) -> Expressions:
-        """What Spark is asked to compute."""
+        """The expressions that Spark computes."""
         return Expressions(
             tuple(f"CAST(({self._spell(one)}) AS BOOLEAN)" for one in self.plan.after),
             tuple(self._spell(item.value) for item in self.plan.items),
@@ -127,7 +127,7 @@ class ResultShape:
         return f"timestamp_micros(c{number})" if is_time else f"c{number}"
 
     def _refused(self, results: DataFrame, whole: Exception) -> SqlError:
-        """Which expression Spark refuses, and why; if it takes each alone, the first is named."""
+        """Which expression Spark refuses, and why; if it accepts each alone, the first is named."""
         scalars = [*self.plan.after, *(item.value for item in self.plan.items)]
         for scalar in scalars:
             try:
@@ -138,7 +138,7 @@ class ResultShape:
 
 
 def result_types(plan: JoinPlan, carried: list[StructType]) -> tuple[DataType, ...]:
-    """The types of result columns c0, c1, …, given those of the columns that travel."""
+    """The types of result columns c0, c1, …, given those of the columns that are sent."""
     types: list[DataType] = [LongType()]
     for one in plan.output:
         number = plan.number(one.ref.stream)

@@ -1,4 +1,4 @@
-"""The way in: a map task turns its rows of one stream into one envelope per bucket."""
+"""Packs input: a map task turns its rows of one stream into one envelope per bucket."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _MOST_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True)
 class Pack:
-    """Rows of one stream in, envelopes out. Extra columns say what is selected, and the time.
+    """Packs rows of one stream into envelopes; extra columns hold the selection and the time.
 
-    A row that has a watermark is none of the stream's: it tells how far the stream's log is.
+    A row with a watermark is not part of the stream: it tells how far the stream's log is.
     """
 
     stage: Stage
     stream: int
     exchange: Exchange
     texts: tuple[str, ...] = ()
-    """What Spark was asked to compute, by the numbers under which it says that it could not."""
+    """The texts of what Spark computes, by the numbers with which it marks failures."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in gather(batches, self.stage.routing.copies(self.stream)):
@@ -57,7 +57,7 @@ class Pack:
         watermark: int | None = None,
         errors: RowErrors | None = None,
     ) -> pa.RecordBatch:
-        """Envelopes for all buckets, also for those that get no rows."""
+        """Envelopes for all buckets, including those that get no rows."""
         admitted, punctuation = admit_rows(batch, self.stage, self.stream, selected)
         routing = self.stage.routing
         header = Header(self.stream, replace(punctuation, watermark=watermark), now)
@@ -70,7 +70,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Pulse:
-    """Turns rows of any kind into empty envelopes, which may carry the time."""
+    """Emits empty envelopes for rows of any kind; they may carry the time."""
 
     stage: Stage
     exchange: Exchange
@@ -84,7 +84,7 @@ class Pulse:
 
 @dataclass(frozen=True)
 class Stamp:
-    """Envelopes in, the same out, followed by empty ones that tell the time."""
+    """Passes envelopes on, followed by empty ones that carry the time."""
 
     stage: Stage
     exchange: Exchange
@@ -99,7 +99,7 @@ class Stamp:
 
 @dataclass(frozen=True)
 class Overhear:
-    """Times of rows that other stages read in; out come empty envelopes that tell the largest."""
+    """Emits empty envelopes with the largest time of rows that other stages read."""
 
     stage: Stage
     stream: int
@@ -122,7 +122,7 @@ def empty_envelopes(stage: Stage, exchange: Exchange, header: Header) -> pa.Reco
 
 
 def _without_watermarks(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int | None]:
-    """The rows of a stream, and the largest watermark that was told among them."""
+    """The rows of a stream, and the largest watermark among them."""
     told = _beside(rows, WATERMARK)
     if told is None or told.null_count == len(told):
         return rows, None
@@ -137,7 +137,7 @@ def _now(batch: pa.RecordBatch) -> int | None:
 def gather(batches: Iterator[pa.RecordBatch], copies: int) -> Iterator[pa.RecordBatch]:
     """The same rows in few large batches, however small Spark makes them.
 
-    Every row will be sent in so many copies; a batch is no larger than these allow.
+    Every row will be sent in this many copies, which bounds the size of a batch.
     """
     pending: list[pa.RecordBatch] = []
     size = 0
@@ -156,10 +156,10 @@ def gather(batches: Iterator[pa.RecordBatch], copies: int) -> Iterator[pa.Record
 def admit_selected(
     batch: pa.RecordBatch, stage: Stage, stream: int
 ) -> tuple[pa.RecordBatch, Punctuation]:
-    """The rows of a stream that matter, as the stage wants them; a column says what is selected."""
+    """The relevant rows of a stream, in the stage's form; a column says what is selected."""
     return admit_rows(batch, stage, stream, _beside(batch, SELECTED))
 
 
 def _beside(batch: pa.RecordBatch, name: str) -> pa.Array | None:
-    """A column that travels beside those of the stream, if it does."""
+    """A column sent beside those of the stream, if there is one."""
     return batch.column(name) if name in batch.schema.names else None

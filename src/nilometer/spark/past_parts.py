@@ -1,7 +1,7 @@
-"""Questions about the past that Spark's tasks answer in parts.
+"""One-off queries that Spark's tasks answer in parts.
 
-Spark is given no text: it runs a Python function over numbers of parts. Each task asks its part of
-the log in a sandbox of its own, and what it answers travels as bytes that Spark does not look into.
+Spark gets no query text: it runs a Python function over part numbers. Each task queries its part
+of the log in a sandbox of its own, and its answer is sent as bytes that Spark does not parse.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from nilometer.spark.time_limit import time_limited
 
 POOL: Final = "past"
 _MEMORY: Final = 512 << 20
-"""Bytes that a task's sandbox may use."""
+"""The most memory (bytes) that a task's sandbox may use."""
 _MOST_BYTES: Final = 256 << 20
-"""All parts together may answer with so many bytes."""
+"""The most bytes that all parts together may return."""
 _SHARE: Final = 64 << 20
-"""One part may answer with so many."""
+"""The most bytes that one part may return."""
 _PART_BYTES: Final = 256 << 20
-"""A task reads about so many bytes, where that makes enough tasks for all cores."""
+"""About how many bytes a task reads, if that makes enough tasks for all cores."""
 _ROWS: Final = 50_000
 _ROW: Final = "answer BINARY, error STRING"
-"""What tasks answer with: rows, or why there are none."""
+"""What tasks return: rows, or why there are none."""
 _REFUSED: Final = (InputError, SqlError, TimeLimitError, TooLargeError)
-"""What another try would end with as well."""
+"""Errors that a retry would raise again."""
 
 
 @dataclass(frozen=True)
 class PartsOfLog:
-    """What is asked of the parts of a log."""
+    """A query over the parts of a log."""
 
     location: str
     layout: LogLayout
     name: str
-    """What the query calls it."""
+    """Its name in the query."""
     use: TableUse
     sql: str
     others: Mapping[str, pa.Table]
@@ -61,11 +61,11 @@ class PartsOfLog:
 
 
 def has_tasks(session: SparkSession | None) -> bool:
-    """Whether a session runs jobs that can be cancelled: it is no client, and has not stopped."""
+    """Whether a session can cancel its jobs: it is not a client, and has not stopped."""
     context = getattr(session, "_sc", None)
     try:
         return isinstance(context, SparkContext) and not context._jsc.sc().isStopped()
-    except Exception:  # whatever it is: there is no Spark that could be asked
+    except Exception:  # whatever it is: there is no working Spark
         return False
 
 
@@ -77,7 +77,7 @@ def ask_parts(
     seconds: float | None,
     cancelling: Cancelling | None = None,
 ) -> pa.Table:
-    """The answers of all parts, which have this schema, in the order of the log."""
+    """The answers of all parts, with this schema, in the order of the log."""
     context = session.sparkContext
     wanted = max(context.defaultParallelism, sum(one.bytes for one in spans) // _PART_BYTES)
     places = [(one.start, one.end) for one in gathered(spans, wanted)]
@@ -102,7 +102,7 @@ def ask_parts(
 
 @dataclass(frozen=True)
 class _AskPart:
-    """What a task does."""
+    """The work of a task."""
 
     asked: PartsOfLog
     places: Sequence[tuple[Position, Position]]
@@ -114,7 +114,7 @@ class _AskPart:
             for number in batch.column(0).to_pylist():
                 try:
                     rows = self._answer(self.places[number]).rename_columns(list(self.names))
-                except _REFUSED as error:  # Spark would try again what it was told of
+                except _REFUSED as error:  # Spark would retry if it knew of the error
                     yield _row(None, json.dumps(error_words(error)))
                     return
                 for some in rows.to_batches(_ROWS):

@@ -13,9 +13,9 @@ _POOL: Final = "spark.scheduler.pool"
 
 @contextmanager
 def started_in_pool(session: SparkSession | None, pool: str) -> Iterator[None]:
-    """Let queries that this thread starts meanwhile run in a pool, where Spark has them.
+    """Run the queries that this thread starts meanwhile in a pool, if Spark has pools.
 
-    Spark Connect does not say in which pool a query runs.
+    Spark Connect cannot choose the pool of a query.
     """
     context = getattr(session, "_sc", None)
     if context is None:

@@ -1,4 +1,4 @@
-"""Lets a process that answers people go before the work that Spark does for it."""
+"""Gives a process that serves users priority over the work that Spark does for it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NICENESS: Final = 5
 
 
 def give_way(session: SparkSession) -> None:
-    """Let a local Spark, with the workers that it starts, have the cores after this process.
+    """Give a local Spark, with the workers that it starts, a lower priority than this process.
 
-    Linux counts niceness by thread, and what a thread starts inherits it. Where that cannot be
-    done Spark works as it did: only waits are longer.
+    Linux keeps niceness per thread, and what a thread starts inherits it. If it cannot be set,
+    Spark works as before: only waits are longer.
     """
     gateway = session.sparkContext._gateway
     java = None if gateway is None else getattr(gateway, "proc", None)

@@ -1,4 +1,4 @@
-"""What Java and the Python processes that it has started take of this machine."""
+"""The resources used by Java and the Python processes that it has started."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _JAVA: Final = "java"
 
 @dataclass(frozen=True)
 class JavaStatus:
-    """Spark's Java, by what it says of itself."""
+    """The status of Spark's Java, as it reports it."""
 
     heap_bytes: int
     max_heap_bytes: int
     threads: int
     collections: int
-    """How often garbage was collected, and"""
+    """How many times garbage was collected, and"""
     collection_seconds: float
     """how long that took."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes below this one, as the system counts them."""
+    """The descendant processes of this one, as the system reports them."""
 
     workers: int
-    """Python processes, with those that start others."""
+    """Python processes, including those that start others."""
     worker_bytes: int
-    """Resident; what they share is counted for each of them."""
+    """Resident bytes; shared memory is counted for each of them."""
     java_bytes: int
 
 
 def java_status(spark: SparkSession) -> JavaStatus | None:
-    """How Java is doing; None if there is none that could be asked."""
+    """The status of Java; None if there is none to ask."""
     try:
         factory: Any = spark.sparkContext._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]
         heap = factory.getMemoryMXBean().getHeapMemoryUsage()
@@ -53,12 +53,12 @@ def java_status(spark: SparkSession) -> JavaStatus | None:
             sum(max(0, int(one.getCollectionCount())) for one in collectors),
             sum(max(0, int(one.getCollectionTime())) for one in collectors) / 1000,
         )
-    except Exception:  # whatever it is: there is nobody to ask
+    except Exception:  # whatever it is: there is no Java to ask
         return None
 
 
 def processes_below(pid: int, proc: Path = _PROC) -> Processes | None:
-    """What runs below a process; None where the system does not tell."""
+    """The descendants of a process; None where the system does not report them."""
     found = _processes(proc)
     if pid not in found:
         return None

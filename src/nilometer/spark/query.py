@@ -1,4 +1,4 @@
-"""A plan, ready to run on Spark: its stages, and how results leave the last of them."""
+"""A plan ready to run on Spark: its stages, and how the last of them emits results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nilometer.sql.plan.join_plan import JoinPlan
 
 
 class Shape(Protocol):
-    """What results look like: columns c0, c1, … as the host sends them, and after."""
+    """The form of results: columns c0, c1, … as the host sends them, and when finished."""
 
     @property
     def types(self) -> tuple[DataType, ...]: ...
@@ -34,21 +34,21 @@ class Shape(Protocol):
 
 @dataclass(frozen=True)
 class SparkQuery:
-    """Stages, each after those that send to it, and what the results look like."""
+    """Stages, each after those that send to it, and the form of the results."""
 
     stages: tuple[PlannedStage, ...]
     shape: Shape
     description: dict[str, Any]
-    """What makes this query this one; it is kept with the query's state."""
+    """The identity of this query, stored with its state."""
 
     @property
     def needs_now(self) -> bool:
-        """Whether some stage must be told the times of micro-batches."""
+        """Whether a stage needs the times of micro-batches."""
         return any(one.stage.needs_now for one in self.stages)
 
 
 def join_query(plan: JoinPlan, schemas: Sequence[StructType]) -> SparkQuery:
-    """The query of an append plan, given the schemas of its sources' columns as they travel."""
+    """The query of an append plan, given the schemas of its sources' columns as they are sent."""
     stage = build_stage(plan)
     inputs = tuple(StreamInput(plan, number) for number in range(len(plan.sources)))
     shape = ResultShape(plan, result_types(plan, list(schemas)))

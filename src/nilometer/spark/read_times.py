@@ -1,4 +1,4 @@
-"""Columns of numbers and texts as instants, by Spark; `kernels.read_times` does the same here."""
+"""Converts columns of numbers and texts to times in Spark, as `kernels.read_times` does here."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from nilometer.sql.declare import without_unit
 from nilometer.sql.expressions.scalars import quote_name
 
 _EXACT: Final = "decimal(28, 9)"
-"""Holds every count since 1970, and what a DOUBLE is when it is written down."""
+"""Holds every count since 1970, and a DOUBLE as it is written in decimal."""
 
 
 def with_instants(
     name: str, frame: DataFrame, time: str | None, form: TimeForm | None = None
 ) -> DataFrame:
-    """The rows, whose times are instants: those without a zone are of the session's zone.
+    """The rows with their times converted; those without a zone are in the session's zone.
 
-    Numbers and texts are times only by a form; a row with another one fails the query, in words.
+    Numbers and texts need a form to be times; a row that does not match it fails the query.
     """
     if time is None:
         return frame
@@ -58,7 +58,7 @@ def with_instants(
 
 
 def instants(column: Column, kind: DataType, form: TimeForm) -> Column:
-    """The instants that the values of a column stand for; NULL where one stands for none."""
+    """The times that a column's values represent; NULL for a value that represents none."""
     if not isinstance(form, EpochTimes):
         is_text = isinstance(kind, StringType)
         pattern = F.lit(form.pattern)
@@ -73,7 +73,7 @@ def instants(column: Column, kind: DataType, form: TimeForm) -> Column:
 
 
 def _without_unit(name: str, frame: DataFrame, column: str, kind: DataType) -> SchemaError:
-    """What is said of numbers of which nobody knows what they count."""
+    """The error for numbers whose unit is unknown."""
     found = None
     if not frame.isStreaming:
         chosen = frame.select(frame[quote_name(column)].alias("value"))

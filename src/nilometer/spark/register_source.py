@@ -1,4 +1,4 @@
-"""Makes data sources of ours known to Spark."""
+"""Registers our data sources with Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _REGISTERING: Final = threading.Lock()
 
 
 def register_source(session: SparkSession, source: type[DataSource]) -> None:
-    """Register a source, once more if it is there: two threads at the same time may not."""
+    """Register a source, again if it exists, under a lock: concurrent threads must not do this."""
     require_supported(session.version)
     with _REGISTERING:
         session.dataSource.register(source)

@@ -21,13 +21,13 @@ from nilometer.sql.plan.function_calls import no_function
 
 
 def arrow_types(schema: StructType) -> tuple[pa.DataType | None, ...]:
-    """The types of columns as Nilometer keeps them; None where there is no such type."""
+    """The types of columns as Nilometer stores them; None where there is no such type."""
     return tuple(_arrow_type(field.dataType) for field in schema.fields)
 
 
 def _arrow_type(kind: DataType) -> pa.DataType | None:
     if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
-        return None  # Arrow would compare such strings byte by byte
+        return None  # Arrow would compare such strings bytewise
     try:
         return arrow_schema([nullable(kind)]).types[0]
     except PySparkTypeError:
@@ -35,13 +35,13 @@ def _arrow_type(kind: DataType) -> pa.DataType | None:
 
 
 class HasExpressions(Protocol):
-    """What is asked for types: a DataFrame, or a log in the place of one."""
+    """A source of expression types: a DataFrame, or a log instead of one."""
 
     def selectExpr(self, *expressions: str) -> DataFrame: ...  # noqa: N802
 
 
 REFUSED: Final = (PySparkException, Py4JJavaError)
-"""What is raised where Spark cannot make sense of an expression."""
+"""What PySpark raises for an expression that Spark refuses."""
 
 
 class SparkEngine:
@@ -52,7 +52,7 @@ class SparkEngine:
 
     @cached_property
     def time_zone(self) -> str:
-        """That of the session; logs are read by sessions of our own, in UTC."""
+        """The session's time zone; logs are read by our own sessions, in UTC."""
         for frame in self._frames.values():
             if isinstance(frame, DataFrame):
                 return frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -78,7 +78,7 @@ class SparkEngine:
 
 @contextmanager
 def analysis_kept_quiet() -> Iterator[None]:
-    """Keep PySpark from logging, with a Java stack trace, what we are about to tell in words."""
+    """Keep PySpark from logging, with a Java stack trace, an error that we raise in words."""
     log = PySparkLogger.getLogger("SQLQueryContextLogger")
     before = log.disabled
     log.disabled = True
@@ -89,7 +89,7 @@ def analysis_kept_quiet() -> Iterator[None]:
 
 
 def refusal(error: Exception) -> SqlError:
-    """What Spark refuses, in our words."""
+    """Our error for what Spark refuses."""
     if not isinstance(error, PySparkException):  # some errors reach Python as Java has them
         return SqlTypeError("Spark refuses this expression", detail=_message(error)[:300])
     condition = error.getCondition() or ""
@@ -102,7 +102,7 @@ def refusal(error: Exception) -> SqlError:
 
 
 def _message(error: Exception) -> str:
-    """What Java says of an error, without its condition."""
+    """Java's message of an error, without its condition."""
     java: Any = getattr(error, "java_exception", None)
     told = str(error) if java is None else str(java.getMessage())
     return re.sub(r"^\[[A-Z_.]+\] ", "", _first_sentence(told))

@@ -1,7 +1,7 @@
-"""Results of a query into a log, without passing through the JVM.
+"""Writes results of a query to a log without passing them through the JVM.
 
-The host writes every bucket's results to a part of the log; what it sends on are the names of
-parts and how far the buckets have come. The driver appends the parts of a micro-batch together,
+The host writes every bucket's results to a part of the log; it only passes on the names
+of parts and how far the buckets have come. The driver appends the parts of a micro-batch together,
 once, with the watermark that all buckets have reached.
 """
 
@@ -40,12 +40,12 @@ _FRONTIERS: Final = "frontiers.json"
 
 @dataclass(frozen=True)
 class EmitParts(EmitEnvelopes):
-    """Results as one part per bucket and micro-batch; only what was written is sent on."""
+    """Writes results as one part per bucket and micro-batch; only the part's name is passed on."""
 
     parts: LogParts
     rows: ResultRows
     query: int
-    """Which of the queries that write to the log together this is."""
+    """The number of this query among those that write to the log together."""
 
     def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         part = self.parts.write(batch_number(), map(self.rows.select, batches))
@@ -60,13 +60,13 @@ class EmitParts(EmitEnvelopes):
 
 @dataclass(frozen=True)
 class ResultLog:
-    """The log that queries write together, and how many these are, and their buckets."""
+    """The log that queries write together, how many queries there are, and their buckets."""
 
     parts: LogParts
     queries: int
     senders: int
     dead_letters: str | None = None
-    """The log of rows that cannot be computed; None: they fail the query."""
+    """The log of dead letters; None: a row that cannot be computed fails the query."""
 
     def append(
         self,
@@ -75,9 +75,9 @@ class ResultLog:
         errors: RowErrors,
         key: tuple[str, int],
     ) -> None:
-        """Append the parts of a micro-batch, given before which instants senders are done.
+        """Append the parts of a micro-batch, given the times before which senders are done.
 
-        What could not be computed comes first: a micro-batch is done once its parts are there.
+        Dead letters come first: a micro-batch is done once its parts are appended.
         """
         if errors.count and self.dead_letters is not None:
             now = now_micros()
@@ -86,7 +86,7 @@ class ResultLog:
         self.parts.append(parts, self._watermark(frontiers), key)
 
     def _watermark(self, frontiers: dict[str, int]) -> int | None:
-        """Before which instant all buckets are done, if that is known."""
+        """The time before which all buckets are done, if known."""
         if self.queries > 1:
             frontiers = _keep_frontiers(self.parts.location, frontiers)
         if len(frontiers) < self.senders:
@@ -111,7 +111,7 @@ class ResultSink(DataSource):
 
 @dataclass
 class _Written(WriterCommitMessage):
-    """What came through one task, and the query that it belongs to."""
+    """What one task wrote, and the query that it belongs to."""
 
     told: list[dict[str, Any]]
     query: str
@@ -132,7 +132,7 @@ class _Writer(StreamArrowWriter):
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if message is not None]
         told = [one for message in written for one in message.told]
-        if written:  # every micro-batch is noted, also one without results
+        if written:  # every micro-batch is recorded, even one without results
             parts = [Part(**one["part"]) for one in told if one["part"] is not None]
             frontiers = {one["sender"]: one["at"] for one in told}
             errors = RowErrors()
@@ -141,14 +141,14 @@ class _Writer(StreamArrowWriter):
             self._log.append(parts, frontiers, errors, (written[0].query, batchId))
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Leave the parts: what is appended later sweeps them away."""
+        """Leave the parts: a later append deletes them."""
 
 
 def _keep_frontiers(location: str, frontiers: dict[str, int]) -> dict[str, int]:
-    """What all senders said last: of several queries some may be silent in a micro-batch.
+    """The last reports of all senders: of several queries some may be silent in a micro-batch.
 
-    A micro-batch that is run again says the same again, so it does not matter that this is
-    kept before its parts are appended.
+    A repeated micro-batch reports the same again, so it does not matter that this is stored
+    before its parts are appended.
     """
     storage = storage_at(location)
     found = {**(read_json(storage, _FRONTIERS) or {}), **frontiers}

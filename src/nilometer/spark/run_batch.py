@@ -1,4 +1,4 @@
-"""Stages as a batch job: the same operators, fed in the order of time.
+"""Runs stages as a batch job: the same operators, fed in time order.
 
 Envelopes carry the earliest time of their rows and reach the host in that order, so when one
 arrives, no later one can hold anything older: its start is the watermark of all streams, and
@@ -47,7 +47,7 @@ _ROWS_PER_STEP: Final = 1 << 17
 
 
 def run_batch(query: SparkQuery, frames: Mapping[str, DataFrame], left_out: LeftOut) -> DataFrame:
-    """The DataFrame of a query's results over inputs that are all there."""
+    """The DataFrame of a query's results over complete inputs."""
     session = next(iter(frames.values())).sparkSession
     sent: dict[int, list[DataFrame]] = {}
     for number, planned in enumerate(query.stages):
@@ -94,14 +94,14 @@ def _pack(
 
 
 def _speaks_alone(stage: Stage) -> bool:
-    """Whether a stage has something to say even if nothing comes."""
+    """Whether a stage has output even without input."""
     operator = stage.operator
     return isinstance(operator, Program) and operator.speaks_alone
 
 
 @dataclass(frozen=True)
 class PackInOrder:
-    """Rows of one stream in; out come envelopes of rows that are near each other in time."""
+    """Packs rows of one stream into envelopes of rows that are close in time."""
 
     stage: Stage
     stream: int
@@ -114,7 +114,7 @@ class PackInOrder:
 
 @dataclass(frozen=True)
 class SendInOrder:
-    """What leaves a stage, as envelopes for a stream of another."""
+    """Packs the output of a stage into envelopes for a stream of another."""
 
     stage: Stage
     stream: int
@@ -125,7 +125,7 @@ class SendInOrder:
 
 @dataclass(frozen=True)
 class PulseInOrder:
-    """Anything in, out come empty envelopes for all buckets, before all others."""
+    """Emits empty envelopes for all buckets, before all others, whatever its input."""
 
     stage: Stage
 
@@ -167,7 +167,7 @@ def _packed(
 
 @dataclass(frozen=True)
 class HostInOrder:
-    """Envelopes in the order of bucket and time in, results out, packed if there is a target."""
+    """Processes envelopes ordered by bucket and time; packs the results if there is a target."""
 
     stage: Stage
     target: SendInOrder | None = None
@@ -188,7 +188,7 @@ class HostInOrder:
 
 @dataclass
 class _BucketInOrder:
-    """One bucket: envelopes are collected into steps worth the operator's while."""
+    """One bucket: collects envelopes into steps large enough to be efficient."""
 
     stage: Stage
     pending: MicroBatch = field(init=False)
@@ -200,7 +200,7 @@ class _BucketInOrder:
         self.pending = MicroBatch.empty(self._streams)
 
     def add(self, start: int, body: pa.Buffer) -> Iterator[pa.RecordBatch]:
-        if self.rows >= _ROWS_PER_STEP and start > EARLIEST:  # static tables come as a whole
+        if self.rows >= _ROWS_PER_STEP and start > EARLIEST:  # static tables arrive as a whole
             yield from self._step(start)
         header, parts = unseal(body)
         self.pending.add(header.stream, parts, header.punctuation)
@@ -210,12 +210,12 @@ class _BucketInOrder:
         yield from self._step(FOREVER)
 
     def _step(self, start: int) -> Iterator[pa.RecordBatch]:
-        """Join what is collected; no envelope to come holds rows before `start`."""
+        """Join what is collected; no later envelope holds rows before `start`."""
         before, after = [NEVER] * self._streams, self._marks(start)
         batch, self.pending, self.rows = self.pending, MicroBatch.empty(self._streams), 0
         yield from self._run.process_between(batch, before, after)
 
     def _marks(self, start: int) -> list[int]:
-        """How far all streams have come; rows of static tables come before all others."""
+        """The watermarks of all streams; rows of static tables come before all others."""
         static = self.stage.operator.static
         return [FOREVER if i in static else start for i in range(self._streams)]

@@ -1,4 +1,4 @@
-"""A plan over DataFrames: as a streaming query if one of them is streaming, else as a batch."""
+"""Runs a plan over DataFrames: as a streaming query if one of them is streaming, else a batch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_query(
 ) -> DataFrame:
     """The results of a plan over frames, or logs, by the names of its relations.
 
-    A windowed plan that needs to know the time gets so many heartbeats a second.
+    A windowed plan that needs the time gets this many heartbeats per second.
     """
     run = _Run(frames)
     match plan:
@@ -43,7 +43,7 @@ def run_query(
 
 
 def cast_part(part: DataFrame, kinds: Sequence[pa.DataType | None]) -> DataFrame:
-    """One part of UNION ALL in the types of the whole."""
+    """One part of UNION ALL, cast to the types of the whole."""
     numbered = part.toDF(*(f"c{i}" for i in range(len(kinds))))
     columns = [
         f"c{i}" if kind is None else f"CAST(c{i} AS {type_name(kind)})"
@@ -74,7 +74,7 @@ def frames_of(query: SparkQuery, frames: Mapping[str, StreamFrame]) -> dict[str,
 
 @dataclass(frozen=True)
 class _Run:
-    """One or several queries over the same frames."""
+    """A run of one or several queries over the same frames."""
 
     frames: Mapping[str, StreamFrame]
     names: ReaderNames = field(default_factory=ReaderNames)

@@ -1,4 +1,4 @@
-"""Stages as a streaming query: pack, shuffle and host each of them, and unpack the last."""
+"""Runs stages as a streaming query: packs, shuffles and hosts each, and unpacks the last."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_stream(
 ) -> DataFrame:
     """The streaming DataFrame of a query's results; frames are given by names of relations.
 
-    A query that needs to know the time gets so many beats a second, if a number is given.
+    A query that needs the time gets this many beats per second, if a number is given.
     """
     shape = query.shape
     types = tuple(arrow_schema(shape.types).types)
@@ -62,9 +62,9 @@ def run_stages(
     sent: StructType,
     leaves_out: bool = False,
 ) -> DataFrame:
-    """What the emitter makes of a query's results, with rows of metrics.
+    """The emitter's output for a query's results, with rows of metrics.
 
-    Rows that cannot be computed are left out, and told to the emitter, or fail the query.
+    Rows that cannot be computed are left out and reported to the emitter, or fail the query.
     """
     live = next(frame for frame in frames.values() if frame.isStreaming)
     exchanges = [open_exchange(live.sparkSession) for _ in query.stages]
@@ -121,7 +121,7 @@ def _with_pulse(
     *,
     only_silent: bool,
 ) -> list[Coming]:
-    """Let empty envelopes come with a frame's rows, to all stages or to silent ones only."""
+    """Send empty envelopes with a frame's rows, to all stages or only to silent ones."""
     fed = {planned.to_stage for planned in query.stages}
     found = []
     for number, one in enumerate(coming):
@@ -144,7 +144,7 @@ def host(
     sent: StructType,
     leaves_out: bool = False,
 ) -> DataFrame:
-    """What the emitter makes of the results, and among it rows of metrics."""
+    """The emitter's output for the results, including rows of metrics."""
     require_rocksdb(envelopes.sparkSession)
     hosted = envelopes.groupBy("bucket").transformWithStateInPandas(
         statefulProcessor=ship_processor(Host(stage, emitter, description, exchange, leaves_out)),
@@ -157,12 +157,12 @@ def host(
 
 
 def open_exchange(session: SparkSession) -> Exchange:
-    """A way for the envelopes of one stage, apart from those of all others."""
+    """An exchange for the envelopes of one stage, separate from all others."""
     return Exchange(uuid4().hex, is_on_one_machine(session))
 
 
 def require_rocksdb(session: SparkSession) -> None:
-    """Python state needs Spark's RocksDB store: set it where it is missing, and say so."""
+    """Python state needs Spark's RocksDB store: set it where it is missing, and warn."""
     found = session.conf.get(_PROVIDER, None)
     if found != _ROCKSDB:
         session.conf.set(_PROVIDER, _ROCKSDB)

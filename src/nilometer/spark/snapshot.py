@@ -1,4 +1,4 @@
-"""`nm.snapshot`: what a changelog says at one instant."""
+"""`nm.snapshot`: the answer of a changelog at one instant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COPIES: Final = "_copies"
 _KEPT: Final = (("_time", TimestampType()), ("_diff", LongType()))
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _BROKEN: Final = (
-    "the changelog takes back a row that it never gave: a part of it is missing or came twice"
+    "the changelog retracts a row that it never emitted: part of it is missing or duplicated"
 )
 
 
@@ -25,10 +25,10 @@ def snapshot(changelog: DataFrame, at: str | datetime | None = None) -> DataFram
     """The answer at one instant, as a DataFrame without `_time` and `_diff`.
 
     `at` is text such as '2026-01-01 12:00:00.5' or a datetime, in UTC unless it has a time zone.
-    Without it, a batch answer as db.sql gave it is looked at when the last row of its streams has
-    come, as a streaming one would be; other changelogs, such as those that were stored, after all
-    their changes. A row that holds three times comes three times. Rows are the same as Spark
-    compares them in GROUP BY.
+    Without it, a batch answer returned by db.sql is taken when the last row of its streams has
+    arrived, as for a streaming one; other changelogs, such as stored ones, after all their
+    changes. A row that holds three times is returned three times. Rows are equal as in Spark's
+    GROUP BY.
 
     >>> nm.snapshot(changelog, at="2026-01-01 00:00:00")  # doctest: +SKIP
     """
@@ -47,7 +47,7 @@ def snapshot(changelog: DataFrame, at: str | datetime | None = None) -> DataFram
 
 
 def require_changelog(frame: DataFrame) -> None:
-    """Refuse what does not end in the columns of a changelog."""
+    """Refuse a DataFrame that does not end in the columns of a changelog."""
     found = [(field.name, field.dataType) for field in frame.schema.fields[-2:]]
     if found != list(_KEPT):
         raise InputError(
@@ -61,13 +61,13 @@ def require_changelog(frame: DataFrame) -> None:
 
 
 def number_columns(changelog: DataFrame) -> DataFrame:
-    """The changelog with columns c0, c1, … before `_time` and `_diff`: names may come twice."""
+    """The changelog with columns c0, c1, … before `_time` and `_diff`: names may be duplicated."""
     names = [f"c{i}" for i in range(len(changelog.columns) - 2)]
     return changelog.toDF(*names, "_time", "_diff")
 
 
 def count_copies(rows: DataFrame) -> DataFrame:
-    """Each row once, with all its copies together; those of which none is left are gone."""
+    """Each row once, with its number of copies; rows without copies are left out."""
     columns = [f"`{name}`" for name in rows.columns[:-1]]
     total = rows.groupBy(*columns).agg({COPIES: "sum"}).toDF(*rows.columns)
     checked = f"CASE WHEN {COPIES} < 0 THEN raise_error('{_BROKEN}') ELSE {COPIES} END"
@@ -75,7 +75,7 @@ def count_copies(rows: DataFrame) -> DataFrame:
 
 
 def repeat_rows(counted: DataFrame, names: list[str]) -> DataFrame:
-    """As many rows as there are copies, with columns of these names."""
+    """Each row repeated for its copies, with columns of these names."""
     columns = [f"`{name}`" for name in counted.columns[:-1]]
     repeated = counted.selectExpr(
         *columns, f"explode(array_repeat(true, CAST({COPIES} AS INT))) AS {COPIES}"

@@ -1,4 +1,4 @@
-"""The envelopes that come to a stage: packed from Spark's rows, or straight from logs."""
+"""The input envelopes of a stage: packed from Spark's rows, or directly from logs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nilometer.sql.sensor_conditions import row_condition, sensor_condition
 
 @dataclass(frozen=True)
 class Coming:
-    """The envelopes that come to a stage: those of live streams, and of streams that have ended."""
+    """The input envelopes of a stage: those of live streams, and of streams that have ended."""
 
     live: tuple[DataFrame, ...]
     ended: DataFrame | None = None
@@ -31,14 +31,14 @@ class Coming:
 
 @dataclass(frozen=True)
 class StageInputs:
-    """A stage, and how its own streams come to it."""
+    """A stage, and how its own streams reach it."""
 
     planned: PlannedStage
     exchange: Exchange
     with_now: bool
     names: ReaderNames
     leaves_out: bool = False
-    """Whether rows of live streams are left out that cannot be computed."""
+    """Whether rows of live streams that cannot be computed are left out."""
 
     def read(self, frames: Mapping[str, StreamFrame]) -> Coming:
         """The envelopes of all its streams; frames are given by names of relations."""
@@ -67,7 +67,7 @@ class StageInputs:
         return Coming(tuple(live), union(ended) if ended else None)
 
     def _feed(self, stream: int, given: StreamInput, log: LogStream) -> LogFeed | None:
-        """How a log is read without Spark; None if only Spark can compute what travels."""
+        """How a log is read without Spark; None if only Spark can compute the columns to send."""
         if log.layout.time is None:
             return None
         try:
@@ -97,7 +97,7 @@ class StageInputs:
         return times.mapInArrow(ship_function(overhear), PACKED)
 
     def _stamped(self, envelopes: DataFrame) -> DataFrame:
-        """Envelopes from logs, and the time of the micro-batch if the stage needs it."""
+        """Envelopes from logs, with the time of the micro-batch if the stage needs it."""
         if not self.with_now:
             return envelopes
         timed = envelopes.selectExpr("bucket", "body", f"current_timestamp() AS {NOW}")
@@ -105,7 +105,7 @@ class StageInputs:
 
 
 def pulse_of(frame: StreamFrame, stage: Stage, exchange: Exchange) -> DataFrame:
-    """Empty envelopes for a stage that come whenever something comes in a stream."""
+    """Empty envelopes for a stage whenever rows arrive in a stream."""
     if isinstance(frame, LogStream):
         feed = LogFeed("pulse", 0, frame.range_for(None), None)
         return LogFeeds(stage, (feed,), exchange).load(frame.sparkSession)
@@ -118,7 +118,7 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _conditions(given: StreamInput) -> tuple[str | None, str | None]:
-    """The rows of which sensors a source reads, and which sensors it needs."""
+    """The conditions on the sensors whose rows a source reads, and that it needs."""
     plan, source = given.plan, given.plan.sources[given.source]
     return row_condition(plan, source), sensor_condition(plan, source)
 

@@ -1,4 +1,4 @@
-"""Queries that run on their own: their results go to a log, every one once."""
+"""Starts queries that run in the background: their results go to a log, each exactly once."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from nilometer.sql.plan.join_plan import JoinPlan
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a query that runs on its own keeps its results and its state."""
+    """Where a background query stores its results and its state."""
 
     location: str
     """The log of the results."""
@@ -51,7 +51,7 @@ class Destination:
     name: str | None = None
     """The streaming query's name in Spark."""
     dead_letters: str | None = None
-    """The log of the rows that cannot be computed; None: they fail the query."""
+    """The log of dead letters; None: a row that cannot be computed fails the query."""
 
 
 def start_query(
@@ -63,7 +63,7 @@ def start_query(
     """Start a plan over frames, or logs, by the names of its relations.
 
     Rows of an append query get `_time`, the largest time of the result; changes get `_time` and
-    `_diff`. So the log of the results can be read as a stream. Its watermark is the instant
+    `_diff`. So the log of the results can be read as a stream. Its watermark is the time
     before which all of the query's buckets are done.
     """
     plan = with_time(plan)
@@ -81,7 +81,7 @@ def start_query(
 
 
 def _require_shared(frames: Mapping[str, StreamFrame], destination: Destination) -> None:
-    """Refuse to start where executors would not find the logs, or would keep state elsewhere."""
+    """Refuse to start if executors would not find the logs, or would store state elsewhere."""
     for session in {id(one.sparkSession): one.sparkSession for one in frames.values()}.values():
         logs = [one.location for one in frames.values() if isinstance(one, LogStream)]
         require_shared(session, [destination.location, destination.checkpoint, *logs])
@@ -89,7 +89,7 @@ def _require_shared(frames: Mapping[str, StreamFrame], destination: Destination)
 
 @dataclass(frozen=True)
 class _Part:
-    """A query whose results need no Spark, and the rows that they become."""
+    """A query whose results do not need Spark, and the rows that they become."""
 
     query: SparkQuery
     rows: ResultRows
@@ -121,7 +121,7 @@ def _write_by_host(
 def _result_log(
     schema: pa.Schema, plan: Plan, destination: Destination, queries: Sequence[SparkQuery]
 ) -> ResultLog:
-    """The log of the results; it is there from now on."""
+    """The log of the results; it exists from now on."""
     layout = result_layout(schema, plan)
     parts = LogParts(destination.location, layout, destination.options, destination.checkpoint)
     parts.create()

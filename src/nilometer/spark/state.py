@@ -1,8 +1,8 @@
 """Chunks in Spark's state store, with a copy in the executor's local directory.
 
 Spark's Python state API is slow to read (about 25 MB a second), so a chunk that this machine
-has written is read from a memory-mapped file. The store is the truth: a file that is missing,
-torn or foreign is replaced from there, and a disk without room costs time only. Chunks are named
+has written is read from a memory-mapped file. The store is authoritative: a file that is missing,
+torn or foreign is replaced from there, and a full disk only costs time. Chunks are named
 at random for every attempt of a task, so a failed attempt's file never stands in for the retry's.
 """
 
@@ -31,11 +31,11 @@ from nilometer.operators.chunk_codec import (
 from nilometer.operators.chunk_store import ChunkRef
 
 _ABANDONED: Final = 3600.0
-"""After how many seconds a half-written file is nobody's."""
+"""After how many seconds a half-written file counts as abandoned."""
 
 
 class MapState(Protocol):
-    """What is used of pyspark.sql.streaming.stateful_processor.MapState."""
+    """The part of pyspark.sql.streaming.stateful_processor.MapState that is used."""
 
     def getValue(self, userKey: tuple[str]) -> tuple[bytes] | None: ...  # noqa: N802, N803
 
@@ -85,12 +85,12 @@ class SparkChunkStore:
                 file.unlink(missing_ok=True)
 
     def _keep(self, chunk: Chunk, name: str, checksum: int) -> None:
-        """Have a copy at hand, if there is room for it."""
+        """Keep a local copy, if there is room for it."""
         file = self._file(name)
         try:
             write_chunk_file(chunk, file, checksum)
         except OSError:
-            with suppress(OSError):  # what was written takes room
+            with suppress(OSError):  # what was written so far takes room
                 file.with_suffix(".part").unlink(missing_ok=True)
 
     def _fetch(self, ref: ChunkRef) -> bytes:
@@ -109,7 +109,7 @@ def local_folder(*names: str) -> Path:
 
 
 def remove_earlier_runs() -> None:
-    """Delete what this query has left here before it was stopped and started again."""
+    """Delete what earlier runs of this query have left here."""
     current = local_folder()
     for run in _query_folder().glob("*"):
         if run != current:
@@ -117,7 +117,7 @@ def remove_earlier_runs() -> None:
 
 
 def task_property(name: str, default: str) -> str:
-    """What Spark tells its tasks under a name."""
+    """A local property that Spark gives its tasks."""
     context = TaskContext.get()
     found = context.getLocalProperty(name) if context is not None else None
     return found or default

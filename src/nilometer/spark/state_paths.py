@@ -1,7 +1,7 @@
-"""Paths in Spark's state metadata, which follow a checkpoint to wherever it was moved.
+"""Updates the paths in Spark's state metadata after a checkpoint was moved.
 
-Spark keeps the absolute paths of the files that describe an operator's state. They lie inside the
-checkpoint, so where the checkpoint is says where they are.
+Spark stores the absolute paths of the files that describe an operator's state. These are inside
+the checkpoint, so its location determines theirs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _DEPTH: Final = 4
 
 
 def point_state_here(checkpoint: Path) -> int:
-    """Let the state metadata of a checkpoint name files in it; how many files were changed.
+    """Make the state metadata of a checkpoint name its own files; returns how many changed.
 
-    Each is replaced by a whole one. What cannot be read is left for Spark to refuse.
+    Each file is replaced as a whole. One that cannot be read is left for Spark to refuse.
     """
     changed = 0
     for file in sorted(checkpoint.glob("state/*/_metadata/v*/*")):
@@ -53,7 +53,7 @@ def _pointing(text: str, checkpoint: Path) -> str:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Put a file in the place of another, and no checksum of that one beside it."""
+    """Replace a file, and remove the checksum of the old one."""
     aside = file.with_name(f".{file.name}.tmp")
     with aside.open("w") as written:
         written.write(text)

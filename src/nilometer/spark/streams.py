@@ -1,4 +1,4 @@
-"""What a user says about the streams of a join, read against their schemas."""
+"""Reads the options for the streams of a join against their schemas."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PerStream = TypeVar("PerStream")
 
 @dataclass(frozen=True)
 class Input:
-    """What is known of a stream before anything is said about it."""
+    """What is known of a stream before its options."""
 
     schema: StructType
     is_streaming: bool
     is_told: bool = False
-    """Whether its watermark comes with its rows, as that of a log does."""
+    """Whether its watermark comes with its rows, as for a log."""
 
     @cached_property
     def given(self) -> Given:
@@ -40,12 +40,12 @@ class Input:
 
 @dataclass(frozen=True)
 class JoinedStream:
-    """One stream of a join: which of its columns are time and key, and how its clock goes."""
+    """One stream of a join: its time and key columns, and its clock."""
 
     name: str
     schema: StructType
     time: int | None
-    """The place of the time column; None: the time of arrival."""
+    """The position of the time column; None: the arrival time."""
     keys: tuple[int, ...]
     key_types: tuple[DataType, ...]
     clock: StreamClock
@@ -66,7 +66,7 @@ def read_streams(
     lateness: Duration | Mapping[str, Duration] | None,
     idle: Duration | Mapping[str, Duration] | None,
 ) -> tuple[JoinedStream, ...]:
-    """The streams of a join; an error says what is wrong with their description."""
+    """The streams of a join; raises an error if their description is wrong."""
     if len(inputs) < 2:
         raise InputError(
             f"a window join needs at least two streams, got {len(inputs)}",

@@ -1,4 +1,4 @@
-"""Which versions of Spark are supported: the one that is there may be a cluster's."""
+"""Which versions of Spark are supported: the version at hand may be a cluster's."""
 
 from __future__ import annotations
 

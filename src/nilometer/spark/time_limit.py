@@ -1,4 +1,4 @@
-"""Ends what Spark does for somebody once it has taken too long, or is not wanted any more."""
+"""Cancels Spark's work for a caller if it takes too long or is no longer wanted."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def time_limited(
     seconds: float | None,
     cancelling: Callable[[Callable[[], None]], None] | None = None,
 ) -> Iterator[None]:
-    """Cancel the jobs that this thread starts within after so many seconds: TimeLimitError.
+    """Cancel the jobs that this thread starts within after this many seconds: TimeLimitError.
 
-    `cancelling` is given what ends them before. What Spark works out before its first job, and a
-    single call of a function that does not return, cannot be cancelled: whoever must not wait for
-    them waits in another thread.
+    `cancelling` gets a function that cancels them earlier. Spark's work before its first job, and
+    a single call of a function that does not return, cannot be cancelled: a caller that must not
+    wait for these has to wait in another thread.
     """
     tag = f"limited-{uuid4().hex}"
     wake, has_ended = threading.Event(), threading.Event()
@@ -63,7 +63,7 @@ def time_limited(
 
 
 def took_too_long(seconds: float) -> TimeLimitError:
-    """What is said to whoever asked for too much."""
+    """The error for exceeding the time limit."""
     return TimeLimitError(
         "the statement took too long",
         detail=f"it may take {seconds:g} seconds",

@@ -1,4 +1,4 @@
-"""Spark's types: which can be a key, what two have in common, and how they look in Arrow."""
+"""Spark's types: which can be keys, the common type of two, and their Arrow types."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _common_decimal(kinds: Sequence[DecimalType]) -> DecimalType | None:
 
 
 def why_no_key(kind: DataType) -> str | None:
-    """Why a column of this type cannot be a key, if it cannot."""
+    """Why a column of this type cannot be a key; None if it can."""
     name = kind.typeName()
     if name in ("map", "variant", "void", "interval", "geometry", "geography"):
         return f"values of type {kind.simpleString().upper()} cannot be compared for equality"
@@ -98,6 +98,6 @@ def why_no_key(kind: DataType) -> str | None:
 
 
 def arrow_schema(kinds: Sequence[DataType]) -> pa.Schema:
-    """Columns c0, c1, … of these types as Nilometer keeps them: timestamps in UTC."""
+    """Columns c0, c1, … of these types as Nilometer stores them: timestamps in UTC."""
     fields = [StructField(f"c{i}", kind) for i, kind in enumerate(kinds)]
     return versions.arrow_schema(StructType(fields))

@@ -1,6 +1,6 @@
-"""Rows of which Spark cannot compute something, found by Spark itself, so that they are left out.
+"""Finds, in Spark itself, rows that Spark cannot compute, so that they can be left out.
 
-Spark has no expression that says whether another one fails. But `try_add` of a date is NULL
+Spark has no expression that tests whether another one fails. But `try_add` of a date is NULL
 wherever its second argument fails, whatever that argument is.
 """
 
@@ -21,8 +21,8 @@ FAILED: Final = "_nilometer_failed"
 ROW: Final = "_nilometer_row"
 """A column with the row that fails, as JSON."""
 
-# The condition always holds, but Spark does not know: otherwise it would compute what several
-# expressions have in common before, and outside of, all of them.
+# The condition always holds, but Spark does not know: otherwise it would compute common
+# subexpressions before, and outside of, all of them.
 _FAILS: Final = (
     "try_add(DATE'1970-01-01', CASE WHEN spark_partition_id() >= 0 THEN hash({}) & 1 END) IS NULL"
 )
@@ -36,11 +36,11 @@ class Check:
     is_nested: bool = False
     """Whether its type has no hash."""
     is_condition: bool = False
-    """Whether those that follow are computed only where it holds."""
+    """Whether the expressions after it are computed only where it holds."""
 
     @property
     def fails(self) -> str:
-        """Whether it fails, as a condition."""
+        """A condition that holds if it fails."""
         return _FAILS.format(f"CAST({self.sql} AS STRING)" if self.is_nested else self.sql)
 
 
@@ -49,7 +49,7 @@ def is_nested(kind: DataType) -> bool:
 
 
 def mark_failed(rows: DataFrame, checks: Sequence[Check], shown: Sequence[str]) -> DataFrame:
-    """The same rows, with FAILED and ROW behind their columns; ROW shows these expressions."""
+    """The same rows, with FAILED and ROW as last columns; ROW shows these expressions."""
     cases = []
     for number, check in enumerate(checks):
         cases.append(f"WHEN {check.fails} THEN {number}")
@@ -61,14 +61,14 @@ def mark_failed(rows: DataFrame, checks: Sequence[Check], shown: Sequence[str]) 
 
 
 def unless_failed(sql: str) -> str:
-    """An expression that is computed only in rows where nothing fails."""
+    """An expression that is computed only in rows in which nothing fails."""
     return f"CASE WHEN {FAILED} IS NULL THEN {sql} END"
 
 
 def leave_out_failed(
     rows: pa.RecordBatch, texts: Sequence[str], errors: RowErrors, stream: str | None = None
 ) -> pa.RecordBatch:
-    """The rows in which nothing fails, without the two columns; the others are noted."""
+    """The rows in which nothing fails, without the two columns; the others are recorded."""
     if FAILED not in rows.schema.names:
         return rows
     failed = rows.column(FAILED)

@@ -1,6 +1,6 @@
 """Everything in which the supported versions of Spark differ.
 
-Nothing outside of this file asks which of them it runs on. What counts is the PySpark of the
+No code outside of this file checks which of them it runs on. What counts is the PySpark of the
 process: workers of a Spark Connect server have the server's.
 """
 
@@ -24,7 +24,7 @@ from nilometer.errors import InputError
 from nilometer.spark.supported import read_version
 
 Offset: TypeAlias = dict[str, Any]
-"""A place in a source, as Spark keeps it in a checkpoint."""
+"""An offset in a source, as Spark stores it in a checkpoint."""
 
 
 _SPARK: Final = read_version(pyspark.__version__)
@@ -34,34 +34,34 @@ CHECKPOINT_FILES: Final = (
     f"{_STREAMING}.{'checkpointing.' if _SPARK >= (4, 1) else ''}"
     "FileSystemBasedCheckpointFileManager"
 )
-"""The class by which Spark writes checkpoints without links."""
+"""The class with which Spark writes checkpoints without links."""
 
 
 def accumulator_servers() -> list[type[BaseServer]]:
-    """The classes of PySpark's servers that tasks report to."""
+    """The classes of PySpark's servers to which tasks report."""
     names = ("AccumulatorServer", "AccumulatorTCPServer", "AccumulatorUnixServer")
     return [getattr(accumulators, name) for name in names if hasattr(accumulators, name)]
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Columns of Spark as Arrow has them, timestamps in UTC."""
+    """The Arrow schema of Spark columns, with timestamps in UTC."""
     if _SPARK >= (4, 2):
         return to_arrow_schema(schema, timezone="UTC")
-    return to_arrow_schema(schema)  # in UTC, which could not be said
+    return to_arrow_schema(schema)  # in UTC, which could not be changed
 
 
 def spark_type(kind: pa.DataType) -> DataType:
-    """A type of Arrow as Spark has it; a timestamp without a zone stays one."""
+    """The Spark type of an Arrow type; a timestamp without a zone stays one."""
     return from_arrow_type(kind, prefer_timestamp_ntz=True)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The same of a schema."""
+    """The Spark schema of an Arrow schema."""
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def arrow_function(function: Callable[..., pa.Array], returns: DataType) -> Any:
-    """A function over columns of Arrow as one that Spark can call."""
+    """A function over Arrow columns as one that Spark can call."""
     if not hasattr(functions, "arrow_udf"):
         raise InputError(
             f"functions in Python need Spark 4.1 or later, and this is {pyspark.__version__}",
@@ -73,7 +73,7 @@ def arrow_function(function: Callable[..., pa.Array], returns: DataType) -> Any:
 if hasattr(datasource, "DataSourceStreamArrowWriter"):
     StreamArrowWriter = datasource.DataSourceStreamArrowWriter
 else:
-    # Spark 4.0 hands record batches to every writer that says it takes them, streaming or not.
+    # Spark 4.0 passes record batches to every writer that declares to take them, streaming or not.
     class StreamArrowWriter(  # type: ignore[no-redef, misc]
         datasource.DataSourceStreamWriter, datasource.DataSourceArrowWriter
     ):
@@ -81,47 +81,47 @@ else:
 
 
 class PlacedReader(DataSourceStreamReader):
-    """A reader that moves through a source whose places are known, on any Spark.
+    """A reader that moves through a source by offsets, on any Spark.
 
-    Subclasses say where the source begins and ends, and how far to go from a place.
+    Subclasses define where the source begins and ends, and how far to go from an offset.
     """
 
     max_rows: int | None = None
-    """The most rows of a micro-batch, as Spark is told."""
+    """The most rows of a micro-batch, as given to Spark."""
 
     @abstractmethod
     def begin(self) -> Offset:
-        """Where a new query begins."""
+        """The offset where a new query starts."""
 
     @abstractmethod
     def available(self) -> Offset:
-        """The end of what is there now."""
+        """The current end of the source."""
 
     @abstractmethod
     def hold(self, start: Offset) -> None:
-        """Say that what comes after a place will be read."""
+        """Register that what comes after an offset will be read."""
 
     @abstractmethod
     def advance(self, start: Offset, last: Offset, max_rows: int | None) -> Offset:
-        """How far a micro-batch goes: to `last`, or at most so many rows.
+        """How far a micro-batch goes: up to `last`, or at most this many rows.
 
-        All before `start` has been read for good.
+        Everything before `start` has been read for good.
         """
 
     @abstractmethod
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """What tasks read of a range."""
+        """Split a range into what tasks read."""
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         return self.split(start, end)
 
 
 class RememberingReader(PlacedReader):
-    """For a Spark that does not say where a micro-batch starts when it asks where to end it.
+    """For a Spark that asks where to end a micro-batch without saying where it starts.
 
     That is where the one before it ended: the last range that was planned. When a query is
     restarted, Spark plans the empty range at the last offset of the checkpoint first of all,
-    and then, if need be, the range that was not done. Its first question may be the only one,
+    and then, if necessary, the range that was not finished. Its first question may be the only one,
     of an availableNow trigger, and may come before that range is done: the end of the source
     is the answer, so the first micro-batch after a start has no most rows, and nothing has been
     read for good yet.
@@ -140,7 +140,7 @@ class RememberingReader(PlacedReader):
         if self._asked and self._planned is not None:
             return self.advance(self._planned, self.available(), self.max_rows)
         self._asked = True
-        # What comes from now on must not be before the beginning, nor deleted before it is read.
+        # Rows from now on must not be before the start, nor be deleted before they are read.
         self.initialOffset() if self._planned is None else self.hold(self._planned)
         return self.available()
 
@@ -158,7 +158,7 @@ if _SPARK >= (4, 2):
     )
 
     class StreamReader(PlacedReader, SupportsTriggerAvailableNow):
-        """For a Spark that says where a micro-batch starts, and how many rows it may have."""
+        """For a Spark that gives the start of a micro-batch and its maximum number of rows."""
 
         _last: Offset | None = None
 

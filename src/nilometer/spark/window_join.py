@@ -46,16 +46,17 @@ def window_join(
     on        key columns: one name or several, the same in all streams, or by stream
               ({"A": "id", "B": ["obj_id"]}). NULL never joins. None: no key.
     time      the TIMESTAMP column, for all streams or by stream; a streaming input without one
-              gets the time of arrival.
-    lateness  how far a streaming input may be out of order; later rows are dropped and counted.
-    idle      after how long a silence a stream no longer holds up the others.
+              gets the arrival time.
+    lateness  how far out of order rows may arrive; later rows are dropped and counted.
+    idle      how long a stream may be silent before the others stop waiting for it.
     where     further conditions: SQL over the streams' columns, or nm.predicate, or a list.
     kernel    "hash" (with a key), "merge" (without), "nested" (a plain scan), or "auto".
     algorithm one of the papers' algorithms by name ("MW", "BEW_HASH"; docs/algorithms.md has
-              all), to run in the place of a kernel, one tuple at a time: for comparison, since
-              it is slower. Results come at the latest once all streams have passed them.
-    buckets   how many parts the work has; by default Spark's shuffle partitions. It is kept in
-              the state: a query must be restarted with the number it was started with.
+              all, nilometer-papers brings them), to run instead of a kernel, one tuple at a
+              time: for comparison, as it is slower. Results are emitted at the latest once all
+              streams have passed them.
+    buckets   how many parts the work is split into; by default Spark's shuffle partitions. It is
+              kept in the state: a query must be restarted with the same number.
 
     >>> nm.window_join({"A": a, "B": b}, on="k", windows="10s", time="ts")  # doctest: +SKIP
     """

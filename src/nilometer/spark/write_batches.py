@@ -1,7 +1,7 @@
-"""Results that only Spark can finish, into a log: micro-batch by micro-batch, each once.
+"""Writes results that only Spark can finish to a log, each micro-batch exactly once.
 
-The host sends its results on as envelopes, and among them what it says about itself. So the
-log learns how far the query is, although its rows go through Spark's own expressions.
+The host sends its results as envelopes, including its own metrics. So the log knows how far the
+query is, although its rows go through Spark's own expressions.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ QUERY: Final = "query"
 _TOLD: Final = "told STRING"
 _ERRORS: Final = b"errors"
 _LEFT_OUT: Final = f"startswith(body, X'{_ERRORS.hex()}')"
-"""Holds for bodies that tell what was left out: Arrow bytes begin otherwise."""
+"""Holds for bodies that report rows left out: Arrow bytes begin differently."""
 
 
 @dataclass(frozen=True)
 class UnfinishedResults:
-    """What leaves the host of one query, and what Spark makes of it."""
+    """The output of one query's host, and how Spark finishes it."""
 
     schema: StructType
     expressions: Expressions
     kinds: tuple[pa.DataType | None, ...]
-    """The types of the log's columns; None: as they are."""
+    """The types of the log's columns; None: unchanged."""
 
     def finish(self, envelopes: DataFrame, *, checked: bool) -> DataFrame:
-        """The rows of the log; if they are checked, also those that cannot be computed."""
+        """The rows of the log; if they are checked, including those that cannot be computed."""
         rows = envelopes.mapInArrow(ship_function(Unpack()), self.schema)
         if not checked:
             return cast_part(self.expressions.apply(rows), self.kinds)
@@ -56,12 +56,12 @@ class UnfinishedResults:
 
 @dataclass(frozen=True)
 class WriteParts:
-    """Rows in; out comes, as JSON, the part that they were written to, and what was left out."""
+    """Writes rows to a part; returns, as JSON, the part and what was left out."""
 
     parts: LogParts
     batch: int
     asked: Expressions
-    """What Spark was asked to compute, and may say that it could not."""
+    """The expressions that Spark computes, which may fail."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         typed, errors = TypedRows(self.parts.layout), RowErrors()
@@ -74,7 +74,7 @@ class WriteParts:
 
 @dataclass(frozen=True)
 class EmitUnfinished(EmitEnvelopes):
-    """Results as Arrow IPC bytes; behind them, what was left out."""
+    """Emits results as Arrow IPC bytes, followed by what was left out."""
 
     def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         yield from super().results(batches, sender)
@@ -85,7 +85,7 @@ class EmitUnfinished(EmitEnvelopes):
 
 @dataclass
 class WriteBatches:
-    """What happens in each micro-batch, on the driver or where Spark Connect serves."""
+    """Handles each micro-batch, on the driver or the Spark Connect server."""
 
     log: ResultLog
     queries: tuple[UnfinishedResults, ...]

@@ -1,4 +1,4 @@
-"""Rows of any streaming DataFrame into a log, every micro-batch once."""
+"""Writes rows of any streaming DataFrame to a log, each micro-batch exactly once."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from nilometer.spark.versions import StreamArrowWriter, arrow_schema
 
 @dataclass(frozen=True)
 class Writing:
-    """Into which log rows are written, and what it is told about their times."""
+    """The log to which rows are written, and how their times are given."""
 
     parts: LogParts
     lateness: int | None
-    """How far rows may be out of order; None: the log is told no watermark."""
+    """How far out of order rows may be; None: the log gets no watermark."""
 
 
 def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
     """The options of a writer.
 
-    path       where the log lies; it is made if there is none
+    path       the location of the log, which is created if there is none
     time       the TIMESTAMP column that holds the rows' time; by default `_time`, if there is one
     lateness   how far rows may be out of order: the log's watermark follows the largest time
-               by so much. By default the log is told no watermark.
-    history    for how long rows are kept that all readers have read; by default always
+               by this much. By default the log gets no watermark.
+    history    how long rows are kept that all readers have read; by default forever
     """
     stored = arrow_schema(schema)
     time = options.get("time") or (TIME if TIME in stored.names else None)
@@ -63,7 +63,7 @@ def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
 
 @dataclass
 class _Written(WriterCommitMessage):
-    """What one task has written."""
+    """What one task wrote."""
 
     part: Part | None
     largest: int | None
@@ -71,7 +71,7 @@ class _Written(WriterCommitMessage):
 
 
 class RowsWriter(StreamArrowWriter):
-    """A part per task; the driver appends those of a micro-batch together."""
+    """Writes a part per task; the driver appends those of a micro-batch together."""
 
     def __init__(self, writing: Writing) -> None:
         self._writing = writing
@@ -91,11 +91,11 @@ class RowsWriter(StreamArrowWriter):
             self._writing.parts.append(found, told, (written[0].query, batchId))
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Leave the parts: what is appended later sweeps them away."""
+        """Leave the parts: a later append deletes them."""
 
 
 class TypedRows:
-    """Gives rows that pass the types of a log, and sees their largest time."""
+    """Casts rows to the types of a log, and tracks their largest time."""
 
     def __init__(self, layout: LogLayout) -> None:
         self._layout = layout

@@ -14,27 +14,27 @@ from nilometer.operators.watermarks import StreamClock
 _UTC: Final = ("UTC", "ETC/UTC", "GMT", "Z", "+00:00")
 UTC: Final = "UTC"
 ARRIVAL = "current_timestamp()"
-"""What stands for the time column of a stream without one: the time of arrival."""
+"""What stands for the time column of a stream without one: the arrival time."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known of a stream: rows per second, and distinct values of columns."""
+    """What is known about a stream: rows per second, and distinct values of columns."""
 
     rate: float | None = None
     distinct: Mapping[str, float] = field(default_factory=dict)
     """By the names of columns; those of fields have dots: reading.value."""
     is_measured: bool = False
-    """Whether some of it was measured, and not declared."""
+    """Whether some of it was measured rather than declared."""
 
 
 @dataclass(frozen=True)
 class SensorColumns:
-    """What tells a sensor table from other streams: a row has static columns, and a reading."""
+    """What makes a stream a sensor table: each row has static columns and a reading."""
 
     static: tuple[str, ...]
     column: str
-    """The stream column, a struct of what a reading holds."""
+    """The stream column: a struct with the fields of a reading."""
 
 
 @dataclass(frozen=True)
@@ -44,26 +44,26 @@ class Relation:
     name: str
     columns: tuple[str, ...]
     types: tuple[pa.DataType | None, ...]
-    """None: a type that has no Arrow form, which no query can use."""
+    """None: a type without an Arrow form; no query can use the column."""
     time: str | None = None
-    """The column that holds the time; None in a stream: the time of arrival."""
+    """The column that holds the time; None in a stream: the arrival time."""
     clock: StreamClock = field(default_factory=StreamClock)
     is_table: bool = False
     end: tuple[str, ...] | None = None
-    """The column until which a row counts, which begins to count at its time; or a field of one."""
+    """The column, or a field of one, until which a row counts; it counts from its time on."""
     statistics: Statistics = field(default_factory=Statistics)
     has_implicit_time: bool = False
-    """Whether nobody declared the column of the time: a star does not stand for it."""
+    """Whether the time column was not declared; a star does not include it."""
     waits: str = ""
-    """For how long silent sensors hold it up, where the log says how far time has come."""
+    """How long silent sensors hold it up, where the log reports the watermark."""
     sensors: SensorColumns | None = None
-    """Of a sensor table; its static rows are the table `sensor_rows`."""
+    """Set for a sensor table; its static rows are the table `sensor_rows`."""
     rows_of: str | None = None
-    """The sensor table of which this is the table of static rows."""
+    """The sensor table whose static rows this table holds."""
     readings: tuple[str, ...] = ()
-    """What the readings of that table hold, as queries name it: for those who ask for less."""
+    """The fields of that table's readings, as queries name them, for queries that use less."""
     rows: pa.RecordBatch | None = field(default=None, compare=False)
-    """Of a table that the statement itself brings along: VALUES."""
+    """The rows of a table that the statement itself contains: VALUES."""
 
     @property
     def time_column(self) -> str:
@@ -71,13 +71,13 @@ class Relation:
 
     @property
     def shown_columns(self) -> tuple[str, ...]:
-        """The columns that a star stands for."""
+        """The columns that a star includes."""
         hidden = self.time if self.has_implicit_time else None
         return tuple(name for name in self.columns if name != hidden)
 
     @property
     def sensor_rows(self) -> Relation:
-        """The static table that a sensor table is to queries which need no reading."""
+        """The static table that replaces a sensor table in queries that need no reading."""
         assert self.sensors is not None
         kinds = dict(zip(self.columns, self.types, strict=True))
         static = self.sensors.static
@@ -99,7 +99,7 @@ def _fields_of(column: str, kind: pa.DataType | None) -> tuple[str, ...]:
 
 
 def rows_name(sensor_table: str) -> str:
-    """The name of the table of a sensor table's static rows, as it is now.
+    """The current name of the table of a sensor table's static rows.
 
     >>> rows_name("Sensors")
     'rows of Sensors'
@@ -109,7 +109,7 @@ def rows_name(sensor_table: str) -> str:
 
 @dataclass(frozen=True)
 class Function:
-    """A Python function that statements may call; it gets pandas Series, or plain values."""
+    """A Python function that statements may call; it takes pandas Series or plain values."""
 
     name: str
     function: Callable[..., Any]
@@ -121,16 +121,16 @@ class Engine(Protocol):
     """Knows what the dialect does not: the types of the engine's own functions."""
 
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
-        """The types of expressions over one relation's columns; a SqlError if refused."""
+        """The types of expressions over one relation's columns; raises SqlError if refused."""
 
     @property
     def time_zone(self) -> str:
-        """Where days and hours begin."""
+        """The time zone that decides where days and hours begin."""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """All that statements may name."""
+    """Everything that statements may name."""
 
     relations: Mapping[str, Relation]
     functions: Mapping[str, Function]
@@ -140,7 +140,7 @@ class Catalog:
 
     @property
     def zone(self) -> str:
-        """Where days and hours begin: UTC or a region; empty if that is not understood here."""
+        """The time zone of days and hours: UTC or a region; empty if unknown here."""
         zone = self.engine.time_zone
         if zone.upper() in _UTC:
             return UTC

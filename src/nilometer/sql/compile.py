@@ -1,9 +1,10 @@
-"""From a statement to its plan."""
+"""Compile a statement to its plan."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -28,21 +29,35 @@ from nilometer.sql.rewrite.modes import Reasons, choose_mode, is_union_all, unwr
 from nilometer.sql.rewrite.put_aggregates import put_aggregates
 from nilometer.sql.rewrite.put_ends import order_of_answers, put_ends
 from nilometer.sql.rewrite.put_expansions import put_expansions
-from nilometer.sql.rewrite.put_in_windows import is_static_entry, put_in_windows
+from nilometer.sql.rewrite.put_framed import put_framed
+from nilometer.sql.rewrite.put_in_windows import is_static, is_static_entry, put_in_windows
+from nilometer.sql.rewrite.put_named_windows import put_named_windows
+from nilometer.sql.rewrite.put_unions import UnionCall, put_unions
 from nilometer.sql.rewrite.subqueries import put_subqueries
 from nilometer.sql.rules import apply_rules
 
+_DERIVED: Final = (TableCall, OverCall, TableOverCall, MatchCall, EndsCall, UnionCall)
+"""What can stand in FROM other than a stream or a table."""
+
 
 def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> Plan:
-    """The plan that runs a statement in so many buckets."""
+    """The plan that runs a statement in this many buckets."""
     try:
         with bounded():
             statement = inline_queries(statement, catalog)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
+            tree = put_named_windows(tree, statement.sql)
             tree = put_aggregates(tree, statement.sql, catalog.functions)
             tree = put_expansions(tree, statement.sql)
             tree = put_subqueries(tree, statement.sql, catalog.functions)
+            tree = put_unions(
+                tree,
+                statement.sql,
+                Reasons(statement.sql, catalog.functions),
+                lambda query, named: is_static(query, catalog, named),
+            )
             tree = put_in_windows(tree, statement.sql, catalog)
+            tree = put_framed(tree, statement.sql)
             tree = group_below(tree, statement.sql, catalog.functions)
             reasons = Reasons(statement.sql, catalog.functions)
             tree = put_over(
@@ -51,6 +66,7 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
                 reasons.of_rows_of,
                 lambda entry: is_static_entry(entry, catalog),
                 lambda entry: order_of_answers(entry, statement.sql, reasons),
+                lambda entry: order_of_answers(entry, statement.sql, reasons, whole=True),
             )
             tree = put_ends(tree, statement.sql, reasons)
             if isinstance(chosen, ChosenAlgorithm):
@@ -65,7 +81,7 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
         raise SqlSyntaxError(
             "the statement is nested too deeply",
             place=Place(statement.sql, 0, 1),
-            hint="take parts of it into subqueries or columns of their own",
+            hint="move parts of it into subqueries or separate columns",
         ) from None
 
 
@@ -77,11 +93,7 @@ def _compile(
     algorithm: ChosenAlgorithm | None = None,
 ) -> Plan:
     mode = choose_mode(tree, sql, catalog.functions)
-    if (
-        mode.changes
-        or mode.at_ends
-        or tree.find(TableCall, OverCall, TableOverCall, MatchCall, EndsCall) is not None
-    ):
+    if mode.changes or mode.at_ends or tree.find(*_DERIVED) is not None:
         if algorithm is not None:
             raise refuse_algorithm(algorithm)
         from nilometer.sql.bind.windowed.bind_changes import bind_changes  # noqa: PLC0415  joins do without
@@ -97,7 +109,7 @@ def _compile(
 def _union(
     tree: exp.Expr, sql: str, catalog: Catalog, buckets: int, algorithm: ChosenAlgorithm | None
 ) -> UnionPlan:
-    """UNION ALL of queries that are appended to; the algorithm is that of all their joins."""
+    """UNION ALL of append queries; the algorithm applies to all their joins."""
     plans: list[JoinPlan] = []
     operators = []
     for operator, query, named in _sides(tree, sql, {}):
@@ -110,7 +122,7 @@ def _union(
 def _sides(
     tree: exp.Expr, sql: str, named: Mapping[str, exp.CTE]
 ) -> Iterator[tuple[exp.SetOperation | None, exp.Expr, Mapping[str, exp.CTE]]]:
-    """The queries that UNION ALL puts together, each with the operator before it."""
+    """The queries that UNION ALL combines, each with the operator before it."""
     tree = unwrap(tree)
     if not isinstance(tree, exp.SetOperation):
         yield None, tree, named

@@ -1,4 +1,4 @@
-"""What a user says about a stream or a table when it gets its name, whatever holds its rows."""
+"""What a user declares about a stream or a table, wherever its rows are stored."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _OWN_NAMES: Final = ("_time", "_diff")
 
 @dataclass(frozen=True)
 class Given:
-    """The columns of a stream or a table before anything is said about it."""
+    """The columns of a stream or a table before anything is declared about it."""
 
     columns: tuple[str, ...]
     types: tuple[pa.DataType | None, ...]
-    """None: a type that has no Arrow form."""
+    """None: a type without an Arrow form."""
     is_streaming: bool = False
     is_told: bool = False
-    """Whether its watermark comes with its rows, as that of a log does."""
+    """Whether its watermark comes with its rows, as with a log."""
 
 
 def describe_stream(
@@ -43,7 +43,7 @@ def describe_stream(
     rate: float | None = None,
     distinct: Mapping[str, float] | None = None,
 ) -> Relation:
-    """A stream; an error says what is wrong with its description."""
+    """A stream; raises an error if its description is wrong."""
     if not given.is_streaming and time is None:
         raise InputError(
             f"{name} is static and has no time column",
@@ -63,12 +63,12 @@ def describe_stream(
 
 
 def end_column(name: str, given: Given, start: str | None, end: str) -> str:
-    """The column until which rows count, as it is spelled."""
+    """The column until which rows count, in its declared spelling."""
     place = time_column(name, given, end)
     assert place is not None
     if given.columns[place] == start:
         raise InputError(
-            f"{end} is the start and the end of the rows of {name}",
+            f"{end} cannot be both the start and the end of the rows of {name}",
             hint='name two columns: time=("start", "end")',
         )
     return given.columns[place]
@@ -86,13 +86,13 @@ def describe_table(name: str, given: Given) -> Relation:
 
 
 def time_column(stream: str, given: Given, column: str | None) -> int | None:
-    """The place of the column of the time; None: the time of arrival."""
+    """The position of the time column; None: the arrival time."""
     if column is None:
         if not given.is_streaming:
             raise InputError(
                 f"stream {stream} is static and has no time column",
-                detail="a static input has no time of arrival",
-                hint=f'say which column holds its time: time={{"{stream}": "ts"}}',
+                detail="a static input has no arrival time",
+                hint=f'name its time column: time={{"{stream}": "ts"}}',
             )
         return None
     place = find_column(stream, given.columns, column)
@@ -111,9 +111,10 @@ def time_column(stream: str, given: Given, column: str | None) -> int | None:
 def without_unit(
     stream: str, column: str, kind: str, value: float | Decimal | None = None
 ) -> SchemaError:
-    """What is said of numbers of which nobody knows what they count."""
+    """The refusal of a number whose unit is unknown."""
     return SchemaError(
-        f"the time column {column} of stream {stream} must be a TIMESTAMP, or say what it counts",
+        f"the time column {column} of stream {stream} must be a TIMESTAMP, or its unit must be "
+        "given",
         detail=f"it is {kind}" + ("" if value is None else f": {meanings(value)}"),
         hint='for seconds since 1970 write epoch="s" (or "ms", "us", "ns"); '
         f"on the command line {column}[epoch s]",
@@ -134,9 +135,9 @@ def clock_of(
         if length is not None:
             kind = "read from a log" if given.is_told else "static"
             detail = (
-                "the log tells how far it is, and was told so when it was made"
+                "the log stores its own lateness, set when it was created"
                 if given.is_told
-                else "all its rows are there from the start; none can be late or awaited"
+                else "all its rows are there from the start; none can be late"
             )
             raise InputError(
                 f"stream {stream} is {kind}, so it cannot have {what}",
@@ -169,7 +170,7 @@ def _check_names(name: str, columns: Sequence[str], time: str | None) -> None:
             raise InputError(f"{name} has two columns named {column}", hint="rename one of them")
         if column.lower() in _OWN_NAMES and column != time:
             raise InputError(
-                f"a column of {name} is named {column}, which results have of their own",
+                f"a column of {name} is named {column}, which results already have",
                 hint="rename it, or make it the time of the stream",
             )
 
@@ -191,14 +192,15 @@ def _statistics(
 
 
 def check_function(name: str, function: object) -> None:
-    """Refuse what cannot be called, or a name that statements cannot write."""
+    """Refuse a value that cannot be called, or a name that statements cannot use."""
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise InputError(
-            "a function needs a name of letters, digits and underscores", detail=f"got {name!r}"
+            "a function name may only contain letters, digits and underscores",
+            detail=f"got {name!r}",
         )
     if not callable(function):
         raise InputError(
-            f"the function {name} cannot be called", detail=f"got {type(function).__name__}"
+            f"the function {name} is not callable", detail=f"got {type(function).__name__}"
         )
 
 

@@ -1,8 +1,8 @@
-"""Statements over rows that are all there: ORDER BY, LIMIT and OFFSET of a complete answer.
+"""Statements over complete data: ORDER BY, LIMIT and OFFSET of a complete answer.
 
 Over streams that go on, an answer has no order, and ORDER BY … LIMIT is the answer of its first
-rows, which changes. What has ended is an ordinary table in the end: it is computed without the
-clauses at the end of the statement, and they are asked of the table.
+rows, which changes. Over streams that have ended, it is an ordinary table: it is computed without
+the clauses at the end of the statement, which are then applied to the table.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ END = "end"
 
 @dataclass(frozen=True)
 class Finish:
-    """What becomes of a complete answer: rows in an order, of which some are shown."""
+    """How a complete answer is finished: its rows are ordered, and some of them shown."""
 
     keys: tuple[SortKey, ...] = ()
-    """Columns of the answer; rows that they do not tell apart are ordered by all columns."""
+    """Columns of the answer; ties are ordered by all columns."""
     limit: int | None = None
     offset: int = 0
     hidden: tuple[int, ...] = ()
@@ -57,7 +57,7 @@ class Finish:
 
 @dataclass(frozen=True)
 class Question:
-    """A plan, and what becomes of its answer."""
+    """A plan, and how its answer is finished."""
 
     plan: Plan
     finish: Finish = Finish()
@@ -71,8 +71,8 @@ class Question:
 def compile_question(
     statement: Statement, catalog: Catalog, buckets: int, *, at_instant: str | None = None
 ) -> Question:
-    """How a statement is answered; `at_instant` is the option by which not the changes are asked
-    for but what holds at one instant, if there is one."""
+    """How a statement is answered; `at_instant` is the option that asks not for the changes but
+    for what holds at one instant, if there is one."""
     tree = unwrap(statement.tree)
     if not has_last_clauses(statement):
         question = Question(compile_statement(statement, catalog, buckets))
@@ -91,7 +91,7 @@ def compile_question(
 
 
 def _may_be_finished(tree: exp.Expr, refused: SqlError) -> bool:
-    """Whether a statement was refused for what is no harm where all rows are there.
+    """Whether a statement was refused for something harmless over complete data.
 
     That is ORDER BY without LIMIT, LIMIT without ORDER BY, and a stream without a window.
     """
@@ -100,18 +100,18 @@ def _may_be_finished(tree: exp.Expr, refused: SqlError) -> bool:
 
 
 def require_changing(changes: bool, option: str) -> None:
-    """Refuse an option that is for answers that change."""
+    """Refuse an option that applies only to answers that change."""
     if not changes:
         raise InputError(
             f"{option} is for answers that change",
-            detail="this query adds rows and never takes one back",
+            detail="this query only appends rows and never retracts any",
             hint=f"leave {option} out; or give every stream a window and end the statement with "
             "EMIT CHANGES",
         )
 
 
 def reads_tables_alone(plan: Plan) -> bool:
-    """Whether there is no stream in a plan."""
+    """Whether a plan reads no streams."""
     match plan:
         case ChangesPlan():
             return is_static(plan.root)
@@ -123,7 +123,7 @@ def reads_tables_alone(plan: Plan) -> bool:
 
 @dataclass(frozen=True)
 class _Finisher:
-    """Takes the last clauses off a statement, and says what they are of its answer."""
+    """Removes the last clauses of a statement, and turns them into a `Finish`."""
 
     statement: Statement
     tree: exp.Expr
@@ -131,7 +131,7 @@ class _Finisher:
     buckets: int
 
     def question(self, at_instant: str | None, refused: SqlError | None) -> Question:
-        """The question, or why it cannot be asked so: first of all what was `refused` before."""
+        """The question; otherwise raises an error, first of all what was `refused` before."""
         rest = self.tree.copy()
         for clause in LAST_CLAUSES:
             rest.set(clause, None)
@@ -179,10 +179,10 @@ class _Finisher:
         )
 
     def _wider(self, rest: exp.Expr, terms: Sequence[exp.Ordered]) -> exp.Expr:
-        """The query with what it is ordered by at the end of its list."""
+        """The query with its ORDER BY expressions added to the end of its list."""
         if not isinstance(rest, exp.Select) or rest.args.get("distinct"):
             raise SqlError(
-                "ORDER BY names columns of the list here",
+                "ORDER BY must name columns of the SELECT list here",
                 place=place_of(terms[0], self.statement.sql),
                 detail=f"it has {', '.join(_columns(self._compile(rest)))}",
             )
@@ -199,7 +199,7 @@ class _Finisher:
 
 
 def _columns(plan: Plan) -> list[str]:
-    """The columns that can be ordered by: of what is appended to a stream also its time."""
+    """The columns that can be ordered by; for appended results also their time."""
     match plan:
         case ChangesPlan():
             names = [one.name for one in plan.root.columns]
@@ -212,7 +212,7 @@ def _columns(plan: Plan) -> list[str]:
 
 
 def _has_ended(plan: Plan) -> bool:
-    """Whether all rows are there that will ever be."""
+    """Whether no more rows can arrive."""
     return all(source.relation.clock.ended for source in sources_of(plan))
 
 
@@ -239,7 +239,7 @@ def _with_hint(refused: SqlError) -> SqlError:
     """The refusal of an answer that changes, with what can be asked instead."""
     if "needs a" in refused.message:
         refused.hint = (
-            "add LIMIT 10; or ask what holds at one instant, which has an order: --at, or "
-            "at= of nm.connect().sql; or sort what nm.snapshot gives"
+            "add LIMIT 10; or ask for the answer at one instant, which can be ordered: --at, or "
+            "at= of nm.connect().sql; or sort the result of nm.snapshot"
         )
     return refused

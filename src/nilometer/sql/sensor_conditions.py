@@ -1,4 +1,4 @@
-"""Which sensors a query needs: what its selections say about static columns alone."""
+"""Which sensors a query needs: its conditions on static columns alone."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _DICE = (
     *("rand", "randn", "randstr", "shuffle", "uniform", "uuid"),
     *("java_method", "reflect", "try_reflect"),
 )
-"""Functions that may answer differently when they are asked again."""
+"""Functions that may return something else when they are called again."""
 
 
 def sensor_condition(plan: JoinPlan, source: Source) -> str | None:
-    """The condition that the sensors of a source satisfy, over its static columns; None: all.
+    """The condition over static columns that a source's sensors satisfy; None: all sensors.
 
-    It is spelled for Spark. The plan asks the same of every row, so sensors that do not satisfy
+    It is written for Spark. The plan tests every row for the same, so sensors that do not satisfy
     it contribute nothing.
     """
     return _spelled(static_terms(plan, source))
 
 
 def row_condition(plan: JoinPlan, source: Source) -> str | None:
-    """As much of the same as can be asked of rows without Spark, by `select_rows_text`."""
+    """The part of it that `select_rows_text` can test without Spark."""
     kinds = dict(zip(source.relation.columns, source.relation.types, strict=True))
     sensors = source.relation.sensors
     static = {} if sensors is None else {name: kinds[name] for name in sensors.static}
@@ -50,7 +50,7 @@ def row_condition(plan: JoinPlan, source: Source) -> str | None:
 
 def describe_sensors(plan: JoinPlan, source: Source) -> str | None:
     """What EXPLAIN says about the sensors of a source; None if it is not a sensor table."""
-    if source.is_held:  # told where its rows come from
+    if source.is_held:  # described where its rows come from
         return None
     if source.relation.rows_of is not None:
         return f"{source.name} is static: answered from the catalog"
@@ -72,7 +72,7 @@ def sensor_sources(plan: Plan) -> Iterator[tuple[JoinPlan, Source]]:
 
 
 def reads_streams(plan: Plan) -> bool:
-    """Whether a plan has inputs that go on."""
+    """Whether a plan has unbounded inputs."""
     return any(not source.is_table for join in _joins(plan) for source in join.sources)
 
 
@@ -88,7 +88,7 @@ def static_terms(plan: JoinPlan, source: Source) -> list[Scalar]:
 
 
 def _above(source: Source) -> Iterator[Scalar]:
-    """Selections of what a ROWS window holds that take all of a partition, or nothing of it."""
+    """Selections over a ROWS window that keep a partition entirely or not at all."""
     if source.rows is None:
         return
     trees = [one.tree for one in source.rows.partition]
@@ -99,7 +99,7 @@ def _above(source: Source) -> Iterator[Scalar]:
 
 
 def _implied(plan: JoinPlan, source: Source) -> Iterator[Scalar]:
-    """What is asked of columns that are equal to columns of the source."""
+    """Conditions on columns that are equal to columns of the source."""
     for other in plan.sources:
         if other.name == source.name:
             continue
@@ -110,9 +110,9 @@ def _implied(plan: JoinPlan, source: Source) -> Iterator[Scalar]:
 
 
 def _keeps_equality(tree: exp.Expr) -> bool:
-    """Whether a condition is the same for values that are equal: it compares a column itself.
+    """Whether a condition gives the same for equal values: it compares a column itself.
 
-    A function may tell 0.0 from -0.0.
+    A function may distinguish 0.0 from -0.0.
     """
     parents = (node.parent for node in tree.find_all(ResolvedColumn))
     return isinstance(tree, _COMPARISONS) and all(parent is tree for parent in parents)
@@ -151,7 +151,7 @@ def _is_static(term: Scalar, source: Source, static: Collection[str]) -> bool:
 
 
 def _says_the_same(tree: exp.Expr) -> bool:
-    """Whether an expression throws no dice and reads no clock: clocks take no arguments."""
+    """Whether an expression is deterministic and reads no clock: clocks take no arguments."""
     return not any(
         (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower() in _DICE
         or next(node.iter_expressions(), None) is None
@@ -168,7 +168,7 @@ def _spelled(terms: list[Scalar]) -> str | None:
 
 
 def _joined(terms: list[tuple[str, Scalar]]) -> str:
-    """Conditions, spelled, with AND between them."""
+    """The text of conditions, joined by AND."""
     if len(terms) == 1:
         return terms[0][0]
     return " AND ".join(

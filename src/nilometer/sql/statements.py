@@ -1,4 +1,4 @@
-"""SQL text to statements: queries, and what else the database is told to do."""
+"""SQL text to statements: queries and other commands."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ def statement_texts(sql: str) -> list[str]:
 
 
 def require_last_query(statements: Sequence[AnyStatement]) -> None:
-    """Refuse several statements of which another than the last is a query."""
+    """Refuse several statements if any but the last is a query."""
     for number, one in enumerate(statements[:-1], 1):
         if isinstance(one, Statement):
             raise SqlSyntaxError(
-                "only the last of several statements can be a query",
+                "only the last statement can be a query",
                 place=place_of(one.tree, one.sql),
                 detail=f"statement {number} of {len(statements)} is one",
                 hint="run it by itself",
@@ -83,7 +83,7 @@ def require_last_query(statements: Sequence[AnyStatement]) -> None:
 
 @contextmanager
 def told_number(number: int, count: int) -> Iterator[None]:
-    """Let what is refused of one of several statements say which one it is."""
+    """Add its number to the error about one of several statements."""
     try:
         yield
     except NilometerError as error:
@@ -94,7 +94,7 @@ def told_number(number: int, count: int) -> Iterator[None]:
 
 
 def parameters_of(sql: str, values: Mapping[str, object]) -> dict[str, object]:
-    """Those values that the statements of a text ask for."""
+    """The values for the parameters that the statements of a text use."""
     given = Parameters(values)
     _read_all(sql, given)
     return {name: value for name, value in values.items() if name in given.used}
@@ -102,7 +102,7 @@ def parameters_of(sql: str, values: Mapping[str, object]) -> dict[str, object]:
 
 def _read_all(sql: str, given: Parameters) -> list[AnyStatement]:
     if not isinstance(sql, str):
-        raise SqlSyntaxError("a statement is text", detail=f"got {type(sql).__name__}")
+        raise SqlSyntaxError("a statement must be text", detail=f"got {type(sql).__name__}")
     if len(sql) > MOST_CHARACTERS:
         raise SqlSyntaxError(
             "the text is too long",
@@ -141,10 +141,10 @@ def read_query(sql: str, parameters: Parameters | None = None) -> Statement:
         return statement
     first = next(split_at_semicolons(tokenize(sql)))[0]
     raise SqlSyntaxError(
-        f"this statement cannot be run here: {first.text.upper()}",
+        f"this statement is not supported here: {first.text.upper()}",
         place=Place(sql, first.start, first.end + 1),
-        detail="a query was expected",
-        hint="queries begin with SELECT or WITH, or with EXPLAIN before them",
+        detail="expected a query",
+        hint="a query starts with SELECT or WITH, optionally after EXPLAIN",
     )
 
 

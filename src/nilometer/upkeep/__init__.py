@@ -1,4 +1,4 @@
 """The folder of a database as files: its format, its identity, backups, restoring, checking.
 
-Nothing here knows Spark, and no query needs to run.
+Nothing here depends on Spark, and no query needs to run.
 """

@@ -1,7 +1,7 @@
-"""`nilometer backup`: an image of a database, in a place that holds many of them.
+"""`nilometer backup`: stores an image of a database in a destination that holds many of them.
 
-An object is some bytes under the name of their checksum, so what several backups have in common is
-there once. Small files are put together. A backup is there when its manifest is.
+An object is bytes stored under their checksum, so what several backups share is stored once.
+Small files are packed together. A backup exists once its manifest does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class BackupMade:
 
     manifest: Manifest
     written: int
-    """Bytes that were not there yet."""
+    """Bytes that were not stored yet."""
 
 
 def make_backup(folder: Path, destination: str, logs: Path | None = None) -> BackupMade:
@@ -76,7 +76,7 @@ def list_backups(destination: str) -> list[Manifest | BackupError]:
 
 
 def _storage_of(destination: str, folder: Path) -> Storage:
-    """Where backups go: anywhere but into the database, which would hold itself."""
+    """The storage for backups; refuses one inside the database, which would contain itself."""
     storage = storage_at(destination)
     if not isinstance(storage, LocalStorage):
         storage.make()
@@ -104,7 +104,7 @@ def _known_files(storage: Storage, folder: Path) -> dict[tuple[str, str], Backup
 
 @dataclass
 class _Adding:
-    """Objects on their way to a destination."""
+    """Adds objects to a destination."""
 
     storage: Storage
     objects: dict[str, int]
@@ -114,7 +114,7 @@ class _Adding:
     _kept: list[BackupFile] = field(default_factory=list)
 
     def add(self, files: Iterable[ImageFile]) -> list[BackupFile]:
-        """Store what is not there yet; where everything lies."""
+        """Store what is missing, and return the location of everything."""
         for one in files:
             self._add_one(one)
         self._write_pack()

@@ -1,6 +1,6 @@
 """Where the catalog of a database is, if not in its folder: the folder remembers it.
 
-Otherwise a database that is opened without its --catalog once would begin with an empty one.
+Otherwise a database opened once without its --catalog would start with an empty one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def catalog_elsewhere(folder: Path) -> str | None:
 
 
 def settle_catalog(folder: Path, given: str | None) -> str | Path:
-    """Where a catalog is, given where somebody says it is; nobody may leave out one elsewhere."""
+    """Where a catalog is, given an argument; a catalog elsewhere must not be left out."""
     if given is not None:
         return given
     known = catalog_elsewhere(folder)
@@ -49,7 +49,7 @@ def settle_catalog(folder: Path, given: str | None) -> str | Path:
 
 
 def remember_catalog(folder: Path, given: str | None) -> None:
-    """Let a database folder know where its catalog is from now on."""
+    """Store in a database folder where its catalog is."""
     place = None if given is None else catalog_without_password(given)
     if place == str(folder / CATALOG_FILE):
         place = None

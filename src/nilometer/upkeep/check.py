@@ -29,7 +29,7 @@ _OTHER: Final = "make a new backup; restore only others: nilometer backup --list
 
 @dataclass(frozen=True)
 class Checked:
-    """What was looked at, and what is wrong with it."""
+    """What was checked, and what is wrong with it."""
 
     what: str
     problems: tuple[Problem, ...]
@@ -51,7 +51,7 @@ def check(place: str, logs: str | None = None, catalog: str | None = None) -> Ch
 
 
 def check_database(folder: Path, logs: str | None = None, catalog: str | None = None) -> Checked:
-    """Everything of a database that nobody has open; where its logs and its catalog are elsewhere,
+    """Check all of a database that no process has open; if its logs or its catalog are elsewhere,
     the folder knows where, but not the passwords."""
     problems = Problems()
     with held_still(folder) as holder:
@@ -86,7 +86,7 @@ def _check_identity(folder: Path, problems: Problems) -> None:
 def _check_logs(
     logs: str, catalog: KeptCatalog | None, problems: Problems
 ) -> dict[str, LogState | None]:
-    """Every log that is there, and those that should be."""
+    """Check every log that exists, and those that should exist."""
     there = _logs_there(logs, catalog)
     found = {name: check_log(inside(logs, name), problems) for name in sorted(there)}
     for stream in () if catalog is None else catalog.streams:

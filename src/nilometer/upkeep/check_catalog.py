@@ -27,14 +27,14 @@ def check_catalog(place: str | Path, problems: Problems) -> KeptCatalog | None:
 
 
 def _check_other(url: str, problems: Problems) -> KeptCatalog:
-    """A catalog in PostgreSQL, which looks after its own pages; one out of reach is an error."""
+    """Check a catalog in PostgreSQL, which checks its own pages; an unreachable one is an error."""
     found, revisions = read_other_catalog(url)
     _check_revisions(catalog_without_password(url), revisions, problems)
     return found
 
 
 def _check_file(file: Path, problems: Problems) -> KeptCatalog | None:
-    """A copy is looked at: SQLite would tidy up the file itself."""
+    """Check a copy of the file: SQLite would tidy up the file itself."""
     if not file.is_file():
         problems.add(file, "it is missing")
         return None

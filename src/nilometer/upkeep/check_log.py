@@ -1,4 +1,4 @@
-"""Whether a log is whole: every frame, where segments meet, and how far readers have come."""
+"""Checks whether a log is whole: every frame, where segments meet, and the readers' offsets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NO_HEAD: Final = (
 
 
 def check_log(location: str | Path, problems: Problems) -> LogState | None:
-    """What is wrong with a log; where it ends, if that is known."""
+    """Check a log and report its problems; returns its end, if known."""
     storage = storage_at(location)
     folder = _place(storage)
     known: set[int] | None = None
@@ -65,7 +65,7 @@ def check_log(location: str | Path, problems: Problems) -> LogState | None:
 
 
 def _place(storage: Storage, name: str = "") -> str:
-    """A log, or something in it, as it may be shown."""
+    """The name of a log, or of something in it, fit to be shown."""
     location = without_password(storage.location)
     return inside(location, name) if name else location
 
@@ -96,11 +96,11 @@ class _Segments:
     storage: Storage
     head: Head | None
     known: set[int] | None
-    """Of a sensor table: the versions of sensors whose static values are there."""
+    """For a sensor table: the versions of sensors that have static values."""
     problems: Problems
 
     def check(self) -> LogState | None:
-        """Read every frame; the state after the last one."""
+        """Read every frame; returns the state after the last one."""
         lost, state, head = 0, None, self.head
         for file in segment_files(self.storage):
             if head is not None and file.first > head.end.segment:
@@ -121,7 +121,7 @@ class _Segments:
         return state
 
     def _compare(self, name: str, first: int, last: int, lost: int) -> None:
-        """Whether a segment begins where the one before ends, or where rows were given up."""
+        """Check that a segment begins where the previous one ends, or where rows were given up."""
         if first < last or (first > last and lost > read_dropped_rows(self.storage)):
             self.problems.add(
                 _place(self.storage, name),
@@ -187,7 +187,7 @@ def _is_before(reader: Registration, start: Position) -> bool:
 
 
 def _start(storage: Storage) -> Position | None:
-    """Where the log begins."""
+    """The position at which the log begins."""
     files = segment_files(storage)
     if not files:
         return None

@@ -1,4 +1,4 @@
-"""Whether the state of queries is whole: the shared engine's files, and checkpoints of Spark."""
+"""Whether the state of queries is whole: the shared engine's files, and Spark's checkpoints."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _check_bucket(folder: Path, place: Path, problems: Problems) -> dict[str, in
 
 
 def check_checkpoint(folder: Path, results: LogState | None, problems: Problems) -> None:
-    """What is wrong with a checkpoint of Spark's, given the log of the query's results."""
+    """What is wrong with a Spark checkpoint, given the log of the query's results."""
     if not folder.is_dir():
         if results is not None and results.batches:
             problems.add(folder, "the checkpoint of a query that has results is missing", _AGAIN)
@@ -124,7 +124,7 @@ def _check_progress(image: CheckpointImage, results: LogState | None, problems: 
 
 
 def _check_file(file: Path, problems: Problems) -> None:
-    """A file against its checksums, where Spark has kept some, or at least its form."""
+    """Check a file against its checksums, if Spark stored any, or at least its form."""
     with problems.noting(file, _AGAIN):
         if (why := _differs(file)) is not None:
             problems.add(file, why, _AGAIN)

@@ -1,6 +1,6 @@
-"""Where the copy of a log ends: at what was published, or before a batch that is not wanted.
+"""Where the copy of a log ends: at what was published, or before an unwanted batch.
 
-A log only grows, so any of its beginnings is a log, too.
+A log only grows, so each of its prefixes is a log, too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class LastBatch:
     """The last batch that a copy of a log may hold."""
 
     writer: str | None
-    """Whose; None: of anybody."""
+    """The writer of the batch; None: any writer."""
     number: int
 
     def is_before(self, batches: Mapping[str, int]) -> bool:
-        """Whether one of these, by their writers, is not wanted any more."""
+        """Whether one of these batches, by writer, is no longer wanted."""
         return any(
             number > self.number
             for writer, number in batches.items()
@@ -36,11 +36,11 @@ class LastBatch:
 
 
 def cut_log(folder: Path, head: Head, last: LastBatch) -> Head:
-    """The head of a copy that holds no batch after this one, given the head that was published."""
+    """The head of a copy without any batch after this one, given the published head."""
     storage, end = LocalStorage(folder), head.end
     for file in reversed(segment_files(storage)):
         if file.is_packed or file.first > end.segment:
-            continue  # what is packed was there before the state that batches are compared with
+            continue  # packed segments existed before the state that batches are compared with
         with open_segment(storage, file.first) as segment:
             header, begin = segment.good_header()
             if last.is_before(header.batches):

@@ -13,13 +13,13 @@ from nilometer.version import VERSION
 
 FORMAT_FILE: Final = "format.json"
 FORMAT: Final = 1
-"""To be raised when a release writes what an earlier one cannot read."""
+"""Must be raised when a release writes what an earlier one cannot read."""
 UNSAID: Final = 0
-"""That of folders from before the format was said."""
+"""The format of folders from before it was stored."""
 
 
 def read_format(folder: Path) -> int:
-    """The format of a folder; UNSAID if it does not say. InputError if it cannot be opened."""
+    """The format of a folder; UNSAID if not stored. Raises InputError if it cannot be opened."""
     file = folder / FORMAT_FILE
     try:
         found: dict[str, Any] = json.loads(unseal(file.read_bytes()))
@@ -47,7 +47,7 @@ def read_format(folder: Path) -> int:
 
 
 def write_format(folder: Path) -> None:
-    """Say that a folder has the format of this release, unless it does."""
+    """Store that a folder has the format of this release, unless it is stored already."""
     if read_format(folder) != FORMAT:
         content = {"format": FORMAT, "release": VERSION}
         write_whole(folder / FORMAT_FILE, seal(json.dumps(content).encode()))

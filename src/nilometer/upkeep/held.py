@@ -1,4 +1,4 @@
-"""Whether some process has a database open."""
+"""Whether a process has a database open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nilometer.model.served_at import LOCK_FILE
 
 @contextmanager
 def held_still(folder: Path) -> Iterator[str | None]:
-    """Keep others from opening a database meanwhile; who has it open already, if somebody has.
+    """Keep others from opening a database meanwhile; yields who has it open already, if anyone.
 
     Nothing is written.
     """

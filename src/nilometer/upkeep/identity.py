@@ -1,7 +1,7 @@
-"""The name by which others know a database, such as brokers; a copy of it gets another one.
+"""The name by which other systems, such as brokers, know a database; a copy gets another one.
 
-Beside the name stands the place where it was used last. A folder that is opened elsewhere was moved
-unless there is still a database of this name at that place: then it is a copy.
+With the name, the place where it was last used is stored. A folder that is opened elsewhere was
+moved, unless a database of this name is still at that place: then it is a copy.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ _NAME: Final = re.compile(r"nilometer-[0-9a-f]{12}")
 
 
 def take_identity(folder: Path) -> str:
-    """A name that is this database's alone, and stays, also if the folder is moved."""
+    """A name that is unique to this database, and stays even if the folder is moved."""
     name, place = read_identity(folder), _read(folder / PLACE_FILE)
     if not name or (place and _is_held_by_another(name, Path(place), folder)):
         name = f"nilometer-{uuid4().hex[:12]}"
         write_whole(folder / IDENTITY_FILE, seal(name.encode()))
     if place != str(folder):
-        with suppress(OSError):  # a full disk: it is noted the next time
+        with suppress(OSError):  # a full disk: it is stored the next time
             write_whole(folder / PLACE_FILE, seal(os.fsencode(folder)))
     return name
 
 
 def read_identity(folder: Path) -> str:
-    """The name of the database in a folder; nothing if it has none, or a damaged one."""
+    """The name of the database in a folder; empty if it has none, or a damaged one."""
     found = _read(folder / IDENTITY_FILE)
     return found if _NAME.fullmatch(found) else ""
 
 
 def read_place(folder: Path) -> str:
-    """Where a database was used last; nothing if it does not say. ValueError if it is damaged."""
+    """Where a database was last used; empty if unknown. Raises ValueError if damaged."""
     try:
         found = unseal((folder / PLACE_FILE).read_bytes())
     except FileNotFoundError:
@@ -55,7 +55,7 @@ def _is_held_by_another(name: str, place: Path, folder: Path) -> bool:
     try:
         is_same = place.samefile(folder)
     except OSError:
-        return False  # there is nothing any more: it was moved
+        return False  # nothing is there any more: it was moved
     return not is_same and _read(place / IDENTITY_FILE) == name
 
 

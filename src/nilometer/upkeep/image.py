@@ -1,15 +1,15 @@
-"""An image of a database folder at one instant, also while queries run.
+"""An image of a database folder at one instant, even while queries run.
 
-Nothing is stopped. Whatever is written once and never changed is linked aside, so that it stays
-while it is copied. The rest follows from an order:
+Nothing is stopped. Files that are written once and never changed are linked aside, so that they
+stay while they are copied. The rest follows from an order:
 
-1. The catalog, and how far readers have come. Whatever they still need is linked.
-2. The state of queries: which files of the engine are there, and which micro-batches of queries
+1. The catalog, and the offsets of readers. Whatever they still need is linked.
+2. The state of queries: which files of the engine exist, and which micro-batches of queries
    with an engine of their own are finished.
-3. Where logs end. So logs hold all that the state has read.
+3. The ends of logs. So logs hold everything that the state has read.
 
-Results that came since the second step are cut off: the copy makes them again from its input. If
-another query may have read some of them, all is done once more.
+Results that came since the second step are cut off: the copy computes them again from its input. If
+another query may have read some of them, everything is done again.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ _READERS: Final = "readers"
 _STATIC: Final = "static"
 _PLANNED: Final = "planned.json"
 _NOTED: Final = ("frontiers.json", "count.json", "dropped.json", STATE_FILE)
-"""What is told of a log beside it; an older one does no harm."""
+"""Metadata beside a log; an older version does no harm."""
 
 
 class ChangedError(Exception):
-    """The database has changed while it was looked at: another look may succeed."""
+    """The database has changed while it was read: another attempt may succeed."""
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def image_of(folder: Path, logs: Path | None = None) -> Iterator[list[ImageFile]
 
 
 def remove_staging(folder: Path) -> None:
-    """Delete what backups have left whose processes were killed."""
+    """Delete the leftovers of backups whose processes were killed."""
     for one in folder.glob(f"{STAGING}*"):
         pid = one.name.removeprefix(STAGING).partition("-")[0]
         if not (pid.isdecimal() and Path(f"/proc/{pid}").exists()):
@@ -104,7 +104,7 @@ def _take(folder: Path, logs: Path, staging: Path) -> list[ImageFile]:
 
 
 class _Taking:
-    """One look at a folder."""
+    """One attempt at reading a folder."""
 
     def __init__(self, folder: Path, logs: Path, staging: Path) -> None:
         self._folder = folder
@@ -157,7 +157,7 @@ class _Taking:
         return read_catalog(copy)
 
     def _take_deliveries(self) -> None:
-        """Files that were delivered; before the readers are looked at, which deliver the next."""
+        """Take delivered files; before the readers' offsets, from which the next are delivered."""
         root = self._folder / DELIVERIES
         found = {
             one.relative_to(root): one
@@ -167,7 +167,7 @@ class _Taking:
         self._add_linked(found, Path(DELIVERIES))
 
     def _noted(self, log: str) -> dict[str, bytes]:
-        """How far readers have come, and what else is told of a log."""
+        """The readers' offsets, and other metadata of a log."""
         folder, found = self._logs / log, {}
         for one in sorted((folder / _READERS).glob("*.json")):
             if not one.name.startswith("."):
@@ -178,7 +178,7 @@ class _Taking:
         return found
 
     def _link_segments(self, log: str) -> None:
-        """Link the files of a log that are there now; those that are packed meanwhile, too."""
+        """Link the files of a log that exist now, also those that are packed meanwhile."""
         folder = self._logs / log
         before: set[str] | None = None
         while before != (names := _segment_names(folder)):
@@ -187,7 +187,7 @@ class _Taking:
             link(folder / name, self._staging / LOGS / log / name)
 
     def _link_new_segments(self, log: str) -> None:
-        """Link segments that were begun since; what was packed since is there as it was."""
+        """Link segments that were begun since; those packed since are already linked unpacked."""
         staged = self._staging / LOGS / log
         known = _segment_names(staged)
         last = max((_parsed(name).last for name in known), default=-1)
@@ -201,7 +201,7 @@ class _Taking:
         heads: Mapping[str, Head | None],
         last: Mapping[str, LastBatch],
     ) -> dict[str, Head | None]:
-        """Where the copies of logs end."""
+        """The positions at which the copies of logs end."""
         found = dict(heads)
         for query in catalog.queries:
             for log in (log_folder(query.name), dead_folder(query.name)):
@@ -214,7 +214,7 @@ class _Taking:
         return found
 
     def _take_log(self, log: str, head: Head | None, noted: Mapping[str, bytes]) -> None:
-        """A log up to its cut."""
+        """Take a log up to its cut."""
         place, staged = f"{LOGS}/{log}", self._staging / LOGS / log
         self._add(f"{place}/{LAYOUT}", (self._logs / log / LAYOUT).read_bytes())
         for one in segment_files(LocalStorage(staged)):
@@ -237,7 +237,7 @@ class _Taking:
         self._take_beside(log)
 
     def _take_beside(self, log: str) -> None:
-        """Static values of sensors, and what Spark had planned: after the end of the log."""
+        """Take static values of sensors, and Spark's plans: after the end of the log."""
         folder, place = self._logs / log, Path(LOGS, log)
         static = {
             Path(_STATIC, one.name): one
@@ -252,7 +252,7 @@ class _Taking:
         self._files.append(ImageFile(path, content, len(content)))
 
     def _add_linked(self, files: Mapping[Path, Path], place: Path) -> None:
-        """Files that are replaced, if at all, by others of the same name."""
+        """Add linked files, which are replaced only by others of the same name, if at all."""
         for name, source in files.items():
             to = self._staging / place / name
             link(source, to)
@@ -273,7 +273,7 @@ def _parsed(name: str) -> SegmentFile:
 
 
 def link(source: Path, to: Path) -> None:
-    """Let a file have another name; where that cannot be, a copy has it."""
+    """Hard-link a file under another name; where that is impossible, copy it."""
     to.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(source, to)
@@ -284,7 +284,7 @@ def link(source: Path, to: Path) -> None:
 
 
 def _at_rest(content: bytes, head: Head | None) -> bytes:
-    """A reader that reads nothing at present, and has read no more than there is."""
+    """A reader's state as one that reads nothing at present, and has read no more than there is."""
     fields: dict[str, Any] = json.loads(unseal(content))
     position = Position.from_json(fields["position"])
     if head is not None and position > head.end:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class ImageFile:
-    """A file of the image."""
+    """One file of the image."""
 
     path: str
-    """Where it lies in the folder, with slashes."""
+    """Its path in the folder, with slashes."""
     source: Path | bytes
-    """The file that it is copied from, or what it holds."""
+    """The file that it is copied from, or its content."""
     length: int
     """How many bytes of the source it has."""
     is_sealed: bool = False

@@ -1,4 +1,4 @@
-"""What the catalog of a folder says of logs and queries, read without changing anything."""
+"""What the catalog of a folder says about logs and queries, read without changing anything."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class KeptQueryName:
     """A named query, as far as its files are concerned."""
 
     name: str
-    """As its files know it: it stays when the query is renamed."""
+    """Its name in files, which stays the same when the query is renamed."""
     hosted: str | None
     """Its id in the shared engine; None: it has a checkpoint of its own."""
     is_read: bool
@@ -45,43 +45,43 @@ class KeptQueryName:
 
 @dataclass(frozen=True)
 class KeptCatalog:
-    """What has a name, and is kept in files."""
+    """The catalog's entries that are stored in files."""
 
     names: tuple[tuple[int, str, str], ...]
-    """Ids, names and kinds of everything."""
+    """Ids, names and kinds of all entries."""
     streams: tuple[str, ...]
     queries: tuple[KeptQueryName, ...]
     alerts: tuple[str, ...] = ()
 
     @property
     def logs(self) -> list[str]:
-        """The names of all logs' folders, those of dead letters, too; some may not be there."""
+        """The names of all logs' folders, including dead letters; some may not exist."""
         named = [*self.streams, *(one.name for one in self.queries), *self.alerts]
         return [log for name in named for log in (log_folder(name), dead_folder(name))]
 
 
 def log_folder(name: str) -> str:
-    """The folder of a stream's, a table's or a query's log."""
+    """The folder of the log of a stream, table or query."""
     return file_name(name)
 
 
 def dead_folder(name: str) -> str:
-    """That of its dead letters."""
+    """The folder of its dead letters."""
     return file_name(dead_letter_log(name))
 
 
 def copy_catalog(file: Path, to: Path) -> None:
-    """A copy of a catalog as it is at one instant, whoever uses it meanwhile."""
+    """Copy a catalog as it is at one instant, whoever uses it meanwhile."""
     try:
         with closing(_open(file)) as source, closing(sqlite3.connect(to)) as made:
             source.backup(made)
-            made.execute("PRAGMA journal_mode = DELETE")  # one file, with nothing beside it
+            made.execute("PRAGMA journal_mode = DELETE")  # a single file, with nothing beside it
     except sqlite3.Error as error:
         raise _damaged(file, error) from None
 
 
 def read_catalog(file: Path) -> KeptCatalog:
-    """What a catalog in a file says."""
+    """The contents of a catalog in a file."""
     try:
         with closing(_open(file)) as opened:
             has = set(opened.execute(_COLUMNS).fetchall())
@@ -91,7 +91,7 @@ def read_catalog(file: Path) -> KeptCatalog:
 
 
 def read_other_catalog(url: str) -> tuple[KeptCatalog, list[str]]:
-    """What a catalog in PostgreSQL says, and the versions of its schema; nothing is changed."""
+    """The contents of a catalog in PostgreSQL, and its schema versions; nothing is changed."""
     engine = open_engine(url)
     try:
         with reported(engine), engine.connect() as opened:
@@ -109,7 +109,7 @@ def read_other_catalog(url: str) -> tuple[KeptCatalog, list[str]]:
 
 
 def _read(select: _Select, has: set[tuple[str, str]]) -> KeptCatalog:
-    """What a catalog says; `has`: its tables with their columns, some of which are newer."""
+    """The contents of a catalog; `has`: its tables with their columns, some of which are newer."""
     rows = select("SELECT id, name, kind FROM nilometer_names ORDER BY id")
     found = [(int(a), str(b), str(c)) for a, b, c in rows]
     keys = _keys(select) if ("nilometer_names", "key") in has else {}
@@ -140,12 +140,12 @@ _STREAMS = ("STREAM", "SENSOR TABLE")
 def _read_by(text: str, everything: list[str]) -> set[str]:
     try:
         return names_read(read_query(text))
-    except NilometerError:  # of another release: it may read anything
+    except NilometerError:  # from another release: it may read anything
         return {one.lower() for one in everything}
 
 
 def _keys(select: _Select) -> dict[int, str]:
-    """By which keys files know what has another name now."""
+    """The names in files of what has been renamed since."""
     wanted = "SELECT id, key FROM nilometer_names WHERE key <> folded"
     return {int(owner): str(key) for owner, key in select(wanted)}
 

@@ -1,6 +1,6 @@
-"""Where the logs of a database lie, if not in its folder: the folder remembers it.
+"""Where the logs of a database are, if not in its folder: the folder remembers it.
 
-Otherwise a database that is opened without its --logs once would go on with empty ones.
+Otherwise a database opened once without its --logs would continue with empty ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PLACE_OF_LOGS: Final = "logs-place"
 
 
 def logs_of(folder: Path) -> str:
-    """Where the logs of a database folder lie: a path, or a URI."""
+    """The location of a database folder's logs: a path, or a URI."""
     return _read(folder) or str(folder / LOGS)
 
 
@@ -47,7 +47,7 @@ def settle_logs(folder: Path, given: str | None) -> str:
 
 
 def remember_logs(folder: Path, logs: str) -> None:
-    """Let a database folder know where its logs are from now on."""
+    """Store in a database folder where its logs are."""
     if _is_elsewhere(logs, str(folder / LOGS)):
         write_whole(folder / PLACE_OF_LOGS, seal(without_password(logs).encode()))
     else:
@@ -55,7 +55,7 @@ def remember_logs(folder: Path, logs: str) -> None:
 
 
 def without_password(logs: str) -> str:
-    """A URI without who asks: names and passwords are not stored."""
+    """A URI without credentials: names and passwords are not stored."""
     if "://" not in logs:
         return logs
     parts = urlsplit(logs)

@@ -23,7 +23,7 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class BackupFile:
-    """A file of the database, and where its bytes lie in the backup."""
+    """A file of the database, and where its bytes are in the backup."""
 
     path: str
     size: int
@@ -58,7 +58,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, content: bytes, name: str) -> Manifest:
-        """A manifest that was stored under this name; BackupError if it is damaged."""
+        """The manifest stored under this name; raises BackupError if it is damaged."""
         try:
             outer: dict[str, str] = json.loads(content)
             text = outer["manifest"]
@@ -68,6 +68,8 @@ class Manifest:
             form = found.pop("format")
             if form != FORMAT:
                 raise _other_format(name, form)
+            if found["name"] != name:
+                raise ValueError(f"it is named {found['name']!r}")
             files = tuple(_checked(BackupFile(**one)) for one in found.pop("files"))
             return cls(**found, files=files)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -99,7 +101,7 @@ def _other_format(name: str, form: object) -> BackupError:
 
 
 def new_name(storage: Storage) -> str:
-    """A name for a backup of now, after all that are there."""
+    """A name for a new backup, after all existing ones."""
     names, now = set(backup_names(storage)), datetime.now(UTC)
     name = base = now.strftime("%Y%m%dT%H%M%SZ")
     number = 1
@@ -110,13 +112,13 @@ def new_name(storage: Storage) -> str:
 
 
 def backup_names(storage: Storage) -> list[str]:
-    """The backups in a place, the oldest first."""
+    """The names of the backups in a place, oldest first."""
     names = (name for name, _ in storage.files(BACKUPS) if name.endswith(_SUFFIX))
     return sorted(name.removesuffix(_SUFFIX) for name in names)
 
 
 def read_manifest(storage: Storage, name: str) -> Manifest:
-    """A backup of this name."""
+    """Read the manifest of the backup of this name."""
     if not _NAME.fullmatch(name):
         raise BackupError(f"{name!r} is not the name of a backup")
     try:
@@ -132,12 +134,12 @@ def read_manifest(storage: Storage, name: str) -> Manifest:
 
 
 def write_manifest(storage: Storage, manifest: Manifest) -> None:
-    """Let a backup be there: all its objects are."""
+    """Write the manifest, which completes a backup whose objects are all stored."""
     storage.write(f"{BACKUPS}/{manifest.name}{_SUFFIX}", [manifest.to_bytes()])
 
 
 def newest(storage: Storage) -> Manifest:
-    """The backup that was made last."""
+    """The newest backup."""
     names = backup_names(storage)
     if not names:
         raise BackupError(
@@ -148,5 +150,5 @@ def newest(storage: Storage) -> Manifest:
 
 
 def known_objects(storage: Storage) -> dict[str, int]:
-    """The objects that are there, with their sizes."""
+    """The stored objects, with their sizes."""
     return dict(storage.files(OBJECTS))

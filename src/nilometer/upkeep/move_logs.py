@@ -1,7 +1,7 @@
-"""`nilometer move-logs`: the logs of a database go to another place, such as an object store.
+"""`nilometer move-logs`: moves the logs of a database elsewhere, such as to an object store.
 
-They are copied one after the other. Only when all are there does the folder of the database know
-the new place; whatever happens before, it goes on with the old one, and the old logs are left where
+They are copied one after the other. Only once all are copied does the folder of the database name
+the new place; until then it uses the old one, whatever happens, and the old logs are left where
 they are.
 """
 
@@ -47,7 +47,7 @@ def move_logs(
     catalog: str | None = None,
     tell: Callable[[str, int], None] = lambda _, __: None,
 ) -> LogsMoved:
-    """Copy the logs of a database that nobody has open, and let it go on with the copies."""
+    """Copy the logs of a database that no process has open, and make it use the copies."""
     folder = folder.expanduser().absolute()
     read_format(folder)
     wanted = to if "://" in to else str(Path(to).expanduser().absolute())
@@ -75,7 +75,7 @@ def move_logs(
 
 
 def _require_place(folder: Path, before: str, wanted: str) -> None:
-    """A place that is empty, or where a move of this database was broken off."""
+    """Require a place that is empty, or where a move of this database was interrupted."""
     if without_password(wanted).rstrip("/") == before.rstrip("/"):
         raise InputError("the logs are there already", detail=before)
     storage = storage_at(wanted)
@@ -90,7 +90,7 @@ def _require_place(folder: Path, before: str, wanted: str) -> None:
 
 
 def _logs(folder: Path, catalog: str | None) -> list[str]:
-    """The names of the folders of all logs that there may be."""
+    """The folder names of all logs that may exist."""
     place = settle_catalog(folder, catalog)
     if isinstance(place, Path) and not place.is_file():
         raise InputError(

@@ -1,4 +1,4 @@
-"""Where things lie in the folder of a database."""
+"""The layout of a database folder."""
 
 from __future__ import annotations
 

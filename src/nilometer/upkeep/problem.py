@@ -33,7 +33,7 @@ class Problems(list[Problem]):
 
     @contextmanager
     def noting(self, where: Path | str, advice: str = RESTORE) -> Iterator[None]:
-        """Whatever fails is a problem of this place."""
+        """Record whatever fails as a problem of this place."""
         try:
             yield
         except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The state of queries as files: the shared engine's, and checkpoints of Spark."""
+"""The state of queries as files: those of the shared engine, and Spark checkpoints."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _VERSION: Final = re.compile(r"(\d+)(_[0-9a-f-]+)?\.(zip|changelog|delta|snapsho
 
 @dataclass(frozen=True)
 class EngineImage:
-    """The engine's files that were there at one instant."""
+    """The files of the engine at one instant."""
 
     folder: Path
     plans: bytes | None
     names: tuple[Path, ...]
-    """Of buckets: files that are never changed."""
+    """Files of buckets, which never change."""
     stuck: Mapping[Path, bytes]
     """Results that could not be appended to their logs."""
 
     @classmethod
     def look(cls, folder: Path) -> EngineImage:
-        """What is there; which files these are is seen quickly, and they are linked later."""
+        """List the files that exist; this is quick, and they are linked later."""
         try:
             plans = (folder / PLANS_FILE).read_bytes()
         except FileNotFoundError:
@@ -73,7 +73,7 @@ class EngineImage:
         return found
 
     def small_files(self, results: Mapping[str, int]) -> list[ImageFile]:
-        """The set of plans, and results that wait, as far as the state has made them."""
+        """The set of plans and pending results, limited to those that the state has produced."""
         if self.plans is None:
             return []
         found = [ImageFile(f"{ENGINE}/{PLANS_FILE}", self.plans, len(self.plans))]
@@ -84,7 +84,7 @@ class EngineImage:
 
 
 def kept_queries(files: BucketFolder) -> dict[str, KeptQuery]:
-    """What a bucket's files keep of queries, by their ids."""
+    """The queries stored in a bucket's files, by their ids."""
     found: dict[str, KeptQuery] = {}
     for batch in batches_after(files, -1):
         if batch.is_whole:
@@ -96,10 +96,10 @@ def kept_queries(files: BucketFolder) -> dict[str, KeptQuery]:
 
 @dataclass(frozen=True)
 class CheckpointImage:
-    """A checkpoint of Spark's as it was at one instant: as if the process had been killed then.
+    """A Spark checkpoint at one instant: as if the process had been killed then.
 
     Spark commits a micro-batch after its results are in the log. So the log may hold one more than
-    is committed, which is planned already, and whose state is there.
+    is committed, which is already planned, and whose state exists.
     """
 
     folder: Path
@@ -114,7 +114,7 @@ class CheckpointImage:
         return LastBatch(self.query, self.committed + 1)
 
     def files(self) -> dict[Path, Path]:
-        """The files that belong to it. Those of a version are listed before what they refer to."""
+        """The files that belong to it. Files of a version are listed before what they refer to."""
         return {one.relative_to(self.folder): one for one in self._found()}
 
     def _found(self) -> Iterator[Path]:
@@ -126,11 +126,11 @@ class CheckpointImage:
                 ahead = self._ahead(Path(parent, name))
                 if ahead <= 1:
                     yield Path(parent, name)
-                if ahead <= 0 and f".{name}.crc" in names:  # a file that is made anew has another
+                if ahead <= 0 and f".{name}.crc" in names:  # a file written again has another
                     yield Path(parent, f".{name}.crc")
 
     def _ahead(self, file: Path) -> int:
-        """By how many micro-batches a file is ahead of what is committed."""
+        """By how many micro-batches a file is ahead of the committed one."""
         folder, name = file.parent.name, file.name
         if file.parent.parent == self.folder and folder in ("offsets", "commits"):
             number = int(name) if name.isdecimal() else self.committed + 2
@@ -140,7 +140,7 @@ class CheckpointImage:
 
 
 def checkpoint_image(folder: Path) -> CheckpointImage:
-    """How far a checkpoint has come."""
+    """The state of a checkpoint."""
     commits = [int(one) for one in _listed(folder / "commits") if one.isdecimal()]
     try:
         query = str(json.loads((folder / "metadata").read_bytes())["id"])

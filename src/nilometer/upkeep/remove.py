@@ -1,4 +1,4 @@
-"""Old backups go, and with them what no other backup needs.
+"""Removes old backups, and the objects that no other backup needs.
 
 A backup uses objects that are there already, and its manifest comes last; so nothing is removed
 while one is made, and none is begun while something is removed. Both leave a note in the
@@ -27,7 +27,7 @@ _NOTES: Final = "at-work"
 BACKUP: Final = "backup"
 REMOVAL: Final = "removal"
 _OVER_AFTER: Final = {BACKUP: 86_400.0, REMOVAL: 3600.0}
-"""After so many seconds whoever left a note was killed."""
+"""After how many seconds the process that left a note counts as killed."""
 _DOES: Final = {BACKUP: "a backup is being made", REMOVAL: "old backups are being removed"}
 
 
@@ -42,7 +42,7 @@ class Removed:
 
 @contextmanager
 def at_work(storage: Storage, kind: str) -> Iterator[None]:
-    """Keep removals and backups apart; BackupError if something else is going on."""
+    """Keep removals and backups apart; raises BackupError if another one is in progress."""
     note = f"{kind}-{uuid4().hex}"
     told = {"at": time.time(), "by": f"process {os.getpid()} of {socket.gethostname()}"}
     storage.write(f"{_NOTES}/{note}", [json.dumps(told).encode()])
@@ -57,7 +57,7 @@ def at_work(storage: Storage, kind: str) -> Iterator[None]:
 
 
 def _refuse(storage: Storage, name: str, kind: str) -> None:
-    """Say who is at work; what a killed process has left is cleared away."""
+    """Raise if another process is at work; notes of killed processes are removed."""
     try:
         told = json.loads(storage.read(f"{_NOTES}/{name}"))
         age, by = time.time() - float(told["at"]), str(told["by"])
@@ -76,7 +76,7 @@ def _refuse(storage: Storage, name: str, kind: str) -> None:
 
 
 def remove_backups(destination: str, database: str, keep: int) -> Removed:
-    """Remove the oldest backups of a database, so that so many are left.
+    """Remove the oldest backups of a database, so that this many are left.
 
     Backups of other databases in the same place stay.
     """

@@ -1,4 +1,4 @@
-"""`nilometer restore`: a database from a backup, whole or not at all."""
+"""`nilometer restore`: restores a database from a backup, wholly or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK: Final = 4 << 20
 
 
 def restore_backup(source: str, folder: Path, name: str | None = None) -> Manifest:
-    """Make a database folder from a backup, the newest or a named one; which one it was.
+    """Restore a database folder from the newest or a named backup; returns which one it was.
 
     All checksums are verified, and everything is on the disk, before the folder has its name.
     """
@@ -45,7 +45,7 @@ def restore_backup(source: str, folder: Path, name: str | None = None) -> Manife
 
 
 def blocks_of(storage: Storage, file: BackupFile) -> Iterator[bytes]:
-    """The bytes of a file in a backup; BackupError if they are not those that were stored."""
+    """The bytes of a file in a backup; raises BackupError if they differ from those stored."""
     digest, got = sha256(), 0
     try:
         with storage.open(f"{OBJECTS}/{file.object}") as opened:

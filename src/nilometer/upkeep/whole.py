@@ -1,4 +1,4 @@
-"""Whether all of a database is in files: only then can `nilometer backup` make a whole copy."""
+"""Checks that all of a database is in files: only then is `nilometer backup` complete."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FOLDER: Final = "copy the folder"
 
 
 def require_in_files(folder: Path) -> None:
-    """Refuse a backup of a database whose catalog or logs are elsewhere, with what to do instead.
+    """Refuse a backup of a database whose catalog or logs are elsewhere; say what to do instead.
 
-    The catalog, logs and state must be of one instant, which others than us would have to hold.
+    The catalog, logs and state must be of one instant, which other systems would have to ensure.
     """
     catalog, logs = catalog_elsewhere(folder), logs_of(folder)
     found, steps = [], []

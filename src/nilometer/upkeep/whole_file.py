@@ -10,7 +10,7 @@ from nilometer.log.local_storage import sync_folder
 
 
 def write_whole(file: Path, content: bytes) -> None:
-    """Put a file in its place once all of it is on the disk."""
+    """Write a file that gets its name once all of it is on the disk."""
     aside = file.with_name(f".{file.name}.{uuid4().hex[:12]}")
     try:
         with aside.open("wb") as written:

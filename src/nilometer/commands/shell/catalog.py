@@ -1,4 +1,4 @@
-"""What a database has, as a shell lists and completes it."""
+"""The contents of a database, as a shell lists and completes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTS: Final = {
     "query": "SHOW QUERIES",
 }
 _LONGEST: Final = 50
-"""So many characters are told about each, so that all of them fit on a screen: \\d name has all."""
+"""The description of each is at most this long, to fit on a screen: \\d name shows all."""
 _PLURALS: Final = {"query": "queries"}
 
 
@@ -50,7 +50,7 @@ def list_all(place: Place) -> list[Listed]:
 
 
 def state_of(place: Place, name: str) -> str | None:
-    """How a stream or query is doing, in one line; None if nobody says so."""
+    """The state of a stream or query, in one line; None if unknown."""
     for row in place.look("SHOW STREAMS").to_pylist():
         if row["name"].lower() == name.lower() and row.get("sensors") is not None:
             mark = row["watermark"]
@@ -79,7 +79,7 @@ def _cut(text: str) -> str:
 
 
 def counted_kinds(listed: list[Listed]) -> str:
-    """How many there are of each kind.
+    """The number of each kind.
 
     >>> counted_kinds([Listed("a", "stream"), Listed("b", "stream"), Listed("q", "query")])
     '2 streams, 1 query'
@@ -109,7 +109,7 @@ def _about(kind: str, row: Mapping[str, object]) -> str | None:
 
 @dataclass
 class Names:
-    """Names and columns for completion, read in the background; empty as long as none are known."""
+    """Names and columns for completion, read in the background; empty until they are known."""
 
     place: Place
     listed: list[Listed] = field(default_factory=list)
@@ -117,11 +117,11 @@ class Names:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self) -> None:
-        """Read all again, without making anybody wait."""
+        """Read everything again in the background."""
         threading.Thread(target=self._read, name="names", daemon=True).start()
 
     def columns(self, name: str) -> list[str]:
-        """The columns of a stream or table; none if they cannot be read."""
+        """The columns of a stream or table; empty if they cannot be read."""
         known = self._columns.get(name.lower())
         if known is None:
             known = self._columns[name.lower()] = self._describe(name)
@@ -131,7 +131,7 @@ class Names:
         with self._lock:
             try:
                 self.listed = list_all(self.place)
-            except Exception:  # also of a place that is closed: whoever types is not to hear of it
+            except Exception:  # even if the place is closed: completion must not report errors
                 return
             self._columns.clear()
 
@@ -141,7 +141,7 @@ class Names:
             return []
         try:
             rows = self.place.look(f"DESCRIBE {quote_name(known)}")
-        except Exception:  # the same
+        except Exception:  # as above
             return []
         if "column" not in rows.column_names:
             return []

@@ -1,4 +1,4 @@
-r"""The commands of the shell itself: \d, \timing, \watch … and what they are for."""
+r"""The shell's own commands: \d, \timing, \watch … and their help."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nilometer.model.names import nearest
 
 @dataclass(frozen=True)
 class Help:
-    """What a command takes, and what it does."""
+    """What a command accepts, and what it does."""
 
     takes: str
     does: str
@@ -40,17 +40,17 @@ COMMANDS: Final = {
 
 
 _WHOLE: Final = ("d", "follow", "set")
-"""Those that take all that stands behind them."""
+"""Commands that take the whole rest of the line."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command that was typed, and the words behind it."""
+    """A command that was typed, and the words after it."""
 
     name: str
     words: tuple[str, ...]
     rest: str
-    """All that stands behind the name, as it was typed."""
+    """Everything after the name, as typed."""
 
 
 def read_command(text: str) -> Command:
@@ -79,7 +79,7 @@ def read_command(text: str) -> Command:
 
 
 def read_switch(command: Command, now: bool) -> bool:
-    """On, off, or (without a word) the other one."""
+    """On, off, or (without a word) toggled."""
     if not command.words:
         return not now
     word = command.words[0].lower()
@@ -89,7 +89,7 @@ def read_switch(command: Command, now: bool) -> bool:
 
 
 def help_text() -> str:
-    """All commands, a line each, and how statements end."""
+    """All commands, one per line, and how statements end."""
     shown = {f"\\{name} {one.takes}".rstrip(): one.does for name, one in COMMANDS.items()}
     wide = max(map(len, shown))
     lines = [f"  {name.ljust(wide)}  {does}" for name, does in shown.items()]

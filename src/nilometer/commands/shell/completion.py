@@ -1,4 +1,4 @@
-"""What can follow what is typed: words of the language, functions, names and their columns."""
+"""Completions for what is typed: keywords, functions, names and their columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LISTED: Final = re.compile(r"\bFROM\s+[^()]*,\s*[\w`]*$", re.IGNORECASE)
 _QUALIFIED: Final = re.compile(r"([^\W\d]\w*|`[^`]+`)\.(\w*)$")
 _MOST: Final = 200
 _FEW: Final = 20
-"""Of so many streams and tables columns are offered before one is named."""
+"""Up to this many streams and tables, columns are offered before one is named."""
 
 WORDS: Final = (
     *("SELECT", "DISTINCT", "FROM", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "OFFSET"),
@@ -57,7 +57,7 @@ def function_names() -> tuple[str, ...]:
 
 @dataclass
 class StatementCompleter(Completer):
-    """Completes what stands before the cursor."""
+    """Completes the text before the cursor."""
 
     names: Names
 
@@ -116,12 +116,12 @@ class StatementCompleter(Completer):
                 yield _name(one, word, relation)
 
     def _mentioned(self, text: str) -> list[str]:
-        """The streams and tables that a text names."""
+        """The streams and tables named in a text."""
         words = {one.lower() for one in re.findall(r"\w+", text)}
         return [one.name for one in self.names.listed if one.name.lower() in words]
 
     def _meant(self, name: str, text: str) -> str:
-        """The stream or table that a name or alias stands for."""
+        """The stream or table that a name or alias refers to."""
         known = {one.name.lower() for one in self.names.listed}
         plain = name.strip("`")
         if plain.lower() in known:
@@ -134,7 +134,7 @@ class StatementCompleter(Completer):
 
 
 def _phrases(text: str) -> Iterator[Completion]:
-    """Words of the language that begin as a text ends, which may be in the middle of some."""
+    """Keywords that continue the end of a text, which may end inside a phrase."""
     words = text.split()
     for size in (3, 2, 1):
         typed = " ".join(words[-size:])

@@ -24,9 +24,9 @@ from nilometer.spark.failures import told_in_words
 from nilometer.sql.parse.with_constants import with_constants
 
 _NEWEST: Final = 10
-"""So many stored rows of a named query are shown before those that come."""
+"""How many stored rows of a named query are shown before new ones."""
 _MOST_ROWS: Final = 10_000
-"""As many as a server gives of one answer."""
+"""The same maximum as a server has for one answer."""
 _CUT: Final = (
     f"there are more rows: a shell takes {_MOST_ROWS:,} of one answer. Ask for others with WHERE, "
     "ORDER BY and LIMIT; nilometer sql --db writes them all"
@@ -54,7 +54,7 @@ class DatabasePlace:
         with told_in_words(), self._cancellable():
             frame = self.db.sql(statement.sql, parameters=statement.parameters)
             if frame.isStreaming:
-                raise GoesOnError("this query goes on for as long as its streams do")
+                raise GoesOnError("this query runs for as long as its streams do")
             rows = frame.limit(_MOST_ROWS + 1).toArrow()
         return _first(rows)
 
@@ -74,7 +74,7 @@ class DatabasePlace:
         try:
             return self._follow(made.name, statement.sql, screen, from_start=True)
         finally:
-            with suppress(NilometerError):  # it goes with the database
+            with suppress(NilometerError):  # it is dropped with the database
                 self.db.drop_query(made.name)
 
     def follow_named(self, name: str, screen: Screen) -> Followed:
@@ -82,7 +82,7 @@ class DatabasePlace:
         return self._follow(status.name, status.text, screen, from_start=False)
 
     def close(self) -> None:
-        """Whoever has opened the database closes it."""
+        """Do nothing: the database is closed by whoever opened it."""
 
     def _follow(self, name: str, sql: str, screen: Screen, *, from_start: bool) -> Followed:
         log = LogReader.open(self.db.log_of(name))
@@ -122,7 +122,7 @@ class LogBatches:
         return Heard(at, str(status.phase), status.error)
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
-        """A frame at a time: no more is held than one of them."""
+        """Read one frame at a time: no more is kept in memory."""
         until = time.monotonic() + seconds
         while True:
             for frame in self.log.read(self.place, self.log.end):

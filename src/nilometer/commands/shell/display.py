@@ -1,4 +1,4 @@
-"""How a shell shows what statements answer: as a table, as records, as CSV or JSON lines."""
+"""How a shell shows the results of statements: as a table, as records, as CSV or JSON lines."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _LIMIT: Final = 1000
 
 
 def new_console(file: TextIO | None = None, *, stderr: bool = False) -> Console:
-    """A console that writes texts as they are."""
+    """A console that writes texts unchanged."""
     return Console(file=file, stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 @dataclass
 class Display:
-    """What can be set of how answers look, and where they go."""
+    """Settings for how answers look, and where they are written."""
 
     console: Console = field(default_factory=new_console)
     form: Format = Format.TABLE
@@ -47,7 +47,7 @@ class Display:
         self._screen = self.console
 
     def write_to(self, path: Path | None) -> None:
-        """Let answers go to a file from now on; None: to the screen again."""
+        """Write answers to a file from now on; None: to the screen again."""
         opened = None
         if path is not None:
             with told_of_writing(path):
@@ -57,7 +57,7 @@ class Display:
         self.console = self._screen if opened is None else new_console(opened)
 
     def close(self) -> None:
-        """Finish the file to which answers went."""
+        """Close the file of answers."""
         if self._file is not None and self.path is not None:
             with told_of_writing(self.path):
                 self._file.flush()
@@ -66,7 +66,7 @@ class Display:
         self._file = None
 
     def show(self, done: Done) -> None:
-        """Show what a statement did."""
+        """Show the result of a statement."""
         if done.answer is None:
             self.say(done.message or "done")
             return
@@ -76,12 +76,12 @@ class Display:
             self._write_lines(done.answer)
 
     def say(self, text: str) -> None:
-        """A sentence, or a plan, as it stands."""
+        """Show a sentence or a plan unchanged."""
         with self._told():
             self.console.print(Text(safe_text(text)), soft_wrap=True)
 
     def view(self, answer: Answer, console: Console | None = None) -> TableView:
-        """What draws rows, as tables or as records."""
+        """The view that draws rows, as tables or as records."""
         return TableView(console or self.console, answer.headings, self.is_expanded)
 
     def _show_table(self, answer: Answer) -> None:
@@ -115,13 +115,13 @@ class Display:
         return cast(BinaryIO, ForTerminal(out)) if sys.stdout.isatty() else out
 
     def _told(self) -> AbstractContextManager[None]:
-        """Let a refusal to write the file of answers be an error of ours."""
+        """Convert errors while writing the file of answers to our own."""
         return nullcontext() if self.path is None else told_of_writing(self.path)
 
 
 def read_form(text: str) -> Format:
-    """The format of a name; Parquet is for commands that end."""
+    """The format with a name; Parquet is only for commands that end."""
     known = [one.value for one in Format if one is not Format.PARQUET]
     if text not in known:
-        raise InputError(f"there is no format {text}", hint=f"choose one of {', '.join(known)}")
+        raise InputError(f"unknown format {text}", hint=f"choose one of {', '.join(known)}")
     return Format(text)

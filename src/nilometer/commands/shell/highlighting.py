@@ -1,4 +1,4 @@
-"""Statements in colours while they are typed."""
+"""Colours statements while they are typed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS: Final = {TokenType.NUMBER: "number", TokenType.STRING: "string"}
 
 
 class StatementLexer(Lexer):
-    """Marks keywords, strings, numbers and comments, by the words that the parser sees, too."""
+    """Marks keywords, strings, numbers and comments, using the parser's own words."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         lines = list(split_lines(list(marked(document.text))))
@@ -69,7 +69,7 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _between(text: str) -> Iterator[tuple[str, str]]:
-    """What stands between words: space, and comments."""
+    """The text between words: spaces and comments."""
     if text:
         yield ("class:comment" if text.strip() else ""), text
 

@@ -1,4 +1,4 @@
-"""The statements that were typed, kept for the next time; never those that hold a secret."""
+"""The history of typed statements, kept for the next time, except those that contain a secret."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SafeHistory(FileHistory):
     """Statements in a file that only this user can read."""
 
     def append_string(self, string: str) -> None:
-        """Take note of a statement; one that holds a secret is forgotten when the shell ends."""
+        """Record a statement; one that contains a secret is forgotten when the shell ends."""
         if holds_secret(string):
             self._loaded_strings.insert(0, string)
         else:
@@ -33,12 +33,12 @@ class SafeHistory(FileHistory):
             yield from super().load_history_strings()
 
     def store_string(self, string: str) -> None:
-        with suppress(OSError):  # a full disk is no reason to refuse a statement
+        with suppress(OSError):  # a full disk must not prevent a statement
             super().store_string(string)
 
 
 def open_history() -> History:
-    """The history of this user; one for this run alone if it cannot be kept, or is not wanted."""
+    """This user's history; one for this run only if it cannot be stored, or is disabled."""
     wanted = os.environ.get(HISTORY_VARIABLE)
     if wanted == "":
         return InMemoryHistory()
@@ -62,7 +62,7 @@ def _usual_file() -> Path:
 
 
 def _shorten(file: Path) -> None:
-    """Leave the newer half of a history that has grown long."""
+    """Keep only the newer half of a long history."""
     if file.stat().st_size <= _MOST_BYTES:
         return
     content = file.read_bytes()

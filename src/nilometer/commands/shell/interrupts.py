@@ -1,4 +1,4 @@
-"""Work that Ctrl-C gives up at once, however it waits."""
+"""Work that Ctrl-C abandons at once, however it waits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _LOOK_SECONDS: Final = 0.05
 
 
 class GivenUpError(Exception):
-    """Ctrl-C, while a statement was run."""
+    """Ctrl-C was pressed while a statement was running."""
 
 
 def run_until_interrupted(work: Callable[[], _Result], cancel: Callable[[], None]) -> _Result:
-    """The result of work that is done in another thread; `cancel` is called at Ctrl-C."""
+    """Run work in another thread and return its result; `cancel` is called at Ctrl-C."""
     done: Future[_Result] = Future()
 
     def run() -> None:
@@ -27,7 +27,7 @@ def run_until_interrupted(work: Callable[[], _Result], cancel: Callable[[], None
 
     threading.Thread(target=run, name="statement", daemon=True).start()
     try:
-        while not done.done():  # a wait without end would not let Ctrl-C through
+        while not done.done():  # a wait without a timeout would block Ctrl-C
             try:
                 return done.result(_LOOK_SECONDS)
             except TimeoutError:

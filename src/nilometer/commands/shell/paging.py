@@ -1,4 +1,4 @@
-"""Text that is longer than the screen goes through a pager; only on a terminal."""
+"""Shows text that is longer than the screen in a pager, only on a terminal."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rich.console import Console
 
 PAGER_VARIABLES: Final = ("NILOMETER_PAGER", "PAGER")
 _LESS: Final = "-FRSX"
-"""End if all fits on one screen, colours, no folded lines, and leave what was shown."""
+"""Exit if all fits on one screen, colours, no wrapped lines, and keep what was shown."""
 
 
 @dataclass(frozen=True)
 class Paged:
-    """Shows what is drawn on a console, by way of a pager where it is long."""
+    """Shows what is drawn on a console, in a pager if it is long."""
 
     console: Console
     is_wanted: bool = True
 
     def show(self, draw: Callable[[Console], None]) -> None:
-        """Show what `draw` prints on the console that it is given."""
+        """Show what `draw` prints on the given console."""
         command = _command() if self.is_wanted and self.console.is_terminal else None
         if command is None:
             draw(self.console)
@@ -52,7 +52,7 @@ class Paged:
 
 
 def _command() -> list[str] | None:
-    """The pager; None if there is none, or none is wanted."""
+    """The pager; None if there is none, or it is disabled."""
     for variable in PAGER_VARIABLES:
         if variable in os.environ:
             try:
@@ -64,7 +64,7 @@ def _command() -> list[str] | None:
 
 
 def _page(command: list[str], text: str) -> bool:
-    """Whether the pager has shown the text; Ctrl-C is for it alone meanwhile."""
+    """Whether the pager has shown the text; meanwhile only the pager receives Ctrl-C."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         environment = {**os.environ, "LESS": os.environ.get("LESS", _LESS)}

@@ -1,4 +1,4 @@
-"""Where the statements of a shell are run: at a server, or in a database of this process."""
+"""Where a shell runs its statements: on a server, or in a database of this process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nilometer.commands.statements import OneStatement
 
 @dataclass(frozen=True)
 class Done:
-    """What a statement did: a sentence, rows, or both."""
+    """The result of a statement: a sentence, rows, or both."""
 
     message: str | None = None
     answer: Answer | None = None
     note: str | None = None
-    """What else is to be known of the rows."""
+    """A note about the rows."""
 
 
 class Place(Protocol):
@@ -27,24 +27,24 @@ class Place(Protocol):
 
     @property
     def title(self) -> str:
-        """What it is, for people: the server at http://…"""
+        """Its description for users: the server at http://…"""
 
     def run(self, statement: OneStatement) -> Done:
-        """Run one statement; GoesOnError if it is a query that is to be followed."""
+        """Run one statement; raises GoesOnError for a query that must be followed."""
 
     def explain(self, statement: OneStatement) -> str:
-        """What a query would do."""
+        """The plan of a query."""
 
     def look(self, statement: str) -> pa.Table:
         """The rows of SHOW or DESCRIBE, from any thread."""
 
     def cancel(self) -> None:
-        """End what `run` is waiting for, as far as that can be done."""
+        """Cancel what `run` is waiting for, as far as possible."""
 
     def follow_select(self, statement: OneStatement, screen: Screen) -> Followed:
-        """Show what comes of a query over streams until it is stopped."""
+        """Show the results of a query over streams until it is stopped."""
 
     def follow_named(self, name: str, screen: Screen) -> Followed:
-        """Show what comes of a named query until it is stopped."""
+        """Show the results of a named query until it is stopped."""
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""`nilometer shell`: opens the place of a shell, and chooses how it is used."""
+"""`nilometer shell`: opens the place of a shell, and decides how it is used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nilometer.garbage import collect_as_usual
 
 @dataclass(frozen=True)
 class ShellRequest:
-    """What `nilometer shell` was asked to do."""
+    """A request of `nilometer shell`."""
 
     server: Server | None = None
     kept: Kept | None = None
@@ -37,12 +37,12 @@ class ShellRequest:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether somebody types."""
+        """Whether a person is typing."""
         return self.file is None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def run_shell(request: ShellRequest) -> bool:
-    """Run statements until there are no more; whether all went well."""
+    """Run statements until there are no more; return whether all succeeded."""
     if request.is_interactive:
         require_extras("nilometer shell", "shell")
     collect_as_usual()
@@ -80,7 +80,7 @@ def _type(shell: Shell) -> None:
 
 
 def _lines(file: str | None) -> tuple[Iterable[str], str | None]:
-    """The lines that are run, and the name of their file for errors."""
+    """The lines to run, and the name of their file for errors."""
     if file is None or file == "-":
         return sys.stdin, "stdin"
     return read_file(file).splitlines(keepends=True), file
@@ -88,7 +88,7 @@ def _lines(file: str | None) -> tuple[Iterable[str], str | None]:
 
 @contextmanager
 def _open(request: ShellRequest) -> Iterator[Place]:
-    """The server, or else the database of this process, that statements are for."""
+    """The server, otherwise the database of this process, that runs the statements."""
     if request.server is not None:
         require_extras("nilometer shell", "client")
         from nilometer.commands.shell.server_place import ServerPlace  # noqa: PLC0415

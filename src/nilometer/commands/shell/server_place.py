@@ -18,7 +18,7 @@ from nilometer.commands.statements import OneStatement
 
 @dataclass
 class ServerPlace:
-    """Runs statements at a server."""
+    """Runs statements on a server."""
 
     server: Server
     _client: Client = field(init=False)

@@ -1,4 +1,4 @@
-"""A shell at work: runs statements and its own commands, wherever they come from."""
+"""A running shell: runs statements and its own commands, from any input."""
 
 from __future__ import annotations
 
@@ -32,38 +32,38 @@ from nilometer.sql.expressions.scalars import quote_name
 from nilometer.sql.statements import parameters_of
 
 _DEEPEST: Final = 10
-"""How many files may name each other."""
+"""How deeply files may include each other."""
 _WATCH_SECONDS: Final = 2.0
 
 
 class LeaveError(Exception):
-    r"""\q: nothing that follows is run."""
+    r"""\q: the rest is not run."""
 
 
 @dataclass
 class Shell:
-    """Runs what is typed or read; `run` says whether all went well."""
+    """Runs what is typed or read; `run` returns whether all succeeded."""
 
     place: Place
     display: Display = field(default_factory=Display)
     errors: Console = field(default_factory=lambda: new_console(stderr=True))
     is_interactive: bool = False
-    """Whether a person sees what comes, and can end it."""
+    """Whether a person sees the results, and can stop them."""
     keep_going: bool = False
     parameters: dict[str, object] = field(default_factory=dict)
     edit: Callable[[str, Path | None], None] | None = None
-    """Opens an editor; only where there is a terminal."""
+    """Opens an editor; only with a terminal."""
     changed: Callable[[], None] = lambda: None
-    """Is called when names may have changed."""
+    """Called when names may have changed."""
     last: str = ""
-    """The statement that was run last."""
+    """The last statement that was run."""
     is_timed: bool = False
     _depth: int = 0
 
     def run(self, lines: Iterable[str], name: str | None = None) -> bool:
         """Run all statements and commands of a text, up to the first that fails.
 
-        `name` is that of the file in which they stand, for errors.
+        `name` is the name of their file, for errors.
         """
         is_well = True
         for piece in read_pieces(lines):
@@ -92,7 +92,7 @@ class Shell:
     def tell(
         self, error: NilometerError, piece: Piece | None = None, name: str | None = None
     ) -> None:
-        """Say what went wrong, and where."""
+        """Report an error and its position."""
         where = ""
         if piece is not None and name is not None:
             error, line = _placed(error, piece.line)
@@ -117,7 +117,7 @@ class Shell:
             if not self.is_interactive:
                 error.hint = "\\follow NAME shows what comes of a query: CREATE QUERY name AS …"
                 raise
-            self._note("this query goes on for as long as its streams do: Ctrl-C ends it")
+            self._note("this query runs for as long as its streams do: Ctrl-C ends it")
             self._follow(lambda screen: self.place.follow_select(statement, screen))
             return
         self.display.show(done)
@@ -174,7 +174,7 @@ class Shell:
                 self._adjust(command)
 
     def _adjust(self, command: Command) -> None:
-        """Change how answers look, and say how they do."""
+        """Change how answers look, and show the setting."""
         display, word = self.display, command.words[0] if command.words else None
         match command.name:
             case "x":
@@ -245,7 +245,7 @@ class Shell:
             (statement, *_) = split_statements(self.last, values)
             if statement.is_query and not statement.is_explain:
                 return statement
-        raise InputError("the last statement was no query", hint=hint)
+        raise InputError("the last statement was not a query", hint=hint)
 
     def _edit(self, command: Command) -> None:
         if self.edit is None:
@@ -274,20 +274,23 @@ class Shell:
             return
         name = name.removeprefix(":")
         if not name.isidentifier():
-            raise InputError("a parameter has a name of letters and digits", detail=f"got {name!r}")
+            raise InputError(
+                "a parameter name may only contain letters, digits and underscores",
+                detail=f"got {name!r}",
+            )
         if value.strip():
             self.parameters[name] = read_value(value.strip())
         else:
             self.parameters.pop(name, None)
 
     def _note(self, text: str) -> None:
-        """Say what is set; programs that read answers are not told."""
+        """Show a setting; not if a program reads the answers."""
         if self.is_interactive:
             self.errors.print(text, style="dim", soft_wrap=True)
 
 
 def _placed(error: NilometerError, line: int) -> tuple[NilometerError, int]:
-    """An error of a statement that begins in a line of a file: its place there, and its line."""
+    """The error of a statement that starts in a line of a file, with its position and line."""
     if not isinstance(error, SqlError) or error.place is None:
         return error, line
     place, before = error.place, "\n" * (line - 1)
@@ -321,7 +324,7 @@ def _seconds(text: str) -> float:
 
 
 def _shown(seconds: float) -> str:
-    """A time that a statement took.
+    """The duration of a statement.
 
     >>> _shown(0.0123), _shown(75.3)
     ('12.3 ms', '75.300 s')

@@ -1,4 +1,4 @@
-"""Text as it comes in, cut into statements and into commands of the shell."""
+"""Splits input into statements and shell commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nilometer.errors import SqlSyntaxError
 from nilometer.sql.parse.query_text import MOST_CHARACTERS, tokenize
 
 MARK = "\\"
-"""With which commands of the shell begin."""
+"""The first character of shell commands."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Piece:
 
 
 def split_text(text: str) -> tuple[list[str], str]:
-    r"""The statements of a text that a semicolon ends, and what follows the last of these.
+    r"""The statements of a text that end with a semicolon, and the rest.
 
     >>> split_text("SELECT ';' AS a; SELECT 2;\nSELECT")
     (["SELECT ';' AS a", ' SELECT 2'], '\nSELECT')
@@ -45,7 +45,7 @@ def split_text(text: str) -> tuple[list[str], str]:
 
 
 def _split_before(text: str, error: SqlSyntaxError) -> tuple[list[str], str]:
-    """The statements before a quote or comment that is left open."""
+    """The statements before an unclosed quote or comment."""
     if error.place is None or not error.place.start:
         return [], text
     found, rest = split_text(text[: error.place.start])
@@ -53,7 +53,7 @@ def _split_before(text: str, error: SqlSyntaxError) -> tuple[list[str], str]:
 
 
 def is_complete(text: str) -> bool:
-    r"""Whether what was typed can be run: a command, nothing, or all up to a semicolon.
+    r"""Whether the input can be run: a command, nothing, or text up to a semicolon.
 
     >>> is_complete("SELECT 1"), is_complete("SELECT ';"), is_complete("SELECT 1;"), is_complete("")
     (False, False, True, True)
@@ -64,7 +64,7 @@ def is_complete(text: str) -> bool:
 
 
 def has_words(text: str) -> bool:
-    """Whether there is more than space and comments in a text."""
+    """Whether a text contains more than spaces and comments."""
     try:
         return bool(tokenize(text))
     except SqlSyntaxError:
@@ -72,9 +72,9 @@ def has_words(text: str) -> bool:
 
 
 def read_pieces(lines: Iterable[str]) -> Iterator[Piece]:
-    r"""Statements and commands as they are complete; what is left in the end is one more.
+    r"""Statements and commands once they are complete; the rest at the end is one more.
 
-    A command stands on a line of its own, between statements.
+    A command must be on its own line, between statements.
 
     >>> [one.text for one in read_pieces(["SELECT\n", "1; \n", "\\d T\n", "SELECT 2\n"])]
     ['SELECT\n1', '\\d T', 'SELECT 2']
@@ -90,7 +90,7 @@ def read_pieces(lines: Iterable[str]) -> Iterator[Piece]:
         if ";" in line or len(waiting) > MOST_CHARACTERS:
             found, rest = split_text(waiting)
             if not found and len(waiting) > MOST_CHARACTERS:
-                found, rest = [waiting], ""  # it is refused as too long, with its place
+                found, rest = [waiting], ""  # it is refused as too long, with its position
             for text in found:
                 yield from _piece(text, begun)
                 begun += text.count("\n")

@@ -1,4 +1,4 @@
-"""A shell on a terminal: typing, with colours, completion and history."""
+"""A shell on a terminal: input with colours, completion and history."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _EMPTY: Final = (
 
 @dataclass
 class Terminal:
-    """Asks for statements and runs them until it is left."""
+    """Reads statements and runs them until the user leaves."""
 
     shell: Shell
     history: History
     keyboard: Input | None = None
-    """What is typed on; None: the terminal of this process."""
+    """The keyboard; None: the terminal of this process."""
     screen: Output | None = None
     _names: Names = field(init=False)
     _draft: str = field(default="", init=False)
-    """What stands in the prompt before anything is typed."""
+    """The text in the prompt before anything is typed."""
 
     def __post_init__(self) -> None:
         self._names = Names(self.shell.place)
@@ -56,7 +56,7 @@ class Terminal:
         self.shell.edit = self._edit
 
     def run(self, listed: list[Listed]) -> None:
-        """Greet, and go on until Ctrl-D or \\q; `listed` is what the database has."""
+        """Greet, and continue until Ctrl-D or \\q; `listed` are the contents of the database."""
         self._names.listed = listed
         self.shell.display.say(greeting(self.shell.place.title, listed))
         session = self._session()
@@ -89,12 +89,12 @@ class Terminal:
         )
 
     def _edit(self, text: str, path: Path | None) -> None:
-        """Open an editor; what is left there stands in the prompt, to be run or changed."""
+        """Open an editor; its text is put into the prompt, to be run or changed."""
         self._draft = edit_text(text, path)
 
 
 def greeting(title: str, listed: list[Listed]) -> str:
-    """What is shown first."""
+    """The greeting."""
     lines = [f"Nilometer {VERSION}, {title}"]
     lines.append(f"{counted_kinds(listed)} (\\d lists them)" if listed else _EMPTY)
     lines.append("Statements end with ;  Help: \\?  Leave: \\q or Ctrl-D\n")
@@ -102,7 +102,7 @@ def greeting(title: str, listed: list[Listed]) -> str:
 
 
 def _continued(width: int, _: int, is_folded: int) -> str:
-    """What stands before the other lines of a statement; nothing where one line is folded."""
+    """The prompt of the other lines of a statement; empty where one line is wrapped."""
     return "" if is_folded else _MORE.rjust(width)
 
 
@@ -122,7 +122,7 @@ def _keys() -> KeyBindings:
 
 
 def edit_text(text: str, path: Path | None) -> str:
-    """What an editor leaves of a text, or of a file."""
+    """The text, or the file, after editing."""
     command = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     with tempfile.TemporaryDirectory(prefix="nilometer-") as folder:
         file = path or Path(folder) / "statement.sql"

@@ -1,8 +1,8 @@
 """kafka: results as messages of a topic, one per row or one per chunk.
 
 The cluster has acknowledged every message, with all replicas that it requires, before the delivery
-goes on. Attempts of the client never double a message; a chunk that is sent again does, with the
-same ids.
+continues. Retries of the client never duplicate a message; a chunk that is sent again does, with
+the same ids.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class KafkaUnit:
 
     @classmethod
     def check(cls, setting: UnitSetting) -> None:
-        """Refuse what is not a cluster, and what is not a topic."""
+        """Refuse an invalid cluster or topic."""
         try:
             options = _completed(setting)
             servers = read_servers(options["servers"], tls=uses_tls(options))
@@ -92,7 +92,7 @@ class KafkaUnit:
         return [len(text.encode()) + 1 for text in row_texts(chunk)]
 
     def deliver(self, chunk: Chunk) -> None:
-        """Send a chunk, and wait until the cluster has all of it."""
+        """Send a chunk, and wait until the cluster has acknowledged all of it."""
         self._error = None
         if self._per_row:
             for at, (text, key) in enumerate(zip(row_texts(chunk), self._keys(chunk), strict=True)):
@@ -126,7 +126,7 @@ class KafkaUnit:
                 )
                 break
             except BufferError:
-                self._producer.poll(0.1)  # there is room again when something has arrived
+                self._producer.poll(0.1)  # there is room again once something was acknowledged
                 if self._error is not None:
                     return
             except KafkaException as error:
@@ -138,7 +138,7 @@ class KafkaUnit:
 
 
 def _completed(setting: UnitSetting) -> dict[str, Any]:
-    """The options, with what the URL says of servers and user."""
+    """The options, completed with servers and user from the URL."""
     options = {**setting.options, "servers": ""}
     named = read_kafka_url(options["url"] or "")
     named.pop("topic", None)

@@ -1,7 +1,7 @@
 """mqtt: results as messages on a topic, one per row or one per chunk.
 
-With QoS 1 the broker has acknowledged every message before the delivery goes on. With QoS 0 nobody
-does: what was on its way when a connection broke may be lost.
+With QoS 1 the broker has acknowledged every message before the delivery continues. With QoS 0
+nothing is acknowledged: messages in flight when a connection breaks may be lost.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MqttUnit:
 
     @classmethod
     def check(cls, setting: UnitSetting) -> None:
-        """Refuse what is not a broker, and what is not a topic."""
+        """Refuse an invalid broker or topic."""
         _reach(_broker(setting.options["url"]), setting)
         topic = setting.options["topic"]
         if not topic or any(one in topic for one in "+#\0") or len(topic) > _LONGEST_TOPIC:
@@ -108,7 +108,7 @@ class MqttUnit:
             raise ReceiverError(f"the broker refuses: {self._answer}", after=30.0)
 
     def _open(self, host: str, port: int, reach: Reach) -> None:
-        """Connect to the first address of a host that answers, of those that may be reached."""
+        """Connect to the first allowed address of a host that answers."""
         *others, last = addresses_within(host, port, reach)
         for address in others:
             with suppress(OSError):
@@ -117,7 +117,7 @@ class MqttUnit:
         self._client.connect(last, port)
 
     def _wait(self, message: MQTTMessageInfo, deadline: float) -> None:
-        """Wait for one message; a connection that breaks is not waited for."""
+        """Wait for one message; fail at once if the connection breaks."""
         while time.monotonic() < deadline:
             try:
                 message.wait_for_publish(0.1)
@@ -138,7 +138,7 @@ class MqttUnit:
 
 
 class _NamedContext(ssl.SSLContext):
-    """TLS to an address at which a broker of this name has to be."""
+    """TLS to an address where a broker of this name is required."""
 
     name: str
 
@@ -150,13 +150,13 @@ class _NamedContext(ssl.SSLContext):
         return made
 
     def wrap_socket(self, *args: Any, **kwargs: Any) -> ssl.SSLSocket:
-        """As ever, but for the broker's name and not its address; closed if that is not proven."""
+        """Wrap the socket, verifying the broker's name, not its address; close it on failure."""
         named = {"server_hostname": self.name, "do_handshake_on_connect": True}
         return super().wrap_socket(*args, **{**kwargs, **named})
 
 
 def _reach(parts: SplitResult, setting: UnitSetting) -> Reach:
-    """What was declared of the broker's host."""
+    """The declared restrictions on the broker's host."""
     return reach_of(parts.hostname or "", may_be_private=setting.options["private"])
 
 

@@ -1,7 +1,7 @@
-"""parquet: results as files of a folder, every row in exactly one of them.
+"""parquet: results as files in a folder, every row in exactly one of them.
 
-A file bears the number of its first row and appears whole or not at all. What goes into a file is
-decided before it is written, so another attempt replaces a file by the same one.
+A file is named after its first row and appears whole or not at all. The contents of a file are
+decided before it is written, so another attempt replaces a file by an identical one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from nilometer.deliveries.unit import Chunk, ChunkSize, UnitSetting
 from nilometer.model.options import Option, OptionError, one_of
 
 _ASIDE: Final = ".unfinished"
-"""Readers of Parquet pass over files whose names begin with a dot."""
+"""Readers of Parquet skip files whose names begin with a dot."""
 
 
 class ParquetUnit:
-    """Writes files below folders that are allowed."""
+    """Writes files below allowed folders."""
 
     chunk: ClassVar = ChunkSize(rows=100_000, bytes=64 << 20, every=60.0)
     options: ClassVar = (
@@ -37,7 +37,7 @@ class ParquetUnit:
 
     @classmethod
     def check(cls, setting: UnitSetting) -> None:
-        """Refuse a folder that is not allowed, or that holds something."""
+        """Refuse a folder that is not allowed, or not empty."""
         folder = allowed_folder(setting)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise OptionError(
@@ -48,7 +48,7 @@ class ParquetUnit:
             )
 
     def deliver(self, chunk: Chunk) -> None:
-        """Write a file; once this returns it stays, whatever happens."""
+        """Write a file; once this returns, the file is durable."""
         name = f"{chunk.first_row:016d}.parquet"
         aside = self._folder / _ASIDE
         with open(aside, "wb") as file:
@@ -63,11 +63,11 @@ class ParquetUnit:
             os.close(folder)
 
     def close(self) -> None:
-        """Nothing is held between files."""
+        """Do nothing: nothing is held between files."""
 
 
 def allowed_folder(setting: UnitSetting) -> Path:
-    """Where a delivery's files go; it lies below a folder that is allowed, links or not."""
+    """The folder for a delivery's files; after following links it lies below an allowed folder."""
     wanted = setting.options["folder"] or quote(setting.delivery, safe="").replace(".", "%2E")
     roots = [root.resolve() for root in setting.folders]
     folder = _resolved(roots, wanted)
@@ -81,7 +81,7 @@ def allowed_folder(setting: UnitSetting) -> Path:
 
 
 def _resolved(roots: Sequence[Path], wanted: str) -> Path | None:
-    """The folder itself, links followed; None: there can be none of this name."""
+    """The folder itself, links followed; None: no folder can have this name."""
     try:
         found = (roots[0] / wanted).resolve()
         found.exists()

@@ -1,7 +1,7 @@
-"""python: a function that is registered under a name takes chunks of results.
+"""python: a function that is registered under a name receives chunks of results.
 
-It gets a list of dicts, or an Arrow table; a column `_id` tells every row from all others, since
-rows may come again. Once it returns they have arrived; if it raises, they come again.
+It receives a list of dicts, or an Arrow table; a column `_id` identifies every row, since rows may
+be delivered again. Once it returns they count as delivered; if it raises, they are retried.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class PythonUnit:
 
     @classmethod
     def check(cls, setting: UnitSetting) -> None:
-        """Refuse a function that is not known."""
+        """Refuse an unknown function."""
         name = setting.options["function"]
         if name is None:
             hint = "write WITH (function = 'name'), a name given to Database.register_unit"
@@ -45,4 +45,4 @@ class PythonUnit:
         self._function(rows.to_pylist() if self._as_dicts else rows)
 
     def close(self) -> None:
-        """There is nothing to let go."""
+        """Do nothing: nothing is open."""

@@ -1,7 +1,7 @@
 """webhook: chunks of results as signed POST requests.
 
-A receiver answers 2xx once it has a chunk for good. Whatever else it answers, and if it does not
-answer, the same chunk comes again with the same id; only 410 (gone) ends the delivery.
+A receiver answers 2xx once it has stored a chunk. After any other answer, or none, the same chunk
+is sent again with the same id; only 410 (gone) ends the delivery.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from nilometer.version import VERSION
 ID_HEADER: Final = "Nilometer-Id"
 TIME_HEADER: Final = "Nilometer-Timestamp"
 SIGNATURE_HEADER: Final = "Nilometer-Signature"
-logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells URLs, which may hold keys
+logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs URLs, which may contain keys
 _PORTS: Final = {"http": 80, "https": 443}
 _GONE: Final = 410
 _BUSY: Final = (429, 503)
 _REFUSED_WAIT: Final = 30.0
-"""A receiver that refuses a chunk will not take it a second later."""
+"""A receiver that refuses a chunk will not accept it a second later."""
 _LONGEST_WAIT: Final = 3600.0
 _ANSWER: Final = 2048
-"""So many bytes of an answer are read, no more."""
+"""At most this many bytes of an answer are read."""
 _ANSWER_SECONDS: Final = 5.0
-"""For so long they are waited for."""
+"""At most this long they are waited for."""
 _SHOWN: Final = 120
 
 
 def sign(secret: str, timestamp: str, body: bytes) -> str:
-    """The signature of a request: whoever knows the secret can tell that it comes from here.
+    """The signature of a request: it proves the origin to anyone who knows the secret.
 
     >>> sign("secret", "1767225600", b"{}")[:15]
     'v1=fa7eaa06bf97'
@@ -72,7 +72,7 @@ class WebhookUnit:
 
     @classmethod
     def check(cls, setting: UnitSetting) -> None:
-        """Refuse what is no URL, and a signature without a secret."""
+        """Refuse an invalid URL, and a signature without a secret."""
         url = setting.options["url"]
         hint = "write WITH (url = 'https://host/path', secret = '…')"
         if url is None:
@@ -119,7 +119,7 @@ class WebhookUnit:
             raise ReceiverError(f"the receiver cannot be reached: {error}") from error
 
     def _post(self, body: bytes, headers: dict[str, str]) -> None:
-        """Post to the first address of the host that can be reached, of those that may be."""
+        """Post to the first reachable address of the host, among those that may be contacted."""
         host = self._url.raw_host.decode("ascii")
         port = self._url.port or _PORTS[self._url.scheme]
         *others, last = addresses_within(host, port, self._reach)
@@ -129,7 +129,7 @@ class WebhookUnit:
         return self._post_to(last, body, headers)
 
     def _post_to(self, address: str, body: bytes, headers: dict[str, str]) -> None:
-        """Post to this address and no other; the receiver proves that it has the host's name."""
+        """Post to this address only; the receiver must prove that it has the host's name."""
         with self._client.stream(
             "POST",
             self._url.copy_with(host=address),
@@ -156,7 +156,7 @@ class WebhookUnit:
 
 
 def _reach(setting: UnitSetting) -> Reach:
-    """What was declared of the receiver's host."""
+    """The declared restrictions on the receiver's host."""
     host = httpx.URL(setting.options["url"]).raw_host.decode("ascii")
     return reach_of(host, may_be_private=setting.options["private"])
 
@@ -173,5 +173,5 @@ def _said(answer: httpx.Response) -> str:
 
 
 def _seconds(text: str) -> float:
-    """What Retry-After asks for, within reason."""
+    """The wait that Retry-After requests, within reason."""
     return min(float(text), _LONGEST_WAIT) if text.strip().isdecimal() else 0.0

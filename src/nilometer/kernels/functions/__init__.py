@@ -1,1 +1,1 @@
-"""SQL's scalar functions over Arrow columns, with Spark's (ANSI) meaning: a row of a table each."""
+"""SQL's scalar functions over Arrow columns, with Spark's ANSI semantics, in one table."""

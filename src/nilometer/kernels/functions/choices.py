@@ -1,4 +1,4 @@
-"""Functions that choose among values, look for them, or see them as another type."""
+"""Functions that choose among values, search for them, or convert them to another type."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _field(applied: Applied) -> pa.Array:
 
 
 def _cast(to: pa.DataType) -> Function:
-    """A cast that is written as a function; those of other types are read as casts."""
+    """A cast written as a function; the parser turns those to other types into casts."""
 
     def accept(kind: pa.DataType) -> pa.DataType | None:
         return cast_type(kind, to)

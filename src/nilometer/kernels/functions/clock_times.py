@@ -1,4 +1,4 @@
-"""Functions that make dates and instants of numbers and texts, and the other way round."""
+"""Functions that turn numbers and strings into dates and instants, and back."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _make_timestamp(applied: Applied) -> pa.Array:
 def _local_micros(year: int, month: int, date: int, hour: int, minute: int, second: Decimal) -> int:
     micros = int(second.scaleb(6))
     days = day_number(year, month, date)
-    is_next = micros == 60 * _SECOND  # as Postgres has it: a whole minute more
+    is_next = micros == 60 * _SECOND  # as in Postgres: the next minute
     is_clock = 0 <= hour < 24 and 0 <= minute < 60 and (0 <= micros < 60 * _SECOND or is_next)
     if days is None or not is_clock:
         raise PredicateError(
@@ -106,7 +106,7 @@ def _from_seconds(applied: Applied) -> pa.Array:
 def _exact_micros(seconds: float) -> int | None:
     if not np.isfinite(seconds):
         return None
-    return max(-(2**63), min(int(seconds * 1e6), 2**63 - 1))  # as Java makes a long of it
+    return max(-(2**63), min(int(seconds * 1e6), 2**63 - 1))  # as Java converts to a long
 
 
 def _seconds(kind: pa.DataType) -> pa.DataType | None:
@@ -160,12 +160,12 @@ def _from_unixtime(applied: Applied) -> pa.Array:
         return pa.nulls(applied.size, _STRING)
     seconds = applied.columns[0].fill_null(0).to_numpy()
     with np.errstate(over="ignore"):
-        micros = seconds * np.int64(_SECOND)  # beyond the last instant as in Java
+        micros = seconds * np.int64(_SECOND)  # past the last instant as in Java
     return _write(instants(micros, applied.columns[0]), pattern, applied)
 
 
 def _read(column: pa.Array, pattern: TimeFormat, zone: str) -> pa.Array:
-    """The instants of texts that are written in a format."""
+    """The instants of strings in a given format."""
     local = [None if one is None else pattern.read(one) for one in column.to_pylist()]
     known = np.array([0 if one is None else one for one in local], np.int64)
     return instants(to_instant(known, zone), column)
@@ -197,12 +197,12 @@ def _unix_timestamp(applied: Applied) -> pa.Array:
     else:
         column = cast_values(column, INSTANT, applied.zone)
     micros = micros_of(column)
-    seconds = np.sign(micros) * (np.abs(micros) // _SECOND)  # toward zero, as in Java
+    seconds = np.sign(micros) * (np.abs(micros) // _SECOND)  # towards zero, as in Java
     return pa.array(seconds, mask=~applied.present())
 
 
 def _time(kind: pa.DataType) -> pa.DataType | None:
-    """A text, a date or an instant as it is."""
+    """A string, a date or an instant, unchanged."""
     is_usable = plain_text(kind) or pat.is_date32(kind) or (pat.is_timestamp(kind) and kind.tz)
     return (pa.string() if pat.is_null(kind) else kind) if is_usable else None
 

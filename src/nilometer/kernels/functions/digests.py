@@ -1,4 +1,4 @@
-"""Hashes, and texts that stand for bytes."""
+"""Hashes, and strings that encode bytes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _hexed(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _unhex(value: str) -> bytes | None:
-    """The bytes of hexadecimal digits; NULL where there are other characters."""
+    """The bytes of hexadecimal digits; NULL if there are other characters."""
     try:
         return binascii.unhexlify(f"0{value}" if len(value) % 2 else value)
     except (binascii.Error, ValueError):

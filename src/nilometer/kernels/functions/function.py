@@ -1,4 +1,4 @@
-"""What a function of SQL is: what it takes, what it gives, and how it is computed over columns."""
+"""A SQL function: its operands, its result type, and how it is computed over columns."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from nilometer.kernels.function_types import cast_type, is_local_cast, is_text
 from nilometer.model.names import count
 
 MOST: Final = 1 << 20
-"""How large a value may become that a function makes: characters, bytes or items."""
+"""The largest value that a function may produce, in characters, bytes or items."""
 
 Accept: TypeAlias = Callable[[pa.DataType], pa.DataType | None]
-"""The type in which a function takes a value of some type; None: it does not."""
+"""Maps the type of a value to that in which a function takes it; None: it does not."""
 
 
 class _NoConstant:
-    """Stands for the value of an operand that is not written in the statement."""
+    """The value of an operand that is not a literal of the statement."""
 
 
 NO_CONSTANT: Final = _NoConstant()
@@ -35,7 +35,7 @@ NO_CONSTANT: Final = _NoConstant()
 
 @dataclass(frozen=True)
 class Operand:
-    """What is known of an operand before there are rows."""
+    """What is known about an operand before any rows."""
 
     kind: pa.DataType
     constant: Any = NO_CONSTANT
@@ -43,17 +43,17 @@ class Operand:
 
 @dataclass(frozen=True)
 class Applied:
-    """A function's operands in so many rows, in the types that it takes."""
+    """A function's operands for all rows, in the types that it takes."""
 
     columns: Sequence[pa.Array]
     size: int
     kind: pa.DataType
-    """The type of what it gives."""
+    """The type of its result."""
     zone: str
     constants: Sequence[Any]
 
     def present(self) -> Bools:
-        """Where no operand is NULL."""
+        """The rows in which no operand is NULL."""
         present = np.ones(self.size, np.bool_)
         for column in self.columns:
             if column.null_count:
@@ -71,22 +71,22 @@ class Function:
 
     takes: tuple[Accept, ...]
     gives: pa.DataType | Give
-    """Its type, or what says so; that may raise an UnavailableError."""
+    """The result type, or what computes it; that may raise an UnavailableError."""
     evaluate: Callable[[Applied], pa.Array]
     optional: int = 0
-    """How many of the last operands may be missing."""
+    """How many of the last operands may be omitted."""
     several: bool = False
     """Whether the last operand may be repeated."""
     literals: Mapping[int, Check] = field(default_factory=dict)
-    """Operands that must be written in the statement; an UnavailableError for what is not ours."""
+    """Operands that must be literals; their checks raise an UnavailableError if unsupported."""
     local: bool = False
-    """Whether it depends on the zone of days and hours."""
+    """Whether it depends on the session's time zone."""
 
 
 def type_of_call(
     name: str, function: Function, operands: Sequence[Operand], zone: str
 ) -> pa.DataType:
-    """The type of what a function gives for such operands."""
+    """The result type of a function for these operands."""
     _require_number(name, function, len(operands))
     taken = taken_types(function, [one.kind for one in operands])
     for number, (one, kind) in enumerate(zip(operands, taken, strict=True), start=1):
@@ -110,7 +110,7 @@ def _untaken(name: str, kind: pa.DataType, number: int, operands: int) -> Unavai
 
 
 def taken_types(function: Function, kinds: Sequence[pa.DataType]) -> list[pa.DataType | None]:
-    """The types in which a function takes operands of some types."""
+    """The types in which a function takes operands of these types."""
     takes = list(function.takes)
     while function.several and len(takes) < len(kinds):
         takes.append(takes[-1])
@@ -125,7 +125,7 @@ def apply_function(
     zone: str,
     constants: Sequence[Any],
 ) -> pa.Array:
-    """The values of a function in so many rows."""
+    """The values of a function for all rows."""
     operands = [Operand(one.type, c) for one, c in zip(columns, constants, strict=True)]
     kind = type_of_call(name, function, operands, zone)
     taken = taken_types(function, [one.type for one in columns])
@@ -156,7 +156,7 @@ def _check_literal(name: str, operand: Operand, check: Check) -> None:
 
 
 def too_large(name: str) -> PredicateError:
-    """The refusal of a value that would be larger than one may be."""
+    """The error for a value that would be too large."""
     return PredicateError(
         f"what {name} makes would be too large",
         detail=f"a value that a function makes has at most {MOST} characters, bytes or items",
@@ -164,62 +164,62 @@ def too_large(name: str) -> PredicateError:
     )
 
 
-# What functions take.
+# The operand types of functions
 
 
 def text(kind: pa.DataType) -> pa.DataType | None:
-    """A text, or what is written as one."""
+    """A string, or a value that is converted to one."""
     return pa.string() if is_text(kind) or cast_type(kind, pa.string()) else None
 
 
 def plain_text(kind: pa.DataType) -> pa.DataType | None:
-    """A text alone."""
+    """Only a string."""
     return pa.string() if is_text(kind) or pat.is_null(kind) else None
 
 
 def int32(kind: pa.DataType) -> pa.DataType | None:
-    """An INT, or what fits into one; a text is read as one."""
+    """An INT, or a value that fits into one; a string is parsed."""
     small = kind in (pa.int8(), pa.int16(), pa.int32())
     return pa.int32() if small or is_text(kind) or pat.is_null(kind) else None
 
 
 def int64(kind: pa.DataType) -> pa.DataType | None:
-    """A whole number; a text is read as one."""
+    """A whole number; a string is parsed."""
     is_whole = pat.is_signed_integer(kind) or is_text(kind) or pat.is_null(kind)
     return pa.int64() if is_whole else None
 
 
 def double(kind: pa.DataType) -> pa.DataType | None:
-    """A number; a text is read as one."""
+    """A number; a string is parsed."""
     is_number = pat.is_signed_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind)
     return pa.float64() if is_number or is_text(kind) or pat.is_null(kind) else None
 
 
 def number(kind: pa.DataType) -> pa.DataType | None:
-    """A number as it is."""
+    """A number, unchanged."""
     is_number = pat.is_signed_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind)
     return kind if is_number or pat.is_null(kind) else None
 
 
 def bytes_of(kind: pa.DataType) -> pa.DataType | None:
-    """Bytes, or a text as its bytes."""
+    """Bytes, or a string as its bytes."""
     is_usable = is_text(kind) or pat.is_binary(kind) or pat.is_null(kind)
     return pa.binary() if is_usable else None
 
 
 def text_or_bytes(kind: pa.DataType) -> pa.DataType | None:
-    """Bytes, or a text."""
+    """Bytes, or a string."""
     return pa.binary() if pat.is_binary(kind) else text(kind)
 
 
 def day(kind: pa.DataType) -> pa.DataType | None:
-    """A date, the date of an instant, or a text that is read as one."""
+    """A date, the date of an instant, or a string that is parsed as one."""
     usable = pat.is_date32(kind) or _is_instant(kind) or is_text(kind) or pat.is_null(kind)
     return pa.date32() if usable else None
 
 
 def instant(kind: pa.DataType) -> pa.DataType | None:
-    """An instant, the first one of a date, or a text that is read as one."""
+    """An instant, the start of a date, or a string that is parsed as one."""
     usable = pat.is_date32(kind) or _is_instant(kind) or is_text(kind) or pat.is_null(kind)
     return pa.timestamp("us", tz="UTC") if usable else None
 
@@ -234,15 +234,15 @@ def boolean(kind: pa.DataType) -> pa.DataType | None:
 
 
 def anything(kind: pa.DataType) -> pa.DataType | None:
-    """A value as it is."""
+    """Any value, unchanged."""
     return kind
 
 
-# How functions are computed.
+# How functions are computed
 
 
 def each(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
-    """Value by value, where no operand is NULL."""
+    """Compute value by value, where no operand is NULL."""
 
     def run(applied: Applied) -> pa.Array:
         if not applied.columns:
@@ -255,12 +255,12 @@ def each(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
 
 
 def over(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
-    """By a function of Arrow columns, which sees to NULLs itself."""
+    """Compute by a function of Arrow columns that handles NULLs itself."""
     return lambda applied: function(*applied.columns)
 
 
 def numpy_of(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
-    """By a function of numpy arrays; NULL where an operand is."""
+    """Compute by a function of numpy arrays; NULL where an operand is."""
 
     def run(applied: Applied) -> pa.Array:
         present = applied.present()
@@ -275,7 +275,7 @@ def numpy_of(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
 
 
 def tried(evaluate: Callable[[Applied], pa.Array]) -> Callable[[Applied], pa.Array]:
-    """The same, and NULL in the rows in which it fails."""
+    """The same function, with NULL in rows for which it fails."""
 
     def run(applied: Applied) -> pa.Array:
         def work(columns: Sequence[pa.Array], size: int) -> pa.Array:

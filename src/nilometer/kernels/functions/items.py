@@ -1,4 +1,4 @@
-"""The items of arrays and maps: looked up by their places, and taken from the column."""
+"""The items of arrays and maps, found and taken by position."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nilometer.kernels.order_codes import order_codes
 
 
 class Items:
-    """The items of all arrays of a column, and where those of each begin and end."""
+    """The items of all arrays of a column, and where each array begins and ends."""
 
     def __init__(self, column: pa.Array) -> None:
         self.present = column.is_valid().to_numpy(zero_copy_only=False)
@@ -28,20 +28,20 @@ class Items:
         self.keys: Any = column.keys if pat.is_map(column.type) else None
 
     def codes(self, other: pa.Array | None = None) -> tuple[Int64s, Int64s]:
-        """Numbers that compare as the items do, and those of other values among them."""
+        """Numbers that order like the items, and those of other values in the same order."""
         kind = self.values.type
         others = pa.array([], kind) if other is None else other.cast(kind)
         codes = order_codes(pa.concat_arrays([self.values, others]))
         return codes[: len(self.values)], codes[len(self.values) :]
 
     def places(self, row: int) -> Int64s:
-        """Where the items of a row are."""
+        """The positions of a row's items."""
         start = self.starts[row]
         return np.arange(start, start + self.lengths[row])
 
 
 def make_lists(items: pa.Array, chosen: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Arrays of items in chosen places; None is NULL, a place of -1 too."""
+    """Arrays of items at chosen positions; None is a NULL array, a position of -1 a NULL item."""
     lengths = [0 if one is None else len(one) for one in chosen]
     parts = [np.asarray(one, np.int64) for one in chosen if one is not None and len(one)]
     places = np.concatenate(parts) if parts else np.array([], np.int64)
@@ -68,11 +68,11 @@ def array_or_map(kind: pa.DataType) -> pa.DataType | None:
 
 
 def array_or_text(kind: pa.DataType) -> pa.DataType | None:
-    """An array or a text."""
+    """An array or a string."""
     return array(kind) or text(kind)
 
 
 def require_comparable(kind: pa.DataType) -> None:
-    """Refuse items that have no order."""
+    """Refuse items of a type without an order."""
     if pat.is_map(kind) or pat.is_null(kind):
         raise UnavailableError(f"comparing {type_name(kind)} values is not available here")

@@ -1,4 +1,4 @@
-"""Functions of arrays that compare items: of equal ones there is the first, NULL is smallest."""
+"""Functions of arrays that compare items: the first of equal ones is kept, NULL is smallest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from nilometer.kernels.order_codes import NULL_CODE, order_codes
 
 
 def _each_array(choose: Callable[[Int64s, Int64s], Any]) -> Callable[[Applied], pa.Array]:
-    """Arrays made of items of others: chosen by their places, given them and their codes."""
+    """Arrays of items selected from each array by their positions and the codes of all items."""
 
     def run(applied: Applied) -> pa.Array:
         items = Items(applied.columns[0])
@@ -60,7 +60,7 @@ def _sorted_nulls_last(places: Int64s, codes: Int64s) -> Int64s:
 
 
 def _sort_array(applied: Applied) -> pa.Array:
-    """NULLs are the smallest."""
+    """NULLs are smallest."""
     ascending = True if len(applied.columns) < 2 else applied.constants[1]
     if ascending is None:
         return pa.nulls(applied.size, applied.kind)
@@ -93,7 +93,7 @@ def _extreme(largest: bool) -> Callable[[Applied], pa.Array]:
 def _of_two(
     choose: Callable[[Int64s, Int64s, Int64s, Int64s], Int64s],
 ) -> Callable[[Applied], pa.Array]:
-    """An array made of the items of two: chosen by places and codes of the first and the second."""
+    """An array of items of two arrays, selected by the positions and codes of both."""
 
     def run(applied: Applied) -> pa.Array:
         first, second = (Items(as_type(one, applied.kind)) for one in applied.columns)

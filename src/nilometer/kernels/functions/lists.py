@@ -1,4 +1,4 @@
-"""Functions of arrays and maps, and of their single items."""
+"""Functions of arrays and maps, and of their items."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _size(applied: Applied) -> pa.Array:
 
 
 def _item_at(first: int, *, strict: bool) -> Callable[[Applied], pa.Array]:
-    """The item in a place; the first one has that number; below 0 from the end where it is 1."""
+    """The item at an index that starts at `first`; from 1, negative ones count from the end."""
 
     def run(applied: Applied) -> pa.Array:
         column, numbers = applied.columns
@@ -83,7 +83,7 @@ def _no_item(number: int, length: int, first: int) -> PredicateError:
 
 
 def _value_of(applied: Applied) -> pa.Array:
-    """The value of a key of a map; NULL where there is none."""
+    """The value of a key in a map; NULL if it is missing."""
     column, wanted = applied.columns
     items = Items(column)
     codes = order_codes(pa.concat_arrays([items.keys, wanted.cast(items.keys.type)]))
@@ -119,7 +119,7 @@ def _element_type(operands: Sequence[Operand]) -> pa.DataType:
 
 
 def _contains(applied: Applied) -> pa.Array:
-    """NULL where it is not found, but might be one of the NULLs."""
+    """Whether an array contains a value; NULL if it is not found but the array has NULLs."""
     items = Items(applied.columns[0])
     codes, asked = items.codes(applied.columns[1])
     found: list[bool | None] = []
@@ -331,7 +331,7 @@ def _sequence_type(operands: Sequence[Operand]) -> pa.DataType:
 
 
 def _concat(applied: Applied) -> pa.Array:
-    """Texts, or arrays, put together."""
+    """Strings or arrays, concatenated."""
     if not pat.is_list(applied.kind):
         return concat_texts(applied)
     parts = [Items(as_type(column, applied.kind)) for column in applied.columns]

@@ -1,4 +1,4 @@
-"""Functions that make maps, and take them apart."""
+"""Functions that build maps, and take them apart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ONE_KEY: Final = "a map has each key once"
 def make_maps(
     keys: pa.Array, values: pa.Array, lengths: Int64s, present: Bools, kind: pa.DataType
 ) -> pa.Array:
-    """Maps of keys and values, so many for each row; an error where a key is NULL, or twice."""
+    """Maps of keys and values, so many per row; an error if a key is NULL or repeated."""
     keys, values = as_type(keys, kind.key_type), as_type(values, kind.item_type)
     if keys.null_count:
         raise PredicateError("a key of a map is NULL", hint="filter it before")
@@ -76,7 +76,7 @@ def _of_arrays(applied: Applied) -> pa.Array:
 
 
 def _places(items: Items, lengths: Int64s) -> pa.Array:
-    """Where the items of all rows are that are looked at."""
+    """The positions of the first `lengths` items of each row."""
     parents = np.repeat(np.arange(len(lengths)), lengths)
     numbers = np.arange(len(parents)) - (np.cumsum(lengths) - lengths)[parents]
     return pa.array(items.starts[parents] + numbers)
@@ -109,7 +109,7 @@ def _of_entries_type(operands: Sequence[Operand]) -> pa.DataType:
 
 
 def _of_entries(applied: Applied) -> pa.Array:
-    """NULL where an entry is."""
+    """A map of entries; NULL if an entry is."""
     items = Items(applied.columns[0])
     found = items.values.take(_places(items, items.lengths))
     owners = np.repeat(np.arange(applied.size), items.lengths)

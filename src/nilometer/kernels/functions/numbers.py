@@ -1,7 +1,7 @@
 """Functions of numbers.
 
-Roots, and what is made of the four operations, are exact. Exponents, logarithms and angles may
-differ from Java's in the last bit, as Java's own may from one machine to another.
+Roots and the four basic operations are exact. Exponentials, logarithms and trigonometry may differ
+from Java's in the last bit, as Java's own may from one machine to another.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _of_double(function: Callable[..., Any]) -> Function:
 
 
 def _logarithm(function: Callable[[Any], Any], lowest: float = 0.0) -> Function:
-    """A logarithm; NULL where there is none."""
+    """A logarithm; NULL where it is undefined."""
 
     def run(applied: Applied) -> pa.Array:
         found = numpy_of(function)(applied)
@@ -67,7 +67,7 @@ def _logarithm(function: Callable[[Any], Any], lowest: float = 0.0) -> Function:
 
 
 def _log(applied: Applied) -> pa.Array:
-    """The logarithm of the second to the base of the first; NULL where there is none."""
+    """The logarithm of the second to the base of the first; NULL where it is undefined."""
     base, value = applied.columns
     found = numpy_of(lambda b, x: np.log(x) / np.log(b))(applied)
     exists = pc.invert(pc.or_(pc.less_equal(base, 0.0), pc.less_equal(value, 0.0)))
@@ -115,7 +115,7 @@ def _round(applied: Applied) -> pa.Array:
 
 
 def _bround(applied: Applied) -> pa.Array:
-    """Halves go to the even neighbour."""
+    """Round half to even."""
     digits = applied.constants[1] if len(applied.columns) > 1 else 0
     unit = Decimal((0, (1,), -digits))
     kind = applied.columns[0].type
@@ -226,14 +226,14 @@ def _getbit(value: int, place: int) -> int:
 
 
 def _pmod(applied: Applied) -> pa.Array:
-    """The rest of a division, which is not below 0 for a divisor above 0."""
+    """The remainder of a division, not negative for a positive divisor."""
     kind = applied.kind
     left, right = (column.cast(kind, safe=False) for column in applied.columns)
     rest = calculate(Operator.REMAINDER, left, right, kind)
     if pat.is_null(kind):
         return rest
     below = pc.less(rest, pa.scalar(0, kind))
-    moved = pc.add(pc.if_else(below, rest, None), right)  # beyond the last number as in Java
+    moved = pc.add(pc.if_else(below, rest, None), right)  # past the last number as in Java
     again = calculate(Operator.REMAINDER, moved, right, kind)
     return pc.if_else(below.fill_null(False), again, rest)
 

@@ -1,4 +1,4 @@
-"""LIKE and regular expressions, by Arrow's RE2, which takes time in proportion to the text."""
+"""LIKE and regular expressions, by Arrow's RE2, whose time is linear in the text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ANY: Final = frozenset("%_")
 
 
 def _like_regex(pattern: str, escape: str = "\\") -> str:
-    """A pattern with % and _ as a regular expression over the whole text."""
+    """A pattern with % and _ as a regular expression for the whole string."""
     if len(escape) != 1:
         raise PredicateError("ESCAPE takes one character", detail=f"got {escape!r}")
     found, letters = [], iter(pattern)
@@ -82,7 +82,7 @@ def _check_regex(pattern: Any) -> None:
 
 
 def _check_solid(pattern: Any) -> None:
-    """Refuse patterns that match nothing at all, and those with an end in them."""
+    """Refuse patterns that can match an empty string, and those with $."""
     regex = read_regex(pattern)
     if regex.may_be_empty or regex.has_end:
         raise UnavailableError(
@@ -92,7 +92,7 @@ def _check_solid(pattern: Any) -> None:
 
 
 def _extract(applied: Applied) -> pa.Array:
-    """What a group matches first; an empty text where nothing does."""
+    """The first match of a group; an empty string if nothing matches."""
     regex = _regex(applied)
     group = applied.constants[2] if len(applied.columns) > 2 else 1
     if regex is None or group is None:
@@ -111,7 +111,7 @@ def _first(column: pa.Array, regex: Regex, group: int) -> pa.Array:
 
 
 def _regexp_substr(applied: Applied) -> pa.Array:
-    """What the pattern matches first; NULL where nothing does."""
+    """The first match of the pattern; NULL if nothing matches."""
     regex = _regex(applied)
     if regex is None:
         return pa.nulls(applied.size, _STRING)

@@ -1,8 +1,8 @@
-"""Java's regular expressions as far as RE2 understands them in the same way.
+"""Java's regular expressions, as far as RE2 gives them the same meaning.
 
-Characters, classes, groups, alternatives, the greedy and the reluctant quantifiers, and ^ and $ at
-the ends. What Java and RE2 read differently is written anew: Java's point does not match \\r,
-\\x85, \\u2028 and \\u2029, its \\s matches \\v, and its $ matches before the last line's end, too.
+Characters, classes, groups, alternatives, greedy and reluctant quantifiers, and ^ and $ at the
+ends. What Java and RE2 read differently is rewritten: Java's dot does not match \\r, \\x85, \\u2028
+and \\u2029, its \\s matches \\v, and its $ also matches before a final line break.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Regex:
 
     @property
     def named(self) -> str:
-        """The pattern with names for its groups: g0 is all of it."""
+        """The pattern with named groups: g0 is the whole match."""
         ends = self.for_search.removeprefix(f"(?:{self.text})")
         return f"(?P<g0>{_name_groups(self.text)}){ends}"
 
@@ -68,7 +68,7 @@ def _name_groups(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def read_regex(pattern: object) -> Regex:
-    """The pattern; an UnavailableError if it is not understood here."""
+    """The parsed pattern; an UnavailableError if it is not supported here."""
     if not isinstance(pattern, str) or len(pattern) > _MOST_LETTERS:
         raise UnavailableError("a pattern is a text of at most 1000 characters")
     return _Reader(pattern).read()
@@ -89,7 +89,7 @@ class _Reader:
         if self._place < len(self._pattern):
             raise self._refusal()
         if self._has_end and "|" in text:
-            raise self._refusal()  # a|b$ has an end in one of the two
+            raise self._refusal()  # a|b$ has $ in one alternative only
         return Regex(text, self._groups, may_be_empty, self._has_end)
 
     def _refusal(self) -> UnavailableError:
@@ -259,7 +259,7 @@ class _Reader:
 
 
 def read_replacement(by: object, regex: Regex | None) -> str:
-    """What stands for a match, as RE2 has it: $1 is a group, \\ takes a meaning away."""
+    """Translate a replacement to RE2's syntax: $1 is a group, \\ escapes."""
     if not isinstance(by, str):
         raise UnavailableError("what replaces a match must be a text")
     found, place = [], 0

@@ -1,4 +1,4 @@
-"""All functions that are evaluated here, by their names in lower case; operators by their signs."""
+"""All functions that are evaluated here, by lower-case name; operators by their symbols."""
 
 from __future__ import annotations
 

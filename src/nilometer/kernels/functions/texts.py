@@ -1,4 +1,4 @@
-"""Functions of texts. Characters are code points, places are counted from 1."""
+"""String functions. Characters are code points, positions are counted from 1."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _bounded(found: pa.Array, name: str) -> pa.Array:
 
 
 def _concat_ws(applied: Applied) -> pa.Array:
-    """Texts with a separator between them; NULLs are passed over, but not as the separator."""
+    """Strings joined by a separator; NULLs are skipped, except for the separator."""
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
     found = [
         None if first is None else first.join(one for one in rest if one is not None)
@@ -52,7 +52,7 @@ def _concat_ws(applied: Applied) -> pa.Array:
 
 
 def substring(value: str | bytes, start: int, length: int = _LAST) -> str | bytes:
-    """So many characters from a place on; places below 0 are counted from the end."""
+    """A number of characters from a position; negative positions count from the end."""
     first = start - 1 if start > 0 else (len(value) + start if start < 0 else 0)
     last = first + length
     return value[max(first, 0) : last] if last > max(first, 0) else value[:0]
@@ -105,7 +105,7 @@ def _replace(value: str, search: str, by: str = "") -> str:
 
 
 def _translate(value: str, these: str, those: str) -> str:
-    """Each of these characters by that of those in the same place, or by nothing."""
+    """Replace each of these characters by that at the same position in the others, or remove it."""
     table: dict[int, str | None] = {}
     for place, one in enumerate(these):
         table.setdefault(ord(one), those[place] if place < len(those) else None)
@@ -123,7 +123,7 @@ def _locate(part: str, value: str, start: int = 1) -> int:
 
 
 def _locate_all(applied: Applied) -> pa.Array:
-    """As `_locate`; where the place to begin is NULL it is 0."""
+    """As `_locate`; 0 where the start position is NULL."""
     if len(applied.columns) == 2:
         return each(_locate)(applied)
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
@@ -143,7 +143,7 @@ def _btrim(value: str, letters: str = " ") -> str:
 
 
 def _trim(*given: str) -> str:
-    """Without letters at both ends; they come first, if they are given."""
+    """Strip characters from both ends; if given, they are the first argument."""
     *letters, value = given
     return _btrim(value, *letters)
 
@@ -159,7 +159,7 @@ def _trim_right(*given: str) -> str:
 
 
 def _substring_index(value: str, delimiter: str, places: int) -> str:
-    """What stands before the n-th delimiter, or behind the n-th from the end."""
+    """The string before the n-th delimiter, or after the n-th from the end."""
     if not delimiter or not places:
         return ""
     place = -1
@@ -212,7 +212,7 @@ def _length(applied: Applied) -> pa.Array:
 
 
 def _overlay(value: str, by: str, start: int, length: int = -1) -> str:
-    """The text with characters from a place on replaced."""
+    """The string with characters from a position on replaced."""
     gone = length if length >= 0 else len(by)
     before = substring(value, 1, start - 1) if start != 0 else ""
     behind = substring(value, start + gone, _LAST)
@@ -232,7 +232,7 @@ def _levenshtein(first: str, second: str) -> int:
 
 
 def _elt(applied: Applied) -> pa.Array:
-    """The n-th of some texts."""
+    """The n-th of some strings."""
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
     found = []
     for number, *values in rows:

@@ -1,4 +1,4 @@
-"""Patterns for times as Spark has them, yyyy-MM-dd HH:mm:ss.SSS: the letters in daily use."""
+"""Spark's patterns for times, such as yyyy-MM-dd HH:mm:ss.SSS: the letters in common use."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Moment:
     micros: int
     """Of the day."""
     offset: int
-    """How much later the local clock is, in seconds."""
+    """How far ahead the local clock is, in seconds."""
 
     @property
     def hour(self) -> int:
@@ -55,7 +55,7 @@ def _fraction(moment: _Moment, length: int) -> str:
 
 
 def _offset(moment: _Moment, _: int) -> str:
-    """Hours and minutes alone: that some zones of old had seconds, too, is not written."""
+    """Hours and minutes only: the seconds that some historical zones had are not written."""
     if moment.offset == 0:
         return "Z"
     sign, size = ("+" if moment.offset > 0 else "-"), abs(moment.offset)
@@ -100,7 +100,7 @@ _WRITERS: Final[dict[str, tuple[tuple[int, ...], Callable[[_Moment, int], str]]]
     "S": (tuple(range(1, 10)), _fraction),
     "X": ((3,), _offset),
 }
-"""How often each letter may stand, and what is written for it."""
+"""How often each letter may occur in a row, and what is written for it."""
 
 _SHORT: Final = "|".join(name[:3] for name in MONTHS)
 _READERS: Final = {
@@ -117,18 +117,18 @@ _READERS: Final = {
     "s": r"(?P<s>[0-9]{1,2})",
     "ss": r"(?P<s>[0-9]{2})",
 }
-"""What is read for letters."""
+"""The regular expressions that read letters."""
 
 
 @dataclass(frozen=True)
 class TimeFormat:
-    """A pattern in parts: letters, and texts that stand between them (with a quote in front)."""
+    """A pattern in parts: letters, and the text between them (with a quote in front)."""
 
     pattern: str
     parts: tuple[str, ...]
 
     def write(self, micros: Int64s, local: Int64s) -> list[str]:
-        """Instants, given their local times, too, as texts."""
+        """Instants, given with their local times, as strings."""
         days = local // DAY
         columns = (*civil(days), days, local % DAY, (local - micros) // _SECOND)
         rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -141,7 +141,7 @@ class TimeFormat:
         )
 
     def require_readable(self) -> None:
-        """Refuse a pattern by which times can be written, but are not read here."""
+        """Refuse a pattern that can only be used to write times here, not to read them."""
         letters = [part for part in self.parts if part[0] != "'"]
         plain = [part for part in letters if part[0] != "S"]
         unreadable = [part for part in plain if part not in _READERS]
@@ -158,7 +158,7 @@ class TimeFormat:
             )
 
     def read(self, text: str) -> int:
-        """The local time of a text, in microseconds since its own 1970."""
+        """The local time in a string, in microseconds since local 1970."""
         found = _regex(self).fullmatch(text)
         local = None if found is None else _local(found)
         if local is None:
@@ -198,7 +198,7 @@ def _regex(one: TimeFormat) -> re.Pattern[str]:
 
 @lru_cache(maxsize=256)
 def read_format(pattern: object) -> TimeFormat:
-    """The pattern in parts; an UnavailableError for letters that are not ours."""
+    """The pattern in parts; an UnavailableError for unsupported letters."""
     if not isinstance(pattern, str) or len(pattern) > _MOST_LETTERS:
         raise UnavailableError("a pattern of times is a text of at most 100 characters")
     parts, place = [], 0

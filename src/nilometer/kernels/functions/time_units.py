@@ -1,4 +1,4 @@
-"""TIMESTAMPADD and TIMESTAMPDIFF: so many units of time later, and how many lie between two."""
+"""TIMESTAMPADD and TIMESTAMPDIFF: a number of units later, and the number between two times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST: Final = 2**62
 def _check(unit: Any) -> None:
     if unit not in UNITS:
         raise UnavailableError(
-            f"there is no unit of time {unit}", hint=f"write one of {', '.join(sorted(UNITS))}"
+            f"unknown unit of time {unit}", hint=f"write one of {', '.join(sorted(UNITS))}"
         )
 
 

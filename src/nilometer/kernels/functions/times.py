@@ -1,4 +1,4 @@
-"""Functions of dates and instants. Days and hours begin where the session's zone has them."""
+"""Functions of dates and instants. Days and hours begin as in the session's time zone."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ _DAYS: Final = ("DAY", "DD")
 
 
 def masked(values: Int64s, applied: Applied, kind: pa.DataType = _INT) -> pa.Array:
-    """Values in a type, NULL where an operand is."""
+    """Values of a type, NULL where an operand is."""
     return pa.array(values, mask=~applied.present()).cast(kind)
 
 
 def _part(compute: Callable[[Int64s], Int64s]) -> Function:
-    """A whole number of a date, made of its days since 1970."""
+    """An integer field of a date, computed from its days since 1970."""
     return Function(
         (day,), _INT, lambda applied: masked(compute(days_of(applied.columns[0])), applied)
     )
 
 
 def _clock_part(compute: Callable[[Int64s], Int64s]) -> Function:
-    """A whole number of an instant, made of the microseconds of its day."""
+    """An integer field of an instant, computed from the microseconds of its day."""
 
     def run(applied: Applied) -> pa.Array:
         local = to_local(micros_of(applied.columns[0]), applied.zone)
@@ -118,7 +118,7 @@ def _day_of_year(days: Int64s) -> Int64s:
 
 
 def _iso_year(days: Int64s) -> Int64s:
-    """The year of the Thursday of the week."""
+    """The year that the Thursday of the week is in."""
     return _year(days - _weekday(days) + 3)
 
 
@@ -192,7 +192,7 @@ def _date_diff(applied: Applied) -> pa.Array:
 
 
 def plus_months(days: Int64s, months: Int64s) -> Int64s:
-    """Days so many months later, not behind the end of the month."""
+    """Days a number of months later, not past the end of the month."""
     year, month, date = civil(days)
     total = year * 12 + month - 1 + months
     year, month = total // 12, total % 12 + 1
@@ -236,7 +236,7 @@ def _next_day(applied: Applied) -> pa.Array:
 
 
 def _months_between(applied: Applied) -> pa.Array:
-    """Months of 31 days, rounded to eight digits unless told otherwise."""
+    """Months of 31 days, by default rounded to eight digits."""
     micros = [micros_of(one) for one in applied.columns[:2]]
     first, second = (to_local(one, applied.zone) for one in micros)
     clocks = [
@@ -250,7 +250,7 @@ def _months_between(applied: Applied) -> pa.Array:
     seconds = (day1 - day2) * 86400 + clocks[0] - clocks[1]
     found = months + seconds / (31 * 86400.0)
     if rounds:
-        # Java's Math.round: halves upward
+        # Java's Math.round: half up
         found = np.floor(found * 1e8 + 0.5) / 1e8
     found = np.where((day1 == day2) | both_last, months, found)
     return pa.array(found, mask=~applied.present())
@@ -301,12 +301,12 @@ def _date_trunc(applied: Applied) -> pa.Array:
 
 
 def truncate(micros: Int64s, unit: str, zone: str) -> Int64s:
-    """The beginning of the unit of time in which instants are."""
+    """The start of the unit of time that each instant is in."""
     local = to_local(micros, zone)
     size = _FIXED.get(unit)
     if size is None:
         return to_instant(_truncate_days(local // DAY, unit) * DAY, zone)
-    # an hour that a clock repeats is begun twice
+    # an hour that the clock repeats starts twice
     return micros - local % size
 
 

@@ -1,4 +1,4 @@
-"""What changes of something that has a name, while it stays what it is."""
+"""Changes to things that have a name and keep their identity."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
 StreamChange = Callable[[Declaration, int], Declaration]
-"""A stream as it is to be, given what it is and a number that no other change has."""
+"""A stream's new declaration, given the old one and a unique number for the change."""
 
 
 class AlteredCatalog(NamedCatalog):
     """Streams, sensor tables and queries that change; each change is one transaction."""
 
     alterations: int = 0
-    """How many changes of columns there were here; counted before each is seen by others."""
+    """How many changes of columns were made here; counted before others see each of them."""
 
     def alter(self, kind: Kind, name: str, change: StreamChange) -> tuple[Declaration, Declaration]:
-        """Change a stream or sensor table: what it was, and what it is now.
+        """Change a stream or sensor table; return what it was, and what it is now.
 
-        Queries that read it go on with the columns that they know.
+        Queries that read it continue with the columns that they know.
         """
         with self._changing() as (connection, number):
             found = require_name(connection, name, kind)
@@ -59,7 +59,7 @@ class AlteredCatalog(NamedCatalog):
         return before, after
 
     def rename(self, kind: Kind, name: str, to: str) -> str:
-        """Give something another name; the name that it had."""
+        """Rename something; return its old name."""
         with self._changing() as (connection, number):
             found = require_name(connection, name, kind)
             rename(connection, found, to, number)
@@ -89,7 +89,7 @@ class AlteredCatalog(NamedCatalog):
 
 
 def readers_of(name: str, texts: Mapping[str, str]) -> set[str]:
-    """What reads something, itself or through others; texts by name."""
+    """What reads a name, directly or through others; `texts` are by name."""
     read = {one: names_read(read_query(text)) for one, text in texts.items()}
     found, todo = set[str](), {name.lower()}
     while todo:
@@ -102,7 +102,7 @@ def readers_of(name: str, texts: Mapping[str, str]) -> set[str]:
 
 
 def _keep_known(connection: Connection, name: str, key: str, before: Declaration) -> None:
-    """Let queries know the columns that a stream had, and no others."""
+    """Let queries see the columns that a stream had, and no others."""
     known = stored_queries.read_queries(connection)
     texts = {one.name: one.text for one in known}
     texts |= {one.name: one.text for one in stored_views.read_views(connection)}
@@ -115,7 +115,7 @@ def _keep_known(connection: Connection, name: str, key: str, before: Declaration
 
 
 def _keep_reader(connection: Connection, name: str, before: str) -> None:
-    """Let logs know a query by the name by which they knew it before."""
+    """Keep the name by which logs have known a query so far."""
     query = stored_queries.read_query(connection, name)
     assert query is not None
     if READER not in query.options:

@@ -1,4 +1,4 @@
-"""Schemas and rows as the catalog stores them: in Arrow's own format, so that types stay."""
+"""Schemas and rows as the catalog stores them: in Arrow's own format, to preserve types."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def unpack_row(content: bytes, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def rows_of(values: Sequence[Mapping[str, object]], schema: pa.Schema) -> list[pa.RecordBatch]:
-    """One batch for each row of values by column; what is not given is NULL."""
+    """One batch for each row of values by column; missing values are NULL."""
     for row in values:
         if unknown := set(row).difference(schema.names):
             raise CatalogError(f"there is no column {min(unknown)}", detail=_columns(schema))
@@ -53,12 +53,12 @@ def rows_of(values: Sequence[Mapping[str, object]], schema: pa.Schema) -> list[p
         raise CatalogError(
             "values do not fit their columns", detail=f"{error}; {_columns(schema)}"
         ) from error
-    # Arrow counts no rows where there are no columns.
+    # Arrow counts no rows if there are no columns.
     return [batch.slice(place, 1) for place in range(len(values))]
 
 
 def fit_table(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with these columns and types, if they have them by name and can be cast safely."""
+    """The rows with these columns and types; the names must match and the casts must be safe."""
     if rows.schema.equals(schema):
         return rows
     try:

@@ -40,19 +40,19 @@ class SensorCatalog(AlteredCatalog):
     """Streams, sensor tables, tables, queries and readers; names are found in any case.
 
     Every method is one transaction, so that any number of threads and processes may share a
-    catalog. Changes follow one another: a function that a method is given runs while all others
-    wait, and must not use the catalog.
+    catalog. Changes are serialized: a function passed to a method runs while all others wait, and
+    must not use the catalog.
     """
 
     def __init__(self, engine: Engine, clock: Callable[[], int]) -> None:
         super().__init__(engine, clock)
         self._queries: tuple[int, tuple[NamedQuery, ...]] | None = None
-        """All queries as they were after so many changes: they may be a thousand."""
+        """All queries after this many changes, cached: there may be a thousand."""
 
     # Streams and sensor tables
 
     def create(self, declaration: Declaration, *, if_not_exists: bool = False) -> bool:
-        """Add a stream or a sensor table; False if it is there and that may be."""
+        """Add a stream or a sensor table; False if it already exists and that is allowed."""
         kind = Kind.SENSOR_TABLE if declaration.is_sensor_table else Kind.STREAM
         with self._creating(declaration.name, kind, if_not_exists) as (connection, owner):
             if owner is None:
@@ -61,12 +61,12 @@ class SensorCatalog(AlteredCatalog):
             return True
 
     def declaration(self, name: str) -> Declaration | None:
-        """The stream or sensor table of this name."""
+        """The stream or sensor table with this name, or None."""
         with self._reading() as connection:
             return stored_streams.read_declaration(connection, name)
 
     def require_declaration(self, name: str) -> Declaration:
-        """The stream or sensor table of this name; otherwise a kind refusal."""
+        """The stream or sensor table with this name; raises if there is none."""
         with self._reading() as connection:
             found = require_name(connection, name, Kind.STREAM, Kind.SENSOR_TABLE)
             return _declared(connection, found)
@@ -77,14 +77,14 @@ class SensorCatalog(AlteredCatalog):
             return stored_streams.read_declarations(connection)
 
     def insert_sensors(self, name: str, rows: Sequence[SensorRow]) -> list[Sensor]:
-        """Add sensors, and return them in the same order; values that are not given are NULL."""
+        """Add sensors, and return them in the same order; missing values are NULL."""
         with self._changing_sensors(name) as (connection, owner, declared):
             assert declared.static is not None
             now = self._clock()
             return stored_sensors.insert_sensors(connection, owner, declared.static, rows, now)
 
     def update_sensors(self, name: str, change: SensorUpdate) -> list[Sensor]:
-        """Replace rows as the function says; those that differ return with a new version."""
+        """Replace rows as the function says; return those that differ, with a new version."""
         with self._changing_sensors(name) as (connection, owner, declared):
             now = self._clock()
             return stored_sensors.update_sensors(connection, owner, declared, change, now)
@@ -101,7 +101,7 @@ class SensorCatalog(AlteredCatalog):
             return [one.shown for one in _stored_sensors(connection, name)[1]]
 
     def count_sensors(self) -> dict[str, int]:
-        """How many sensors each sensor table has that has some."""
+        """The number of sensors of each sensor table that has any."""
         with self._reading() as connection:
             return stored_sensors.count_sensors(connection)
 
@@ -113,7 +113,7 @@ class SensorCatalog(AlteredCatalog):
     # Tables
 
     def create_table(self, name: str, schema: pa.Schema, *, if_not_exists: bool = False) -> bool:
-        """Add an empty table; False if it is there and that may be."""
+        """Add an empty table; False if it already exists and that is allowed."""
         with self._creating(name, Kind.TABLE, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
@@ -121,7 +121,7 @@ class SensorCatalog(AlteredCatalog):
             return True
 
     def table(self, name: str) -> pa.Table | None:
-        """The rows of the table of this name."""
+        """The rows of the table with this name."""
         with self._reading() as connection:
             found = find_name(connection, name)
             if found is None or found.kind is not Kind.TABLE:
@@ -141,12 +141,12 @@ class SensorCatalog(AlteredCatalog):
             return stored_tables.count_rows(connection, owner)
 
     def insert_rows(self, name: str, rows: pa.Table) -> None:
-        """Add rows to a table; their columns are found by name."""
+        """Add rows to a table, matching columns by name."""
         with self._changing_name(name, Kind.TABLE) as (connection, found):
             stored_tables.add_rows(connection, found.id, rows)
 
     def change_rows(self, name: str, change: Callable[[pa.Table], pa.Table]) -> None:
-        """Replace all rows of a table by what the function makes of them."""
+        """Replace all rows of a table by the function's result for them."""
         with self._changing_name(name, Kind.TABLE) as (connection, found):
             rows = change(stored_tables.read_rows(connection, found.id))
             stored_tables.replace_rows(connection, found.id, rows)
@@ -163,7 +163,7 @@ class SensorCatalog(AlteredCatalog):
         if_not_exists: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Add a query; False if it is there and that may be."""
+        """Add a query; False if it already exists and that is allowed."""
         with self._creating(name, Kind.QUERY, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
@@ -172,7 +172,7 @@ class SensorCatalog(AlteredCatalog):
             return True
 
     def query(self, name: str) -> NamedQuery | None:
-        """The query of this name."""
+        """The query with this name, or None."""
         with self._reading() as connection:
             return stored_queries.read_query(connection, name)
 
@@ -189,12 +189,12 @@ class SensorCatalog(AlteredCatalog):
     def set_query_state(
         self, name: str, state: QueryState, *, error: str | None = None, failures: int = 0
     ) -> None:
-        """Say that a query runs or is stopped, why it failed if it did, and how often in a row."""
+        """Set the state of a query, its error if it failed, and its failures in a row."""
         with self._changing_name(name, Kind.QUERY) as (connection, found):
             stored_queries.set_state(connection, found.id, state, error, failures)
 
     def set_query_options(self, name: str, options: Mapping[str, Any]) -> None:
-        """Replace what else was said of a query."""
+        """Replace the other options of a query."""
         with self._changing_name(name, Kind.QUERY) as (connection, found):
             stored_queries.set_options(connection, found.id, options)
 
@@ -203,7 +203,7 @@ class SensorCatalog(AlteredCatalog):
     def create_view(
         self, name: str, text: str, *, if_not_exists: bool = False, or_replace: bool = False
     ) -> bool:
-        """Add a view, or give it another text; False if it is there and is to stay."""
+        """Add a view, or replace its text; False if it already exists and must stay."""
         may_be = if_not_exists or or_replace
         with self._creating(name, Kind.VIEW, may_be) as (connection, owner):
             if owner is not None:
@@ -229,7 +229,7 @@ class SensorCatalog(AlteredCatalog):
         *,
         if_not_exists: bool = False,
     ) -> bool:
-        """Add a delivery; False if it is there and that may be."""
+        """Add a delivery; False if it already exists and that is allowed."""
         with self._creating(name, Kind.DELIVERY, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
@@ -240,7 +240,7 @@ class SensorCatalog(AlteredCatalog):
             return True
 
     def delivery(self, name: str) -> StoredDelivery | None:
-        """The delivery of this name."""
+        """The delivery with this name, or None."""
         with self._reading() as connection:
             return stored_deliveries.read_delivery(connection, name)
 
@@ -250,7 +250,7 @@ class SensorCatalog(AlteredCatalog):
             return stored_deliveries.read_deliveries(connection)
 
     def set_delivery_state(self, name: str, state: KeptState, *, error: str | None = None) -> None:
-        """Say that a delivery runs, is stopped, or has failed and why."""
+        """Set whether a delivery runs, is stopped, or has failed and why."""
         with self._changing_name(name, Kind.DELIVERY) as (connection, found):
             stored_deliveries.set_state(connection, found.id, state, error)
 
@@ -264,7 +264,7 @@ class SensorCatalog(AlteredCatalog):
         *,
         if_not_exists: bool = False,
     ) -> bool:
-        """Add an alert; False if it is there and that may be."""
+        """Add an alert; False if it already exists and that is allowed."""
         with self._creating(name, Kind.ALERT, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
@@ -275,7 +275,7 @@ class SensorCatalog(AlteredCatalog):
             return True
 
     def alert(self, name: str) -> StoredAlert | None:
-        """The alert of this name."""
+        """The alert with this name, or None."""
         with self._reading() as connection:
             return stored_alerts.read_alert(connection, name)
 
@@ -285,14 +285,14 @@ class SensorCatalog(AlteredCatalog):
             return stored_alerts.read_alerts(connection)
 
     def change_alert(self, alert: StoredAlert) -> None:
-        """Replace what may change of an alert: its limits, its silence, its delivery."""
+        """Replace the mutable parts of an alert: its limits, its silence, its delivery."""
         with self._changing_name(alert.name, Kind.ALERT) as (connection, found):
             stored_alerts.change_alert(connection, found.id, alert)
 
     # Readers
 
     def see_readers(self, log: str, seen: Sequence[SeenReader]) -> None:
-        """These are now the readers of this log; that counts as no change of anything."""
+        """Replace the readers of this log; this does not count as a change."""
         with self._changing(by=0) as (connection, _):
             stored_readers.store_readers(connection, _spelled(connection, log), seen)
 
@@ -302,15 +302,15 @@ class SensorCatalog(AlteredCatalog):
             spelled = None if log is None else _spelled(connection, log)
             return stored_readers.read_readers(connection, spelled)
 
-    # Tokens of the server; they count as no change of anything that statements can see.
+    # Tokens of the server; they do not count as changes that statements can see.
 
     def create_token(self, token: StoredToken) -> None:
-        """Keep a token; its name must be new."""
+        """Store a token; its name must be new."""
         with self._changing(by=0) as (connection, _):
             stored_tokens.store_token(connection, token)
 
     def create_first_token(self, token: StoredToken) -> bool:
-        """Keep a token if there is none at all; False otherwise."""
+        """Store a token if there is none at all; False otherwise."""
         with self._changing(by=0) as (connection, _):
             if stored_tokens.read_tokens(connection):
                 return False
@@ -323,20 +323,20 @@ class SensorCatalog(AlteredCatalog):
             return stored_tokens.read_tokens(connection)
 
     def revoke_token(self, name: str) -> bool:
-        """Forget a token; False if there is none of this name."""
+        """Delete a token; False if there is none with this name."""
         with self._changing(by=0) as (connection, _):
             return stored_tokens.remove_token(connection, name)
 
-    # Dashboards of the console; as tokens, they count as no change.
+    # Dashboards of the console; like tokens, they do not count as changes.
 
     def put_dashboard(self, dashboard: Dashboard, *, expected: int | None = None) -> Dashboard:
-        """Keep a dashboard in the place of what has its name, if that has the version expected."""
+        """Store a dashboard, replacing one of the same name if it has the expected version."""
         with self._changing(by=0) as (connection, _):
             now = self._clock()
             return stored_dashboards.store_dashboard(connection, dashboard, now, expected)
 
     def dashboard(self, name: str) -> Dashboard:
-        """The dashboard of this name; otherwise a kind refusal."""
+        """The dashboard with this name; raises if there is none."""
         with self._reading() as connection:
             return stored_dashboards.require_dashboard(connection, name)
 
@@ -346,7 +346,7 @@ class SensorCatalog(AlteredCatalog):
             return stored_dashboards.read_dashboards(connection)
 
     def remove_dashboard(self, name: str) -> None:
-        """Forget a dashboard."""
+        """Delete a dashboard."""
         with self._changing(by=0) as (connection, _):
             stored_dashboards.remove_dashboard(connection, name)
 
@@ -372,6 +372,6 @@ def _stored_sensors(
 
 
 def _spelled(connection: Connection, log: str) -> str:
-    """A log's name as it was declared; that of a log without a declaration stays."""
+    """A log's name as it was declared; without a declaration, the name as given."""
     found = find_name(connection, log)
     return log if found is None else found.name

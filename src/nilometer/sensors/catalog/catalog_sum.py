@@ -1,4 +1,4 @@
-"""The checksum of a catalog's file, for as long as nobody has it open: SQLite keeps none."""
+"""The checksum of a catalog's file while nobody has it open: SQLite keeps none."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from nilometer.log.sealed import seal, unseal
 
 
 def note_sum(file: Path) -> None:
-    """Keep the checksum of a catalog that was closed, unless others have it open."""
-    with suppress(OSError):  # a full disk: there is none until the next time
+    """Store the checksum of a catalog that was closed, unless others have it open."""
+    with suppress(OSError):  # a full disk: there is no checksum until the next time
         if not _is_in_use(file) and file.exists():
             content = seal(json.dumps({"sha256": _digest(file)}).encode())
             aside = sum_file(file).with_name(f".{file.name}.sum")
@@ -21,13 +21,13 @@ def note_sum(file: Path) -> None:
 
 
 def forget_sum(file: Path) -> None:
-    """Somebody may change the catalog from now on."""
+    """Remove the checksum: the catalog may change from now on."""
     with suppress(OSError):
         sum_file(file).unlink(missing_ok=True)
 
 
 def has_other_sum(file: Path) -> bool:
-    """Whether a catalog is not what whoever used it last has left; ValueError: that is damaged."""
+    """Whether a catalog has changed since it was closed; ValueError: the checksum is damaged."""
     try:
         found = json.loads(unseal(sum_file(file).read_bytes()))
     except FileNotFoundError:
@@ -36,7 +36,7 @@ def has_other_sum(file: Path) -> bool:
 
 
 def sum_file(file: Path) -> Path:
-    """Where the checksum lies."""
+    """The path of the checksum."""
     return file.with_name(f"{file.name}.sum")
 
 

@@ -20,7 +20,7 @@ from nilometer.extras import require_extras
 from nilometer.sensors.catalog.catalog_sum import forget_sum
 
 BEGIN: Final = "begin"
-"""The option of a connection that says how its transactions begin; only SQLite minds."""
+"""The connection option that says how its transactions begin; only SQLite uses it."""
 _PATIENCE: Final = 30
 _POSTGRES: Final = "postgresql+psycopg"
 _POSTGRES_SETTINGS: Final = {
@@ -28,15 +28,15 @@ _POSTGRES_SETTINGS: Final = {
     "connect_timeout": _PATIENCE,
     "tcp_user_timeout": 1000 * _PATIENCE,
 }
-"""What the URL may say otherwise."""
+"""Settings that the URL may override."""
 FROZEN_SECONDS: Final = 30
-"""After so long PostgreSQL takes a transaction back whose process does not go on with it: all
-others would wait for that one, also those that take over."""
+"""PostgreSQL rolls back a transaction whose process has been idle for this long: everybody else
+would wait for it, including a server that takes over."""
 _EXAMPLES: Final = "give the path of a file, or postgresql://user:password@host/database"
 
 
 def open_engine(url: str | Path) -> Engine:
-    """The engine for a path (SQLite) or a URL; nothing is contacted yet, but the file's folder."""
+    """The engine for a path (SQLite) or a URL; only the file's folder is created yet."""
     found = _read_url(url)
     match found.get_backend_name():
         case "sqlite":
@@ -57,7 +57,7 @@ def shown(url: URL) -> str:
 
 @contextmanager
 def reported(engine: Engine) -> Iterator[None]:
-    """Tell kindly what the database refuses: it is away, locked, full, or no database at all."""
+    """Convert database errors to readable ones: unreachable, locked, full, or not a database."""
     try:
         yield
     except (DBAPIError, NoConnectionFree) as error:
@@ -76,8 +76,8 @@ def _read_url(given: str | Path) -> URL:
     try:
         return make_url(given)
     except (ArgumentError, ValueError):
-        # The text may hold a password, so it is not repeated.
-        raise CatalogError("this is no URL of a database", hint=_EXAMPLES) from None
+        # The text may contain a password, so it is not repeated.
+        raise CatalogError("this is not the URL of a database", hint=_EXAMPLES) from None
 
 
 def _open_sqlite(url: URL) -> Engine:
@@ -86,7 +86,7 @@ def _open_sqlite(url: URL) -> Engine:
     file = Path(str(url.database))
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))  # it may hold secrets of sensors
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))  # it may contain secrets of sensors
     except OSError as error:
         raise CatalogError("there is no place for the catalog", detail=str(error)) from error
     engine = create_engine(url, connect_args={"timeout": _PATIENCE})
@@ -105,14 +105,15 @@ def _prepare_sqlite(connection: SqliteConnection, _: object) -> None:
 
 
 def _write_ahead(connection: SqliteConnection) -> None:
-    """Let readers and a writer not wait for each other."""
+    """Enable write-ahead logging, so that readers and a writer do not wait for each other."""
     end = time.monotonic() + _PATIENCE
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             return
         except OperationalError as error:
-            # For this SQLite does not wait by itself: somebody else may be making the same file.
+            # SQLite does not wait for this by itself: another process may be creating the same
+            # file.
             is_busy = error.sqlite_errorname.startswith("SQLITE_BUSY")
             if not is_busy or time.monotonic() > end:
                 raise

@@ -1,4 +1,4 @@
-"""Runs the statements that the catalog alone can answer."""
+"""Runs the statements that need nothing but the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values of an INSERT, checked against the columns that they are for."""
+"""The values of an INSERT, checked against their columns."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class InsertedRows:
 
     @cached_property
     def _columns(self) -> list[str]:
-        """The columns that are given, as they were declared."""
+        """The given columns, spelled as declared."""
         if self.statement.columns is None:
             return list(self.schema.names)
         known = {name.lower(): name for name in self.schema.names}
@@ -99,13 +99,12 @@ class InsertedRows:
         try:
             return store_constant(value, kind, form_of(column))
         except PredicateError as error:
-            # Between numbers it speaks of expressions, but a constant is what it is.
+            # The message about numbers mentions expressions, but this is a constant.
             hint = None if is_number(kind) else error.hint
         except (pa.ArrowException, OverflowError):
             hint = None
         raise SqlTypeError(
-            f"row {place + 1}, column {name}: {declared_type(column)} does not hold "
-            f"{_shown(value)}",
+            f"row {place + 1}, column {name}: {declared_type(column)} cannot store {_shown(value)}",
             place=self._place(place),
             hint=hint or f"give a value of type {type_name(kind)}, or NULL",
         )
@@ -116,7 +115,7 @@ class InsertedRows:
 
 
 def check_address(address: object, declared: Declaration) -> str:
-    """The value of a stream column, if its options are such as the stream type has."""
+    """The value of a stream column, if its options are valid for the stream type."""
     if not isinstance(address, str) or not address.strip():
         raise InputError(
             f"the stream column {declared.column} needs a value",

@@ -1,4 +1,4 @@
-"""Brings the tables of a catalog to this version, once, whoever else opens it at the same time."""
+"""Upgrades the tables of a catalog to this version, once, even if others open it concurrently."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from nilometer.sensors.catalog.engine import BEGIN, shown
 from nilometer.sensors.catalog.schema import VERSION_TABLE
 
 _LOCK_NUMBER: Final = 0x6E696C6F
-"""What those who migrate in PostgreSQL agree to lock."""
+"""The advisory lock that migrations in PostgreSQL agree on."""
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Alembic knows only one migration at a time in a process."""
+"""Alembic supports only one migration at a time in a process."""
 
 
 def migrate(engine: Engine) -> None:
-    """Make or upgrade the tables; a catalog of a later version is refused and left as it is."""
+    """Create or upgrade the tables; a catalog of a later version is refused and left unchanged."""
     steps = _steps()
     with engine.connect() as connection:
         if _revision(connection) == steps.get_current_head():
@@ -41,7 +41,7 @@ def migrate(engine: Engine) -> None:
 
 @cache
 def known_revisions() -> frozenset[str]:
-    """Those that this release can read, the earlier ones by upgrading them."""
+    """The revisions that this release can read, the earlier ones by upgrading them."""
     return frozenset(step.revision for step in _steps().walk_revisions())
 
 

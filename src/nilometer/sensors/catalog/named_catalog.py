@@ -25,7 +25,7 @@ from nilometer.sql.ddl.nodes import Kind
 
 
 class NamedCatalog(Transactions):
-    """Everything that has a name; what it is, is said by `SensorCatalog`."""
+    """Everything that has a name; `SensorCatalog` knows what it is."""
 
     def __init__(self, engine: Engine, clock: Callable[[], int]) -> None:
         super().__init__(engine)
@@ -35,7 +35,7 @@ class NamedCatalog(Transactions):
 
     @classmethod
     def open(cls, url: str | Path, *, clock: Callable[[], int] = now_micros) -> Self:
-        """The catalog in a SQLite file (a path), or at a URL; made or upgraded where needed."""
+        """The catalog in a SQLite file (a path), or at a URL; created or upgraded if needed."""
         engine = open_engine(url)
         try:
             with reported(engine):
@@ -53,19 +53,19 @@ class NamedCatalog(Transactions):
             return all_names(connection)
 
     def find(self, name: str) -> Named | None:
-        """What has this name."""
+        """The entry with this name, or None."""
         with self._reading() as connection:
             return find_name(connection, name)
 
     def require(self, name: str, *kinds: Kind) -> Named:
-        """What has this name, if it is of one of these kinds; otherwise a kind refusal."""
+        """The entry with this name, if it is of one of these kinds; raises otherwise."""
         with self._reading() as connection:
             return require_name(connection, name, *kinds)
 
     def generation(self, name: str | None = None) -> int:
-        """A number that grows with every change of what has this name, or of anything.
+        """A number that increases with every change of what has this name, or of anything.
 
-        0: there is nothing of this name.
+        0: nothing has this name.
         """
         with self._reading() as connection:
             if name is not None:
@@ -74,7 +74,7 @@ class NamedCatalog(Transactions):
             return count_changes(connection)
 
     def key(self, name: str) -> str:
-        """By which files know what has this name, in any case; the name itself if nothing has."""
+        """The key by which files identify this name, in any case; the name itself if unknown."""
         found, change = self._keys, self._key_changes
         if found is None:
             found = {one.name.lower(): one.key for one in self.names()}
@@ -95,7 +95,7 @@ class NamedCatalog(Transactions):
         self._forget_keys()
 
     def drop(self, kind: Kind, name: str, *, if_exists: bool = False) -> bool:
-        """Forget a stream, table or query and its rows; False if there is none and that may be."""
+        """Drop a stream, table or query and its rows; False if it is missing and may be."""
         with self._changing() as (connection, _):
             if if_exists and find_name(connection, name) is None:
                 return False

@@ -14,7 +14,7 @@ from nilometer.sql.ddl.nodes import Kind
 
 
 class Action(StrEnum):
-    """What happened to something that has a name."""
+    """What happened to a named thing."""
 
     CREATED = "created"
     ROWS_CHANGED = "rows changed"
@@ -23,27 +23,27 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class Change:
-    """What others may have to be told."""
+    """A change that others may have to be notified of."""
 
     kind: Kind
     name: str
-    """As it was declared."""
+    """The name as declared."""
     action: Action
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A sentence for the user, and rows where the statement asks for some."""
+    """A sentence for the user, and rows if the statement returns some."""
 
     message: str
     rows: pa.Table | None = None
     change: Change | None = None
-    """None: everything is as it was."""
+    """None: nothing has changed."""
 
 
 @contextmanager
 def placed(place: Place) -> Iterator[None]:
-    """Give refusals that know no place this one."""
+    """Add this place to refusals that have none."""
     try:
         yield
     except SqlError as error:

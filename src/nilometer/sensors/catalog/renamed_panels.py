@@ -1,4 +1,4 @@
-"""Panels of dashboards after what they show has got another name."""
+"""Updates panels of dashboards when what they show is renamed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DIALECT: Final = "spark"
 
 
 def renamed_panel(panel: Panel, name: str, to: str) -> Panel:
-    """A panel that shows under its new name what had another; the same if it shows others."""
+    """A panel that shows the renamed source; unchanged if it shows something else."""
     source = panel.source
     if source.kind is SourceKind.SELECT:
         text = renamed_in(source.text, name, to)
@@ -29,7 +29,7 @@ def renamed_panel(panel: Panel, name: str, to: str) -> Panel:
 
 
 def renamed_in(sql: str, name: str, to: str) -> str:
-    """A SELECT that reads under its new name what had another; columns may go on naming the old.
+    """A SELECT that reads a source by its new name; columns may keep the old one as qualifier.
 
     >>> renamed_in("SELECT a.v FROM a", "a", "b")
     'SELECT a.v FROM `b` AS `a`'
@@ -39,7 +39,7 @@ def renamed_in(sql: str, name: str, to: str) -> str:
     except (SqlglotError, RecursionError):
         return sql
     own = {one.alias.lower() for one in tree.find_all(exp.CTE)}
-    if name.lower() in own:  # then it cannot be told what is meant
+    if name.lower() in own:  # then the meaning is ambiguous
         return sql
     changes = []
     for entry in tree.find_all(exp.Table):

@@ -67,7 +67,7 @@ def _create_declared(
 
 def _created(kind: Kind, name: str, made: bool, noted: str = "") -> Outcome:
     if not made:
-        return Outcome(f"there is a {NOUNS[kind]} {name} already")
+        return Outcome(f"{NOUNS[kind]} {name} already exists")
     change = Change(kind, name, Action.CREATED)
     return Outcome(f"created {NOUNS[kind]} {name}{noted}", change=change)
 

@@ -72,12 +72,12 @@ def _changed(
 
 
 def _plain(declared: Declaration, sensors: Iterable[SensorRow]) -> list[str]:
-    """The stream column, if a secret stands in it in the clear."""
+    """The stream column, if it contains a secret in plain text."""
     return [name for _, one in sensors for name in plain_secrets({declared.column or ADDRESS: one})]
 
 
 def _text_schema(declared: Declaration) -> pa.Schema:
-    """The columns of a sensor table, the stream column as text."""
+    """The columns of a sensor table, with the stream column as text."""
     assert declared.static is not None
     fields = list(declared.static)
     fields.insert(declared.place, pa.field(declared.column, pa.string()))
@@ -86,7 +86,7 @@ def _text_schema(declared: Declaration) -> pa.Schema:
 
 @dataclass
 class _Deletion:
-    """Which rows a DELETE takes; `matched` is known once the rows were seen."""
+    """The rows that a DELETE matches; `matched` is known once the rows have been read."""
 
     statement: Delete
     matched: int = 0
@@ -108,13 +108,13 @@ class _Deletion:
 
 @dataclass
 class _Assignment:
-    """What an UPDATE makes of rows; `matched` is known once the rows were seen."""
+    """What an UPDATE makes of rows; `matched` is known once the rows have been read."""
 
     statement: Update
     declared: Declaration | None = None
     matched: int = field(default=0, init=False)
     plain: list[str] = field(default_factory=list, init=False)
-    """Columns of the new rows in which secrets stand in the clear."""
+    """Columns of the new rows that contain secrets in plain text."""
 
     def replace_rows(self, rows: pa.Table) -> pa.Table:
         chosen, new = self._assign(rows)
@@ -139,7 +139,7 @@ class _Assignment:
     def _assign(
         self, rows: pa.Table
     ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], pa.Table]:
-        """Where the rows that it chooses are, and what they become."""
+        """The indexes of the matching rows, and their new values."""
         one = self.statement
         places = [_column(name, rows.schema, one.table) for name in one.assignments]
         chosen = np.flatnonzero(select_rows(one.condition, one.sql, rows, one.table))
@@ -147,7 +147,7 @@ class _Assignment:
         old = rows.take(chosen).combine_chunks()
         new = old
         for place, expression in zip(places, one.assignments.values(), strict=True):
-            # All values are computed from the old row, as SQL has it.
+            # All values are computed from the old row, as SQL requires.
             column = rows.schema.field(place)
             new = new.set_column(place, column, self._compute(expression, old, column))
         return chosen, new

@@ -30,9 +30,9 @@ counters: Final = Table(
     Column("value", BigInteger, nullable=False),
 )
 CHANGES: Final = "changes"
-"""Counts changes of the catalog. Whoever changes it raises this first, so changes never meet."""
+"""Counts changes of the catalog. Every change raises this first, so changes never overlap."""
 VERSIONS: Final = "versions"
-"""The last version that a sensor was given, in whatever table: none is ever given twice."""
+"""The last version given to a sensor of any table: none is ever given twice."""
 
 names: Final = Table(
     "nilometer_names",
@@ -45,11 +45,11 @@ names: Final = Table(
     Column("key", String),
     Index("nilometer_names_key", "key", unique=True),
 )
-"""By its key files know what has a name, and that stays when the name changes."""
+"""Files identify a named thing by its key, which stays when the name changes."""
 
 
 def _owner(*, is_key: bool = False) -> Column[int]:
-    """Whose row this is; it goes when the name is dropped."""
+    """The owner of the row, which is deleted when the owner's name is dropped."""
     reference = ForeignKey("nilometer_names.id", ondelete="CASCADE")
     return Column(
         "owner", Integer, reference, primary_key=is_key, nullable=False, autoincrement=False
@@ -156,7 +156,7 @@ tokens: Final = Table(
     Column("created", BigInteger, nullable=False),
     Column("expires", BigInteger),
 )
-"""Who may use the server; of a token itself only a hash is kept."""
+"""Who may use the server; only a hash of a token is stored."""
 
 dashboards: Final = Table(
     "nilometer_dashboards",
@@ -169,7 +169,7 @@ dashboards: Final = Table(
     Column("created", BigInteger, nullable=False),
     Column("changed", BigInteger, nullable=False),
 )
-"""What the console shows; no statement can name them, so their names are their own."""
+"""What the console shows; no statement can name them, so they have their own names."""
 
 lease: Final = Table(
     "nilometer_lease",
@@ -179,7 +179,7 @@ lease: Final = Table(
     Column("told", String, nullable=False),
     Column("until", BigInteger, nullable=False),
 )
-"""Who has a catalog that several machines can reach; there is one row, or none."""
+"""The holder of a catalog that several machines can reach; there is one row, or none."""
 
 readers: Final = Table(
     "nilometer_readers",

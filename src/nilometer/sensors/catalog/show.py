@@ -1,4 +1,4 @@
-"""SHOW and DESCRIBE, as far as the catalog knows."""
+"""SHOW and DESCRIBE, as far as the catalog can answer them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nilometer.sql.ddl.nodes import Describe, Kind, Show, Shown
 
 
 def show(catalog: SensorCatalog, statement: Show) -> Outcome:
-    """SHOW STREAMS | TABLES | VIEWS | STREAM TYPES; the rest the manager knows."""
+    """SHOW STREAMS | TABLES | VIEWS | STREAM TYPES; the manager answers the others."""
     match statement.what:
         case Shown.STREAMS:
             return _show_streams(catalog)
@@ -152,7 +152,7 @@ def _stream_sentence(declared: Declaration) -> str:
 
 
 def _lengths(declared: Declaration) -> list[str]:
-    """What is declared of its times, as CREATE writes it."""
+    """The declared times, in the syntax of CREATE."""
     said = []
     if declared.lateness:
         said.append(f"LATENESS {format_duration(declared.lateness)}")

@@ -1,4 +1,4 @@
-"""Alerts: on what, when they fire and clear, and until when they are silenced."""
+"""Alerts: their sources, when they fire and clear, and until when they are silenced."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StoredAlert:
     created: int
     silenced_until: int | None = None
     delivery: str | None = None
-    """The delivery that was made with it, and goes with it."""
+    """The delivery that was created with it, and is dropped with it."""
 
 
 def store_alert(connection: Connection, owner: int, alert: StoredAlert) -> None:
@@ -47,12 +47,12 @@ def read_alert(connection: Connection, name: str) -> StoredAlert | None:
 
 
 def read_alerts(connection: Connection) -> list[StoredAlert]:
-    """All of them, by name."""
+    """All alerts, by name."""
     return [_alert(row) for row in connection.execute(_stored().order_by(names.c.folded))]
 
 
 def change_alert(connection: Connection, owner: int, alert: StoredAlert) -> None:
-    """Replace what may change of an alert."""
+    """Replace the mutable parts of an alert."""
     changed = update(alerts).where(alerts.c.owner == owner)
     text = json.dumps(dict(alert.definition), ensure_ascii=False)
     connection.execute(
@@ -63,7 +63,7 @@ def change_alert(connection: Connection, owner: int, alert: StoredAlert) -> None
 
 
 def move_alerts(connection: Connection, source: str, to: str) -> None:
-    """Let alerts know the new name of what they look at."""
+    """Tell alerts the new name of their source."""
     connection.execute(update(alerts).where(alerts.c.source == source).values(source=to))
 
 

@@ -1,4 +1,4 @@
-"""Dashboards: of each its title and its panels, which are found by a name in any case."""
+"""Dashboards: their titles and panels, found by a name in any case."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from nilometer.sensors.catalog.renamed_panels import renamed_panel
 from nilometer.sensors.catalog.schema import dashboards
 
 MOST: Final = 1000
-"""So many dashboards a database has."""
+"""The maximum number of dashboards in a database."""
 
 
 def store_dashboard(
     connection: Connection, given: Dashboard, now: int, expected: int | None
 ) -> Dashboard:
-    """Keep a dashboard in the place of what has its name.
+    """Store a dashboard, replacing one of the same name.
 
-    `expected` is the version that it was made of, 0 for a new one; None: whatever is there.
+    `expected` is the version that it was based on, 0 for a new one; None: any version.
     """
     before = read_dashboard(connection, given.name)
     found = 0 if before is None else before.version
@@ -49,7 +49,7 @@ def read_dashboard(connection: Connection, name: str) -> Dashboard | None:
 
 
 def require_dashboard(connection: Connection, name: str) -> Dashboard:
-    """The dashboard of this name; otherwise a kind refusal."""
+    """The dashboard with this name; raises if there is none."""
     found = read_dashboard(connection, name)
     if found is None:
         known = [one.name for one in read_dashboards(connection)]
@@ -58,7 +58,7 @@ def require_dashboard(connection: Connection, name: str) -> Dashboard:
 
 
 def read_dashboards(connection: Connection) -> list[Dashboard]:
-    """All of them, by name."""
+    """All dashboards, by name."""
     found = connection.execute(select(dashboards).order_by(dashboards.c.folded))
     return [_dashboard(row) for row in found]
 
@@ -69,7 +69,7 @@ def remove_dashboard(connection: Connection, name: str) -> None:
 
 
 def move_panels(connection: Connection, name: str, to: str, now: int) -> None:
-    """Let panels know the new name of what they show."""
+    """Tell panels the new name of what they show."""
     for one in read_dashboards(connection):
         panels = tuple(renamed_panel(panel, name, to) for panel in one.panels)
         if panels != one.panels:
@@ -83,7 +83,7 @@ def _require_room(connection: Connection) -> None:
 
 def _changed(name: str, expected: int, before: Dashboard | None) -> ChangedError:
     if not expected:
-        return ChangedError(f"there is a dashboard {name} already", hint="choose another name")
+        return ChangedError(f"dashboard {name} already exists", hint="choose another name")
     if before is None:
         return ChangedError(f"the dashboard {name} was deleted meanwhile")
     return ChangedError(

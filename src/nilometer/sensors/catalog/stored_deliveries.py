@@ -1,4 +1,4 @@
-"""Deliveries of queries' results: from where, to whom, and whether they should be running."""
+"""Deliveries of queries' results: their source, their unit, and whether they should be running."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KeptState(StrEnum):
     RUNNING = "running"
     STOPPED = "stopped"
     FAILED = "failed"
-    """It has ended for good, with an error."""
+    """It has failed for good, with an error."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class StoredDelivery:
     query: str
     unit: str
     options: Mapping[str, str] = field(repr=False)
-    """As they were written; some are secret."""
+    """The options as written; some are secret."""
     state: KeptState
     created: int
     error: str | None
@@ -60,7 +60,7 @@ def read_delivery(connection: Connection, name: str) -> StoredDelivery | None:
 
 
 def read_deliveries(connection: Connection) -> list[StoredDelivery]:
-    """All of them, by name."""
+    """All deliveries, by name."""
     return [_delivery(row) for row in connection.execute(_stored().order_by(names.c.folded))]
 
 

@@ -1,4 +1,4 @@
-"""The lease of a catalog: who has it, and until when by the clock of the catalog's own server."""
+"""The lease of a catalog: its holder, and until when by the clock of the catalog's server."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _NOW: Final = text("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 
 
 
 class Held(NamedTuple):
-    """By whom a catalog is held, in words, and until when (microseconds since 1970)."""
+    """The holder of a catalog, in words, and until when (microseconds since 1970)."""
 
     told: str
     until: int
 
 
 def take_lease(connection: Connection, holder: str, told: str, micros: int) -> Held | None:
-    """Have the catalog for so long from now; who has it, if that is another one."""
+    """Take the catalog for this long from now; return the holder if it is another one."""
     now = connection.execute(_NOW).scalar_one()
     row = {"holder": holder, "told": told, "until": now + micros}
     free = or_(lease.c.holder == holder, lease.c.until < now)
@@ -35,9 +35,9 @@ def take_lease(connection: Connection, holder: str, told: str, micros: int) -> H
 
 
 def require_lease(connection: Connection, holder: str) -> None:
-    """Refuse to go on with a transaction if another one has taken the catalog over.
+    """Refuse to continue a transaction if another holder has taken the catalog over.
 
-    Whose time is over may go on until then: nobody else has seen anything.
+    A holder whose lease has expired may continue until then: nobody else has seen anything.
     """
     found = _held(connection)
     if found is not None and found[0] != holder:
@@ -53,5 +53,5 @@ def _held(connection: Connection) -> tuple[str, Held] | None:
 
 
 def release_lease(connection: Connection, holder: str) -> None:
-    """Let others have the catalog."""
+    """Release the catalog."""
     connection.execute(delete(lease).where(lease.c.holder == holder))

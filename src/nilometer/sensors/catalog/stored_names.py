@@ -24,7 +24,7 @@ NOUNS: Final = {
 }
 
 _LONGEST: Final = 200
-"""Of a name as that of a folder, where other characters than ASCII take several."""
+"""The maximum length of a name as a folder, where non-ASCII characters take several bytes."""
 _DEAD: Final = ".dead"
 
 
@@ -36,7 +36,7 @@ class Named(NamedTuple):
     kind: Kind
     generation: int
     key: str
-    """By which files know it: it stays when the name changes, and nothing else has it."""
+    """The key by which files identify it: it stays when the name changes, and is unique."""
 
     @property
     def noun(self) -> str:
@@ -44,7 +44,7 @@ class Named(NamedTuple):
 
 
 def find_name(connection: Connection, name: str) -> Named | None:
-    """What has this name, in any case."""
+    """The entry with this name, in any case."""
     wanted = select(names).where(names.c.folded == name.lower())
     found = connection.execute(wanted).one_or_none()
     return None if found is None else _named(found)
@@ -57,7 +57,7 @@ def all_names(connection: Connection) -> list[Named]:
 
 
 def require_name(connection: Connection, name: str, *kinds: Kind) -> Named:
-    """What has this name, if it is of one of these kinds."""
+    """The entry with this name, if it is of one of these kinds."""
     found = find_name(connection, name)
     expected = _alternatives([NOUNS[kind] for kind in kinds])
     if found is None:
@@ -72,7 +72,7 @@ def require_name(connection: Connection, name: str, *kinds: Kind) -> Named:
 def claim_name(
     connection: Connection, name: str, kind: Kind, generation: int, *, if_not_exists: bool
 ) -> int | None:
-    """The id of a new name; None if it is there, as the same kind, and that is allowed."""
+    """The id of a new name; None if it already exists, with the same kind, and that is allowed."""
     _require_usable(name)
     found = find_name(connection, name)
     if found is None:
@@ -88,43 +88,43 @@ def claim_name(
     if if_not_exists and found.kind is kind:
         return None
     raise NameTakenError(
-        f"there is a {found.noun} {found.name} already",
+        f"{found.noun} {found.name} already exists",
         detail=None if found.kind is kind else f"a {NOUNS[kind]} needs a name of its own",
         hint=f"choose another name, or DROP {found.kind} {found.name} first",
     )
 
 
 def rename(connection: Connection, name: Named, to: str, generation: int) -> None:
-    """Give something another name; what files know of it stays where it is."""
+    """Rename something; what files know of it stays where it is."""
     _require_usable(to)
     found = find_name(connection, to)
     if found is not None and found.id != name.id:
         raise NameTakenError(
-            f"there is a {found.noun} {found.name} already", hint="choose another name"
+            f"{found.noun} {found.name} already exists", hint="choose another name"
         )
     changed = update(names).where(names.c.id == name.id)
     connection.execute(changed.values(folded=to.lower(), name=to, generation=generation))
 
 
 def _free_key(connection: Connection, folded: str, generation: int) -> str:
-    """The name itself, unless something has that key which had the name before."""
+    """The name itself, unless that key is taken by something that had the name before."""
     is_taken = connection.execute(select(names.c.id).where(names.c.key == folded)).one_or_none()
     return folded if is_taken is None else f"{folded}+{generation}"
 
 
 def mark_changed(connection: Connection, name: Named, generation: int) -> None:
-    """Let those who look at the generation see a change."""
+    """Record a change of the generation."""
     changed = update(names).where(names.c.id == name.id).values(generation=generation)
     connection.execute(changed)
 
 
 def drop_name(connection: Connection, name: Named) -> None:
-    """Forget a name and all that it stands for."""
+    """Delete a name and everything that belongs to it."""
     connection.execute(delete(names).where(names.c.id == name.id))
 
 
 def require_text(text: str, what: str) -> None:
-    """Refuse characters that not every database can store."""
+    """Refuse characters that some databases cannot store."""
     if "\0" in text or any("\ud800" <= one <= "\udfff" for one in text):
         raise InputError(
             f"{what} cannot hold this text", detail=f"got {text!r}", hint="leave out NUL characters"
@@ -132,7 +132,7 @@ def require_text(text: str, what: str) -> None:
 
 
 def _require_usable(name: str) -> None:
-    """Refuse names that cannot be those of a log's folder: `..` is another one's."""
+    """Refuse names that cannot be a log's folder: `..` is another folder."""
     require_text(name, "a name")
     if not any(one.isalnum() for one in name):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Named queries: what they ask, and whether they should be running."""
+"""Named queries: their texts, and whether they should be running."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from nilometer.sensors.catalog.stored_names import require_text
 HOSTED: Final = "hosted"
 """The option that holds the id of a query in the shared engine."""
 KNOWN: Final = "known columns"
-"""The option with the columns that a query knows of streams that have had others since: by the
-keys of the streams, the columns' names in files."""
+"""The option with the columns that a query knows of streams that were altered since: the columns'
+names in files, by the keys of the streams."""
 READER: Final = "reader"
-"""The option with the name by which logs know a query, where that is not its own."""
+"""The option with the name by which logs know a query, if it differs from its own."""
 REPLACES: Final = "replaces"
-"""The option of a query that will be in the place of another, once it has caught up."""
+"""The option of a query that will replace another once it has caught up."""
 _FAILURES: Final = "failures"
 
 
 class QueryState(StrEnum):
-    """Whether a query should be running; one that failed for good is not, and has an error."""
+    """Whether a query should be running; one that failed for good is stopped and has an error."""
 
     RUNNING = "running"
     STOPPED = "stopped"
@@ -44,18 +44,18 @@ class NamedQuery:
     state: QueryState
     created: int
     error: str | None
-    """What its last failure said."""
+    """The message of its last failure."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What else was said of it: its limits, and whether it is temporary."""
+    """Its other options: its limits, and whether it is temporary."""
 
     @property
     def reader(self) -> str:
-        """By which name logs know it: that stays when its own changes."""
+        """The name by which logs know it, which stays when its own name changes."""
         return str(self.options.get(READER, self.name))
 
     @property
     def failures(self) -> int:
-        """How often in a row it has failed."""
+        """How many times in a row it has failed."""
         return int(self.options.get(_FAILURES, 0))
 
 
@@ -80,14 +80,14 @@ def read_query(connection: Connection, name: str) -> NamedQuery | None:
 
 
 def read_queries(connection: Connection) -> list[NamedQuery]:
-    """All of them, by name."""
+    """All queries, by name."""
     return [_query(row) for row in connection.execute(_stored().order_by(names.c.folded))]
 
 
 def set_state(
     connection: Connection, owner: int, state: QueryState, error: str | None, failures: int
 ) -> None:
-    """Say how a query is doing; how often in a row it has failed stands among its options."""
+    """Set the state of a query; its number of failures in a row is one of its options."""
     stored = None if error is None else error.replace("\0", "")
     of_this = queries.c.owner == owner
     options = json.loads(connection.execute(select(queries.c.options).where(of_this)).scalar_one())

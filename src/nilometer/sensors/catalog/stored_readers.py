@@ -1,4 +1,4 @@
-"""Readers of logs, as the manager saw them last."""
+"""Readers of logs, as the manager last saw them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nilometer.sensors.catalog.schema import readers
 
 @dataclass(frozen=True)
 class SeenReader:
-    """A reader of a log, and how far it has come."""
+    """A reader of a log, and its position."""
 
     log: str
     """The stream, sensor table or query whose log it is."""
@@ -25,11 +25,11 @@ class SeenReader:
     position: Position
     active: bool
     seen: int
-    """Its last sign of life, in microseconds."""
+    """When it was last seen, in microseconds."""
 
 
 def store_readers(connection: Connection, log: str, seen: Sequence[SeenReader]) -> None:
-    """These are the readers of this log, and no others."""
+    """Replace the readers of this log."""
     forget_readers(connection, log)
     if seen:
         connection.execute(insert(readers), [_row(log, one) for one in seen])

@@ -1,4 +1,4 @@
-"""The sensors of sensor tables: a change of one is a new version, and its number stays."""
+"""The sensors of sensor tables: a change of one is a new version, while its number stays."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from nilometer.sensors.declaration import Declaration, Sensor, file_names
 SensorRow: TypeAlias = tuple[Mapping[str, object], str]
 """Static values by column, and the address."""
 SensorUpdate: TypeAlias = Callable[[pa.Table], Mapping[int, SensorRow]]
-"""Given the rows of a sensor table, the new rows by the versions that they replace."""
+"""Given the rows of a sensor table, returns new rows by the versions that they replace."""
 SensorChoice: TypeAlias = Callable[[pa.Table], Collection[int]]
-"""Given the rows of a sensor table, some of their versions."""
+"""Given the rows of a sensor table, returns some of their versions."""
 
 _AT_A_TIME = 500
-"""So many versions are named in one statement."""
+"""The number of versions in one statement."""
 
 
 @dataclass(frozen=True)
 class StoredSensor:
-    """A sensor as it was read."""
+    """A sensor as stored."""
 
     number: int
     version: int
@@ -41,7 +41,7 @@ class StoredSensor:
 
 
 def read_sensors(connection: Connection, owner: int, static: pa.Schema) -> list[StoredSensor]:
-    """Those that are not deleted, in the order in which they were inserted."""
+    """The sensors that are not deleted, in the order in which they were inserted."""
     alive = (sensors.c.owner == owner) & sensors.c.deleted.is_(None)
     found = connection.execute(select(sensors).where(alive).order_by(sensors.c.number))
     return [
@@ -51,7 +51,7 @@ def read_sensors(connection: Connection, owner: int, static: pa.Schema) -> list[
 
 
 def count_sensors(connection: Connection) -> dict[str, int]:
-    """How many are not deleted, by the names of their tables."""
+    """The number of sensors that are not deleted, by the names of their tables."""
     alive = select(names.c.name, func.count()).join_from(
         sensors, names, sensors.c.owner == names.c.id
     )
@@ -74,7 +74,7 @@ def sensor_table(declared: Declaration, found: Sequence[StoredSensor]) -> pa.Tab
 def insert_sensors(
     connection: Connection, owner: int, static: pa.Schema, rows: Sequence[SensorRow], now: int
 ) -> list[Sensor]:
-    """Store new sensors, each with a number that no sensor ever had."""
+    """Store new sensors, each with a number that no sensor has ever had."""
     batches = rows_of([values for values, _ in rows], static)
     first = _take_versions(connection, len(rows))
     made = [
@@ -88,7 +88,7 @@ def insert_sensors(
 def update_sensors(
     connection: Connection, owner: int, declared: Declaration, change: SensorUpdate, now: int
 ) -> list[Sensor]:
-    """Replace what the function says, and return what is new; equal rows stay as they are."""
+    """Replace rows as the function says, and return the new ones; equal rows stay unchanged."""
     assert declared.static is not None
     found = read_sensors(connection, owner, declared.static)
     wanted = change(sensor_table(declared, found))
@@ -112,7 +112,7 @@ def update_sensors(
 def delete_sensors(
     connection: Connection, owner: int, declared: Declaration, choose: SensorChoice, now: int
 ) -> list[Sensor]:
-    """Delete those that the function chooses, and return them."""
+    """Delete the sensors that the function chooses, and return them."""
     assert declared.static is not None
     found = read_sensors(connection, owner, declared.static)
     chosen = frozenset(choose(sensor_table(declared, found)))
@@ -122,7 +122,7 @@ def delete_sensors(
 
 
 def fit_sensors(connection: Connection, owner: int, before: pa.Schema, after: Declaration) -> None:
-    """Give all sensors, also those that are deleted, the static columns of a declaration."""
+    """Give all sensors, including deleted ones, the static columns of a declaration."""
     assert after.static is not None
     fit = fit_columns(in_files(before, file_names(before)), after.static, file_names(after.static))
     if fit is None:
@@ -140,12 +140,12 @@ def _nulls(static: pa.Schema) -> pa.RecordBatch:
 
 
 def _is_same(one: StoredSensor, other: StoredSensor) -> bool:
-    # Bytes tell NaN from other values, and -0.0 from 0.0.
+    # Bytes distinguish NaN from other values, and -0.0 from 0.0.
     return one.address == other.address and pack_row(one.row) == pack_row(other.row)
 
 
 def _take_versions(connection: Connection, number: int) -> int:
-    """The first of so many versions that nobody has."""
+    """Reserve this many unused versions, and return the first."""
     taken = update(counters).where(counters.c.name == VERSIONS)
     taken = taken.values(value=counters.c.value + number)
     last = connection.execute(taken.returning(counters.c.value)).scalar_one()

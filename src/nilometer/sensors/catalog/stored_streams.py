@@ -45,7 +45,7 @@ def read_declaration(connection: Connection, name: str) -> Declaration | None:
 
 
 def read_declarations(connection: Connection) -> list[Declaration]:
-    """All of them, by name."""
+    """All declarations, by name."""
     return [_declaration(row) for row in connection.execute(_declared().order_by(names.c.folded))]
 
 

@@ -43,7 +43,7 @@ def count_rows(connection: Connection, owner: int) -> int:
 
 
 def add_rows(connection: Connection, owner: int, rows: pa.Table) -> None:
-    """Store rows behind those that are there."""
+    """Append rows to the existing ones."""
     rows = fit_table(rows, read_columns(connection, owner))
     if not rows.num_rows:
         return
@@ -56,7 +56,7 @@ def add_rows(connection: Connection, owner: int, rows: pa.Table) -> None:
 
 
 def replace_rows(connection: Connection, owner: int, rows: pa.Table) -> None:
-    """Store these rows instead of those that are there."""
+    """Replace the existing rows by these."""
     rows = fit_table(rows, read_columns(connection, owner))
     connection.execute(delete(table_rows).where(table_rows.c.owner == owner))
     if rows.num_rows:

@@ -1,4 +1,4 @@
-"""Tokens of the server: of each only a hash, what it allows, and until when."""
+"""Tokens of the server: only a hash of each, its scope, and its expiry."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ class StoredToken:
 
     name: str
     hash: str
-    """SHA-256 in hexadecimal digits: the token itself is nowhere."""
+    """SHA-256 in hexadecimal digits: the token itself is stored nowhere."""
     scopes: frozenset[str]
     created: int
     expires: int | None = None
-    """From when it is no longer valid; None: never."""
+    """When it expires; None: never."""
 
     def is_valid(self, now: int) -> bool:
         return self.expires is None or now < self.expires
 
 
 def store_token(connection: Connection, token: StoredToken) -> None:
-    """Keep a token, unless there is one of its name."""
+    """Store a token, unless its name exists."""
     require_text(token.name, "a name")
     taken = select(tokens.c.name).where(tokens.c.name == token.name)
     if connection.execute(taken).one_or_none() is not None:
         raise NameTakenError(
-            f"there is a token {token.name} already", hint="choose another name, or revoke it first"
+            f"token {token.name} already exists", hint="choose another name, or revoke it first"
         )
     row = {
         "name": token.name,
@@ -47,12 +47,12 @@ def store_token(connection: Connection, token: StoredToken) -> None:
 
 
 def read_tokens(connection: Connection) -> list[StoredToken]:
-    """All of them, by name."""
+    """All tokens, by name."""
     return [_token(row) for row in connection.execute(select(tokens).order_by(tokens.c.name))]
 
 
 def remove_token(connection: Connection, name: str) -> bool:
-    """Forget a token; False if there is none."""
+    """Delete a token; False if there is none."""
     return connection.execute(delete(tokens).where(tokens.c.name == name)).rowcount > 0
 
 

@@ -1,4 +1,4 @@
-"""Views: texts of queries under names."""
+"""Views: named texts of queries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def replace_view(connection: Connection, owner: int, text: str) -> None:
 
 
 def read_views(connection: Connection) -> list[StoredView]:
-    """All of them, by name."""
+    """All views, by name."""
     wanted = select(names.c.name, views).join_from(views, names, views.c.owner == names.c.id)
     found = connection.execute(wanted.order_by(names.c.folded))
     return [StoredView(row.name, row.text, row.created) for row in found]

@@ -1,4 +1,4 @@
-"""Transactions of a catalog: changes follow one another, and only its holder makes any."""
+"""Transactions of a catalog: changes are serialized, and only its holder makes any."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from nilometer.sql.ddl.nodes import Kind
 
 
 class Transactions:
-    """The database in which a catalog is kept, and who may change it."""
+    """The database that stores a catalog, and who may change it."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._holder: str | None = None
-        """As whom it was taken; None: it need not be."""
+        """The holder's name for the lease; None: no lease is needed."""
 
     def close(self) -> None:
-        """Let the database go; the next use opens it again."""
+        """Close the database; the next use opens it again."""
         self._engine.dispose()
         if self._engine.dialect.name == "sqlite":
             note_sum(Path(str(self._engine.url.database)))
@@ -40,14 +40,14 @@ class Transactions:
 
     @property
     def file(self) -> Path | None:
-        """Where it lies on this machine; None: other machines can reach it, too."""
+        """The catalog's file on this machine; None: other machines can reach the catalog, too."""
         path = self._engine.url.database
         return Path(str(path)).resolve() if self._engine.dialect.name == "sqlite" else None
 
     def take_lease(self, holder: str, told: str, micros: int) -> Held | None:
-        """Have a shared catalog for so long from now; who has it, if that is another one.
+        """Take a shared catalog for this long from now; return the holder if it is another one.
 
-        From then on only what the holder changes is accepted here.
+        From then on, only the holder's changes are accepted here.
         """
         with self._in_turn(0) as (connection, _):
             other = stored_lease.take_lease(connection, holder, told, micros)
@@ -56,7 +56,7 @@ class Transactions:
         return other
 
     def release_lease(self, holder: str) -> None:
-        """Let others have a shared catalog."""
+        """Release a shared catalog."""
         with self._in_turn(0) as (connection, _):
             stored_lease.release_lease(connection, holder)
 
@@ -67,7 +67,7 @@ class Transactions:
 
     @contextmanager
     def _changing(self, *, by: int = 1) -> Iterator[tuple[Connection, int]]:
-        """As `_in_turn`, unless another one has taken the catalog over."""
+        """As `_in_turn`, but refused if another holder has taken the catalog over."""
         with self._in_turn(by) as (connection, change):
             if self._holder is not None:
                 stored_lease.require_lease(connection, self._holder)
@@ -100,6 +100,6 @@ class Transactions:
 
 
 def count_changes(connection: Connection) -> int:
-    """How often anything was changed."""
+    """The number of changes so far."""
     wanted = select(counters.c.value).where(counters.c.name == CHANGES)
     return int(connection.execute(wanted).scalar_one())

@@ -1,4 +1,4 @@
-"""Group commit: what the sensors of a log bring is gathered, appended, and then acknowledged."""
+"""Group commit: readings from the sensors of a log are collected, appended, then acknowledged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Result = TypeVar("_Result")
 
 
 class Appender:
-    """The way into one log; all of it but the store runs in the manager's loop."""
+    """The way into one log; everything except the store runs in the manager's loop."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Appender:
         fail: Callable[[int, str], None],
         unit: StreamUnit | None = None,
     ) -> None:
-        """`fail` is told the number of a sensor that must be closed, and why."""
+        """`fail` receives the number of a sensor that must be closed, and the reason."""
         self.store = store
         self.listened = False
         """Whether a reader is alive."""
@@ -48,7 +48,7 @@ class Appender:
         self.error: str | None = None
         self.dropped = 0
         self.counted = store.writer.end
-        """Up to where readings stand in the counts of their sensors."""
+        """The position up to which readings are included in their sensors' counts."""
         self.pending_rows = 0
         self._pending_bytes = 0
         self._options = options
@@ -68,16 +68,16 @@ class Appender:
         self._deaf = False
         """Whether sensors had to wait since the last append."""
         self._is_troubled = False
-        """Whether the server's log was told that nothing can be appended."""
+        """Whether the server's log was notified that nothing can be appended."""
         self._told_dropped = 0
         self._tell_after = 0.0
 
     def count_on(self, dropped: int) -> None:
-        """So many readings were dropped before."""
+        """Include this many readings that were dropped before the restart."""
         self.dropped = self._told_dropped = dropped
 
     def put(self, one: Received) -> None:
-        """Take something in; where there is no room, a sensor that cannot wait loses readings."""
+        """Accept one event; if there is no room, a sensor that cannot wait loses readings."""
         if one.event is Event.READING and not one.sensor.can_wait and self._is_crowded():
             if self._options.log.when_full is not WhenFull.DROP_OLDEST:
                 self._turn_away(one)
@@ -92,7 +92,7 @@ class Appender:
 
     @property
     def is_deaf(self) -> bool:
-        """Whether sensors have to wait to be heard."""
+        """Whether sensors must wait to be read."""
         return self._deaf or self.full
 
     async def room(self) -> None:
@@ -103,19 +103,19 @@ class Appender:
                 await self._progress.wait_for(lambda: not self._is_crowded())
 
     async def flushed(self) -> None:
-        """Wait until all that was put before is stored, and acknowledged."""
+        """Wait until everything put so far is stored and acknowledged."""
         goal = self._put
         self._hurry.set()
         async with self._progress:
             await self._progress.wait_for(lambda: self._done >= goal)
 
     async def settled(self, number: int) -> None:
-        """Wait until all that a sensor has brought is stored, or refused for good."""
+        """Wait until all readings of a sensor are stored or finally refused."""
         async with self._progress:
             await self._progress.wait_for(lambda: not self._unsettled[number])
 
     async def run(self) -> None:
-        """Append until told to stop, and then what is left."""
+        """Append until `stop` is called, then append the rest."""
         loop = asyncio.get_running_loop()
         next_tick = loop.time() + self._settings.tick_every
         while not self._stopping or self._pending:
@@ -124,14 +124,14 @@ class Appender:
                 await self._append_some()
             if loop.time() >= next_tick:
                 next_tick = loop.time() + self._settings.tick_every
-                # Where something waits, it will bring the time with it.
+                # If something is waiting to be appended, it will carry the time with it.
                 tells = self.listened and not self._pending
                 if await self._try(self.store.tick, self._clock(), tells):
                     self.error = None
                 self._tell_dropped(loop.time())
 
     def abandon(self) -> None:
-        """Forget what has not been stored; nothing of it is acknowledged."""
+        """Discard what has not been stored; none of it is acknowledged."""
         self._pending.clear()
         self._unsettled.clear()
         self._done = self._put
@@ -143,7 +143,7 @@ class Appender:
         self._hurry.set()
 
     async def _wait_until(self, time: float) -> None:
-        """Wait for something to append, and then a little for more."""
+        """Wait for something to append, then a little longer for more."""
         loop = asyncio.get_running_loop()
         if not self._pending and not self._stopping:
             self._work.clear()
@@ -184,11 +184,11 @@ class Appender:
         return received
 
     def _heard_until(self) -> int:
-        """Up to when all that arrived has been judged, or is being so."""
+        """The time up to which all arrivals have been judged, or are being judged."""
         return self._pending[0].arrived if self._pending else self._clock()
 
     async def _store(self, prepared: Prepared) -> None:
-        """Append, however long it takes; what has no room is dropped only if it cannot wait."""
+        """Append, however long it takes; rows without room are dropped only if they cannot wait."""
         while True:
             try:
                 await self._in_thread(self.store.append, prepared, self._heard_until(), self._deaf)
@@ -206,7 +206,7 @@ class Appender:
         prepared.count()
 
     async def _make_room(self, prepared: Prepared, error: LogFullError) -> Prepared:
-        """Wait for room, or make it as the log's option says; what is still to be appended."""
+        """Wait for room, or make it as the log's option says; return what is left to append."""
         if await self._try(self.store.make_room):
             return prepared
         impatient = [one for one in prepared.received if self._cannot_wait(one)]
@@ -237,7 +237,7 @@ class Appender:
             self.dropped += rows - one.rows
 
     def _settle(self, received: list[Received]) -> None:
-        """What was received is stored, or refused for good: say so."""
+        """Report that these events are stored or finally refused."""
         for one in received:
             self.pending_rows -= one.size
             self._pending_bytes -= one.weight
@@ -253,7 +253,7 @@ class Appender:
         self._acknowledge(one)
 
     def _drop_oldest_pending(self) -> None:
-        """Make room among what waits, from the oldest on that belongs to a sensor like this."""
+        """Make room by dropping the oldest pending reading of a sensor that cannot wait."""
         for at, one in enumerate(self._pending):
             if self._cannot_wait(one):
                 del self._pending[at]
@@ -288,7 +288,7 @@ class Appender:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *given)
 
     async def _try(self, function: Callable[..., _Result], *given: Any) -> _Result | None:
-        """What a function of the store gives; None and a note if it fails."""
+        """Return the result of a store function, or None and log the error if it fails."""
         try:
             return await self._in_thread(function, *given)
         except Exception as error:
@@ -303,7 +303,7 @@ class Appender:
                 await self._suffer(error)
 
     async def _suffer(self, error: Exception) -> None:
-        """Whatever is wrong with the disk may pass: until then the sensors wait."""
+        """Make the sensors wait: whatever is wrong with the disk may pass."""
         self._note_trouble(error)
         self._deaf = True
         await asyncio.sleep(self._settings.room_timeout)

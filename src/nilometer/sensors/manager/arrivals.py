@@ -1,7 +1,7 @@
-"""When the sensors of a stream are to speak: as declared, or as each has done so far.
+"""When the sensors of a stream are expected to send: as declared, or as learned from each.
 
-What is learned of a sensor is the longest of its recent gaps, without the outliers. Readings that
-come together count as one, and memory is bounded: 64 gaps of each sensor.
+The learned interval of a sensor is the longest of its recent gaps, without the outliers. Readings
+that arrive together count as one, and memory is bounded: 64 gaps per sensor.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any, Final
 from nilometer.sensors.declaration import DEFAULT_IDLE, Declaration
 
 DECLARED_FACTOR: Final = 3
-"""A sensor is silent after so many times the interval that EVERY declares, or"""
+"""A sensor is silent after this many times the interval that EVERY declares, or"""
 LEARNED_FACTOR: Final = 5
-"""after so many times the one that was learned, but not before"""
+"""after this many times the learned interval, but not before"""
 LEAST_SILENCE: Final = 10_000_000
-"""so long; and where nothing is known, after"""
+"""this long; and if no interval is known, after"""
 UNKNOWN_SILENCE: Final = 60_000_000
-"""so long."""
+"""this long."""
 UNKNOWN_IDLE: Final = 300_000_000
-"""A sensor of a table of which nothing is known is waited for for so long by default."""
+"""How long a sensor of a table is waited for by default if no interval is known."""
 _TOGETHER: Final = 1_000_000
-"""What comes within so long comes together."""
+"""Arrivals within this time of each other count as one."""
 _KEPT: Final = 64
 _PART: Final = 32
-"""One of so many gaps is an outlier."""
+"""One in this many gaps is an outlier."""
 _FEW: Final = 5
-"""From so many gaps on, at least one is an outlier."""
+"""From this many gaps on, at least one is an outlier."""
 _MILLI: Final = 1_000
 _MOST_MILLIS: Final = (1 << 32) - 1
 
@@ -40,22 +40,22 @@ class Gaps:
     """The recent gaps between arrivals of one sensor, in milliseconds."""
 
     heard: int | None = None
-    """When it spoke last, also before a restart."""
+    """When its last reading arrived, also before a restart."""
     learned: int | None = None
-    """Its interval (microseconds), also that of before a restart."""
+    """Its interval (microseconds), also the one from before a restart."""
     asked: int = 0
-    """Once in so long (microseconds) its stream type asks it; 0: it speaks by itself."""
+    """The interval at which its stream type asks it (microseconds); 0: it sends by itself."""
     _begun: int | None = None
-    """When what came last began to come; None: it has not spoken since the start."""
+    """When its latest group of arrivals began; None: nothing has arrived since the start."""
     _recent: array[int] = field(default_factory=lambda: array("I"))
     _next: int = 0
 
     def ask(self, every: float) -> None:
-        """Its stream type asks it once in so many seconds."""
+        """Note that its stream type asks it once in this many seconds."""
         self.asked = round(every * 1_000_000)
 
     def hear(self, at: int) -> None:
-        """A reading has arrived."""
+        """Note that a reading has arrived."""
         self.heard = at
         if self._begun is None or at < self._begun:
             self._begun = at
@@ -75,10 +75,10 @@ class Gaps:
 
 
 class Arrivals:
-    """The sensors of one stream by their numbers; any thread may ask."""
+    """The sensors of one stream by number; safe to call from any thread."""
 
     def __init__(self, declaration: Declaration, known: Mapping[str, Any] | None = None) -> None:
-        """`known`: what `to_json` gave before a restart; what is wrong with it is left out."""
+        """`known`: what `to_json` returned before a restart; invalid parts are ignored."""
         self._every = declaration.every
         self._gaps: dict[int, Gaps] = {}
         self._typical: int | None = None
@@ -88,16 +88,16 @@ class Arrivals:
         self.refresh()
 
     def of(self, number: int) -> Gaps:
-        """What is known of a sensor, to be told when it speaks."""
+        """The arrival record of a sensor, to be updated when a reading arrives."""
         return self._gaps.setdefault(number, Gaps())
 
     def heard(self, number: int) -> int | None:
-        """When a sensor spoke last, also before a restart."""
+        """When the last reading of a sensor arrived, also before a restart."""
         gaps = self._gaps.get(number)
         return None if gaps is None else gaps.heard
 
     def expected(self, number: int) -> int | None:
-        """How often a sensor is to speak: as declared or learned, or as others of its table do."""
+        """The expected interval of a sensor: declared, learned, or that of others in its table."""
         if self._every is not None:
             return self._every
         gaps = self._gaps.get(number)
@@ -105,7 +105,7 @@ class Arrivals:
         return self._typical if learned is None else learned
 
     def limit(self, number: int) -> int:
-        """After how long a silence a sensor counts as silent."""
+        """How long a sensor must be quiet to count as silent."""
         expected = self.expected(number)
         gaps = self._gaps.get(number)
         asked = 0 if gaps is None else DECLARED_FACTOR * gaps.asked
@@ -116,17 +116,17 @@ class Arrivals:
         return max(LEAST_SILENCE, LEARNED_FACTOR * expected, asked)
 
     def idle(self, number: int) -> int:
-        """For how long a sensor of a table that was declared without IDLE is waited for."""
+        """How long a sensor of a table that was declared without IDLE is waited for."""
         least = UNKNOWN_IDLE if self.expected(number) is None else DEFAULT_IDLE
         return max(least, self.limit(number))
 
     def refresh(self) -> None:
-        """Find anew what is usual in the table, for sensors of which nothing is known."""
+        """Recompute what is usual in the table, for sensors whose interval is unknown."""
         found = [one.learned for one in list(self._gaps.values()) if one.learned is not None]
         self._typical = median_low(found) if found else None
 
     def to_json(self) -> dict[str, Any]:
-        """What is to be known after a restart."""
+        """What must be known after a restart."""
         return {
             str(number): {"heard": one.heard, "learned": one.learned}
             for number, one in list(self._gaps.items())

@@ -1,4 +1,4 @@
-"""Readings of any shape as columns of the declared types, and those as rows of the log."""
+"""Converts readings of any shape to columns of the declared types, and those to rows of the log."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.manager.fit_values import Refusals, fit_array, fit_values
 
 NO_TIME: Final = np.iinfo(np.int64).min
-"""Stands for a time that is not there."""
+"""Represents a missing time."""
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Typed columns of some readings, NULL where something was refused, and their times."""
+    """Typed columns of some readings, NULL where a value was refused, and their times."""
 
     arrays: list[pa.Array]
     times: NDArray[np.int64] | None
-    """From the time column; None: none is declared."""
+    """From the time column; None: no time column is declared."""
     refused: Refusals
 
 
@@ -35,7 +35,7 @@ class RowBuilder:
     """Knows the columns of a declaration."""
 
     def __init__(self, declaration: Declaration, default: TimeForm = SECONDS) -> None:
-        """`default` says what numbers count in columns that do not say it."""
+        """`default` says what numbers count in columns that do not say it themselves."""
         self._fields = list(declaration.readings)
         self._forms = [form_of(one) or default for one in self._fields]
         self._names = [one.name for one in self._fields]
@@ -63,7 +63,7 @@ class RowBuilder:
         return self._columns(arrays, refused)
 
     def from_batch(self, batch: pa.RecordBatch) -> Columns:
-        """Columns of a record batch; those it has not are NULL, others are left out."""
+        """Columns of a record batch; missing ones are NULL, others are ignored."""
         refused: Refusals = {}
         places = {name.lower(): at for at, name in enumerate(batch.schema.names)}
         arrays = []
@@ -92,7 +92,7 @@ class RowBuilder:
         versions: NDArray[np.int32],
         taken: NDArray[np.bool_],
     ) -> pa.RecordBatch:
-        """Rows of the log; a version per row, those of a stream are not stored."""
+        """Rows of the log; a version for each row; the versions of a stream are not stored."""
         at_time = pa.array(times, pa.int64()).cast(TIMESTAMP)
         arrays = list(columns.arrays)
         if self._is_table:
@@ -107,7 +107,7 @@ class RowBuilder:
         return rows if taken.all() else rows.filter(pa.array(taken))
 
     def _spread(self, value: Any) -> tuple[Sequence[Any], str | None]:
-        """A reading's values in the order of the columns, or why there are none."""
+        """A reading's values in the order of the columns, or why they cannot be used."""
         width = len(self._names)
         if isinstance(value, Mapping):
             found = [value.get(name) for name in self._names]
@@ -123,12 +123,12 @@ class RowBuilder:
         return (value,), None
 
     def _spread_loosely(self, value: Mapping[Any, Any]) -> tuple[Sequence[Any], str | None]:
-        """Like names in any case; what is absent is NULL."""
+        """Match names in any case; missing columns are NULL."""
         found: list[Any] = [None] * len(self._names)
         known = False
         for name, one in value.items():
             at = self._lower.get(str(name).lower())
-            # A name in the declared case comes before others.
+            # A name in the declared case takes precedence over others.
             if at is not None and (name == self._names[at] or self._names[at] not in value):
                 found[at], known = one, True
         return found, None if known else "has none of the columns"

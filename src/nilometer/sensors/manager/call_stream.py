@@ -13,7 +13,7 @@ from nilometer.sensors.stream_type import StreamType
 
 
 class StreamCalls:
-    """One object of a stream type; a plain function that hangs holds up nobody else."""
+    """One object of a stream type; a plain function that hangs blocks only this sensor."""
 
     def __init__(self, stream: StreamType) -> None:
         self.stream = stream
@@ -24,7 +24,7 @@ class StreamCalls:
         return inspect.iscoroutinefunction(getattr(self.stream, name))
 
     async def call(self, name: str, *given: Any) -> Any:
-        """Call a function of the stream; a plain one goes on if the caller is cancelled."""
+        """Call a function of the stream; a plain one continues if the caller is cancelled."""
         function = getattr(self.stream, name)
         if self.is_async(name):
             return await function(*given)
@@ -39,18 +39,18 @@ class StreamCalls:
                 self._unfinished = None
 
     async def last_result(self, timeout: float) -> tuple[str, Any] | None:
-        """The function, and what it gave, that had not returned when its caller was cancelled."""
+        """The function that was still running when its caller was cancelled, and its result."""
         if self._unfinished is None:
             return None
         (name, future), self._unfinished = self._unfinished, None
         done, _ = await asyncio.wait([future], timeout=timeout)
         if not done:
-            self.let_go()  # it hangs: what follows gets another thread
+            self.let_go()  # it hangs: later calls get another thread
             return None
         return None if future.exception() is not None else (name, future.result())
 
     def let_go(self) -> None:
-        """End the thread, once what it does has returned."""
+        """End the thread once its current call has returned."""
         if self._thread is not None:
             self._thread.end()
             self._thread = None
@@ -62,7 +62,7 @@ def _note_error(future: asyncio.Future[Any]) -> None:
 
 
 class _CallThread:
-    """A thread that runs one call after the other; a daemon, so that no process waits for it."""
+    """A thread that runs calls one after another; a daemon, so that no process waits for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
@@ -73,7 +73,7 @@ class _CallThread:
 
     def call(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
-        future.add_done_callback(_note_error)  # nobody may be there to ask for it any more
+        future.add_done_callback(_note_error)  # possibly nobody awaits it any more
         self._calls.put((function, future))
         return future
 
@@ -86,12 +86,12 @@ class _CallThread:
             result, error = None, None
             try:
                 result = function()
-            except Exception as problem:  # handed to whoever called
+            except Exception as problem:  # passed to the caller
                 error = problem
             try:
                 self._loop.call_soon_threadsafe(_settle, future, result, error)
             except RuntimeError:
-                return  # the loop has been closed: nobody waits any more
+                return  # the loop has been closed: nobody is waiting any more
 
 
 def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""Who reads a log at present, and so which of its sensors are needed."""
+"""Who is reading a log, and therefore which of its sensors are needed."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from nilometer.log.registrations import (
 from nilometer.sensors.manager.settings import ManagerSettings
 
 _SAME_STAMP: Final = 100_000_000
-"""Changes within so many nanoseconds may leave a folder with the same time."""
+"""Changes within this many nanoseconds may leave a folder with the same timestamp."""
 
 
 def is_alive(reader: Registration, now: int, settings: ManagerSettings) -> bool:
-    """Whether a reader reads: its process lives; elsewhere, it gave a sign of life of late."""
+    """Whether a reader is alive: its process lives or, elsewhere, it was seen recently."""
     if reader.active and reader.host != socket.gethostname():
         return now - reader.seen < settings.reader_seen
     return is_running(reader)
 
 
 def live_conditions(readers: list[Registration]) -> Set[str | None]:
-    """The different conditions of readers."""
+    """The distinct conditions of readers."""
     return {reader.about.get(WHERE) for reader in readers}
 
 
 class Readers:
-    """The readers of one log, looked up again only when their files have changed."""
+    """The readers of one log, read again only when their files have changed."""
 
     def __init__(self, location: str, settings: ManagerSettings, clock: Callable[[], int]) -> None:
         self._location = location
@@ -45,14 +45,14 @@ class Readers:
         self._stamp: int | None = None
         self._known: list[Registration] = []
         self.lost = False
-        """Whether a named reader has gone without a word: it may come back, and go on."""
+        """Whether a named reader disappeared without deregistering: it may return and resume."""
 
     async def look(self) -> list[Registration]:
-        """The same as `alive`; while a store elsewhere is asked, the loop goes on."""
+        """The same as `alive`, without blocking the loop while a remote store is asked."""
         return self.alive() if self._folder is not None else await asyncio.to_thread(self.alive)
 
     def alive(self) -> list[Registration]:
-        """Those that read at present; unnamed ones that were not seen for long are forgotten."""
+        """The readers that are alive; unnamed ones not seen for a long time are forgotten."""
         now = self._clock()
         stamp = self._stamp_now()
         if stamp is None or stamp != self._stamp:
@@ -68,7 +68,7 @@ class Readers:
         return alive
 
     def _stamp_now(self) -> int | None:
-        """Changes with the files of the readers; None: it cannot be told."""
+        """A stamp that changes with the readers' files; None: unknown."""
         if self._folder is None:
             return None
         try:

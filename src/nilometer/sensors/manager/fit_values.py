@@ -1,9 +1,9 @@
-"""Values that sensors send, as values of the declared types; what does not fit has a reason.
+"""Converts values from sensors to the declared types; values that do not fit have a reason.
 
 Nothing is guessed: numbers are numbers, never text that looks like one; text is text. A TIMESTAMP
-is a datetime, or what its form says: a number since 1970, ISO 8601 text (UTC where it names no
-zone), a text of a pattern; a DATE is a date or ISO text. A whole number may be written 3.0. An
-ARRAY is a list (or tuple, or numpy array) of such values.
+is a datetime, or what its form specifies: a number since 1970, ISO 8601 text (UTC if it names no
+zone), a text that follows a pattern; a DATE is a date or ISO text. A whole number may be written
+3.0. An ARRAY is a list (or tuple, or numpy array) of such values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyarrow import types
 from nilometer.model.time_forms import TimeForm
 
 Refusals: TypeAlias = dict[int, str]
-"""Why the value at a place does not fit."""
+"""Why values do not fit, by position."""
 _SHOWN: Final = 60
 
 
@@ -39,7 +39,7 @@ def fit_values(
         try:
             return _finite(pa.array(values, kind)), {}
         except (ValueError, OverflowError, _MisfitError):
-            pass  # some value does not fit: look at each
+            pass  # some value does not fit: check each one
     if types.is_list(kind):
         return _fit_lists(values, kind, form)
     return _fit_each(values, kind, form)
@@ -55,12 +55,12 @@ def fit_array(found: pa.Array, kind: pa.DataType, form: TimeForm) -> tuple[pa.Ar
         try:
             return found.cast(kind, safe=True), {}
         except pa.ArrowInvalid:
-            pass  # some value does not fit: look at each
+            pass  # some value does not fit: check each one
     return fit_values(found.to_pylist(), kind, form)
 
 
 def _alike(found: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether Arrow's own cast does what is promised above."""
+    """Whether Arrow's own cast behaves as promised above."""
     if types.is_list(kind):
         return types.is_list(found) and _alike(found.value_type, kind.value_type)
     if types.is_floating(kind):
@@ -84,7 +84,7 @@ def _finite(made: pa.Array) -> pa.Array:
 def _fit_lists(
     values: Sequence[Any], kind: pa.DataType, form: TimeForm
 ) -> tuple[pa.Array, Refusals]:
-    """The items of all arrays are fitted at once; an array with one that does not fit is NULL."""
+    """Convert the items of all arrays at once; an array with a misfit is NULL."""
     refused: Refusals = {}
     items: list[Any] = []
     owners: list[int] = []
@@ -126,7 +126,7 @@ def _fit_each(
 
 
 def _fitter(kind: pa.DataType, form: TimeForm) -> Callable[[Any], Any]:
-    """A function that gives what Arrow takes, or raises."""
+    """A function that returns what Arrow accepts, or raises."""
     if types.is_integer(kind):
         return _whole
     if types.is_floating(kind):
@@ -183,7 +183,7 @@ def _decimal(value: Any) -> Decimal:
 
 
 def _only(value: Any, kinds: tuple[type, ...], what: str) -> Any:
-    # True and False are numbers to Python, but not to whoever reads a thermometer.
+    # True and False are numbers to Python, but not in a thermometer's readings.
     if isinstance(value, bool) or not isinstance(value, kinds):
         raise _MisfitError(f"not {what}")
     return value
@@ -223,4 +223,4 @@ _READY: Final[dict[int, frozenset[type]]] = {
     )
     for kind in kinds
 }
-"""Python's types that Arrow takes as they are, by the number of the type."""
+"""Python types that Arrow accepts as they are, by the number of the type."""

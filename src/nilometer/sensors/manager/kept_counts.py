@@ -1,4 +1,4 @@
-"""Counts of sensors and streams go on after a restart: they stand in the file of the status."""
+"""Counts of sensors and streams continue after a restart: they are kept in the status file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nilometer.sensors.manager.status import read_status
 
 _LOG: Final = logging.getLogger("nilometer.sensors")
 MOST_PAST: Final = 50_000
-"""Of so many sensors that nobody needs now, counts are kept for each stream."""
+"""Counts are kept for at most this many sensors of each stream that no reader needs now."""
 
 
 @dataclass(frozen=True)
 class SensorCounts:
-    """What was counted of a sensor, and seen of it last."""
+    """The counts of a sensor, and its last reading."""
 
     readings: int = 0
     errors: int = 0
@@ -38,18 +38,18 @@ class SensorCounts:
 
 @dataclass(frozen=True)
 class StreamCounts:
-    """What was counted of a stream, and of its sensors by their numbers."""
+    """The counts of a stream, and of its sensors by number."""
 
     log: str
-    """The id of its log: a stream that was dropped and made anew has another one."""
+    """The id of its log: a stream that was dropped and created again has another one."""
     end: dict[str, Any]
-    """Up to where in its log readings were counted."""
+    """The log position up to which readings were counted."""
     dropped: int = 0
     sensors: Mapping[int, SensorCounts] = field(default_factory=dict)
 
 
 def read_counts(path: Path | None) -> dict[str, StreamCounts]:
-    """What was counted when the status was written last, by stream; nothing if there is none."""
+    """The counts by stream when the status was last written; empty if there is none."""
     found = None if path is None or not path.exists() else read_status(path)
     try:
         return {} if found is None else _counts(found)
@@ -71,14 +71,14 @@ def _counts(found: Mapping[str, Any]) -> dict[str, StreamCounts]:
 
 
 def count_on(before: StreamCounts, log: LogReader, end: Position, only: int | None) -> StreamCounts:
-    """The same, with readings that were stored after the status was written last.
+    """The same counts plus readings that were stored after the status was last written.
 
     `end` is that of the writer, which may have found more than was published. `only` is the number
-    of a stream's only sensor; None: it stands in every row.
+    of a stream's only sensor; None: every row contains it.
     """
     more: Counter[int] = Counter()
     start = Position.from_json(before.end)
-    if start.row >= end.row:  # nothing came, or a power failure has taken it
+    if start.row >= end.row:  # nothing arrived, or a power failure has removed it
         return before
     try:
         for frame in log.read(start, end):
@@ -86,7 +86,7 @@ def count_on(before: StreamCounts, log: LogReader, end: Position, only: int | No
                 more.update(frame.rows[SENSOR].to_pylist())
             else:
                 more[only] += len(frame.rows)
-    except LogError:  # it was trimmed, or is damaged: that must not keep the stream from going on
+    except LogError:  # trimmed or damaged: the stream must continue anyway
         return before
     sensors = dict(before.sensors)
     for number, rows in more.items():

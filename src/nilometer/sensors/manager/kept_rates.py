@@ -1,4 +1,4 @@
-"""How often sensors spoke, kept across restarts: a file beside that of the status."""
+"""Learned intervals of sensors, kept across restarts in a file beside that of the status."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Final
 
 RATES_FILE: Final = "rates.json"
 EVERY: Final = 60.0
-"""It is written once in so many seconds, and in the end."""
+"""It is written once in this many seconds, and at the end."""
 
 
 class KeptRates:
-    """What was learned of the sensors of each stream; nothing depends on it being there."""
+    """What was learned about the sensors of each stream; nothing requires it to exist."""
 
     def __init__(self, status_file: Path | None) -> None:
         self._file = None if status_file is None else status_file.with_name(RATES_FILE)
@@ -26,11 +26,11 @@ class KeptRates:
         return found if isinstance(found, dict) else None
 
     def forget(self, stream: str) -> None:
-        """A stream was dropped: another one may get its name."""
+        """Forget a stream that was dropped: another one may get its name."""
         self._before.pop(stream, None)
 
     def write(self, present: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep what is known now; of streams that are not open, what was known before."""
+        """Save what is known now; for streams that are not open, what was known before."""
         if self._file is None:
             return
         aside = self._file.with_name(f".{RATES_FILE}.new")
@@ -43,6 +43,6 @@ class KeptRates:
     def _read(self) -> dict[str, Any]:
         try:
             found = {} if self._file is None else json.loads(self._file.read_bytes())
-        except (OSError, ValueError):  # it is learned anew
+        except (OSError, ValueError):  # it will be learned again
             return {}
         return found if isinstance(found, dict) else {}

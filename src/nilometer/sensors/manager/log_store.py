@@ -28,7 +28,7 @@ from nilometer.sensors.manager.static_versions import StaticVersions
 
 _LOG: Final = logging.getLogger("nilometer.sensors")
 _AHEAD: Final = 10_000_000
-"""By more than this a log is ahead of the clock not only by chance."""
+"""A log that is further ahead of the clock than this is not ahead by chance."""
 
 
 class LogStore:
@@ -43,7 +43,7 @@ class LogStore:
         clock: Callable[[], int],
         rates: Mapping[str, Any] | None = None,
     ) -> None:
-        """`rates`: what was learned of it before a restart."""
+        """`rates`: what was learned about it before a restart."""
         self.name = name = declaration.name
         self.location = locate(name)
         self.writer = LogWriter.open(
@@ -67,9 +67,9 @@ class LogStore:
             _LOG.warning("the log of %s %s", name, ahead)
         self.dead_letters = letters_ever(locate(dead_letter_log(name)))
         self._untold = 0
-        """Dead letters of which the server's log does not know, and"""
+        """Dead letters not yet reported to the server's log, and"""
         self._last_reason = ""
-        """why the last of them is one."""
+        """the reason of the last one."""
         self._told_at = -TELL_EVERY
         self._dead = DeadLetters(locate(dead_letter_log(name)), options.log, clock)
         self._preparation = Preparation(
@@ -77,11 +77,11 @@ class LogStore:
         )
 
     def learned(self) -> dict[str, Any]:
-        """What is to be known after a restart, for `rates`."""
+        """What must be known after a restart, for `rates`."""
         return {**self.arrivals.to_json(), MEASURED: self.measured.to_json()}
 
     def told_ahead(self, now: int) -> str | None:
-        """That the clock was wrong when the log was written, or is wrong now; None: it was not."""
+        """A message that the clock was or is wrong, if the log is ahead of it; None: it is not."""
         watermark = self.time.watermark
         if watermark is None or watermark - now <= _AHEAD:
             return None
@@ -91,14 +91,14 @@ class LogStore:
         )
 
     def prepare(self, received: Sequence[Received]) -> Prepared:
-        """Make ready what was received."""
+        """Prepare received events for an append."""
         try:
             return self._preparation.prepare(received)
-        except Exception as error:  # a value may be anything: what cannot be used is set apart
+        except Exception as error:  # a value may be anything: unusable ones are set apart
             return self._preparation.refuse_all(received, f"{type(error).__name__}: {error}")
 
     def keep_letters(self, prepared: Prepared) -> None:
-        """Keep what was refused; before the rows, so that a crash may repeat it but not lose it."""
+        """Store dead letters, before the rows: a crash may repeat them but not lose them."""
         self._dead.append(prepared.letters)
         self.dead_letters += len(prepared.letters)
         if prepared.letters:
@@ -106,9 +106,9 @@ class LogStore:
             self._last_reason = prepared.letters[-1].reason
 
     def append(self, prepared: Prepared, now: int, deaf: bool) -> None:
-        """Store the rows, and how far time has come; LogFullError: nothing has been stored.
+        """Store the rows and the watermark; if LogFullError is raised, nothing was stored.
 
-        `deaf`: sensors had to wait to be heard, so none of them counts as silent.
+        `deaf`: sensors had to wait to be read, so none of them counts as silent.
         """
         if deaf:
             self.time.wake(now)
@@ -127,7 +127,7 @@ class LogStore:
         except LogFullError:
             if rows is not None:
                 raise
-            return  # nothing is lost: the next rows bring the time with them
+            return  # nothing is lost: the next rows carry the watermark
         except Exception:
             self.writer.repair()  # for the next attempt
             raise
@@ -137,14 +137,14 @@ class LogStore:
         self._repeat_keys()
 
     def _repeat_keys(self) -> None:
-        """The rows are stored: whatever happens here must not have them stored once more."""
+        """Append keys again; the rows are stored, so no failure here may cause a second append."""
         if repeats := self.keys.repeats():
             with suppress(Exception):  # with the next rows, then
                 self.writer.append(None, keys=repeats)
                 self.keys.repeated()
 
     def tick(self, now: int, listened: bool) -> bool:
-        """Let go what is not needed, and tell time where somebody listens; True once done."""
+        """Delete what is not needed, and advance the watermark if `listened`; True once done."""
         if listened:
             watermark = self.time.advance(now)
             if watermark != self.writer.watermark:
@@ -161,11 +161,11 @@ class LogStore:
             self._untold, self._told_at = 0, monotonic()
 
     def make_room(self) -> bool:
-        """Delete what every reader has read; whether that was anything."""
+        """Delete what every reader has read; return whether there was anything."""
         return self.writer.trim() > 0
 
     def drop_oldest(self) -> int | None:
-        """Delete the oldest rows, though somebody may need them: how many; None: there are none."""
+        """Delete the oldest rows, needed or not, and return how many; None: there are none."""
         before = self.writer.stored_bytes
         rows = self.writer.drop_oldest()
         return rows if self.writer.stored_bytes < before else None

@@ -27,7 +27,7 @@ from nilometer.sensors.types.address import read_address
 
 
 class ManagedStream:
-    """Opens and closes sensors as they are wanted; lives in the manager's loop."""
+    """Opens and closes sensors as readers need them; lives in the manager's loop."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class ManagedStream:
         threads: Executor,
         before: StreamCounts | None = None,
     ) -> None:
-        """`before`: what was counted in an earlier process."""
+        """`before`: the counts of an earlier process."""
         self.declaration = declaration
         self.store = store
         self.readers = 0
@@ -57,7 +57,7 @@ class ManagedStream:
             self._unit = StreamUnit(options.unit, find_unit, self._address_of)
         self._appender = Appender(store, options, settings, clock, threads, self._fail, self._unit)
         self._past: dict[int, SensorCounts | SensorRecord] = {}
-        """Of sensors that are not wanted now; what they brought last may still be counted."""
+        """Sensors that are not wanted now; their last readings may still be counted."""
         if before is not None:
             self._past.update(before.sensors)
             self._appender.count_on(before.dropped)
@@ -70,13 +70,13 @@ class ManagedStream:
         """Why its readers or sensors cannot be looked up."""
 
     def note_readers(self, readers: int) -> None:
-        """So many readers are alive."""
+        """Note how many readers are alive."""
         self.readers, self._appender.listened = readers, readers > 0
 
     def want(self, sensors: Iterable[Sensor], *, pause: bool = False) -> bool:
-        """Read exactly these sensors from now on; False: some must be let go first, ask again.
+        """Read exactly these sensors from now on; False: some must be closed first, ask again.
 
-        `pause`: what others say from now on is still wanted by somebody who is away.
+        `pause`: what the other sensors send from now on is still wanted by an absent reader.
         """
         wanted = {one.number: one for one in sensors}
         self.store.static.want(wanted.values())
@@ -96,7 +96,7 @@ class ManagedStream:
         return all(number in self._tasks for number in wanted)
 
     async def stop(self, *, pause: bool, drain: bool) -> None:
-        """Let all sensors go; `drain`: what they have brought is stored first."""
+        """Close all sensors; `drain`: what they have sent is stored first."""
         if not drain:
             self._appender.abandon()
         for number in list(self._tasks):
@@ -110,7 +110,7 @@ class ManagedStream:
         self.store.close()
 
     def look_at_sensors(self, seconds: float) -> None:
-        """Keep rates, and who is silent, up to date; called every so many seconds."""
+        """Update rates and silence; called once in this many seconds."""
         records = [task.record for task in self._tasks.values()]
         for one in records:
             one.note_rate(seconds)
@@ -118,7 +118,7 @@ class ManagedStream:
         self._look_at_backlog(sum(one.backlog for one in records) + self._past_backlog())
 
     def _look_at_backlog(self, backlog: int) -> None:
-        """Tell of a backlog, once it has come to its end."""
+        """Report a backlog once it has ended."""
         if backlog == self._seen_backlog > self._told_backlog:
             tell_backlog(self.declaration.name, backlog - self._told_backlog)
             self._told_backlog = backlog
@@ -130,13 +130,13 @@ class ManagedStream:
         return [one.status(now) for one in sorted(records, key=lambda one: one.number)]
 
     def counts(self) -> StreamCounts:
-        """What is to go on after a restart, but for sensors of which the status tells."""
+        """The counts to continue after a restart, except for sensors that the status includes."""
         end, dropped = self._appender.counted.to_json(), self._appender.dropped
         past = {number: _counts(one) for number, one in self._past.items()}
         return StreamCounts(self.store.writer.log_id, end, dropped, past)
 
     def status(self) -> StreamStatus:
-        """Any thread may ask."""
+        """The status of the stream; safe to call from any thread."""
         tasks: Mapping[int, SensorTask] = dict(self._tasks)
         records = [task.record for task in tasks.values()]
         states = [one.state for one in records]
@@ -203,14 +203,14 @@ class ManagedStream:
         return None if found is None else shown_text(found)
 
     def _ahead(self) -> str | None:
-        """What a clock that was wrong has done to times of arrival, if it has."""
+        """How a wrong clock has affected arrival times, if it has."""
         if self.declaration.time is not None:
             return None
         told = self.store.told_ahead(self._wall())
         return None if told is None else f"its log {told}"
 
     def _missing_unit(self) -> str | None:
-        """Why nothing is read, if that is because the unit is not registered."""
+        """Why nothing is read, if the reason is that the unit is not registered."""
         try:
             if self._unit is not None:
                 self._unit.require()
@@ -219,9 +219,9 @@ class ManagedStream:
         return None
 
     def _make(self) -> StreamType:
-        """A new object of the stream type, which is looked up once: that takes a while."""
+        """A new object of the stream type, which is looked up only once because that is slow."""
         if self._unit is not None:
-            self._unit.require()  # what is read without it would be lost
+            self._unit.require()  # without it, readings would be lost
         if self._type is None:
             self._type = self._find_type(self.declaration.stream_type)
         return self._type()
@@ -239,7 +239,7 @@ class ManagedStream:
         task.add_done_callback(left)
 
     def _keep(self, record: SensorRecord) -> None:
-        """Remember the counts of a sensor that is let go."""
+        """Remember the counts of a sensor that is closed."""
         self._past[record.number] = record
         if len(self._past) > MOST_PAST:
             del self._past[next(iter(self._past))]
@@ -276,7 +276,7 @@ def _counts(one: SensorCounts | SensorRecord) -> SensorCounts:
 
 
 def _behind(records: Iterable[SensorRecord]) -> int | None:
-    """How many readings wait at the other side, of the sensors of which that is known."""
+    """How many readings wait at the other side, for the sensors for which this is known."""
     told = [getattr(one.source, "behind", None) for one in records]
     known = [one for one in told if one is not None]
     return sum(known) if known else None

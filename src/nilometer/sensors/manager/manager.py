@@ -1,4 +1,4 @@
-"""The stream manager (STEAM 3.3): reads exactly the sensors that somebody needs into their logs."""
+"""The stream manager (STEAM 3.3): reads exactly the sensors that readers need into their logs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _Result = TypeVar("_Result")
 _THREADS: Final = 16
 _MOST_FORGOTTEN: Final = 100
 _LOOKING: Final = 0.1
-"""How much of its time goes into looking who reads: a thousand readers take long."""
+"""The share of its time spent on finding readers: with a thousand readers this is slow."""
 _LONGEST_REST: Final = 2.0
 _DEFAULTS: Final = ManagerSettings()
 
@@ -60,7 +60,7 @@ class StreamManager:
     ) -> None:
         """`locate`: where the log of a name lies; `sensors`: the rows of a stream or table;
         `select`: the numbers of the sensors that satisfy a reader's condition; `find_unit`: the
-        pre-processing unit of a name, an InputError if there is none."""
+        pre-processing unit with a name, or an InputError if it is unknown."""
         self._locate = locate
         self._sensors = sensors
         self._select = select
@@ -68,14 +68,14 @@ class StreamManager:
         self._find_unit = find_unit
         self._clock = clock or SteadyClock()
         self._wall = self._clock.wall if isinstance(self._clock, SteadyClock) else self._clock
-        """What readers in other processes are seen by."""
+        """The clock by which readers in other processes are seen."""
         self._settings = settings
         self._status_file = status_file
         self._rates = KeptRates(status_file)
         self._before = read_counts(status_file)
-        """What was counted in an earlier process, of streams that are not watched yet."""
+        """The counts of an earlier process, for streams that are not watched yet."""
         self._forgotten: dict[str, StreamCounts] = {}
-        """By the ids of their logs: a stream that is altered is forgotten, and watched again."""
+        """By log id: a stream that is altered is forgotten, then watched again."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="stream manager", daemon=True)
         self._threads = ThreadPoolExecutor(_THREADS, "log")
@@ -89,27 +89,27 @@ class StreamManager:
         return self._wall() - self._clock()
 
     def start(self) -> None:
-        """Begin to read; streams are watched from now on."""
+        """Start reading; streams are watched from now on."""
         self._thread.start()
         self._call(self._begin())
 
     def stop(self, drain: bool = True) -> None:
-        """Stop reading, store and acknowledge what was read, let sensors and logs go.
+        """Stop reading, store and acknowledge what was read, close sensors and logs.
 
-        Sensors that can keep what comes meanwhile are asked to, for the next start. Without
+        Sensors that can keep what arrives meanwhile are asked to, for the next start. Without
         `drain`, what was read but not stored yet is left to them, too.
         """
         if not self._thread.is_alive():
             return
         self._call(self._end(drain))
-        self._call(self._loop.shutdown_default_executor())  # who looks at readers still, ends
+        self._call(self._loop.shutdown_default_executor())  # ends reader lookups
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
         self._threads.shutdown()
 
     def watch(self, declaration: Declaration) -> None:
-        """Know a stream or sensor table, and make or open its log; an error if that fails."""
+        """Register a stream or sensor table and create or open its log; raises if that fails."""
         options = read_stream_options(declaration.options, declaration.history)
         rates = self._rates.of(declaration.name)
         store = LogStore(declaration, options, self._locate, self._settings, self._clock, rates)
@@ -121,14 +121,14 @@ class StreamManager:
             raise
 
     def forget(self, name: str, *, pause: bool = False) -> None:
-        """Let its sensors go, and close its log.
+        """Close its sensors and its log.
 
-        `pause`: sensors that can keep what comes meanwhile are asked to.
+        `pause`: sensors that can keep what arrives meanwhile are asked to.
         """
         self._call(self._forget(name, pause))
 
     def changed(self, name: str) -> None:
-        """The rows of its sensors have changed."""
+        """Note that the rows of its sensors have changed."""
         if (watched := self._watched.get(name)) is not None:
             watched.is_current = False
 
@@ -138,12 +138,12 @@ class StreamManager:
         return [] if watched is None else watched.stream.sensor_statuses()
 
     def measured(self, name: str) -> Statistics:
-        """What was measured of a stream's rows; nothing of one that is not watched."""
+        """Measured statistics of a stream's rows; empty for a stream that is not watched."""
         watched = self._watched.get(name)
         return Statistics() if watched is None else watched.stream.store.measured.statistics
 
     def streams(self) -> list[StreamStatus]:
-        """All streams that are watched, by name."""
+        """All watched streams, by name."""
         found = list(self._watched.items())
         return [watched.stream.status() for _, watched in sorted(found, key=lambda one: one[0])]
 
@@ -167,7 +167,7 @@ class StreamManager:
         for duty in self._duties:
             duty.cancel()
         await asyncio.wait(self._duties)
-        if self._writing:  # a file that is written now must not take the place of a newer one
+        if self._writing:  # a file being written now must not replace a newer one
             await asyncio.wait(self._writing)
         watched = list(self._watched.values())
         await asyncio.gather(*(one.stream.stop(pause=True, drain=drain) for one in watched))
@@ -176,7 +176,7 @@ class StreamManager:
         self._watched.clear()
 
     def _counted_before(self, declaration: Declaration, store: LogStore) -> StreamCounts | None:
-        """What was counted in an earlier process; None: nothing of this stream."""
+        """The counts of an earlier process; None: it had none of this stream."""
         earlier = self._before.pop(declaration.name, None)
         before = self._forgotten.pop(store.writer.log_id, earlier)
         if before is None or before.log != store.writer.log_id:
@@ -235,18 +235,18 @@ class StreamManager:
             if watched.is_current and conditions == watched.conditions:
                 stream.note_readers(len(alive))
                 return
-            watched.is_current = True  # before the rows are read: what changes later is seen later
+            watched.is_current = True  # set before the rows are read: later changes are found later
             stream.trouble, watched.conditions = None, conditions
             wanted = await asyncio.to_thread(self._wanted, watched)
             if self._watched.get(stream.declaration.name) is watched:
                 stream.note_readers(len(alive))
                 if not stream.want(wanted, pause=watched.readers.lost):
                     watched.is_current = False
-        except Exception as error:  # whatever the catalog says: try again with the next look
+        except Exception as error:  # whatever the catalog raises: try again next time
             watched.trouble(error)
 
     def _wanted(self, watched: _Watched) -> list[Sensor]:
-        """The sensors that satisfy one of the conditions, from the catalog."""
+        """The sensors in the catalog that satisfy one of the conditions."""
         if not watched.conditions:
             return []
         declaration = watched.stream.declaration
@@ -257,7 +257,7 @@ class StreamManager:
         for condition in watched.conditions:
             try:
                 chosen[condition] = self._select(declaration, condition)
-            except Exception as error:  # one reader's trouble is not the others'
+            except Exception as error:  # one reader's error must not affect the others
                 chosen[condition] = watched.chosen.get(condition, frozenset())
                 watched.trouble(error)
         watched.chosen = chosen
@@ -265,7 +265,7 @@ class StreamManager:
         return [one for one in sensors if one.number in numbers]
 
     async def _tell_for_ever(self) -> None:
-        """Keep rates, who is silent, and the files of both up to date."""
+        """Keep rates, silence and the files of both up to date."""
         keep = monotonic() + KEEP_EVERY
         while True:
             await asyncio.sleep(self._settings.status_every)
@@ -278,7 +278,7 @@ class StreamManager:
 
     async def _keep_rates(self) -> None:
         known = {name: one.stream.store.learned() for name, one in self._watched.items()}
-        with suppress(OSError):  # a full disk: they are learned anew
+        with suppress(OSError):  # a full disk: they are learned again
             await self._write(partial(self._rates.write, known))
 
     async def _tell(self, *, durable: bool = False) -> None:
@@ -289,11 +289,11 @@ class StreamManager:
         watched = {name: one.stream.counts() for name, one in self._watched.items()}
         kept = {**self._before, **watched}
         write = partial(write_status, self._status_file, self._clock(), durable=durable)
-        with suppress(OSError):  # a full disk is seen in the logs' own status
+        with suppress(OSError):  # a full disk is reported in the logs' own status
             await self._write(partial(write, streams, sensors, kept))
 
     async def _write(self, write: Callable[[], None]) -> None:
-        """Write a file in a thread, which goes on though whoever waits for it is cancelled."""
+        """Write a file in a thread, which continues even if whoever awaits it is cancelled."""
         writing = asyncio.ensure_future(asyncio.to_thread(write))
         self._writing.add(writing)
         writing.add_done_callback(self._writing.discard)
@@ -308,14 +308,14 @@ class _Watched:
     readers: Readers
     conditions: frozenset[str | None] = frozenset()
     chosen: dict[str | None, Set[int]] = field(default_factory=dict)
-    """The numbers of the sensors that satisfied each condition last."""
+    """The numbers of the sensors that last satisfied each condition."""
     less_since: float | None = None
-    """Since when fewer conditions hold than sensors are read for."""
+    """Since when there are fewer conditions than sensors are read for."""
     is_current: bool = True
-    """Whether the sensors are those that these conditions choose."""
+    """Whether the sensors are those that these conditions select."""
 
     def kept(self, live: frozenset[str | None], settings: ManagerSettings) -> frozenset[str | None]:
-        """The conditions to read sensors for: those that hold, and those that did just now."""
+        """The conditions to read sensors for: the current ones and very recent ones."""
         if live >= self.conditions:
             self.less_since = None
             return live
@@ -326,6 +326,6 @@ class _Watched:
         return live
 
     def trouble(self, error: Exception) -> None:
-        """Something went wrong: say so, and look again."""
+        """Report that something went wrong, and look again."""
         self.is_current = False
         self.stream.trouble = f"{type(error).__name__}: {error}"

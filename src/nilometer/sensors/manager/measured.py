@@ -1,7 +1,7 @@
-"""What a stream is like, measured while it runs: how many rows come, how many values columns have.
+"""Statistics of a stream, measured while it runs: rows per second, distinct values per column.
 
-It decides in which order joins look for partners, never what they find. So rows are sampled, and
-what was found before a restart counts until enough is known again.
+They decide in which order joins look for partners, never what they find. So rows are sampled, and
+the statistics from before a restart count until enough is known again.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from nilometer.kernels.distinct_sketch import DistinctSketch
 from nilometer.sql.catalog import Statistics
 
 MEASURED: Final = "measured"
-"""Under this name it is kept beside what was learned of sensors."""
+"""The name under which it is kept beside the learned intervals of sensors."""
 _MOST: Final = 1e18
 _SECOND: Final = 1_000_000
 _SAMPLE_EVERY: Final = _SECOND
 _SAMPLE: Final = 1_000
-"""So many rows are looked at, once in so long."""
+"""This many rows are sampled, once in this time."""
 _ENOUGH_TIME: Final = 60 * _SECOND
 _ENOUGH_ROWS: Final = 100
-"""A rate is told after so long and so many rows, the values of columns after so many rows."""
+"""A rate needs this much time and this many rows; column values need this many rows."""
 _TIMES: Final = 4
-"""What was known before a restart counts until so many times as many rows have come."""
+"""Earlier statistics count until this many times as many rows have arrived."""
 _FORGOTTEN: Final = 600 * _SECOND
-"""A rate is that of the last ten to twenty minutes."""
+"""A rate covers the last ten to twenty minutes."""
 
 
 @dataclass
 class MeasuredStream:
-    """One stream; only the thread that stores its rows tells it of them, any thread may ask."""
+    """Measures one stream; only the thread that stores its rows adds, any thread may read."""
 
     before: Statistics = field(default_factory=Statistics)
     _since: int | None = None
     _rows: int = 0
     _earlier: tuple[int, int] | None = None
-    """When the period before this one began, and how many rows came in it."""
+    """When the previous period began, and how many rows arrived in it."""
     _sampled_at: int | None = None
     _sampled: int = 0
     _sketches: dict[str, DistinctSketch] = field(default_factory=dict)
     _now: int = 0
 
     def add(self, rows: pa.RecordBatch, now: int) -> None:
-        """Rows were stored."""
+        """Add rows that were stored."""
         self._count(len(rows), now)
         if self._sampled_at is not None and 0 <= now - self._sampled_at < _SAMPLE_EVERY:
             return
         self._sampled_at = now
         chosen = rows.select([one.name for one in rows.schema if not pat.is_nested(one.type)])
-        if len(rows) > _SAMPLE:  # by chance: sensors may come in turn
+        if len(rows) > _SAMPLE:  # at random: sensors may come in turn
             places = np.random.default_rng().choice(len(rows), _SAMPLE, replace=False)
             chosen = chosen.take(pa.array(np.sort(places)))
         self._sampled += min(len(rows), _SAMPLE)
@@ -73,7 +73,7 @@ class MeasuredStream:
 
     @property
     def statistics(self) -> Statistics:
-        """What is known now; what is not, as it was before."""
+        """The current statistics; where unknown, the earlier ones."""
         rate, distinct = self.before.rate, dict(self.before.distinct)
         if self._since is not None:
             since, earlier = self._earlier or (self._since, 0)
@@ -83,18 +83,18 @@ class MeasuredStream:
         if self._sampled >= _ENOUGH_ROWS:
             for name, one in dict(self._sketches).items():
                 before = distinct.get(name, 1.0)
-                few = self._sampled < _TIMES * before  # so few could not show as many as before
+                few = self._sampled < _TIMES * before  # too few rows to show as many values
                 distinct[name] = max(before if few else 1.0, one.estimate)
         return Statistics(rate, distinct)
 
     def to_json(self) -> dict[str, Any]:
-        """What is to be known after a restart."""
+        """What must be known after a restart."""
         found = self.statistics
         return {"rate": found.rate, "distinct": dict(found.distinct)}
 
 
 def read_measured(kept: object) -> MeasuredStream:
-    """Go on with what `to_json` gave; what is wrong with it is left out."""
+    """Continue from what `to_json` returned; invalid parts are ignored."""
     given = kept if isinstance(kept, Mapping) else {}
     rate, distinct = _number(given.get("rate")), given.get("distinct")
     found = distinct if isinstance(distinct, Mapping) else {}
@@ -105,7 +105,7 @@ def read_measured(kept: object) -> MeasuredStream:
 
 
 def _number(value: object) -> float | None:
-    """A number above 0; None of anything else."""
+    """A number above 0; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 < value < _MOST else None

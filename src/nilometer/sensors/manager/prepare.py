@@ -1,4 +1,4 @@
-"""What has been received, made ready for one append: typed, judged by time, refusals set apart."""
+"""Prepares received events for one append: typed, judged by time, refusals set apart."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Prepared:
 
     rows: pa.RecordBatch | None
     owners: NDArray[np.int32]
-    """For each row, the place of what it came from."""
+    """For each row, the index of the event that it came from."""
     received: Sequence[Received]
     letters: Sequence[DeadLetter]
 
     def keep(self, wanted: Callable[[Received], bool]) -> Prepared:
-        """Without the rows that came from others."""
+        """Remove the rows whose event is not wanted."""
         kept = np.array([wanted(one) for one in self.received], bool)
         mask = kept[self.owners]
         rows = None if self.rows is None else self.rows.filter(pa.array(mask))
         return Prepared(rows, self.owners[mask], self.received, self.letters)
 
     def count(self) -> None:
-        """Note with everything received how many of its rows are here."""
+        """Note in each event how many of its rows are here."""
         counts = np.bincount(self.owners, minlength=len(self.received)).tolist()
         for one, rows in zip(self.received, counts, strict=True):
             one.rows = rows
@@ -51,7 +51,7 @@ class Preparation:
         self._letters: list[DeadLetter] = []
 
     def prepare(self, received: Sequence[Received]) -> Prepared:
-        """Judge everything in turn; afterwards the clock knows of all of it."""
+        """Judge everything in order; afterwards the clock includes all of it."""
         self._parts, self._owners, self._letters = [], [], []
         run: list[int] = []
         for at, one in enumerate(received):
@@ -67,7 +67,7 @@ class Preparation:
         return Prepared(rows, owners, received, self._letters)
 
     def refuse_all(self, received: Sequence[Received], reason: str) -> Prepared:
-        """Nothing of it can be used; sensors that were opened or closed still are."""
+        """Refuse all readings; sensors that were opened or closed still are."""
         self._parts, self._owners, self._letters = [], [], []
         for at, one in enumerate(received):
             if one.event is Event.READING:
@@ -90,7 +90,7 @@ class Preparation:
             self._clock.close(number)
 
     def _take_values(self, run: list[int], received: Sequence[Received]) -> None:
-        """Readings of one row each, of any sensors."""
+        """Take readings of one row each, from any sensors."""
         if not run:
             return
         items = [received[at] for at in run]
@@ -121,7 +121,7 @@ class Preparation:
         return self._clock.arrive(one.sensor.number, one.arrived), None
 
     def _take_batch(self, place: int, one: Received) -> None:
-        """A reading of many rows."""
+        """Take a reading of many rows."""
         columns = self._builder.from_batch(one.value)
         size = len(one.value)
         if not size:
@@ -153,7 +153,7 @@ class Preparation:
     def _batch_times(
         self, one: Received, columns: Columns, size: int
     ) -> tuple[NDArray[np.int64], bool]:
-        """The times of the rows, and whether they are to be judged."""
+        """The times of the rows, and whether they must be judged."""
         if columns.times is None:
             if one.time is None:
                 one.sensor.backlog += size * one.queued

@@ -1,4 +1,4 @@
-"""What goes from the tasks of the sensors to the log, in the order in which it happened."""
+"""What the sensors' tasks pass to the log, in the order in which it happened."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ class Event(Enum):
 
 @dataclass(slots=True)
 class Received:
-    """One event, and what became of it."""
+    """One event, and its outcome."""
 
     event: Event
     sensor: SensorRecord
     version: int
     arrived: int
     value: Any = None
-    """A reading's value; what came, where it was no reading."""
+    """A reading's value, or what arrived instead of a reading."""
     time: int | None = None
     key: bytes | None = None
     stored: Callable[[], None] | None = None
     queued: bool = False
-    """Whether the other side had kept it while nobody listened."""
+    """Whether the other side had kept it while nobody was listening."""
     origin: str | None = None
     """Where the other side keeps it."""
     reason: str | None = None
     """Why it is not a reading."""
     rows: int = 0
-    """How many rows of it are stored."""
+    """How many of its rows are stored."""
 
     @property
     def size(self) -> int:
-        """How many rows it may be."""
+        """How many rows it may contain."""
         return len(self.value) if isinstance(self.value, pa.RecordBatch) else 1
 
     @property
     def weight(self) -> int:
-        """About how many bytes of memory it takes."""
+        """Roughly how many bytes of memory it takes."""
         value = self.value
         if isinstance(value, pa.RecordBatch):
             return int(value.nbytes)

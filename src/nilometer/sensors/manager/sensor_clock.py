@@ -1,8 +1,8 @@
-"""The time of a log with many sensors: which readings are in time, and how far time has come.
+"""The time of a log with many sensors: which readings are in time, and where the watermark is.
 
 The watermark of the log is the smallest (largest time - lateness) over the sensors that count:
-those that are open, have not ended, and have not been silent for `idle`. A sensor that has not
-spoken yet holds it back. Readings are judged in the order in which they will be stored, and the
+those that are open, have not ended, and have not been silent for `idle`. A sensor that has not sent
+anything yet holds it back. Readings are judged in the order in which they will be stored, and the
 watermark is only taken together with what was judged before, so no stored reading is older than a
 watermark that was stored before it.
 """
@@ -23,18 +23,18 @@ _NEVER: Final = -FOREVER
 
 @dataclass
 class _Sensor:
-    """What is known of the time of one sensor."""
+    """What is known about the time of one sensor."""
 
     spoke: int
-    """When it spoke last by the clock, or was opened."""
+    """When it last sent something by the clock, or was opened."""
     by_arrival: bool
-    """Whether its readings bear the time at which they arrive."""
+    """Whether its readings have their time of arrival."""
     largest: int | None = None
     ended: bool = False
 
 
 class SensorClock:
-    """Judges times, and says the watermark; knows sensors by their numbers."""
+    """Judges times and computes the watermark; knows sensors by number."""
 
     def __init__(
         self,
@@ -45,8 +45,8 @@ class SensorClock:
         ends: bool = False,
         idle_of: Callable[[int], int] | None = None,
     ) -> None:
-        """`watermark`: what the log has; `ends`: nothing comes after its sensors have ended;
-        `idle_of`: after how long each sensor is idle, where `idle` is only the least of that."""
+        """`watermark`: what the log has; `ends`: nothing arrives after its sensors have ended;
+        `idle_of`: after how long each sensor is idle, where `idle` is only the minimum."""
         self.watermark = watermark
         self.held_by: int | None = None
         """The sensor that holds the watermark back."""
@@ -58,30 +58,30 @@ class SensorClock:
         self._sensors: dict[int, _Sensor] = {}
         self._last_arrival = _NEVER
         self._behind: tuple[int, int] | None = None
-        """From which time on arrivals go at half the speed, and what the clock said then."""
+        """From which time on arrivals advance at half speed, and the clock at that moment."""
         self._lowest: int | None = None
         self._clocked = False
         self._stale = True
 
     def open(self, number: int, now: int, *, by_arrival: bool) -> None:
-        """A sensor is wanted; until it speaks it holds the watermark back, unless by arrival."""
+        """Open a sensor; until it sends, it holds the watermark back, unless timed by arrival."""
         sensor = self._sensors.setdefault(number, _Sensor(now, by_arrival))
         sensor.ended, sensor.spoke = False, now
         self._stale = True
 
     def end(self, number: int) -> None:
-        """A sensor will not speak again."""
+        """Note that a sensor will send nothing more."""
         if (sensor := self._sensors.get(number)) is not None:
             sensor.ended = True
             self._stale = True
 
     def close(self, number: int) -> None:
-        """A sensor is not wanted any more."""
+        """Note that a sensor is no longer wanted."""
         if self._sensors.pop(number, None) is not None:
             self._stale = True
 
     def wake(self, now: int) -> None:
-        """Nothing could be heard until now: nobody has been silent."""
+        """Note that nothing could be received until now: no sensor has been silent."""
         for sensor in self._sensors.values():
             sensor.spoke = max(sensor.spoke, now)
         self._stale = True
@@ -94,7 +94,7 @@ class SensorClock:
         return self._last_arrival
 
     def admit(self, number: int, time: int, now: int) -> str | None:
-        """Why a reading of this time is refused; None: it is not."""
+        """Why a reading of this time is refused; None: it is accepted."""
         if (reason := self._refusal(time, now, self._largest(number))) is None:
             self._told(number, time, now)
         return reason
@@ -102,7 +102,7 @@ class SensorClock:
     def admit_many(
         self, number: int, times: NDArray[np.int64], now: int
     ) -> tuple[NDArray[np.bool_], list[tuple[int, str]]]:
-        """Like `admit` for one time after the other: which are taken, and why others are not."""
+        """Like `admit` for many times in order: which are accepted, and why others are not."""
         low = self.watermark if self.watermark is not None else _NEVER
         sound = (times >= max(EARLIEST, low)) & (times <= min(LATEST, now + self._max_ahead))
         seen = np.concatenate(([self._largest(number)], np.where(sound, times, _NEVER)))
@@ -117,7 +117,7 @@ class SensorClock:
         return taken, refused
 
     def advance(self, now: int) -> int | None:
-        """The watermark, after all that was judged; it never goes back."""
+        """The watermark after everything judged so far; it never goes back."""
         if self._stale or self._holder_is_idle(now):
             self._survey(now)
         bound = self._bound(now)
@@ -127,12 +127,12 @@ class SensorClock:
 
     @property
     def follows_clock(self) -> bool:
-        """Whether time goes on though nothing arrives."""
+        """Whether time advances even if nothing arrives."""
         return self._clocked
 
     def is_behind(self, number: int, by: int) -> bool:
-        """Whether a sensor is behind another one by more than this, or has not spoken as others
-        have; any thread may ask."""
+        """Whether a sensor is behind another one by more than this, or has not sent anything while
+        others have; safe to call from any thread."""
         others = [one.largest for n, one in list(self._sensors.items()) if n != number]
         ahead = max((one for one in others if one is not None), default=None)
         sensor = self._sensors.get(number)
@@ -143,8 +143,8 @@ class SensorClock:
     def _arrival_at(self, now: int) -> int:
         """The time of what arrives now.
 
-        If the log is ahead of the clock, which was wrong once, its time goes on at half the speed
-        until the clock is there: it neither goes back nor stands still.
+        If the log is ahead of the clock, which was wrong once, its time advances at half speed
+        until the clock catches up: it neither goes back nor stands still.
         """
         low = max(self._last_arrival, _NEVER if self.watermark is None else self.watermark)
         if now >= low:
@@ -170,7 +170,7 @@ class SensorClock:
         return None
 
     def _told(self, number: int, time: int, now: int) -> None:
-        """A sensor has spoken, and said this time."""
+        """Note that a sensor has sent a reading of this time."""
         if (sensor := self._sensors.get(number)) is None:
             return
         sensor.spoke = now
@@ -178,7 +178,7 @@ class SensorClock:
             sensor.by_arrival, self._stale = False, True
         if sensor.largest is None or time > sensor.largest:
             sensor.largest = time
-        # The smallest bound moves only with the sensor that has it.
+        # The smallest bound moves only with the sensor that sets it.
         if self.held_by is None or number == self.held_by:
             self._stale = True
 
@@ -193,7 +193,7 @@ class SensorClock:
         return by is not None and self._is_idle(by, self._sensors[by], now)
 
     def _survey(self, now: int) -> None:
-        """Find the sensor that holds the watermark back, and how far it lets it come."""
+        """Find the sensor that holds the watermark back, and how far the watermark may advance."""
         self._stale, self._clocked, self._lowest, self.held_by = False, False, None, None
         for number, sensor in self._sensors.items():
             if sensor.ended:
@@ -217,7 +217,7 @@ class SensorClock:
         return self._lowest if self._lowest is not None else self._after_the_end(now)
 
     def _after_the_end(self, now: int) -> int | None:
-        """How far time has come when every sensor has ended; None: not all of them have."""
+        """The watermark once every sensor has ended; None: some have not."""
         if not self._sensors or not all(one.ended for one in self._sensors.values()):
             return None
         known = [one.largest + 1 for one in self._sensors.values() if one.largest is not None]

@@ -1,4 +1,4 @@
-"""What the log tells of sensors and their streams."""
+"""What the server's log reports about sensors and their streams."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from nilometer.model.time import format_duration
 from nilometer.sensors.manager.sensor_record import SensorRecord
 
 TELL_EVERY: Final = 60.0
-"""What may come with every reading is told once in so many seconds."""
+"""Events that could accompany every reading are reported once in this many seconds."""
 _SECOND: Final = 1_000_000
 _LOG: Final = logging.getLogger("nilometer.sensors")
 
 
 def tell_lost(sensor: SensorRecord) -> bool:
-    """A sensor cannot be reached, or is reached no more; True: it has been told."""
+    """Report that a sensor cannot be reached, or no longer; True: it was reported."""
     told = event("sensor_lost", sensor.stream, **_about(sensor), reason=sensor.last_error)
-    words = "sensor %s of %s is lost, and is tried again and again: %s"
+    words = "sensor %s of %s is lost and will be retried: %s"
     _LOG.warning(words, sensor.name, sensor.stream, sensor.last_error, extra=told)
     return True
 
 
 def tell_regained(sensor: SensorRecord) -> bool:
-    """A sensor that was lost is there again; False: it is lost no more."""
+    """Report that a lost sensor is back; False: it is no longer lost."""
     told = event("sensor_regained", sensor.stream, **_about(sensor))
-    _LOG.info("sensor %s of %s is there again", sensor.name, sensor.stream, extra=told)
+    _LOG.info("sensor %s of %s is back", sensor.name, sensor.stream, extra=told)
     return False
 
 
 def tell_closed(sensor: SensorRecord) -> None:
-    """A sensor was closed for good."""
+    """Report that a sensor was closed for good."""
     told = event("sensor_closed", sensor.stream, **_about(sensor), reason=sensor.last_error)
     words = "sensor %s of %s was closed: %s"
     _LOG.error(words, sensor.name, sensor.stream, sensor.last_error, extra=told)
 
 
 def tell_silent(sensor: SensorRecord, now: int) -> None:
-    """A sensor has not spoken for longer than expected."""
+    """Report that a sensor has been quiet for longer than expected."""
     silence = now - (sensor.silent_since or now)
     told = event("sensor_silent", sensor.stream, **_about(sensor), seconds=silence / 1e6)
     what = "sent nothing" if sensor.gaps.heard is None else "been silent"
@@ -49,19 +49,19 @@ def tell_silent(sensor: SensorRecord, now: int) -> None:
 
 
 def tell_speaks(sensor: SensorRecord) -> None:
-    """A sensor that was silent speaks again."""
+    """Report that a silent sensor sends again."""
     told = event("sensor_speaks", sensor.stream, **_about(sensor))
-    _LOG.info("sensor %s of %s speaks again", sensor.name, sensor.stream, extra=told)
+    _LOG.info("sensor %s of %s is sending again", sensor.name, sensor.stream, extra=told)
 
 
 def tell_more_silent(stream: str, more: int) -> None:
-    """Sensors fell silent that are not named."""
+    """Report how many more sensors fell silent, without their names."""
     told = event("sensor_silent", stream, stream=stream, count=more)
     _LOG.warning("and %d other sensors of %s are silent", more, stream, extra=told)
 
 
 def tell_backlog(stream: str, rows: int) -> None:
-    """Readings that the other side had kept were stored with the time of their arrival."""
+    """Report that readings kept by the other side were stored with their time of arrival."""
     told = event("backlog", stream, stream=stream, count=rows)
     words = (
         "%s got about %s that had been kept while nobody listened, and that bear the time of their "
@@ -71,34 +71,37 @@ def tell_backlog(stream: str, rows: int) -> None:
 
 
 def tell_dead_letters(stream: str, letters: int, reason: str) -> None:
-    """Readings could not be stored."""
+    """Report that readings could not be stored."""
     told = event("dead_letters", stream=stream, count=letters, reason=reason)
     words = "%s got %s that could not be stored, the last because %s"
     _LOG.warning(words, stream, count(letters, "reading"), reason, extra=told)
 
 
 def tell_trouble(stream: str, reason: str) -> None:
-    """Readings cannot be appended at present."""
+    """Report that readings cannot be appended at present."""
     told = event("append_failed", stream, stream=stream, reason=reason)
     _LOG.error("the log of %s cannot be written: %s", stream, reason, extra=told)
 
 
 def tell_dropped(stream: str, rows: int) -> None:
-    """Readings were dropped for want of room."""
+    """Report that readings were dropped for lack of room."""
     told = event("readings_dropped", stream, stream=stream, count=rows)
     _LOG.warning(
-        "%s of %s were dropped for want of room", count(rows, "reading"), stream, extra=told
+        "%s of %s were dropped because the log had no room",
+        count(rows, "reading"),
+        stream,
+        extra=told,
     )
 
 
 def tell_appending(stream: str) -> None:
-    """Readings can be appended again."""
+    """Report that readings can be appended again."""
     told = event("append_works", stream, stream=stream)
     _LOG.info("the log of %s can be written again", stream, extra=told)
 
 
 def _span(micros: int) -> str:
-    """A length of time, to the second where it is long."""
+    """A duration as text, to the second where it is long."""
     return format_duration(micros if micros < _SECOND else micros // _SECOND * _SECOND)
 
 

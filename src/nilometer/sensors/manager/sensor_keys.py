@@ -1,8 +1,8 @@
-"""Delivery keys in the log: each under its sensor's number, the last of each within reach.
+"""Delivery keys in the log: each with its sensor's number, the last of each within reach.
 
-A log gives back its newest keys, whosesoever they are. A sensor that was quiet for long would not
-find its own among them, and would deliver again what is stored: so the last key of every sensor is
-appended again when many others have come.
+A log returns its newest keys, of whichever sensors. A sensor that was quiet for a long time would
+not find its own among them, and would deliver again what is stored: so the last key of every sensor
+is appended again after many others.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final
 
 _NUMBER: Final = 4
 REPEAT_AFTER: Final = 4_000
-"""Fewer than the keys that a log is sure to give back."""
+"""Fewer than the keys that a log is certain to return."""
 
 
 class SensorKeys:
     """The newest keys of a log, by sensor."""
 
     def __init__(self, recent: Iterable[bytes], most: int) -> None:
-        """`recent`: what the log gives back, the newest last; `most`: how many are kept here."""
+        """`recent`: what the log returns, newest last; `most`: how many are kept here."""
         self._most = most
         self._newest: deque[bytes] = deque()
         self._of_sensor: dict[bytes, deque[bytes]] = {}
@@ -33,23 +33,23 @@ class SensorKeys:
         return number.to_bytes(_NUMBER, "big") + key
 
     def delivered(self, number: int) -> frozenset[bytes]:
-        """The keys of a sensor that may be delivered again; any thread may ask."""
+        """The keys of a sensor that may be delivered again; safe to call from any thread."""
         found = self._of_sensor.get(number.to_bytes(_NUMBER, "big"), ())
         return frozenset(list(found))
 
     def appended(self, keys: Sequence[bytes]) -> None:
-        """These have been appended to the log."""
+        """Note that these have been appended to the log."""
         self._note(keys)
         self._since_repeat += len(keys)
 
     def repeats(self) -> list[bytes]:
-        """What is to be appended again now; mostly nothing."""
+        """The keys to append again now; usually none."""
         if self._since_repeat < REPEAT_AFTER:
             return []
         return [number + keys[-1] for number, keys in self._of_sensor.items()]
 
     def repeated(self) -> None:
-        """That has been done."""
+        """Note that the repeats have been appended."""
         self._since_repeat = 0
 
     def _note(self, keys: Iterable[bytes]) -> None:

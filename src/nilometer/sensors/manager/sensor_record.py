@@ -1,4 +1,4 @@
-"""What is known of one sensor while it is wanted."""
+"""What is known about one sensor while it is wanted."""
 
 from __future__ import annotations
 
@@ -38,43 +38,43 @@ class SensorRecord:
     last_time: int | None = None
     last_arrival: int | None = None
     gaps: Gaps = field(default_factory=Gaps)
-    """When it spoke, from which one learns when it is to speak again."""
+    """When its readings arrived, from which its expected interval is learned."""
     listened_since: int = 0
-    """Since when it could be heard."""
+    """Since when it could be received."""
     silent_since: int | None = None
-    """When it spoke last, if that is longer ago than expected; None: it is not."""
+    """When it last sent something, if longer ago than expected; None: it is not silent."""
     expected: int | None = None
-    """How often it is to speak, if that is known."""
+    """Its expected interval, if known."""
     backlog: int = 0
-    """Readings that the other side had kept, and that bear the time of their arrival."""
+    """Readings that the other side had kept, stored with their time of arrival."""
     rate: float = 0.0
     duplicates: int = 0
-    """Of earlier objects of the stream type, as are these."""
+    """Counts of earlier objects of the stream type, like those below."""
     lost: int = 0
-    """Readings that they had no room for."""
+    """Readings that those objects had no room for."""
     source: Any = None
-    """The stream type's object, which counts duplicates and losses of its own."""
+    """The stream type's object, which keeps its own counts of duplicates and losses."""
     _counted: int = field(default=0, repr=False)
 
     def use(self, source: Any) -> None:
-        """Another object of the stream type counts from now on; what the last one had stays."""
+        """Count with another object of the stream type from now on, keeping earlier counts."""
         self.duplicates += getattr(self.source, "duplicates", 0)
         self.lost += getattr(self.source, "dropped", 0)
         self.source = source
 
     def go_on(self, before: SensorCounts) -> None:
-        """Count on from what was counted before."""
+        """Continue from earlier counts."""
         for one in fields(SensorCounts):
             setattr(self, one.name, getattr(before, one.name))
         self._counted = self.readings
 
     def counts(self) -> SensorCounts:
-        """What is to go on later."""
+        """The counts to continue from later."""
         told = self.status(0)
         return SensorCounts(**{one.name: getattr(told, one.name) for one in fields(SensorCounts)})
 
     def to(self, state: SensorState, now: int) -> None:
-        """The sensor is in this state from now on."""
+        """Change the state of the sensor."""
         if state != self.state or not self.since:
             self.state, self.since = state, now
 
@@ -84,18 +84,18 @@ class SensorRecord:
         self.last_error = shown_text(text)[:_SHOWN]
 
     def seen(self, value: Any, time: int, arrived: int) -> None:
-        """A reading that will be stored."""
+        """Note a reading that will be stored."""
         self.last_value, self.last_time, self.last_arrival = value, time, arrived
         self.gaps.hear(arrived)
 
     def note_rate(self, seconds: float) -> None:
-        """Smooth the rate; called every so many seconds."""
+        """Smooth the rate; called once in this many seconds."""
         recent = (self.readings - self._counted) / seconds
         self.rate += (recent - self.rate) * (_SMOOTHING if self._counted else 1.0)
         self._counted = self.readings
 
     def status(self, now: int) -> SensorStatus:
-        """The present state, for others to keep."""
+        """A snapshot of the present state."""
         delay = None
         if self.last_arrival is not None and self.last_time is not None:
             delay = self.last_arrival - self.last_time
@@ -127,7 +127,7 @@ class SensorRecord:
 
 
 def _reading_text(value: Any) -> str:
-    """A reading as people read it: its fields by name, times as texts.
+    """A reading as readable text: its fields by name, times as text.
 
     >>> _reading_text({"x": 1.5, "place": "hall"})
     'x = 1.5, place = hall'

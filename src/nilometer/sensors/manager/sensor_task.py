@@ -1,4 +1,4 @@
-"""One sensor: reached again and again for ever, read, and let go."""
+"""One sensor: connected again and again, read, and closed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SensorTask:
         clock: Callable[[], int],
     ) -> None:
         self.sensor = sensor
-        """Its present row; another version of it may take its place while it is read."""
+        """Its present row; another version may replace it while it is read."""
         self.record = record
         self._make = make
         self._address = address
@@ -61,20 +61,20 @@ class SensorTask:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self, *, pause: bool) -> None:
-        """Let the sensor go, with what it has brought stored; `pause`: it is still wanted."""
+        """Close the sensor with everything it sent stored; `pause`: it is still wanted."""
         self._is_stopped, self._pauses = True, pause
         self._cancel()
         await asyncio.wait([self._task])
         self._put(Event.CLOSED)
 
     def fail(self, message: str) -> None:
-        """Let the sensor go for good."""
+        """Close the sensor for good."""
         if self._failure is None:
             self._failure = message
             self._cancel()
 
     def _cancel(self) -> None:
-        if not self._is_leaving:  # what is being let go is not to be disturbed
+        if not self._is_leaving:  # a sensor that is closing must not be disturbed
             self._task.cancel()
 
     async def _run(self) -> None:
@@ -90,7 +90,7 @@ class SensorTask:
             self._put(Event.ENDED)
 
     async def _attempt(self) -> bool:
-        """Reach the sensor and read it as long as that works; whether it has ended."""
+        """Connect to the sensor and read it while that works; return whether it has ended."""
         after = 0.0
         try:
             await self._read_until_end()
@@ -103,17 +103,17 @@ class SensorTask:
             self._to(SensorState.ENDED)
             self._put(Event.ENDED)
             return True
-        if self._is_stopped or self._failure:  # while it was being let go
+        if self._is_stopped or self._failure:  # while it was closing
             return False
         self._to(SensorState.WAITING)
-        # Many sensors that fail together must not all come back at the same instant.
+        # Many sensors that fail together must not all reconnect at the same instant.
         await asyncio.sleep(max(after, self._wait * random.uniform(0.5, 1.0)))
         self._wait = min(self._wait * 2, self._settings.longest_wait)
         return False
 
     async def _read_until_end(self) -> None:
         self._to(SensorState.OPENING)
-        # Where reading goes on is known only when all that was read before is stored.
+        # Where to resume is known only once everything read before is stored.
         await self._appender.settled(self.record.number)
         calls = StreamCalls(self._make())
         self.record.use(calls.stream)
@@ -129,7 +129,7 @@ class SensorTask:
             every = getattr(calls.stream, "every", 0.0)
             self.record.gaps.ask(every)
             self._is_there = False
-            if not every:  # a sensor that is asked is there once it has answered
+            if not every:  # a sensor that is asked is connected once it has answered
                 self._found()
             while not await self._read_once(calls):
                 pass
@@ -137,13 +137,13 @@ class SensorTask:
             await self._leave(calls, is_open)
 
     def _found(self) -> None:
-        """The sensor is there, maybe again."""
+        """Note that the sensor is connected, perhaps again."""
         self._is_there = True
         self._told_lost = self._told_lost and tell_regained(self.record)
         self._to(SensorState.CONNECTED)
 
     async def _read_once(self, calls: StreamCalls) -> bool:
-        """Take what comes next; whether the sensor has ended."""
+        """Take what arrives next; return whether the sensor has ended."""
         if self.record.can_wait:
             await self._appender.room()
         try:
@@ -157,11 +157,11 @@ class SensorTask:
         if status is Status.NO_VALUE and not calls.is_async("read_stream"):
             await asyncio.sleep(getattr(calls.stream, "interval", _INTERVAL))
         else:
-            await asyncio.sleep(0)  # others want their turn, though this one has more
+            await asyncio.sleep(0)  # let others run, even if this one has more
         return status is Status.END
 
     def _take(self, found: Any) -> Status:
-        """Send readings on their way; the last status."""
+        """Pass readings on; return the last status."""
         status = Status.NO_VALUE
         for one in found if isinstance(found, list) else [found]:
             if isinstance(one, BadReadingError):
@@ -186,7 +186,7 @@ class SensorTask:
         return status
 
     async def _leave(self, calls: StreamCalls, is_open: bool) -> None:
-        """Store what has been read, acknowledge it, and only then let the sensor go."""
+        """Store and acknowledge everything that was read, and only then close the sensor."""
         self._is_leaving = True
         timeout = self._settings.close_timeout
         try:
@@ -198,7 +198,7 @@ class SensorTask:
                 pauses = self._pauses and hasattr(calls.stream, "pause_stream")
                 leave = "pause_stream" if pauses else "close_stream"
                 await asyncio.wait_for(calls.call(leave), timeout)
-        except Exception as error:  # it is left alone then
+        except Exception as error:  # then it is left alone
             self.record.note_error(error)
         finally:
             calls.let_go()

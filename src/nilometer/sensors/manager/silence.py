@@ -1,4 +1,4 @@
-"""Who of a stream's sensors is silent, since when, and what that holds up."""
+"""Which of a stream's sensors are silent, since when, and what that holds up."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.manager.status import SensorState
 
 _MOST_TOLD: Final = 20
-"""So many sensors are named when they fall silent at the same time."""
+"""At most this many sensors are named when they fall silent at the same time."""
 _PAUSE: Final = 10_000_000
-"""Who has not looked for so long was asleep, and has heard nobody."""
+"""A watch that has not run for this long was suspended, and has received nothing."""
 _OVER: Final = (SensorState.ENDED, SensorState.FAILED)
-"""What will not speak again is not silent."""
+"""A sensor that will send nothing more is not silent."""
 
 
 @dataclass(frozen=True)
 class StreamSilence:
-    """What there is to say of a stream's silence; instants are microseconds since 1970."""
+    """The silence of a stream; instants are microseconds since 1970."""
 
     silent: int = 0
     """How many of its sensors are silent."""
     silent_since: int | None = None
-    """Since when all of them are; None: they are not."""
+    """Since when all of them are; None: some are not."""
     held_by: str | None = None
-    """The sensor that holds the watermark back; None: nothing does, or no sensor alone."""
+    """The sensor that holds the watermark back; None: nothing does, or no single one."""
     held_since: int | None = None
-    """Since when silence keeps the watermark from going on; None: it does not."""
+    """Since when silence has kept the watermark from advancing; None: it does not."""
 
 
 class SilenceWatch:
-    """Looks at the sensors of one stream every so often, and tells when that changes."""
+    """Checks the sensors of one stream regularly, and reports changes."""
 
     def __init__(self, stream: str, arrivals: Arrivals, time: SensorClock) -> None:
         self._stream = stream
@@ -45,7 +45,7 @@ class SilenceWatch:
         self._looked: int | None = None
 
     def look(self, records: Iterable[SensorRecord], now: int, *, deaf: bool) -> StreamSilence:
-        """See who is silent; `deaf`: sensors have to wait to be heard, so none of them is."""
+        """Find silent sensors; `deaf`: sensors must wait to be read, so none is silent."""
         self._arrivals.refresh()
         slept = self._looked is not None and now - self._looked > _PAUSE
         self._looked = now

@@ -12,7 +12,7 @@ from nilometer.sensors.declaration import Declaration, Sensor
 
 
 class StaticVersions:
-    """Knows which versions the log has."""
+    """Tracks which versions the log has."""
 
     def __init__(self, location: str, declaration: Declaration) -> None:
         self._location = location
@@ -23,13 +23,13 @@ class StaticVersions:
         self._wanted: dict[int, Sensor] = {}
 
     def want(self, sensors: Iterable[Sensor]) -> None:
-        """Readings of these may come; safe beside `store`, which another thread may run."""
+        """Expect readings of these sensors; safe while `store` runs in another thread."""
         if self._static is not None:
             new = {one.version: one for one in sensors if one.version not in self._known}
             self._wanted = {**self._wanted, **new}
 
     def store(self) -> None:
-        """Store the versions that are wanted and not stored yet, in one go."""
+        """Store all versions that are wanted and not stored yet, at once."""
         missing = [one for one in self._wanted.values() if one.version not in self._known]
         if self._static is None or not missing:
             return

@@ -1,4 +1,4 @@
-"""How sensors and streams are doing: snapshots, and a file with them for other processes."""
+"""The state of sensors and streams: snapshots, and a file with them for other processes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 
 class SensorState(StrEnum):
-    """Where a sensor is."""
+    """The state of a sensor."""
 
     OPENING = "opening"
     CONNECTED = "connected"
     SILENT = "silent"
-    """Connected, but it has not spoken for longer than expected."""
+    """Connected, but quiet for longer than expected."""
     WAITING = "waiting"
-    """An attempt has failed; another one follows."""
+    """An attempt has failed; another one will follow."""
     ENDED = "ended"
     FAILED = "failed"
     """Closed for good, because its log was full and its readings may not be dropped."""
@@ -27,7 +27,7 @@ class SensorState(StrEnum):
 
 @dataclass(frozen=True)
 class SensorStatus:
-    """One sensor that is wanted; instants and lengths are microseconds, `rate` per second."""
+    """One sensor that is wanted; instants and durations are microseconds, `rate` is per second."""
 
     stream: str
     number: int
@@ -36,28 +36,28 @@ class SensorStatus:
     state: SensorState
     since: int
     readings: int
-    """Rows stored so far; this and the other counts go on after a restart."""
+    """Rows stored so far; like the other counts, it continues after a restart."""
     rate: float
     last_value: str | None
     last_time: int | None
     last_arrival: int | None
     delay: int | None
-    """How much later than its time the last reading arrived."""
+    """How long after its time the last reading arrived."""
     lag: int | None
-    """How long ago the time of its last reading was when this was asked."""
+    """The age of its last reading's time when the status was taken."""
     expected: int | None
-    """How often it is to speak: as declared, learned, or as others of its table do."""
+    """Its expected interval: declared, learned, or that of others in its table."""
     silent_since: int | None
-    """When it spoke last, if that is longer ago than expected, whatever its state is."""
+    """When it last sent something, if longer ago than expected, whatever its state."""
     errors: int
     last_error: str | None
     dead_letters: int
     duplicates: int
     dropped: int
     backlog: int
-    """Readings that the other side had kept, and that bear the time of their arrival."""
+    """Readings that the other side had kept, stored with their time of arrival."""
     behind: int | None = None
-    """How many readings wait at the other side; None: that is not known."""
+    """How many readings wait at the other side; None: unknown."""
 
 
 @dataclass(frozen=True)
@@ -75,36 +75,36 @@ class StreamStatus:
     stored_bytes: int
     watermark: int | None
     lag: int | None
-    """How far the watermark was behind the clock when this was asked (microseconds)."""
+    """How far the watermark was behind the clock when the status was taken (microseconds)."""
     held_by: str | None
-    """The sensor that holds the watermark back; None: nothing does, or no sensor alone."""
+    """The sensor that holds the watermark back; None: nothing does, or no single one."""
     held_since: int | None
-    """Since when silence keeps the watermark from going on; None: it does not."""
+    """Since when silence has kept the watermark from advancing; None: it does not."""
     silent: int
     """How many of its sensors are silent."""
     silent_since: int | None
-    """Since when all of its sensors are silent; None: they are not."""
+    """Since when all of its sensors have been silent; None: they are not."""
     last_arrival: int | None
-    """When a reading arrived last."""
+    """When the last reading arrived."""
     pending: int
     """Rows that wait to be appended."""
     full: bool
     """Whether the log has no room."""
     error: str | None
-    """Why the last append or look at its readers failed, or what is wrong with its time."""
+    """Why the last append or search for readers failed, or what is wrong with its time."""
     dead_letters: int
     dropped: int
     backlog: int
-    """Readings that the other side had kept, and that bear the time of their arrival."""
+    """Readings that the other side had kept, stored with their time of arrival."""
     segments: int = 0
-    """In how many files its rows lie."""
+    """How many files hold its rows."""
     kept_rows: int = 0
     oldest: int | None = None
     """When the oldest of these files was begun."""
     rate: float = 0.0
-    """Rows that are stored per second."""
+    """Rows stored per second."""
     behind: int | None = None
-    """How many readings wait at the other side, of all sensors of which that is known."""
+    """How many readings wait at the other side, for all sensors for which this is known."""
 
 
 def write_status(
@@ -116,9 +116,9 @@ def write_status(
     *,
     durable: bool = False,
 ) -> None:
-    """Write all of it to a file, whole or not at all.
+    """Write everything to a file, whole or not at all.
 
-    `kept` is what is to go on after a restart beside it; `durable`: also after a power failure.
+    `kept` also holds what must continue after a restart; `durable`: survive a power failure.
     """
     content = {
         "time": now,
@@ -137,7 +137,7 @@ def write_status(
 
 
 def read_status(path: Path) -> dict[str, Any] | None:
-    """What a manager wrote last: `time`, `pid`, `streams`, `sensors`; None: nothing readable."""
+    """What a manager last wrote: `time`, `pid`, `streams`, `sensors`; None: nothing readable."""
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
-"""Pre-processing units (STEAM 3.2): a Python function that every reading goes through first.
+"""Pre-processing units (STEAM 3.2): a Python function applied to every reading first.
 
-A unit is a function, or a class with an object for every sensor. It gets a reading as its stream
-type delivers it, and gives None, one reading, or a list of readings (a generator will do): these
-are stored. An object may have `finish`, which gives what is left when its sensor is closed.
+A unit is a function, or a class with an object for every sensor. It receives a reading as its
+stream type delivers it, and returns None, one reading, or a list of readings (or a generator):
+these are stored. An object may have `finish`, which returns what is left when its sensor is closed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.stream_type import SensorAddress
 
 NOTHING: Final = pa.RecordBatch.from_arrays([], names=[])
-"""A reading without rows: it brings a key, or nothing at all."""
+"""A reading without rows: it carries a key, or nothing at all."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class _Applied:
 
     call: Callable[[Any], Any]
     time: int | None = None
-    """That of the last reading."""
+    """The time of the last reading."""
 
 
 class StreamUnit:
@@ -41,18 +41,18 @@ class StreamUnit:
         find: Callable[[str], Callable[..., Any]],
         address_of: Callable[[SensorRecord], SensorAddress],
     ) -> None:
-        """`find`: the function or class of a name; `address_of`: what a class may be told."""
+        """`find`: the function or class with a name; `address_of`: what a class may receive."""
         self.name = name
         self._find = find
         self._address_of = address_of
         self._applied: dict[int, _Applied] = {}
 
     def require(self) -> None:
-        """Raises InputError if there is no such unit, or not yet."""
+        """Raise InputError if the unit is not registered, or not yet."""
         self._find(self.name)
 
     def apply(self, received: Sequence[Received]) -> list[Received]:
-        """What is to be stored instead, in the same order; what the unit refuses, it refuses."""
+        """Return what to store instead, in the same order, including what the unit refuses."""
         return [made for one in received for made in self._apply(one)]
 
     def _apply(self, one: Received) -> Iterator[Received]:
@@ -64,7 +64,7 @@ class StreamUnit:
         yield one
 
     def _reading(self, one: Received) -> Iterator[Received]:
-        """The readings that a reading becomes; the first of them brings its key."""
+        """The readings that a reading becomes; the first carries its key."""
         try:
             applied = self._of(one.sensor)
             applied.time = one.time
@@ -103,7 +103,7 @@ class StreamUnit:
         return found
 
     def _new(self, unit: type, sensor: SensorRecord) -> Callable[[Any], Any]:
-        """An object for a sensor; the class takes nothing, or a SensorAddress."""
+        """A new object for a sensor; the class takes no argument, or a SensorAddress."""
         takes_address = bool(inspect.signature(unit).parameters)
         made: Callable[[Any], Any] = unit(self._address_of(sensor)) if takes_address else unit()
         return made
@@ -116,5 +116,5 @@ def _readings(found: Any) -> list[Any]:
 
 
 def _shown(value: Any) -> Any:
-    """What a dead letter shows of a reading."""
+    """How a dead letter shows a reading."""
     return str(value.to_pylist()) if isinstance(value, pa.RecordBatch) else value

@@ -1,4 +1,4 @@
-"""What a row of a sensor table says about how to reach a sensor."""
+"""How the row of a sensor table specifies its sensor's address."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ADDRESS: Final = "address"
 
 
 def read_address(text: str) -> tuple[str, dict[str, str]]:
-    """The address and the options that a cell holds: an address, or a JSON object of options.
+    """The address and options in a cell: an address, or a JSON object of options.
 
     >>> read_address("http://127.0.0.1:5001")
     ('http://127.0.0.1:5001', {})
@@ -33,7 +33,7 @@ def read_address(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _text(name: str, value: object) -> str:
-    """An option's value as the text that stands for it in WITH (…)."""
+    """An option's value as text, as in WITH (…)."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool | int | float | dict | list):

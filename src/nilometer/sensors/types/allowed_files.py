@@ -1,4 +1,4 @@
-"""Which files sensors of this process may be: any, unless a server says otherwise."""
+"""Which files may be sensors of this process: any, unless a server restricts them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _allowed: list[tuple[Path, ...] | None] = [None]
 
 
 def allow_files(folders: Iterable[Path] | None) -> None:
-    """Let sensors be files below these folders only, links followed; None: any file."""
+    """Allow only files below these folders as sensors, following links; None: any file."""
     _allowed[0] = None if folders is None else tuple(one.resolve() for one in folders)
 
 
 def require_allowed(path: str | Path) -> None:
-    """Refuse a file, or a pattern of files, that lies elsewhere; whether it is there or not."""
+    """Refuse a file, or a pattern of files, that lies elsewhere, whether it exists or not."""
     folders = _allowed[0]
     if folders is None:
         return
@@ -33,7 +33,7 @@ def require_allowed(path: str | Path) -> None:
 
 
 def _is_below(path: Path, folder: Path) -> bool:
-    """Whether a path is inside a folder, as it is written and where its links lead."""
+    """Whether a path is inside a folder, both as written and after following links."""
     return path.is_absolute() and path.is_relative_to(folder) and _leads_below(path, folder)
 
 

@@ -16,7 +16,7 @@ from nilometer.sensors.types.text_cells import cell_reader
 Description: TypeAlias = tuple[str, tuple[str, ...]]
 """The name of a distribution and its arguments."""
 Values: TypeAlias = Callable[[np.random.Generator, int], Any]
-"""Makes so many values."""
+"""Generates this many values."""
 _PART: Final = re.compile(r"\s*(\w+)\s*=\s*(\w+)\s*\(([^()]*)\)\s*(?:,|$)")
 _ARGUMENTS: Final = {
     "normal": (2, 2),
@@ -50,7 +50,7 @@ def read_distributions(text: str) -> Mapping[str, Description]:
 
 def _checked(name: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
     if name not in _ARGUMENTS:
-        raise ValueError(f"{name} is none of {', '.join(_ARGUMENTS)}")
+        raise ValueError(f"{name} is not one of {', '.join(_ARGUMENTS)}")
     least, most = _ARGUMENTS[name]
     if not least <= len(arguments) <= most:
         raise ValueError(f"{name} takes {least if least == most else f'{least} to {most}'} values")
@@ -61,7 +61,7 @@ def _checked(name: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def default_distribution(kind: pa.DataType) -> Description:
-    """What a column that is not described holds."""
+    """The distribution of a column that is not described."""
     if types.is_integer(kind):
         return "counter", ()
     if types.is_floating(kind) or types.is_decimal(kind):
@@ -72,7 +72,7 @@ def default_distribution(kind: pa.DataType) -> Description:
 
 
 def value_maker(description: Description, kind: pa.DataType) -> Values:
-    """A function that makes the next values of a column; walks and counters go on."""
+    """A function that generates the next values of a column; walks and counters continue."""
     name, arguments = description
     if name in ("choice", "constant"):
         return _choice([cell_reader(pa.field(name, kind))(one) for one in arguments], kind)
@@ -122,7 +122,7 @@ def _counter(start: float = 0, step: float = 1) -> Values:
 
 def _array(numbers: Any, kind: pa.DataType) -> pa.Array:
     if types.is_integer(kind):
-        # A counter that has reached the end of its type begins anew.
+        # A counter that has reached the end of its type starts again.
         return pa.array(np.rint(numbers).astype(np.int64)).cast(kind, safe=False)
     if types.is_decimal(kind):
         return pa.array(np.round(numbers, kind.scale)).cast(kind, safe=False)

@@ -29,7 +29,7 @@ _LONGEST_WAIT: Final = 0.25
 
 
 def read_speed(text: str) -> float | None:
-    """How many times as fast as recorded; None: as fast as can be stored.
+    """How many times as fast as recorded; None: as fast as rows can be stored.
 
     >>> read_speed("10"), read_speed("recorded"), read_speed("max")
     (10.0, 1.0, None)
@@ -43,7 +43,7 @@ def read_speed(text: str) -> float | None:
 
 
 class FileStream:
-    """The rows of a file, or of all files that a pattern matches, in the order of their names."""
+    """The rows of a file, or of all files that match a pattern, in the order of their names."""
 
     can_wait = True
     options: ClassVar = (
@@ -66,7 +66,7 @@ class FileStream:
         self._ends: list[int] = []
 
     def init_stream(self, sensor: SensorAddress) -> None:
-        """Find the files, and the place where an earlier run has stopped."""
+        """Find the files, and the position where an earlier run stopped."""
         chosen = read_options("file", self.options, sensor.options)
         form = FileFormat(sensor.columns, chosen["format"], chosen["header"], chosen["separator"])
         self._speed, self._time = chosen["speed"], sensor.time
@@ -85,7 +85,7 @@ class FileStream:
 
     @staticmethod
     def check_address(address: str) -> None:
-        """Refuse files that this process does not read."""
+        """Refuse files that this process may not read."""
         require_allowed(address)
 
     def read_stream(self) -> Any:
@@ -123,7 +123,7 @@ class FileStream:
         return Reading(NEW_VALUE, rows, None, key)
 
     def _count_due(self, speed: float) -> int:
-        """How many of the rows are due; sets how long to wait where none is."""
+        """How many of the rows are due; if none is, set how long to wait."""
         assert self._rows is not None
         micros = self._rows.column(self._time).cast(pa.timestamp("us", "UTC")).cast(pa.int64())
         times = micros.fill_null(np.iinfo(np.int64).min).to_numpy(zero_copy_only=False)
@@ -155,7 +155,7 @@ def _pieces(
 
 
 def _resume(delivered: frozenset[bytes], files: list[Path]) -> tuple[int, int]:
-    """The file at which to go on, by its place in the list, and how many of its rows are stored."""
+    """The index of the file where to resume, and how many of its rows are stored."""
     places = {str(path): place for place, path in enumerate(files)}
     reached = (0, 0)
     for key in delivered:

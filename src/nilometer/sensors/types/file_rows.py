@@ -1,7 +1,7 @@
 """The rows of a file of CSV, JSON lines or Parquet, many at a time.
 
-A file whose values have the declared types is read by Arrow. From the first one on that has not,
-the rest is read line by line, so that only the lines that do not fit are refused.
+A file whose values have the declared types is read by Arrow. From the first value that has another
+type, the rest is read line by line, so that only the lines that do not fit are refused.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _ENDINGS: Final = {
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How files are read."""
+    """How files are parsed."""
 
     columns: pa.Schema
     name: str | None = None
-    """csv, json or parquet; None: as the file's name says."""
+    """csv, json or parquet; None: determined by the file's name."""
     header: bool = True
     separator: str = ","
 
@@ -55,7 +55,7 @@ class FileFormat:
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a file that fit, and what does not; `end`: the rows of the file up to here."""
+    """Rows of a file that fit, and what does not; `end`: the number of file rows so far."""
 
     rows: pa.RecordBatch
     end: int
@@ -64,7 +64,7 @@ class Piece:
     """Which rows of the file these are, counted from 1; None: the last ones before the end."""
 
     def ends(self) -> list[int]:
-        """How far the file is read with each row."""
+        """The number of file rows up to each row."""
         if not len(self.rows):
             return []
         places = self.places or range(self.end - len(self.rows) + 1, self.end + 1)
@@ -72,7 +72,7 @@ class Piece:
 
 
 def read_pieces(path: Path, form: FileFormat, skip: int) -> Iterator[Piece]:
-    """The rows of a file after the first `skip`; lines with too few or many cells do not count."""
+    """The rows of a file after the first `skip`, except lines with too few or too many cells."""
     kind, end = form.of(path), 0
     bad: list[BadReadingError] = []
     try:
@@ -103,14 +103,14 @@ def read_lines(path: Path, form: FileFormat, skip: int, *, follow: bool) -> Iter
                 if lines.count < _LINES:
                     continue
             elif line:
-                file.seek(-len(line), 1)  # its end is still to come
+                file.seek(-len(line), 1)  # the end of the line is still missing
             yield lines.take()
             if not line and not follow:
                 return
 
 
 class _Lines:
-    """Gathers lines that fit, and those that do not."""
+    """Collects the lines that fit, and those that do not."""
 
     def __init__(self, path: Path, form: FileFormat) -> None:
         self._form = form
@@ -126,7 +126,7 @@ class _Lines:
         return len(self._values) + len(self._bad)
 
     def add(self, line: bytes, skip: int) -> None:
-        """Read a line; those before the first `skip` are counted only."""
+        """Read a line; the first `skip` lines are only counted."""
         text = line.decode(errors="replace").strip("\r\n")
         if not text.strip():
             return
@@ -145,7 +145,7 @@ class _Lines:
                 self._bad.append(error)
 
     def take(self) -> Piece:
-        """What has been gathered since."""
+        """What has been collected since the last call."""
         rows = pa.RecordBatch.from_pylist(self._values, schema=self._form.columns)
         piece = Piece(rows, self._end, self._bad, self._places)
         self._values, self._bad, self._places = [], [], []
@@ -160,7 +160,7 @@ class _Lines:
 
 
 def _typed_row(found: Mapping[str, Any], form: FileFormat, text: str) -> dict[str, Any]:
-    """The declared columns of a row; a BadReadingError if a value does not fit its column."""
+    """The declared columns of a row; raises BadReadingError if a value does not fit its column."""
     return {column.name: _scalar(found.get(column.name), column, text) for column in form.columns}
 
 
@@ -202,7 +202,7 @@ def _arrow_batches(
 
 
 def _json_batches(path: Path, form: FileFormat) -> Iterator[pa.RecordBatch]:
-    """Instants may be text or numbers: what the first block has, the others should have, too."""
+    """Instants may be text or numbers: later blocks should have what the first one has."""
     read = pyarrow.json.ReadOptions(use_threads=False, block_size=_BLOCK)
     has_begun = False
     for kind in (pa.string(), pa.int64(), pa.float64()):
@@ -244,14 +244,14 @@ def _csv_batches(
 
 
 def _header(path: Path, form: FileFormat) -> tuple[list[str], int]:
-    """The names that the first line gives to columns, and how many lines it takes."""
+    """The column names in the first line, and how many lines it takes."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         reader = csv.reader(file, delimiter=form.separator)
         return match_header(next(reader, []), form.columns.names), reader.line_num
 
 
 def _as_read(columns: pa.Schema, instants: pa.DataType) -> pa.Schema:
-    """Instants are read as text or numbers: Arrow takes text either with a zone or without."""
+    """Instants are read as text or numbers: Arrow accepts text either with or without a zone."""
     return pa.schema(
         [
             pa.field(one.name, instants if types.is_timestamp(one.type) else one.type)
@@ -261,9 +261,9 @@ def _as_read(columns: pa.Schema, instants: pa.DataType) -> pa.Schema:
 
 
 def _fit(batch: pa.RecordBatch, form: FileFormat, is_text: bool) -> Piece:
-    """The declared columns of rows, NULL where a file has none of a name.
+    """The declared columns of rows, NULL where the file has no column of that name.
 
-    Where all is text, a number is text, too.
+    Where everything is text, a number is text, too.
     """
     try:
         found = [_fit_column(batch, column) for column in form.columns]

@@ -1,4 +1,4 @@
-"""Sensors that are asked over HTTP: each answer in JSON is a reading, or several."""
+"""Sensors that are asked over HTTP: each JSON answer is a reading, or several."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from nilometer.sensors.types.options import read_options
 from nilometer.version import VERSION
 
 _SOON: Final = 1.0
-"""Within how many seconds a new sensor is asked for the first time."""
+"""A new sensor is asked for the first time within this many seconds."""
 _PORTS: Final = {"http": 80, "https": 443}
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
@@ -63,14 +63,14 @@ def read_headers(text: str) -> dict[str, str]:
 
 
 class _Request(NamedTuple):
-    """Where to ask, and the request but for its last lines."""
+    """Where to send a request, and the request without its last lines."""
 
     origin: Origin
     head: str
 
 
 class HttpStream:
-    """A URL that is asked again and again."""
+    """A URL that is requested again and again."""
 
     can_wait = True
     options: ClassVar = (
@@ -104,7 +104,7 @@ class HttpStream:
         return float(self._chosen.get("interval", 0.0))
 
     async def init_stream(self, sensor: SensorAddress) -> None:
-        """Find a time for the requests that is not everybody's."""
+        """Choose a time for the requests that differs from that of other sensors."""
         self._chosen = read_options("http", self.options, sensor.options)
         check_columns("fields", tuple(self._chosen["fields"] or ()), sensor.columns)
         self._value = field_reader(self._chosen["fields"])
@@ -118,7 +118,7 @@ class HttpStream:
         self._client.join()
 
     async def read_stream(self) -> Reading | list[Reading]:
-        """Wait until it is time, and ask."""
+        """Wait until the next request is due, and send it."""
         loop = asyncio.get_running_loop()
         if (wait := self._due - loop.time()) > 0:
             await asyncio.sleep(wait)
@@ -134,13 +134,13 @@ class HttpStream:
         return self._readings(answer)
 
     async def close_stream(self) -> None:
-        """Ask no more."""
+        """Send no more requests."""
         if self._client is not None:
             self._client.leave()
             self._client = None
 
     def _next(self, now: float) -> float:
-        """The next instant of this sensor's; those that were missed are left out."""
+        """This sensor's next instant; missed ones are skipped."""
         interval: float = max(self._chosen["interval"], 0.001)
         return ((now - self._phase) // interval + 1) * interval + self._phase
 
@@ -163,7 +163,7 @@ class HttpStream:
         raise HttpStatusError(f"more than {self._chosen['redirects']} redirections")
 
     def _followed(self, url: str) -> str:
-        """Where the sensor sends us, which must be at the server that was declared."""
+        """The target of a redirect, which must be on the declared server."""
         parts, own = _split(url, self._sensor), _split(self._url, self._sensor)
         if _server(parts) != _server(own):
             raise HttpStatusError(
@@ -181,7 +181,7 @@ class HttpStream:
         raise HttpStatusError(text)
 
     def _remember(self, answer: HttpAnswer) -> None:
-        """With what to ask next, so that the answer may be that nothing is new."""
+        """Remember what to send next time, so that the server can answer 304 Not Modified."""
         if answer.status == 200:
             told = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
             found = answer.headers
@@ -243,7 +243,7 @@ def _split(url: str, sensor: str) -> SplitResult:
         known = False
     if not known or any(c in url for c in "\r\n\0 "):
         raise InputError(
-            f"sensor {sensor} has an address that is no URL",
+            f"sensor {sensor} has an address that is not a URL",
             detail=f"got {url!r}",
             hint="write http://host:port/path or https://host/path",
         )
@@ -256,7 +256,7 @@ def _server(parts: SplitResult) -> tuple[str, str, int]:
 
 @lru_cache(maxsize=64)
 def _context(authority: Path | None, insecure: bool) -> ssl.SSLContext:
-    """Made once for many sensors, since it reads all certificates of the system."""
+    """Shared by many sensors, since creating it reads all certificates of the system."""
     made = ssl.create_default_context(cafile=authority)
     if insecure:
         made.check_hostname = False

@@ -1,13 +1,16 @@
-"""The answer to an HTTP/1.1 request, read from bytes as they come."""
+"""The answer to an HTTP/1.1 request, parsed from bytes as they arrive."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 _LONGEST_HEAD: Final = 1 << 16
 _NO_BODY: Final = (204, 304)
+_DECIMAL: Final = re.compile(r"[0-9]{1,18}")
+_HEXADECIMAL: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
 
 
 class BadAnswerError(Exception):
@@ -16,7 +19,7 @@ class BadAnswerError(Exception):
 
 @dataclass(frozen=True)
 class HttpAnswer:
-    """An answer; names of headers are in lower case."""
+    """An answer; header names are in lower case."""
 
     status: int
     reason: str
@@ -27,7 +30,7 @@ class HttpAnswer:
 
 
 class AnswerReader:
-    """Reads one answer whose body has at most so many bytes; BadAnswerError says what is wrong."""
+    """Reads one answer with a limited body; BadAnswerError says what is wrong."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -47,7 +50,7 @@ class AnswerReader:
             end = self._buffer.find(b"\r\n\r\n")
             if end < 0:
                 if len(self._buffer) > _LONGEST_HEAD:
-                    raise BadAnswerError("an answer whose headers do not end")
+                    raise BadAnswerError("an answer with incomplete headers")
                 return None
             self._read_head(bytes(self._buffer[:end]).decode("latin-1"))
             del self._buffer[: end + 4]
@@ -56,19 +59,23 @@ class AnswerReader:
         return self._read_plain()
 
     def end(self) -> HttpAnswer | None:
-        """The answer, if it is the end of the connection that ends it."""
+        """The answer, if the end of the connection completes it."""
         if self._status and self._length is None and not self._is_chunked:
             return self._answer()
         return None
 
     def _read_head(self, head: str) -> None:
         first, *lines = head.split("\r\n")
+        if any(one in line for line in (first, *lines) for one in "\r\n\0"):
+            # Anything repeated in another request, such as an ETag, would become lines of that
+            # request.
+            raise BadAnswerError("an answer with a header of several lines")
         version, _, rest = first.partition(" ")
         code, _, reason = rest.partition(" ")
         if not version.startswith("HTTP/1.") or not (code.isdecimal() and len(code) == 3):
             raise BadAnswerError("an answer that is not HTTP/1.1")
         if code[0] == "1":
-            return  # the answer itself comes after this one
+            return  # the actual answer follows this one
         pairs = (line.partition(":") for line in lines)
         headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
         self._status, self._reason, self._headers = int(code), reason, headers
@@ -78,7 +85,7 @@ class AnswerReader:
         if self._status in _NO_BODY:
             self._length, self._is_chunked = 0, False
         elif (length := headers.get("content-length")) is not None and not self._is_chunked:
-            if not length.isdecimal():
+            if not _DECIMAL.fullmatch(length):
                 raise BadAnswerError("an answer whose length is not a number")
             self._length = int(length)
             self._check(self._length)
@@ -92,23 +99,26 @@ class AnswerReader:
             return None
         if len(self._body) < self._length:
             return None
-        # More than was announced belongs to no request.
+        # Anything beyond the announced length belongs to no request.
         self._is_kept &= len(self._body) == self._length
         del self._body[self._length :]
         return self._answer()
 
     def _read_chunks(self) -> bool:
-        """Whether the last chunk has come."""
+        """Whether the last chunk has arrived."""
         while (end := self._buffer.find(b"\r\n")) >= 0:
             text = bytes(self._buffer[:end]).split(b";")[0].strip()
-            try:
-                length = int(text, 16)
-            except ValueError as error:
-                raise BadAnswerError("an answer with a chunk without length") from error
+            if not _HEXADECIMAL.fullmatch(text):  # Python's int accepts signs, too
+                raise BadAnswerError("an answer with a chunk without length")
+            length = int(text, 16)
             self._check(len(self._body) + length)
             if length == 0:
                 # Trailers may follow, up to an empty line.
-                return self._buffer.find(b"\r\n\r\n", end) >= 0
+                if self._buffer.find(b"\r\n\r\n", end) >= 0:
+                    return True
+                if len(self._buffer) > _LONGEST_HEAD:
+                    raise BadAnswerError("an answer whose trailers do not end")
+                return False
             if len(self._buffer) < end + 4 + length:
                 return False
             self._body += self._buffer[end + 2 : end + 2 + length]

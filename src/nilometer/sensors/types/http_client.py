@@ -1,6 +1,6 @@
-"""A small HTTP/1.1 client for many sensors: GET, kept connections, answers of bounded size.
+"""A small HTTP/1.1 client for many sensors: GET, persistent connections, bounded answers.
 
-A general client costs ten times the processor time for each request, and more with every
+A general-purpose client costs ten times the processor time for each request, and more with every
 connection in its pool: five hundred sensors a second would take a core.
 """
 
@@ -17,7 +17,7 @@ from nilometer.model.reach import Reach, connect_within
 from nilometer.sensors.types.http_answer import AnswerReader, BadAnswerError, HttpAnswer
 
 _IDLE: Final = 20.0
-"""For how many seconds a connection is kept that nobody uses."""
+"""How many seconds an unused connection stays open."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class HttpConnection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def ask(self, request: bytes, most: int) -> asyncio.Future[HttpAnswer]:
-        """Send a request; the answer to come, or an error in its place."""
+        """Send a request; return a future for the answer, or an error."""
         assert self._transport is not None
         self._reader = AnswerReader(most)
         self._waiting = asyncio.get_running_loop().create_future()
@@ -62,7 +62,7 @@ class HttpConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._reader is None:
-            self.close()  # nobody has asked
+            self.close()  # nothing was requested
             return
         try:
             answer = self._reader.feed(data)
@@ -99,11 +99,11 @@ class HttpClient:
         self._cleaning: asyncio.TimerHandle | None = None
 
     def join(self) -> None:
-        """A sensor is going to ask."""
+        """Register a sensor that will send requests."""
         self._sensors += 1
 
     def leave(self) -> None:
-        """A sensor will ask no more."""
+        """Deregister a sensor that sends no more requests."""
         self._sensors -= 1
         if not self._sensors:
             for idle in self._idle.values():
@@ -115,13 +115,13 @@ class HttpClient:
                 self._cleaning = None
 
     async def get(self, origin: Origin, request: bytes, *, most: int) -> HttpAnswer:
-        """The answer to a request, with a body of at most so many bytes (else BadAnswerError)."""
+        """The answer to a request; a body of more than `most` bytes raises BadAnswerError."""
         connection = self._take(origin)
         if connection is not None:
             try:
                 return await self._ask(origin, connection, request, most)
             except OSError:
-                pass  # the server had closed it meanwhile: a new one tells whether it is there
+                pass  # the server had closed it: a new connection shows whether it is up
         return await self._ask(origin, await _connect(origin), request, most)
 
     async def _ask(
@@ -130,7 +130,7 @@ class HttpClient:
         try:
             answer = await connection.ask(request, most)
         except BaseException:
-            connection.close()  # what still comes belongs to nobody
+            connection.close()  # later data on it belongs to no request
             raise
         if connection.is_open and self._sensors:
             connection.idle_since = asyncio.get_running_loop().time()
@@ -141,7 +141,7 @@ class HttpClient:
     def _take(self, origin: Origin) -> HttpConnection | None:
         idle = self._idle.get(origin)
         while idle:
-            # The last one used is the least likely to have been closed.
+            # The most recently used one is the least likely to have been closed.
             connection = idle.pop()
             if connection.is_open:
                 return connection
@@ -153,7 +153,7 @@ class HttpClient:
             self._cleaning = loop.call_later(_IDLE, self._clean)
 
     def _clean(self) -> None:
-        """Close connections that were not used for long."""
+        """Close connections that have not been used for a long time."""
         self._cleaning = None
         before = asyncio.get_running_loop().time() - _IDLE
         for origin, idle in list(self._idle.items()):

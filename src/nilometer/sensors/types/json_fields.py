@@ -1,4 +1,4 @@
-"""Which parts of a JSON document are readings, and which of their fields go to which column."""
+"""Which parts of a JSON document are readings, and which fields belong to which column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FieldPaths: TypeAlias = Mapping[str, Path]
 
 
 def read_path(text: str) -> Path:
-    """A path into a JSON document: names, and numbers of places in arrays, between dots.
+    """A path into a JSON document: names, and indexes of arrays, separated by dots.
 
     >>> read_path("data.items.0.t")
     ('data', 'items', 0, 't')
@@ -44,7 +44,7 @@ def read_fields(text: str) -> FieldPaths:
 
 
 def read_names(text: str) -> tuple[str, ...]:
-    """Names between commas.
+    """Names separated by commas.
 
     >>> read_names("site, room")
     ('site', 'room')
@@ -56,7 +56,7 @@ def read_names(text: str) -> tuple[str, ...]:
 
 
 def check_columns(option: str, named: Sequence[str], columns: pa.Schema) -> None:
-    """Refuse an option that names a column which a reading has not."""
+    """Refuse an option that names a column that readings do not have."""
     for name in named:
         if name not in columns.names:
             raise InputError(
@@ -67,7 +67,7 @@ def check_columns(option: str, named: Sequence[str], columns: pa.Schema) -> None
 
 
 def follow(document: Any, path: Path) -> Any:
-    """What lies at a path of a document; None where nothing does."""
+    """The value at a path of a document; None if there is none."""
     for step in path:
         if isinstance(document, dict):
             document = document.get(str(step))
@@ -79,7 +79,7 @@ def follow(document: Any, path: Path) -> Any:
 
 
 def field_reader(fields: FieldPaths | None) -> Callable[[Any], Any]:
-    """A function from a JSON value to the value of a reading."""
+    """A function that converts a JSON value to the value of a reading."""
     if not fields:
         return lambda document: document
     paths = tuple(fields.items())
@@ -87,7 +87,7 @@ def field_reader(fields: FieldPaths | None) -> Callable[[Any], Any]:
 
 
 def parse_json(text: bytes | str) -> Any:
-    """A JSON document; a reason and the text where it is none."""
+    """A JSON document; if it is not one, raises with a reason and the text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Topics of Kafka as sensors: each message is a reading, its position is stored with it."""
+"""Kafka topics as sensors: each message is a reading, its position is stored with it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def read_start(text: str) -> str | int:
 
 
 class KafkaStream:
-    """The messages of one topic or several, of all their partitions."""
+    """The messages of one or more topics, of all their partitions."""
 
     can_wait = True
     interval = 0.0
@@ -94,7 +94,7 @@ class KafkaStream:
         self.dropped = 0
         """How many messages were removed by the retention of a topic before they were read."""
         self.behind: int | None = None
-        """How many messages the cluster holds that have not been read yet."""
+        """How many messages in the cluster have not been read yet."""
         self._consumer: TopicConsumer | None = None
         self._reader: MessageReader | None = None
         self._chosen: dict[str, Any] = {}
@@ -105,7 +105,7 @@ class KafkaStream:
         self._look_after = 0.0
 
     def init_stream(self, sensor: SensorAddress) -> None:
-        """Connect, and find where each partition goes on."""
+        """Connect, and find where to resume each partition."""
         self._chosen = chosen = _choose(sensor)
         self._reader = MessageReader(chosen, sensor.columns)
         consumer = TopicConsumer(chosen, f"nilometer-{sensor.identity}")
@@ -119,7 +119,7 @@ class KafkaStream:
         self._consumer = consumer
 
     def read_stream(self) -> Any:
-        """All messages that have come; waits a little for one where there is none."""
+        """All messages that have arrived; if there is none, waits a little for one."""
         consumer = self._consumer
         if consumer is None:
             raise RuntimeError("read_stream before init_stream")
@@ -136,12 +136,12 @@ class KafkaStream:
         return found or Reading(NO_VALUE)
 
     def close_stream(self) -> None:
-        """Let the cluster go; what comes from now on is read when the stream is opened again."""
+        """Disconnect; what arrives from now on is read when the stream is opened again."""
         if self._consumer is not None:
             self._consumer.close()
 
     def _begin(self, consumer: TopicConsumer) -> None:
-        """Take in the partitions that are not read yet."""
+        """Start reading the partitions that are not read yet."""
         self._look_after = time.monotonic() + self._chosen["refresh"]
         new = [one for one in consumer.places() if one not in self._kept]
         if not new:
@@ -183,7 +183,7 @@ class KafkaStream:
         return Reading(NEW_VALUE, value, None, key, queued=queued, origin=origin)
 
     def _keep_position(self, found: list[Reading | BadReadingError]) -> None:
-        """The last of what was read brings the positions of all partitions."""
+        """Attach the positions of all partitions to the last reading."""
         if found and isinstance(found[-1], Reading):
             found[-1] = found[-1]._replace(key=self._key())
         else:
@@ -194,7 +194,7 @@ class KafkaStream:
 
 
 def _choose(sensor: SensorAddress) -> dict[str, Any]:
-    """The options, completed by what the address says."""
+    """The options, completed by those of the address."""
     named = read_kafka_url(sensor.address)
     chosen = read_options("kafka", KafkaStream.options, {**sensor.options, **named})
     for option, example in (("servers", "kafka://host/topic"), ("topic", "kafka://host/topic")):

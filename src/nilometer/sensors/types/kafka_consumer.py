@@ -1,4 +1,4 @@
-"""A consumer of all partitions of some topics, which is told where to begin with each."""
+"""A consumer of all partitions of some topics, with an explicit start offset for each."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ _SETTINGS: Final = {
 _ENDED: Final = frozenset(
     {KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION, KafkaError._FATAL}
 )
-"""Errors of the whole client: it is given up, and another one begins."""
+"""Errors of the whole client: it is abandoned, and another one is created."""
 _COUNT_EVERY: Final = 1.0
 _Found = TypeVar("_Found")
 
 
 class TopicConsumer:
-    """Nothing that it reads is committed to the cluster: positions are kept by whoever stores."""
+    """Commits nothing to the cluster: positions are kept by whoever stores the messages."""
 
     def __init__(self, chosen: Mapping[str, Any], group: str) -> None:
         """`chosen` are the options of the stream type; `group` is a name for the cluster's log."""
@@ -56,7 +56,7 @@ class TopicConsumer:
         self._timeout: float = chosen["timeout"]
         self._where = chosen["servers"]
         self._trouble: Exception | None = None
-        """Why it cannot go on, which is told once what has come before is taken."""
+        """Why it cannot continue, raised once everything that arrived before has been taken."""
         self._count_after = 0.0
         self._behind: int | None = None
         settings = {**client_settings(servers, chosen), **_SETTINGS, "group.id": group}
@@ -68,7 +68,7 @@ class TopicConsumer:
             ) from error
 
     def cluster(self) -> str | None:
-        """The id of the cluster; raises if it cannot be reached, or leads where it must not."""
+        """The id of the cluster; raises if it cannot be reached, or redirects where it must not."""
         cluster: str | None = self._about(self._topics[0]).cluster_id
         return cluster
 
@@ -85,12 +85,12 @@ class TopicConsumer:
         return found
 
     def held(self, place: Place) -> Held:
-        """The offsets that a partition holds now."""
+        """The offsets that a partition currently holds."""
         of = TopicPartition(place.topic, place.partition)
         return Held(*self._ask(lambda: self._consumer.get_watermark_offsets(of, self._timeout)))
 
     def offset_at(self, place: Place, micros: int, held: Held) -> int:
-        """The offset of the first message at an instant or later; the end if there is none."""
+        """The offset of the first message at or after an instant; the end if there is none."""
         asked = [TopicPartition(place.topic, place.partition, -(-micros // 1000))]
         (found,) = self._ask(lambda: self._consumer.offsets_for_times(asked, self._timeout))
         if found.error is not None:
@@ -98,13 +98,13 @@ class TopicConsumer:
         return held.high if found.offset < 0 else int(found.offset)
 
     def read(self, positions: Mapping[Place, int]) -> None:
-        """Read these partitions from now on, from these offsets on."""
+        """Read these partitions from these offsets on."""
         self._consumer.assign(
             [TopicPartition(*place, offset) for place, offset in positions.items()]
         )
 
     def take(self, most: int, wait: float) -> list[Message]:
-        """The messages that are there; waits for the first one."""
+        """The available messages; waits for the first one."""
         if self._trouble is not None:
             raise self._trouble
         first = self._consumer.poll(wait)
@@ -131,7 +131,7 @@ class TopicConsumer:
         self._consumer.close()
 
     def _about(self, topic: str) -> Any:
-        """What the cluster says of itself and a topic."""
+        """The cluster's metadata about itself and a topic."""
         found = self._ask(lambda: self._consumer.list_topics(topic, self._timeout))
         check_brokers(((one.host, one.port) for one in found.brokers.values()), self._reach)
         return found
@@ -146,11 +146,11 @@ class TopicConsumer:
             self._trouble = ConnectionError(f"{self._where}: {error.str()}")
 
     def _ask(self, question: Callable[[], _Found]) -> _Found:
-        """An answer of the cluster, or a reason that says who did not answer."""
+        """The cluster's answer, or an error that says who did not answer."""
         try:
             return question()
         except KafkaException as error:
-            self._consumer.poll(0)  # tells what went wrong underneath, if anything is known
+            self._consumer.poll(0)  # reports errors of the underlying connection, if any
             raise self._trouble or ConnectionError(f"{self._where}: {_words(error)}") from error
 
 

@@ -1,4 +1,4 @@
-"""What a message of Kafka becomes: its value in a format, and columns that take other parts."""
+"""Converts a Kafka message: its value in a format, and columns that take other parts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_parts(text: str) -> dict[str, str]:
 
 
 class MessageReader:
-    """Makes readings of messages, as options and declared columns say."""
+    """Converts messages to readings, according to options and declared columns."""
 
     def __init__(self, chosen: Mapping[str, Any], columns: pa.Schema) -> None:
         parts: dict[str, str] = chosen["parts"] or {}
@@ -55,7 +55,7 @@ class MessageReader:
         self._ignores_tombstones = chosen["tombstones"] == "ignore"
 
     def read(self, message: Message) -> Any:
-        """The value of a reading, None: there is none; raises BadReadingError."""
+        """The value of a reading, or None if there is none; raises BadReadingError."""
         payload = message.value()
         if payload is None and (self._payload is not None or self._ignores_tombstones):
             if self._ignores_tombstones:

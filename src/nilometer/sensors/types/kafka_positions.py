@@ -1,8 +1,8 @@
-"""Where reading a topic goes on: positions as they are kept in the log, and what became of them.
+"""Where to resume a topic: positions as they are kept in the log, and whether they still exist.
 
 A position is the offset of the next message of a partition. Each row is stored with its own
-position, and the last row of each poll with those of all partitions: whatever was stored before
-a crash, the greatest position of each partition is among the keys that a log gives back.
+position, and the last row of each poll with those of all partitions: whatever was stored before a
+crash, the greatest position of each partition is among the keys that a log returns.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True)
 class Begin:
-    """Where to begin with a partition."""
+    """Where to start reading a partition."""
 
     place: Place
     offset: int
     kept: int
-    """Messages before this offset had been kept while nobody listened."""
+    """Messages before this offset had been kept while nobody was listening."""
     gone: int = 0
-    """How many offsets before it are not there any more."""
+    """How many offsets before it no longer exist."""
 
     @property
     def reason(self) -> str:
-        """Why something is missing, in words."""
+        """Why messages are missing, in words."""
         return (
             f"offsets {self.offset - self.gone} to {self.offset - 1} of {self.place} were removed "
             "by the retention of the topic before they were read"
@@ -60,7 +60,7 @@ class Begin:
 
 
 def cluster_mark(cluster: str | None) -> str:
-    """What tells the positions in one cluster from those in another."""
+    """Distinguishes the positions in one cluster from those in another."""
     return blake2b((cluster or "").encode(), digest_size=4).hexdigest()
 
 
@@ -74,7 +74,7 @@ def spell(mark: str, positions: Iterable[tuple[Place, int]]) -> bytes:
 
 
 def read_positions(mark: str, keys: Iterable[bytes]) -> dict[Place, int]:
-    """The greatest position of every partition of a cluster, of all that was stored.
+    """The greatest stored position of every partition of a cluster.
 
     >>> read_positions("0011aabb", [b"0011aabb plant/0:17,plant/1:4", b"0011aabb plant/0:18"])
     {Place(topic='plant', partition=0): 18, Place(topic='plant', partition=1): 4}
@@ -97,7 +97,7 @@ def begin(
     start: Callable[[Place, Held], int],
     when_reset: str,
 ) -> list[Begin]:
-    """Where to begin with partitions: after what was stored, or as `start` says of a new topic.
+    """Where to start reading partitions: after what was stored; for new topics, per `start`.
 
     A partition that was added to a topic is read from its first message on.
     """

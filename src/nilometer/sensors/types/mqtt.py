@@ -32,7 +32,7 @@ _VERSIONS: Final = {"3.1.1": V3, "5": V5}
 
 
 class MqttStream:
-    """The messages of a topic, or of all topics that a filter with wildcards matches."""
+    """The messages of a topic, or of all topics that match a filter with wildcards."""
 
     options: ClassVar = (
         Option("host", "the broker, if the address is a topic alone", str),
@@ -97,13 +97,13 @@ class MqttStream:
         self._connection, self._subscription = connection, subscription
 
     async def read_stream(self) -> list[Reading | BadReadingError]:
-        """All messages that have come; waits for one where there is none."""
+        """All messages that have arrived; if there is none, waits for one."""
         connection, subscription = self._open()
         await subscription.wait()
         return [self._reading(one) for one in connection.read(subscription, _AT_ONCE)]
 
     async def close_stream(self) -> None:
-        """Unsubscribe: messages from now on are not wanted."""
+        """Unsubscribe: later messages are not wanted."""
         await self._leave(keep=False)
 
     async def pause_stream(self) -> None:
@@ -160,7 +160,7 @@ def _host_and_port(place: str, address: str) -> tuple[str, int | None]:
     if not colon or place.endswith("]"):
         host, port = place, ""
     if port and not (port.isdecimal() and 0 < int(port) < 65_536):
-        raise InputError("an MQTT port that is none", detail=f"got {address!r}")
+        raise InputError("an invalid MQTT port", detail=f"got {address!r}")
     return host.strip("[]"), int(port) if port else None
 
 
@@ -168,8 +168,8 @@ def _session(chosen: Mapping[str, Any], topic: str, sensor: SensorAddress) -> Se
     secure = chosen["tls"] or any(chosen[name] for name in ("ca", "cert", "insecure"))
     tls = Tls(chosen["ca"], chosen["cert"], chosen["key"], chosen["insecure"]) if secure else None
     own = chosen["client"] or sensor.owner or sensor.table
-    # A session belongs to a shape of filters, a QoS and a user: each has a client of its own.
-    # 3.1.1 promises 23 characters.
+    # A session belongs to a shape of filters, a QoS and a user: each has its own client.
+    # 3.1.1 guarantees 23 characters.
     parts = "\0".join([own, shape(topic), str(chosen["qos"]), chosen["user"] or ""])
     client = "nm" + blake2b(parts.encode(), digest_size=10).hexdigest()
     return Session(
@@ -194,7 +194,7 @@ def _session(chosen: Mapping[str, Any], topic: str, sensor: SensorAddress) -> Se
 def _value_reader(
     chosen: Mapping[str, Any], topic: str, sensor: SensorAddress
 ) -> Callable[[Message], Any]:
-    """A function from a message to a reading's value."""
+    """A function that converts a message to a reading's value."""
     columns, levels = sensor.columns, chosen["levels"]
     check_columns("fields", tuple(chosen["fields"] or ()), columns)
     check_columns("levels", levels, columns)
@@ -228,7 +228,7 @@ def _value_reader(
 def _with_properties(
     chosen: Mapping[str, Any], topic: str, sensor: SensorAddress, named: Mapping[str, str]
 ) -> Callable[[Message], Any]:
-    """The same with columns that take user properties; one that a message has not is NULL."""
+    """Also fill columns from user properties; a property that a message lacks is NULL."""
     others = pa.schema([one for one in sensor.columns if one.name not in named])
     below = replace(sensor, columns=others)
     read = _value_reader({**chosen, "properties": None}, topic, below)

@@ -1,8 +1,8 @@
-"""Which messages of a session the broker had kept while nobody listened.
+"""Which messages of a session the broker had kept while nobody was listening.
 
-MQTT does not tell. A broker sends what it has kept at once, as fast as it is taken: so that is
-what comes in the first second of a connection that found its session, and in those that follow
-for as long as each of them brings many.
+MQTT does not say. A broker sends what it has kept at once, as fast as it is read: so the backlog is
+what arrives in the first second of a connection that found its session, and in the following
+seconds for as long as each of them brings many.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 MANY: Final = 50
 """A second that brings fewer messages ends the backlog."""
 LONGEST: Final = 120
-"""After so many seconds what comes is new, however much it is."""
+"""After this many seconds, what arrives is new, however much it is."""
 
 
 class Backlog:
-    """Judges the messages of one connection after the other; times are seconds of any clock."""
+    """Judges the messages of one connection in order; times are seconds of any clock."""
 
     def __init__(self) -> None:
         self._began: float | None = None
@@ -24,12 +24,12 @@ class Backlog:
         self._count = 0
 
     def connected(self, now: float, *, session: bool) -> None:
-        """A connection was made; `session`: the broker may have kept something."""
+        """Note a new connection; `session`: the broker may have kept messages."""
         self._began = now if session else None
         self._second = self._count = 0
 
     def takes(self, now: float) -> bool:
-        """Whether a message that comes now is one that was kept."""
+        """Whether a message that arrives now had been kept."""
         if self._began is None:
             return False
         second = int(now - self._began)

@@ -1,7 +1,7 @@
 """One client of an MQTT broker, shared by all sensors whose filters have one shape.
 
 Such filters are the same or share no topic, so every message belongs to exactly one of them; the
-broker's session then knows which sensors it serves, in whatever order they are opened.
+broker's session then identifies the sensors it serves, in whatever order they are opened.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nilometer.sensors.types.mqtt_topics import filter_of
 from nilometer.sensors.types.mqtt_wire import MqttWire
 
 _UNCLAIMED: Final = 120.0
-"""For how many seconds a session's messages wait for a sensor that is not open yet."""
+"""How many seconds a session's messages wait for a sensor that is not open yet."""
 _PAUSE_AFTER_FAILURE: Final = 0.5
 
 
@@ -37,7 +37,7 @@ class _Unclaimed(NamedTuple):
 
 
 class MqttConnection:
-    """A connection that is made when a sensor joins, and made anew after it was lost."""
+    """A connection that is opened when a sensor joins, and reopened after it was lost."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -57,7 +57,7 @@ class MqttConnection:
         return self._wire is not None or self._opening is not None
 
     async def join(self, one: Subscription) -> None:
-        """Connect where needed, and subscribe."""
+        """Connect if needed, and subscribe."""
         wire = await self._connected_wire()
         self._subscriptions.setdefault(one.filter, []).append(one)
         for _, message, cut, delivery in self._unclaimed.pop(one.filter, ()):
@@ -76,7 +76,7 @@ class MqttConnection:
             raise
 
     async def leave(self, one: Subscription, *, keep: bool) -> None:
-        """Let a sensor go; `keep`: the broker shall go on collecting messages for it."""
+        """Remove a sensor; `keep`: the broker must continue to collect messages for it."""
         sensors = self._subscriptions.get(one.filter, [])
         if one not in sensors:
             return
@@ -86,13 +86,13 @@ class MqttConnection:
             if not sensors and not keep and self._wire is not None:
                 await self._wire.ask(partial(packets.unsubscribe, self.session.version, one.filter))
         except OSError:
-            pass  # what the session still has then will not be claimed
+            pass  # what is then left in the session will not be claimed
         finally:
             if not self._subscriptions and self._wire is not None:
                 self._wire.close(forget=not self._kept)
 
     def read(self, one: Subscription, most: int) -> list[Message]:
-        """Take what has come for a sensor."""
+        """Take what has arrived for a sensor."""
         found: list[Message] = []
         while one.unread and len(found) < most:
             message, cut, delivery = one.unread.popleft()
@@ -112,7 +112,7 @@ class MqttConnection:
             self._wire.resume()
         return found
 
-    # What comes over the wire.
+    # What arrives over the wire.
 
     def connected(self, *, session: bool) -> None:
         self._kept = False
@@ -120,7 +120,7 @@ class MqttConnection:
         self._backlog.connected(asyncio.get_running_loop().time(), session=session)
 
     def receive(self, message: Publish, cut: bool) -> None:
-        """Give a message to its sensors; one with QoS 1 or 2 at most once."""
+        """Pass a message to its sensors; one with QoS 1 or 2 at most once."""
         own = filter_of(message.topic.decode(errors="replace"), self.session.shape) or ""
         sensors = self._subscriptions.get(own, [])
         if message.retained:
@@ -162,7 +162,7 @@ class MqttConnection:
                 self._wire.tell(partial(packets.unsubscribe, self.session.version, own))
 
     def lost(self, error: Exception) -> None:
-        """What nobody has read will come again as new; what was read may not."""
+        """Messages that nobody has read will be delivered again; those that were read may not."""
         self._wire = None
         for sensors in self._subscriptions.values():
             for one in sensors:
@@ -185,14 +185,14 @@ class MqttConnection:
             return
         one.put(message, cut, delivery)
         self._unread += 1
-        # Version 3.1.1 cannot tell the broker how much may be on its way.
+        # Version 3.1.1 cannot tell the broker how many messages may be in flight.
         if self._unread > 2 * self.session.inflight and self._wire is not None:
             self._wire.pause()
 
-    # Connecting and letting go.
+    # Connecting and disconnecting.
 
     async def _connected_wire(self) -> MqttWire:
-        """The wire in use; one attempt serves all who wait, and its failure is told for a while."""
+        """The wire in use; all waiters share one attempt, and its failure holds for a while."""
         if self._opening is None:
             if self._wire is not None:
                 return self._wire
@@ -208,7 +208,7 @@ class MqttConnection:
         try:
             async with asyncio.timeout(session.timeout):
                 await wire.open()
-        except Exception as error:  # a host's name may be none, which is no OSError
+        except Exception as error:  # a host name may be invalid, which is not an OSError
             text = str(error) or f"no answer within {session.timeout:g} s"
             reason = ConnectionError(f"cannot reach {session.host}:{session.port}: {text}")
             self._failed = (asyncio.get_running_loop().time() + _PAUSE_AFTER_FAILURE, reason)
@@ -234,7 +234,7 @@ class MqttConnection:
                 self._unread -= 1
 
     def _leave_unread(self, one: Subscription) -> None:
-        """Leave what a sensor has not read to be delivered again."""
+        """Leave a sensor's unread messages to be delivered again."""
         while one.unread:
             _, _, delivery = one.unread.popleft()
             if delivery is not None:
@@ -267,7 +267,7 @@ _CONNECTIONS: Final[WeakKeyDictionary[Any, dict[tuple[str, int, str], MqttConnec
 
 
 def shared_connection(session: Session) -> MqttConnection:
-    """The connection of this loop for a session; it outlives its sensors to remember messages."""
+    """This loop's connection for a session; it outlives its sensors to remember messages."""
     own = _CONNECTIONS.setdefault(asyncio.get_running_loop(), {})
     name = (session.host, session.port, session.client)
     found = own.get(name)

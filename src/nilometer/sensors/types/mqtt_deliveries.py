@@ -1,4 +1,4 @@
-"""Which messages of a session are with us, and when each may be acknowledged to the broker."""
+"""Which messages of a session we hold, and when each may be acknowledged to the broker."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nilometer.sensors.types.mqtt_packets import Kind, Publish, answer
 
 
 def delivery_key(message: Publish) -> bytes:
-    """What tells a message from others when it is delivered again.
+    """Identifies a message when it is delivered again.
 
-    Packet identifier, topic and payload: a broker uses an identifier again only after the message
-    was acknowledged, and marks what it sends once more.
+    Packet identifier, topic and payload: a broker reuses an identifier only after the message was
+    acknowledged, and marks what it sends again.
     """
     content = blake2b(message.topic, digest_size=12)
     content.update(b"\0")
@@ -23,17 +23,17 @@ def delivery_key(message: Publish) -> bytes:
 
 @dataclass(slots=True)
 class Delivery:
-    """A message that some sensors have to store before it is acknowledged."""
+    """A message that some sensors must store before it is acknowledged."""
 
     key: bytes
     number: int
     qos: int
     connection: int
-    """Which connection it came by last: it can be acknowledged on that one alone."""
+    """The connection on which it last arrived: it can only be acknowledged on that one."""
     waiting: int = 0
     """How many sensors have not stored it yet."""
     queued: bool = False
-    """Whether the broker had kept it while nobody listened."""
+    """Whether the broker had kept it while nobody was listening."""
 
 
 class Deliveries:
@@ -51,14 +51,14 @@ class Deliveries:
         self._connection = 0
 
     def connected(self, *, session: bool) -> None:
-        """A new connection; without the old session, identifiers begin anew."""
+        """Note a new connection; without the old session, identifiers start again."""
         self._connection += 1
         if not session:
             self._open.clear()
             self._settled.clear()
 
     def known(self, message: Publish, key: bytes) -> bool:
-        """Whether a message came before; one that is stored already is acknowledged at once."""
+        """Whether a message arrived before; one that is already stored is acknowledged at once."""
         if not message.again:
             return False
         if self._settled.get(message.number) == key:
@@ -73,9 +73,9 @@ class Deliveries:
         return True
 
     def take(self, message: Publish, key: bytes, sensors: int) -> Delivery:
-        """A message that so many sensors have to store; acknowledged at once if none has to."""
+        """Register a message that `sensors` sensors must store; if none, acknowledge it at once."""
         found = Delivery(key, message.number, message.qos, self._connection, sensors)
-        # The number is used again: what had it before may have looked the same.
+        # The identifier is reused: the earlier message may have looked the same.
         self._settled.pop(message.number, None)
         self._open[message.number] = found
         if not sensors:
@@ -83,19 +83,19 @@ class Deliveries:
         return found
 
     def stored(self, delivery: Delivery) -> None:
-        """One sensor has stored a message, or does not want it."""
+        """Note that one sensor has stored a message, or does not want it."""
         delivery.waiting -= 1
-        # What came by an earlier connection is acknowledged when the broker sends it again.
+        # What arrived on an earlier connection is acknowledged when the broker sends it again.
         if not delivery.waiting and delivery.connection == self._connection:
             self._settle(delivery)
 
     def unread(self, delivery: Delivery) -> None:
-        """Nobody has read a message that its connection took along: it shall come as a new one."""
+        """Forget an unread message of a lost connection: it must be delivered as a new one."""
         if self._open.get(delivery.number) is delivery:
             del self._open[delivery.number]
 
     def released(self, number: int) -> None:
-        """The broker has forgotten a message with QoS 2."""
+        """Note that the broker has forgotten a message with QoS 2."""
         self._send(answer(Kind.PUBCOMP, number))
 
     def _settle(self, delivery: Delivery) -> None:

@@ -1,7 +1,7 @@
 """The packets of MQTT 3.1.1 and 5 that a subscriber sends and receives, as bytes.
 
-A client library would hide when a message is acknowledged: QoS 2 must be answered with PUBREC
-once the message is stored, not when it arrives, since the broker forgets the message then.
+A client library would hide when a message is acknowledged: QoS 2 must be answered with PUBREC once
+the message is stored, not when it arrives, since the broker then forgets the message.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class Kind(IntEnum):
 
 
 class MalformedPacketError(Exception):
-    """Bytes that are no MQTT."""
+    """Bytes that are not MQTT."""
 
 
 class Packet(NamedTuple):
-    """A packet as it came."""
+    """A packet as it arrived."""
 
     first: int
     body: bytes
@@ -90,7 +90,7 @@ class Publish(NamedTuple):
     number: int
     """The packet identifier; 0 with QoS 0."""
     properties: bytes = b""
-    """Those of version 5, as they came."""
+    """The properties of version 5, as they arrived."""
 
 
 class Connected(NamedTuple):
@@ -115,7 +115,7 @@ def connect(
     session: int,
     inflight: int,
 ) -> bytes:
-    """Ask for a session; `session` (seconds) and `inflight` can be said in version 5 alone."""
+    """Request a session; `session` (seconds) and `inflight` exist only in version 5."""
     flags = (0x02 if clean else 0) | (0x80 if user is not None else 0)
     flags |= 0x40 if password is not None else 0
     body = _text("MQTT") + struct.pack(">BBH", version, flags, keep_alive)
@@ -128,7 +128,7 @@ def connect(
 
 
 def subscribe(version: int, topic: str, qos: int, retained: bool, number: int) -> bytes:
-    """Subscribe; `retained`: whether kept messages are wanted, by a new subscription."""
+    """Subscribe; `retained`: whether a new subscription wants retained messages."""
     handling = (0x10 if retained else 0x20) if version == V5 else 0
     said = b"\0" if version == V5 else b""
     body = struct.pack(">H", number) + said + _text(topic) + bytes([qos | handling])
@@ -146,7 +146,7 @@ def answer(kind: Kind, number: int) -> bytes:
 
 
 def disconnect(version: int, *, forget: bool) -> bytes:
-    """Say goodbye; `forget`: the session shall end too, which version 5 alone can say."""
+    """Disconnect; `forget`: the session must end too, which only version 5 can request."""
     if version == V5 and forget:
         said = struct.pack(">BI", _SESSION_EXPIRY, 0)
         return _packet(Kind.DISCONNECT, bytes([0, len(said)]) + said)
@@ -154,7 +154,7 @@ def disconnect(version: int, *, forget: bool) -> bytes:
 
 
 class Splitter:
-    """Cuts what arrives into packets; of one longer than `most` bytes only those are kept."""
+    """Splits incoming bytes into packets; of a longer one only `most` bytes are kept."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -209,14 +209,14 @@ def read_publish(packet: Packet, version: int) -> Publish:
 
 
 def read_number(packet: Packet) -> int:
-    """The packet identifier at the beginning of an answer."""
+    """The packet identifier at the start of an answer."""
     if len(packet.body) < 2:
         raise MalformedPacketError("an answer without a packet identifier")
     return packet.body[0] << 8 | packet.body[1]
 
 
 def read_connected(packet: Packet, version: int) -> Connected:
-    """What a CONNACK packet says."""
+    """The contents of a CONNACK packet."""
     body = packet.body
     if len(body) < 2:
         raise MalformedPacketError("an answer to CONNECT that ends too early")
@@ -240,7 +240,7 @@ def failure(version: int, code: int) -> str:
 
 
 def _header(buffer: bytearray, place: int) -> tuple[int, int] | None:
-    """Where the body of the packet at a place begins, and its length; None: not all there yet."""
+    """Where the body at a position starts, and its length; None: incomplete."""
     length = shift = 0
     for at in range(place + 1, min(place + 5, len(buffer))):
         byte = buffer[at]
@@ -254,7 +254,7 @@ def _header(buffer: bytearray, place: int) -> tuple[int, int] | None:
 
 
 def _varying(body: bytes, place: int) -> tuple[int, int]:
-    """A number of varying length at a place, and the place after it."""
+    """A variable-length number at a position, and the position after it."""
     number = shift = 0
     while True:
         byte = body[place]
@@ -263,10 +263,12 @@ def _varying(body: bytes, place: int) -> tuple[int, int]:
         if byte < 128:
             return number, place
         shift += 7
+        if shift > 21:
+            raise MalformedPacketError("a length of more than four bytes")
 
 
 def _numbers(body: bytes, place: int) -> dict[int, int]:
-    """Those properties that are numbers; texts are passed over."""
+    """The properties that are numbers; texts are skipped."""
     found: dict[int, int] = {}
     try:
         length, place = _varying(body, place)

@@ -8,7 +8,7 @@ from nilometer.sensors.types.json_fields import FieldPaths, read_fields
 
 _USER: Final = 0x26
 _WIDTHS: Final = {0x01: 1, 0x02: 4, 0x23: 2}
-"""Format, expiry, topic alias: what else a message may have that is not a text."""
+"""Format, expiry, topic alias: other properties of a message that are not text."""
 
 
 def read_properties(text: str) -> dict[str, str]:
@@ -22,9 +22,9 @@ def read_properties(text: str) -> dict[str, str]:
 
 
 def user_properties(properties: bytes) -> dict[str, str]:
-    """The user properties of a message; of two with one name, the last.
+    """The user properties of a message; if a name occurs twice, the last one.
 
-    What is cut short or not known ends the list: the message itself is sound.
+    A truncated or unknown property ends the list: the message itself is valid.
 
     >>> user_properties(bytes([0x01, 1, 0x26, 0, 1]) + b"a" + bytes([0, 2]) + b"xy")
     {'a': 'xy'}
@@ -36,7 +36,7 @@ def user_properties(properties: bytes) -> dict[str, str]:
         place += 1
         if kind in _WIDTHS:
             place += _WIDTHS[kind]
-        elif kind == 0x0B:  # a subscription's number, of varying length
+        elif kind == 0x0B:  # a subscription's number, of variable length
             while place < len(properties) and properties[place] >= 128:
                 place += 1
             place += 1

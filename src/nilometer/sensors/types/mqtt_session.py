@@ -1,4 +1,4 @@
-"""How a broker is reached, and under which name: sensors that agree share a connection."""
+"""How to reach a broker, and under which name: sensors that agree share a connection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nilometer.model.reach import Reach
 
 @dataclass(frozen=True)
 class Tls:
-    """How to trust a broker, and what to show it."""
+    """How to verify a broker, and what to present to it."""
 
     authority: Path | None
     certificate: Path | None
@@ -30,7 +30,7 @@ class Tls:
 
 @dataclass(frozen=True)
 class Session:
-    """A client of a broker; how it is kept alive is left to the first sensor that opens it."""
+    """A client of a broker; the first sensor that opens it decides how it is kept alive."""
 
     host: str
     port: int
@@ -44,8 +44,8 @@ class Session:
     tls: Tls | None
     keep_alive: int = field(compare=False)
     inflight: int = field(compare=False)
-    """How many messages may be on their way to the log."""
+    """How many messages may be in flight to the log."""
     expiry: int = field(compare=False)
-    """For how many seconds the broker keeps the session while we are away."""
+    """How many seconds the broker keeps the session while we are disconnected."""
     timeout: float = field(compare=False)
     max_bytes: int = field(compare=False)

@@ -1,4 +1,4 @@
-"""What one sensor subscribes to, and what has come for it."""
+"""What one sensor subscribes to, and what has arrived for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nilometer.sensors.types.mqtt_deliveries import Delivery
 from nilometer.sensors.types.mqtt_packets import Publish
 
 _MOST_UNREAD: Final = 10_000
-"""How many unread messages with QoS 0 a sensor may have."""
+"""The maximum number of unread messages with QoS 0 of a sensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,11 @@ class Message:
     stored: Callable[[], None] | None
     properties: bytes
     queued: bool
-    """Whether the broker had kept it while nobody listened."""
+    """Whether the broker had kept it while nobody was listening."""
 
 
 class Subscription:
-    """What one sensor subscribes to, and what has come for it."""
+    """What one sensor subscribes to, and what has arrived for it."""
 
     def __init__(self, topic_filter: str, *, retained: bool, delivered: frozenset[bytes]) -> None:
         self.filter = topic_filter
@@ -43,7 +43,7 @@ class Subscription:
         self._arrived = asyncio.Event()
 
     def put(self, message: Publish, cut: bool, delivery: Delivery | None) -> None:
-        """Something has come; with QoS 0 the oldest gives way when nobody reads."""
+        """Add a message; with QoS 0 the oldest is dropped if nobody reads."""
         if delivery is None and len(self.unread) >= _MOST_UNREAD:
             self.unread.popleft()
             self.dropped += 1
@@ -55,7 +55,7 @@ class Subscription:
         self._arrived.set()
 
     async def wait(self) -> None:
-        """Return when something is unread; raises once the connection is lost."""
+        """Return when a message is unread; raises once the connection is lost."""
         while not self.unread:
             if self.failure is not None:
                 raise self.failure

@@ -1,4 +1,4 @@
-"""Topic filters of MQTT: how they are written, and which levels their wildcards stand for."""
+"""Topic filters of MQTT: their syntax, and the levels that their wildcards match."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LONGEST: Final = 65_535
 
 
 def check_filter(text: str) -> str:
-    """The filter, if it is one."""
+    """The filter; raises if it is invalid."""
     levels = text.split("/")
     hint = None
     if not text or len(text.encode()) > _LONGEST or "\0" in text:
@@ -57,7 +57,7 @@ def filter_of(topic: str, wanted: str) -> str | None:
 
 
 def wildcard_levels(topic: str, topic_filter: str) -> list[str]:
-    """What each wildcard of a filter stands for in a topic that matches it.
+    """What each wildcard of a filter matches in a topic.
 
     >>> wildcard_levels("plant/hall/a/b", "plant/+/#")
     ['hall', 'a/b']

@@ -1,4 +1,4 @@
-"""One socket to an MQTT broker: from CONNECT to the end, and kept alive meanwhile."""
+"""One socket to an MQTT broker, from CONNECT to the end, kept alive meanwhile."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SLOWEST_BEAT: Final = 30.0
 
 
 class Listener(Protocol):
-    """Who is told what comes over a wire."""
+    """Receives what arrives over a wire."""
 
     def connected(self, *, session: bool) -> None:
-        """The broker accepts; `session`: it still has what it knew of us."""
+        """The broker accepts; `session`: it still has our earlier session."""
 
     def receive(self, message: Publish, cut: bool) -> None:
-        """A message has come; `cut`: too long a one, without its end."""
+        """A message has arrived; `cut`: it was too long, and its end is missing."""
 
     def released(self, number: int) -> None:
         """The broker has forgotten a message with QoS 2."""
@@ -32,11 +32,11 @@ class Listener(Protocol):
         """Some time has passed."""
 
     def lost(self, error: Exception) -> None:
-        """The wire is of no more use."""
+        """The wire can no longer be used."""
 
 
 class MqttWire(asyncio.Protocol):
-    """A socket that speaks MQTT; after its end it is silent for good."""
+    """A socket that speaks MQTT; once closed, it notifies nobody."""
 
     def __init__(self, session: Session, listener: Listener) -> None:
         self._session = session
@@ -54,7 +54,7 @@ class MqttWire(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
-        """Connect; raises OSError where that fails."""
+        """Connect; raises OSError if that fails."""
         session = self._session
         context = session.tls.context() if session.tls is not None else None
         name = session.host if context is not None else None
@@ -86,12 +86,12 @@ class MqttWire(asyncio.Protocol):
         self._tick()
 
     def close(self, *, forget: bool) -> None:
-        """Say goodbye; `forget`: the broker shall forget us."""
+        """Disconnect; `forget`: the broker must forget us."""
         self.send(packets.disconnect(self._session.version, forget=forget))
         self._end(None)
 
     def abort(self, error: Exception) -> None:
-        """End without a word."""
+        """Close the socket without disconnecting."""
         self._end(error)
 
     async def ask(self, request: Callable[[int], bytes]) -> bytes:
@@ -122,7 +122,7 @@ class MqttWire(asyncio.Protocol):
         self._out += data
 
     def pause(self) -> None:
-        """Read no more until `resume`; an answer that somebody waits for is read first."""
+        """Stop reading until `resume`; an awaited answer is read first."""
         if not self._paused and not self._answers and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
@@ -162,7 +162,7 @@ class MqttWire(asyncio.Protocol):
                 waiting.set_result(packets.read_codes(packet, version))
         elif kind == Kind.CONNACK and not self._accepted.done():
             said = packets.read_connected(packet, version)
-            # Messages of the session may follow at once, before anybody could wait for this.
+            # Messages of the session may follow at once, before anyone could wait for this.
             if not said.code:
                 self._listener.connected(session=said.session)
             self._accepted.set_result(said)
@@ -203,13 +203,13 @@ class MqttWire(asyncio.Protocol):
                 return self._number
 
     def _tick(self) -> None:
-        """Keep the connection alive, and notice its death."""
+        """Keep the connection alive, and detect its loss."""
         now = self._loop.time()
         if self._keep_alive and not self._paused and now - self._heard > 1.5 * self._keep_alive:
             self._end(ConnectionError("the broker has not answered within its keep-alive time"))
         if self._transport is None:
             return
-        # Whatever we send keeps us alive there; only an answer keeps the broker alive here.
+        # Anything we send keeps us alive there; only an answer keeps the broker alive here.
         if self._keep_alive and now - min(self._said, self._heard) >= self._keep_alive / 3:
             self.send(packets.PING)
         self._listener.beat(now)

@@ -1,4 +1,4 @@
-"""What a message holds, as the value of a reading."""
+"""Converts a message's payload to the value of a reading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMATS: Final = ("json", "csv", "text")
 def payload_reader(
     form: str, fields: FieldPaths | None, columns: pa.Schema
 ) -> Callable[[bytes], Any]:
-    """A function from what a message holds to the values of these columns.
+    """A function that converts a payload to the values of these columns.
 
     >>> payload_reader("csv", None, pa.schema([("a", pa.int32()), ("b", pa.string())]))(b"1,x")
     {'a': 1, 'b': 'x'}
@@ -33,7 +33,7 @@ def payload_reader(
 
 
 def by_column(value: Any, columns: pa.Schema, payload: bytes) -> dict[str, Any]:
-    """A value by the names of its columns; one that has no names is that of the only column."""
+    """A value by column name; a value without names belongs to the only column."""
     if isinstance(value, dict):
         return value
     if len(columns) != 1:

@@ -1,7 +1,7 @@
 """Readings from Python: any generator, plain or async, that this process has allowed.
 
 Statements name generators but never import code: a name must have been registered here, or its
-module be listed in the environment variable NILOMETER_PYTHON_MODULES.
+module must be listed in the environment variable NILOMETER_PYTHON_MODULES.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REGISTERED: dict[str, Source] = {}
 
 
 def register(name: str, function: Source) -> None:
-    """Allow a generator function under a name, as address of sensors of type python.
+    """Allow a generator function under a name, as the address of sensors of type python.
 
     It takes no argument, or the `SensorAddress`, and yields readings: a mapping, a sequence, a
     single value, one of these with its time as a pair, or a `Reading`.
@@ -36,7 +36,7 @@ def register(name: str, function: Source) -> None:
 
 
 def forget(name: str) -> None:
-    """Allow a name no more."""
+    """Stop allowing a name."""
     _REGISTERED.pop(name, None)
 
 
@@ -86,7 +86,7 @@ class PythonStream:
         return Reading(NEW_VALUE, value)
 
     async def close_stream(self) -> None:
-        """End the generator, unless it is just at work: then it is left alone."""
+        """Close the generator, unless it is running: then it is left alone."""
         if self._source is not None:
             await self._source.close()
 
@@ -96,7 +96,7 @@ class PythonStream:
 
 
 class _AsyncSource:
-    """An async generator; a value that nobody waited for to the end is not lost."""
+    """An async generator; a value whose reader was cancelled is not lost."""
 
     def __init__(self, generator: AsyncGenerator[Any, None]) -> None:
         self._generator = generator
@@ -123,7 +123,7 @@ class _AsyncSource:
 
 
 class _PlainSource:
-    """A plain generator in a thread of its own, since it may block for ever."""
+    """A plain generator in its own thread, since it may block forever."""
 
     def __init__(self, generator: Generator[Any, None, None]) -> None:
         self._generator = generator
@@ -149,7 +149,7 @@ class _PlainSource:
                 found: tuple[bool, Any] | Exception = (False, next(self._generator))
             except StopIteration:
                 found = (True, None)
-            except Exception as error:  # told to whoever reads
+            except Exception as error:  # passed to the reader
                 found = error
             try:
                 self._loop.call_soon_threadsafe(_settle, waiting, found)
@@ -159,7 +159,7 @@ class _PlainSource:
 
 
 async def _settled(waiting: asyncio.Future[Any]) -> None:
-    """Wait until there is a result, or an error; who is cancelled meanwhile has taken neither."""
+    """Wait until there is a result or an error; a cancelled waiter has taken neither."""
     await asyncio.wait([waiting])
 
 

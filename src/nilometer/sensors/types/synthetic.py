@@ -1,4 +1,4 @@
-"""Readings that are made up: exponential arrivals, chosen distributions, bursts."""
+"""Generated readings: exponential arrivals, chosen distributions, bursts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nilometer.sensors.types.json_fields import check_columns
 from nilometer.sensors.types.options import read_options
 
 _CHUNK: Final = 4096
-"""Always so many readings are made at once, so that a seed makes the same ones every time."""
+"""Readings are always made in chunks of this size, so that a seed gives the same ones."""
 _SECOND: Final = 1_000_000
 _FASTEST: Final = 1e6
 _BURST: Final = re.compile(r"\s*([0-9]+)\s+every\s+(.+)", re.IGNORECASE)
@@ -47,7 +47,7 @@ def read_rate(text: str) -> float | None:
 
 
 def read_burst(text: str) -> tuple[int, int]:
-    """How many readings at once, and every how many microseconds.
+    """How many readings at once, and the interval in microseconds.
 
     >>> read_burst("10 every 5s")
     (10, 5000000)
@@ -59,7 +59,7 @@ def read_burst(text: str) -> tuple[int, int]:
 
 
 class SyntheticStream:
-    """A sensor that is not there; with a time column it tells the instants of its arrivals."""
+    """A simulated sensor; with a time column it gives the instants of its arrivals."""
 
     can_wait = True
     options: ClassVar = (
@@ -82,14 +82,14 @@ class SyntheticStream:
         self._makers: dict[str, Values] = {}
         self._made = 0
         self._now = 0
-        """Microseconds of the stream's own time up to which arrivals are made."""
+        """Microseconds of the stream's own time up to which arrivals were generated."""
         self._start = 0
         self._opened = 0.0
         self._chunk: pa.RecordBatch | None = None
         self._arrivals = np.empty(0, np.int64)
 
     async def init_stream(self, sensor: SensorAddress) -> None:
-        """Begin, or go on after the last reading that was stored before a restart."""
+        """Start, or continue after the last reading that was stored before a restart."""
         chosen = read_options("synthetic", self.options, sensor.options)
         described = chosen["values"] or {}
         check_columns("values", tuple(described), sensor.columns)
@@ -109,13 +109,13 @@ class SyntheticStream:
         }
         began = chosen["start"] if chosen["start"] is not None else self._clock()
         self._skip(max((int(key) for key in sensor.delivered if key.isdigit()), default=0))
-        # Time that has passed in the stream before a restart does not pass again.
+        # Stream time that passed before a restart does not pass again.
         passed = int(self._arrivals[0]) if len(self._arrivals) else self._now
         self._start = round(began * _SECOND) - (0 if chosen["start"] is not None else passed)
         self._opened = self._clock() - passed / _SECOND
 
     async def read_stream(self) -> Reading:
-        """The readings that are due; waits for the next where none is."""
+        """The readings that are due; if none is, waits for the next."""
         if self._left is not None and self._left <= 0:
             return Reading(END)
         if self._chunk is None:
@@ -131,7 +131,7 @@ class SyntheticStream:
         return self._take(max(1, count))
 
     async def close_stream(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def _take(self, count: int) -> Reading:
         assert self._chunk is not None
@@ -178,5 +178,5 @@ class SyntheticStream:
 
     def _column(self, one: pa.Field) -> pa.Array:
         if one.name == self._time:
-            return pa.nulls(len(self._arrivals), one.type)  # told when it is taken
+            return pa.nulls(len(self._arrivals), one.type)  # set when it is taken
         return self._makers[one.name](self._rng, len(self._arrivals))

@@ -32,7 +32,7 @@ def read_separator(text: str) -> str:
 
 
 class LineSplitter:
-    """Cuts what arrives into lines; one that is longer than `most` bytes is a bad reading."""
+    """Splits incoming bytes into lines; one longer than `most` bytes is a bad reading."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -40,14 +40,14 @@ class LineSplitter:
         self._is_skipping = False
 
     def feed(self, data: bytes) -> list[bytes | BadReadingError]:
-        """The lines that are complete now, without those that are empty."""
+        """The lines that are complete now, without empty ones."""
         self._buffer += data
         *lines, rest = self._buffer.split(b"\n")
         self._buffer = rest
         found: list[bytes | BadReadingError] = []
         for line in lines:
             if self._is_skipping:
-                self._is_skipping = False  # the end of one that was refused already
+                self._is_skipping = False  # the end of a line that was already refused
             elif len(line) > self._most:
                 found.append(self._too_long(line))
             elif line := line.rstrip(b"\r"):
@@ -64,7 +64,7 @@ class LineSplitter:
 
 
 class TcpStream:
-    """A connection to host and port, over which lines come."""
+    """A connection to host and port that sends lines."""
 
     can_wait = True
     options: ClassVar = (
@@ -111,7 +111,7 @@ class TcpStream:
             )
 
     async def read_stream(self) -> list[Reading | BadReadingError]:
-        """All lines that have come; waits for one where there is none."""
+        """All lines that have arrived; if there is none, waits for one."""
         assert self._reader is not None
         found: list[Reading | BadReadingError] = []
         while not found:
@@ -126,7 +126,7 @@ class TcpStream:
         return found
 
     async def close_stream(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         if self._writer is not None:
             self._writer.transport.abort()
             self._writer = None

@@ -22,7 +22,7 @@ _TRUTHS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
 def cell_reader(column: pa.Field) -> Cell:
-    """A function from text to a value; text that is none stays text, to be refused with a reason.
+    """A function that parses text; what cannot be parsed stays text, to be refused with a reason.
 
     >>> number = cell_reader(pa.field("n", pa.int32()))
     >>> number("21"), number("x"), number("")
@@ -59,9 +59,9 @@ def _converter(kind: pa.DataType, form: TimeForm | None) -> Cell:
 
 
 def read_instant(text: str, form: TimeForm | None = None) -> int | float | str:
-    """A number since 1970, or text to be read as ISO 8601.
+    """A number since 1970, or text to be parsed as ISO 8601.
 
-    Where nothing is declared 20260131 is a date, too.
+    If no form is declared, 20260131 is a date, too.
 
     >>> read_instant("1393263000.5"), read_instant("2026-01-31"), read_instant("20260131")
     (1393263000.5, '2026-01-31', '20260131')
@@ -79,7 +79,7 @@ def read_instant(text: str, form: TimeForm | None = None) -> int | float | str:
 
 
 def match_header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The names of a header line, those of columns as these are declared, in whatever case.
+    """The names in a header line; those of columns as declared, matched in any case.
 
     >>> match_header([" TS", "a.b"], ["ts", "v"])
     ['ts', 'a.b']
@@ -117,7 +117,7 @@ class CsvLines:
         self._cells: list[Cell] = [cell_reader(one) for one in columns]
 
     def header(self, line: str) -> None:
-        """From now on cells stand in the order of this line; names that no column has are left."""
+        """From now on, cells have the order of this line; names of no column are ignored."""
         self._names = match_header(self._split(line), self._columns.names)
         known = {one.name: one for one in self._columns}
         self._cells = [cell_reader(known.get(name, _UNKNOWN)) for name in self._names]

@@ -1,4 +1,4 @@
-"""Who looks at a page, and what they may do: a cookie names a session, a session has scopes."""
+"""Identifies the visitor of a page: a cookie names a session, a session has scopes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ COOKIE: Final = "nilometer_session"
 
 @dataclass(frozen=True)
 class Console:
-    """What every page is made over."""
+    """Everything that pages are built from."""
 
     service: Service
     sessions: Sessions
     tokens: Tokens
     pages: tuple[ConsolePage, ...] = ()
-    """What applications add."""
+    """Pages that applications add."""
 
     def visitor(self) -> Visitor:
-        """Who looks at the page that is being built."""
+        """The visitor of the page that is being built."""
         return Visitor(self.sessions, session_of(ui.context.client.request.cookies))
 
 
 @dataclass(frozen=True)
 class Visitor:
-    """One session; its scopes are asked anew each time, since it may end at any moment."""
+    """One session; its scopes are read each time, since it may end at any moment."""
 
     sessions: Sessions
     session: str
@@ -50,7 +50,7 @@ class Visitor:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more may be shown: the session is over, or nobody can tell any more."""
+        """Whether nothing more may be shown: the session has ended, or cannot be checked."""
         try:
             return not self.scopes
         except NilometerError:
@@ -60,10 +60,10 @@ class Visitor:
         return allows(self.scopes, needed)
 
     def refusal(self, needed: Scope) -> str | None:
-        """Why something is not allowed; None: it is."""
+        """Why something is not allowed; None: it is allowed."""
         return None if self.may(needed) else f"your token lacks the scope {needed}"
 
 
 def session_of(cookies: Mapping[str, str]) -> str:
-    """The session that a browser names; empty: none."""
+    """The session in a browser's cookies; empty: none."""
     return cookies.get(COOKIE, "")

@@ -1,4 +1,4 @@
-"""A page of an application within the console: its address, its style sheet, its frame."""
+"""A page that an application adds to the console: its address, its style sheet, its frame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nilometer.server.console.styles import add_styles
 
 
 def add_page(console: Console, page: ConsolePage) -> None:
-    """Serve a page at its address, to those who have a session."""
+    """Serve a page at its address to visitors with a session."""
     style = _serve_style(page)
 
     @console_page(page.address)
@@ -29,7 +29,7 @@ def add_page(console: Console, page: ConsolePage) -> None:
 
 
 def _serve_style(page: ConsolePage) -> str | None:
-    """Where the style sheet of a page is; another content has another address."""
+    """The address of a page's style sheet; it changes with the content."""
     if page.style is None:
         return None
     path = f"{STATIC}/pages/{page.name}.css"

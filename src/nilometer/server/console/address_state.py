@@ -1,4 +1,4 @@
-"""What somebody has chosen on a page stands in its address: a page that is loaded anew keeps it."""
+"""A page's choices are kept in its address, so that they survive a reload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_PAGES = 1_000_000
 
 
 def address_with(path: str, chosen: Mapping[str, str]) -> str:
-    """An address that says what is chosen; what is empty is left out.
+    """An address with these choices; empty ones are omitted.
 
     >>> address_with("/console/queries", {"words": "a b", "state": "", "page": "2"})
     '/console/queries?words=a+b&page=2'
@@ -21,17 +21,17 @@ def address_with(path: str, chosen: Mapping[str, str]) -> str:
 
 
 def keep_in_address(path: str, chosen: Mapping[str, str]) -> None:
-    """Let the browser show this address for the page that is open."""
+    """Make the browser show this address for the open page."""
     ui.navigate.history.replace(address_with(path, chosen))
 
 
 def known_or(value: str, known: Collection[str], otherwise: str) -> str:
-    """A choice that an address names, if there is such a one."""
+    """A choice from an address, if it is known."""
     return value if value in known else otherwise
 
 
 def page_number(text: str) -> int:
-    """The page that an address names, from 0.
+    """The page number in an address, from 0.
 
     >>> page_number("3"), page_number(""), page_number("-1"), page_number("x")
     (2, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""What is wrong with a query, and what can be done about it, in words."""
+"""Problems of a query, and advice on them, in words."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from nilometer.server.console.wording import length_words
 
 _LATELY: Final = 60_000_000
 _MOST_LAG: Final = 30_000_000
-"""A watermark may be so far behind before somebody should look."""
+"""A watermark may be this far behind before it is reported."""
 _MOST_MILLIS: Final = 5_000
-"""Half of the last minute's micro-batches may take longer before somebody should look."""
+"""Half of the last minute's micro-batches may take longer before that is reported."""
 _FEWEST: Final = 3
-"""So many micro-batches in a minute tell something."""
+"""The minimum number of micro-batches in a minute for a conclusion."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What is wrong, and what helps."""
+    """A problem, and what helps."""
 
     message: str
     hint: str
@@ -32,16 +32,16 @@ class Advice:
 def advise(
     samples: Sequence[HealthSample], streams: Sequence[StreamStatus], *, is_stalled: bool = False
 ) -> list[Advice]:
-    """What there is to say of a query's last minute; of streams, only those that it reads."""
+    """Advice on a query's last minute; `streams` are only those that it reads."""
     if not samples:
         return []
     recent = [one for one in samples if one.time >= samples[-1].time - _LATELY]
-    held = () if is_stalled else _held_back(recent[-1], streams)  # which says who holds it
+    held = () if is_stalled else _held_back(recent[-1], streams)  # else named already
     return [*_slow(recent), *_late(recent), *held, *_full(streams)]
 
 
 def left_out(status: QueryStatus) -> Iterator[Advice]:
-    """Rows of which a query could not compute something."""
+    """Rows for which a query could not compute something."""
     if status.dead_letters:
         rows = "row" if status.dead_letters == 1 else "rows"
         yield Advice(
@@ -52,7 +52,7 @@ def left_out(status: QueryStatus) -> Iterator[Advice]:
 
 
 def _slow(recent: Sequence[HealthSample]) -> Iterator[Advice]:
-    """Micro-batches that take so long that results are late; that they share cores is no fault."""
+    """Micro-batches so slow that results are late; sharing cores is not a problem."""
     if len(recent) < _FEWEST:
         return
     took = sorted(one.batch_millis for one in recent)[len(recent) // 2]
@@ -66,7 +66,7 @@ def _slow(recent: Sequence[HealthSample]) -> Iterator[Advice]:
 
 
 def _late(recent: Sequence[HealthSample]) -> Iterator[Advice]:
-    """Late rows, and the stream that most of them belong to."""
+    """Late rows, and the stream with most of them."""
     grown = recent[-1].late_rows - recent[0].late_rows
     if grown <= 0:
         return
@@ -92,7 +92,7 @@ def _held_back(last: HealthSample, streams: Sequence[StreamStatus]) -> Iterator[
         yield Advice(lag, "a stream is silent, or its times are old; IDLE lets silent ones pass")
         return
     reached = last.time + round(last.batch_millis * 1000) - last.watermark_lag
-    if (behind.watermark or 0) - reached > _MOST_LAG:  # the sensors are not to blame
+    if (behind.watermark or 0) - reached > _MOST_LAG:  # the sensors are not the cause
         yield Advice(
             f"{lag}: it has not worked through what has come",
             f"its last micro-batch took {count_text(round(last.batch_millis))} ms; "

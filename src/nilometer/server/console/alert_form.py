@@ -1,4 +1,4 @@
-"""Forms of alerts: a new one, and silence for a time."""
+"""Forms of alerts: a new one, and silencing one for a time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _FIELDS: Final[dict[str, dict[str, str]]] = {
     "webhook": {"url": "https://example.org/in", "secret": "what requests are signed with"},
     "mqtt": {"url": "mqtt://broker", "topic": "plant/alerts"},
 }
-"""What is asked for, by unit."""
+"""The fields by unit."""
 _NOWHERE: Final = "nobody: only shown here"
 _LENGTHS: Final = ("15 minutes", "1 hour", "8 hours", "1 day", "7 days")
 
 
 async def alert_sources(console: Console) -> dict[str, list[str]]:
-    """The columns of all that an alert can look at, by name."""
+    """The columns of everything that an alert can read, by name."""
     service, found = console.service, {}
     kept = [one.name for one in await service.queries() if not one.is_temporary]
     for name in [*kept, *(one.declaration.name for one in await service.declarations())]:
@@ -40,7 +40,7 @@ async def alert_sources(console: Console) -> dict[str, list[str]]:
 
 
 def open_alert_form(console: Console, sources: dict[str, list[str]], done: Done) -> None:
-    """Ask for a new alert."""
+    """Open the form of a new alert."""
     may_deliver = console.visitor().may(Scope.ADMIN)
 
     def write() -> str:
@@ -106,7 +106,7 @@ def open_alert_form(console: Console, sources: dict[str, list[str]], done: Done)
 
 
 def open_silence_form(console: Console, alert: str, done: Done) -> None:
-    """Ask for how long an alert is to be silent."""
+    """Ask how long an alert must be silenced."""
 
     def write() -> str:
         return silence_alert(alert, str(length.value or ""))

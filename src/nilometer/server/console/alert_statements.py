@@ -11,7 +11,7 @@ from nilometer.server.console.form_statements import option_list, text_literal, 
 
 @dataclass(frozen=True)
 class AlertForm:
-    """What is said of a new alert; what is empty is left out."""
+    """The fields of a new alert; empty ones are omitted."""
 
     name: str
     source: str
@@ -21,7 +21,7 @@ class AlertForm:
     per: tuple[str, ...] = ()
     no_data: str = ""
     unit: str = ""
-    """Whereto it is delivered; empty: nowhere."""
+    """The unit that delivers it; empty: none."""
     options: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -58,7 +58,7 @@ def create_alert(form: AlertForm) -> str:
 
 
 def silence_alert(name: str, length: str) -> str:
-    """ALTER ALERT: silence it for so long; empty: no longer.
+    """ALTER ALERT: silence it for this long; empty: end the silence.
 
     >>> silence_alert("hot", "1 hour"), silence_alert("hot", "")
     ("ALTER ALERT hot SET (silence = '1 hour')", "ALTER ALERT hot SET (silence = 'off')")

@@ -1,4 +1,4 @@
-"""Alerts: which of them fire, what they told, and forms to make, silence and delete one."""
+"""Alerts: which of them fire, their history, and forms to create, silence and delete one."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AlertList:
         self._list: CardList[_AlertRow] = CardList(console, _WORDS, self._ask)
 
     async def refresh(self) -> None:
-        """Show how they are doing now."""
+        """Show their current state."""
         try:
             found = {one.name: one for one in await self._console.service.alerts()}
         except NilometerError:  # the server is stopping
@@ -98,7 +98,7 @@ _RANK: Final = {
 
 
 class _AlertRow(NamedCard):
-    """One alert, with what can be done with it, and its history if somebody wants it."""
+    """One alert, with its actions, and its history on request."""
 
     def __init__(
         self, console: Console, status: AlertStatus, changed: Callable[[], Awaitable[None]]
@@ -122,7 +122,7 @@ class _AlertRow(NamedCard):
             one.visible = may
 
     async def show(self, status: AlertStatus) -> None:
-        """Say how it is doing now."""
+        """Show its current state."""
         self._head.show(alert_head(status))
         self._rule.show(alert_rule(status))
         self._problem.show(_problem(status))
@@ -157,7 +157,7 @@ class _AlertRow(NamedCard):
 
 
 def alert_head(status: AlertStatus) -> Shape:
-    """Its name, its state, since when, and on what."""
+    """Its name, its state, since when, and its source."""
     state = state_words(ALERTS[status.state], str(status.state))
     since = f"for {length_words(max(0, now_micros() - status.since))}"
     parts = [
@@ -173,7 +173,7 @@ def alert_head(status: AlertStatus) -> Shape:
 
 
 def alert_rule(status: AlertStatus) -> Shape:
-    """What it waits for."""
+    """What it is waiting for."""
     one = status.definition
     told = [f"{'has no data' if one.condition is None else 'fires'} when {one.sentence}"]
     if one.clear is not None:
@@ -188,7 +188,7 @@ def alert_rule(status: AlertStatus) -> Shape:
 
 
 def alert_groups(status: AlertStatus) -> Shape:
-    """Its groups: the worst ones, and how many others there are."""
+    """Its groups: the worst ones, and the number of others."""
     if not status.definition.per:
         value = status.value
         said = "Nothing has come yet." if value is None else f"last value: {_fields(value)}"
@@ -203,9 +203,9 @@ def alert_groups(status: AlertStatus) -> Shape:
 
 
 def alert_history(lines: list[Told]) -> Shape:
-    """What it told, the newest first."""
+    """The events of its history, newest first."""
     if not lines:
-        return shape("p", "It has told nothing yet.", class_="nm-small nm-soft nm-facts")
+        return shape("p", "It has not reported anything yet.", class_="nm-small nm-soft nm-facts")
     rows = [
         (
             instant_words(one.time),
@@ -217,7 +217,7 @@ def alert_history(lines: list[Told]) -> Shape:
         for one in lines
     ]
     told = table(("Time (UTC)", "State", "Group", "Value", "Silenced"), rows)
-    return shape("div", shape("h3", "What it told", class_="nm-small nm-soft nm-facts"), told)
+    return shape("div", shape("h3", "Event", class_="nm-small nm-soft nm-facts"), told)
 
 
 def _group(one: GroupStatus) -> tuple[Shape | str, ...]:
@@ -227,7 +227,7 @@ def _group(one: GroupStatus) -> tuple[Shape | str, ...]:
 
 
 def _fields(text: str) -> str:
-    """The fields of an object as people read them: v 51.5, w 3."""
+    """The fields of an object in readable form: v 51.5, w 3."""
     return ", ".join(f"{name} {_short(value)}" for name, value in json.loads(text).items()) or "—"
 
 

@@ -1,4 +1,4 @@
-"""A list of cards, one for each thing that has a name, and a button to make another."""
+"""A list of cards, one for each named thing, and a button to create another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nilometer.server.scopes import Scope
 
 
 class NamedCard:
-    """The card of one thing that has a name, in the current place; statements change it."""
+    """The card of one named thing, in the current place; statements change it."""
 
     def __init__(self, console: Console, name: str, changed: Callable[[], Awaitable[None]]) -> None:
         self.console = console
@@ -29,7 +29,7 @@ class NamedCard:
         self._changed = changed
 
     def draw_head(self, head: Shape, buttons: Callable[[], None]) -> Drawing:
-        """What stands on top, beside what can be done."""
+        """Draw the head of the card, beside its buttons."""
         with ui.element("div").classes("nm-query-head"):
             drawn = Drawing(head)
             with ui.element("div").classes("nm-row nm-query-buttons"):
@@ -37,14 +37,14 @@ class NamedCard:
         return drawn
 
     def button(self, word: str, icon: str, do: Callable[[], object]) -> ui.button:
-        """Something that can be done with it."""
+        """A button for one of its actions."""
         button = ui.button(word, icon=icon, color=None, on_click=do)
         button.props("no-caps flat dense").classes("nm-second nm-action")
         button._props["aria-label"] = f"{word} {self.name}"
         return button
 
     async def run(self, text: str) -> None:
-        """Run a statement, and say what it did, or why not."""
+        """Run a statement, and show its result or its error."""
         try:
             done = await self.console.service.execute(text, self.visitor.asker)
         except NilometerError as error:
@@ -53,12 +53,12 @@ class NamedCard:
         await self.done(done.message or "done")
 
     async def delete(self, text: str, lost: str) -> None:
-        """Run the statement that drops it, if somebody wants that, knowing what is lost."""
+        """Run the statement that drops it, after a confirmation that says what is lost."""
         if await confirmed(f"Delete {self.name}?", lost, "Delete it", text):
             await self.run(text)
 
     async def done(self, message: str) -> None:
-        """Say what was done, and show it."""
+        """Report what was done, and show it."""
         tell_done(message)
         await self._changed()
 
@@ -68,14 +68,14 @@ Card = TypeVar("Card", bound=NamedCard)
 
 @dataclass(frozen=True)
 class ListWords:
-    """What a list of things says of them."""
+    """The texts of a list."""
 
     thing: str
-    """One of them, as the glossary has it."""
+    """One of the things, by its word in the glossary."""
     title: str
     empty: str
     scope: Scope
-    """Which scope a token needs to make one."""
+    """The scope needed to create one."""
 
 
 class CardList(Generic[Card]):
@@ -100,7 +100,7 @@ class CardList(Generic[Card]):
         self._empty.set_visibility(False)
 
     def keep(self, names: Collection[str], make: Callable[[str], Card]) -> None:
-        """Have a card for each of these names, and no others."""
+        """Keep a card for each of these names, and no others."""
         self._empty.set_visibility(not names)
         for name in set(self.cards) - set(names):
             self.cards.pop(name).card.delete()

@@ -1,4 +1,4 @@
-"""What of a query's rows is drawn: which columns can be, and the points they give."""
+"""Which columns of a query's rows can be drawn, and their points."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ TIME: Final = "_time"
 DIFF: Final = "_diff"
 MOST_LINES: Final = 8
 _POINTS_AT_ONCE: Final = 40
-"""Of one line and one refresh; more are thinned, evenly, but for those that a chart begins with."""
+"""Points per line and refresh; more are thinned evenly, except those a chart starts with."""
 
 Points = list[tuple[str, list[tuple[float, float]]]]
 """Lines by name: pairs of milliseconds since 1970 and a value."""
 COLOURS: Final = 8
-"""So many colours a chart has."""
+"""The number of colours of a chart."""
 OTHERS: Final = " of others"
-"""How the names of lines end that stand for several."""
+"""The suffix of names of lines that represent several."""
 SHARED: Final = -1
-"""The number of the colour of those lines that share one."""
+"""The colour number of lines that share a colour."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ class Drawable:
     values: tuple[str, ...]
     """Numbers."""
     keys: tuple[str, ...]
-    """What may tell lines apart: texts, whole numbers, truth values."""
+    """Columns that may distinguish lines: texts, whole numbers, truth values."""
     lanes: tuple[str, ...]
-    """Times of the members of a match; fewer than two are no timeline."""
+    """Times of the members of a match; fewer than two make no timeline."""
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Drawable:
@@ -55,7 +55,7 @@ class Drawable:
         )
 
     def first_choice(self, schema: pa.Schema) -> Choice:
-        """What a newcomer would want to see: measured values, one line for each thing."""
+        """The default choice: measured values, one line for each thing."""
         kinds = dict(zip(unique_names(schema.names), schema.types, strict=True))
         texts = [name for name in self.keys if not pat.is_integer(kinds[name])]
         named = [name for name in self.keys if name.lower().endswith(("id", "key"))]
@@ -67,7 +67,7 @@ class Drawable:
 
 @dataclass(frozen=True)
 class Choice:
-    """What somebody wants to see."""
+    """What the user has chosen to see."""
 
     values: tuple[str, ...]
     key: str | None
@@ -75,16 +75,16 @@ class Choice:
 
 @dataclass
 class Lines:
-    """Which lines there are; those seen first have their own, the others share one."""
+    """The lines of a chart; those seen first have their own colours, the others share one."""
 
     choice: Choice
     own: list[str] = field(default_factory=list)
     others: Counter[str] = field(default_factory=Counter)
     colours: dict[str, int] = field(default_factory=dict)
-    """Which colour each line has, by its number."""
+    """The colour number of each line."""
 
     def points(self, rows: pa.Table, most: int = _POINTS_AT_ONCE) -> Points:
-        """The points that these rows add, at most so many to a line."""
+        """The points that these rows add, at most `most` per line."""
         rows = _that_come(rows.rename_columns(unique_names(rows.schema.names)))
         if not rows.num_rows:
             return []
@@ -98,7 +98,7 @@ class Lines:
         return found
 
     def _paint(self, names: Sequence[str]) -> None:
-        """Give new lines their colours: that of the name, or the next one that is free."""
+        """Assign colours to new lines: the colour for the name, or the next free one."""
         for name in sorted(set(names) - set(self.colours), key=natural):
             free = set(range(COLOURS)) - set(self.colours.values()) or set(range(COLOURS))
             first = crc32(name.encode()) % COLOURS
@@ -142,7 +142,7 @@ class Lines:
 
 
 def matches(rows: pa.Table, lanes: Sequence[str]) -> list[list[float]]:
-    """The times of each result in milliseconds, one for each lane; those with NULL left out."""
+    """The times of each result in milliseconds, one per lane; results with NULL are omitted."""
     rows = _that_come(rows.rename_columns(unique_names(rows.schema.names)))
     rows = rows.select(list(lanes)).drop_null()
     columns = [_millis(rows[lane]).tolist() for lane in lanes]
@@ -161,7 +161,7 @@ def _line(name: str, times: np.ndarray, numbers: np.ndarray, most: int) -> Point
 
 
 def _that_come(rows: pa.Table) -> pa.Table:
-    """Without what a changelog takes back, and without what holds since ever."""
+    """Without retractions of a changelog, and without rows that have always held."""
     if DIFF in rows.schema.names:
         rows = rows.filter(pc.greater(rows[DIFF], 0))
     return rows.filter(pc.greater(rows[TIME].cast(pa.int64()), 0))
@@ -173,7 +173,7 @@ def _millis(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    """As floats; NULL is NaN, which is not drawn."""
+    """The values as floats; NULL is NaN, which is not drawn."""
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=float)
 
 

@@ -1,4 +1,4 @@
-"""Asks before something is done that cannot be undone."""
+"""Asks for confirmation before something that cannot be undone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nilometer.server.console.highlighted_sql import highlighted_sql
 
 
 async def confirmed(question: str, meaning: str, verb: str, statement: str | None = None) -> bool:
-    """Whether somebody wants it; the statement that would be run is shown."""
+    """Whether the user confirms; the statement to be run is shown."""
     with ui.dialog() as dialog, ui.card().classes("nm-dialog"):
         ui.label(question).classes("nm-title").props("role=heading aria-level=2")
         ui.label(meaning)

@@ -1,4 +1,4 @@
-"""The constraint graph of a query: streams, the windows between them, what these follow from."""
+"""The constraint graph of a query: streams, windows between them, and derived windows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from nilometer.sql.explain.picture_graph import (
 
 _NOTE: Final = "Point at a stream or a window, or go to it with Tab, to read what it means."
 _LETTER: Final = 7.4
-"""How wide a letter is, at most as a rule."""
+"""The usual maximum width of a letter."""
 _LONGEST: Final = 24
 
 
 def constraint_graph(picture: QueryPicture) -> None:
-    """Draw the graphs of a picture, each with the same as a table below it."""
+    """Draw the graphs of a picture, each with a table of the same content below."""
     if picture.cycle is not None:
         with ui.element("div").classes("nm-problem").props("role=alert"):
             ui.label(picture.cycle)
@@ -65,7 +65,7 @@ def draw_graph(graph: ConstraintGraph, *, is_cycle: bool = False) -> Shape:
 
 
 def window_label(window: PicturedWindow) -> str:
-    """A window as short as it can be told; what has an arrow counts from its tail."""
+    """A window in its shortest form; if it has an arrow, it counts from the tail."""
     low, high = _oriented(window)
     if low is None or high is None:
         return f"≤ {format_duration(high)}" if high is not None else f"≥ {_signed(low)}"
@@ -83,7 +83,7 @@ def _signed(length: int | None) -> str:
 
 
 def _is_turned(window: PicturedWindow) -> bool:
-    """Whether the second stream never comes after the first."""
+    """Whether the second stream never follows the first."""
     return window.after is not None and window.after.limit <= 0 and not _is_still(window)
 
 
@@ -92,7 +92,7 @@ def _is_still(window: PicturedWindow) -> bool:
 
 
 def _oriented(window: PicturedWindow) -> tuple[int | None, int | None]:
-    """The least and the largest difference, from the stream that comes first if one does."""
+    """The least and greatest difference, counted from the stream that comes first, if one does."""
     after = None if window.after is None else window.after.limit
     before = None if window.before is None else window.before.limit
     if _is_turned(window):
@@ -106,7 +106,7 @@ def _size(stream: PicturedStream) -> tuple[float, float]:
 
 
 def _lines(stream: PicturedStream) -> list[str]:
-    """What a node says: its name, what it is, how long its rows are kept."""
+    """The text of a node: its name, its kind, how long its rows are kept."""
     what = "" if stream.relation == stream.name else stream.relation
     said = [stream.name, " ".join(filter(None, (what, stream.rows))), _kept_shortly(stream)]
     return [shortened(line, _LONGEST) for line in said if line]
@@ -199,14 +199,14 @@ def _arrow(x1: float, y1: float, x2: float, y2: float) -> Shape:
 
 
 def window_kind(window: PicturedWindow) -> str:
-    """Whether a window was written, or follows from others."""
+    """Whether a window was written, or is derived from others."""
     if window.is_derived:
         return "derived"
     return "tightened" if window.is_tightened else "written"
 
 
 def window_note(window: PicturedWindow) -> str:
-    """A window in words, with what it follows from."""
+    """A window in words, with the windows that it is derived from."""
     lines = [f"{window_words(window)} ({window_kind(window)})"]
     lines += [f"{_said(one)}, which follows from {_reasons(one)}" for one in _derived(window)]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Changes of a dashboard that somebody makes on its page: each is kept at once, or refused."""
+"""Changes that a user makes on a dashboard's page: each is stored at once, or refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nilometer.server.dashboards.suggest import suggested_panels
 
 
 class DashboardChanges:
-    """Every change is made to what the page shows; if that is not what is kept, it is refused."""
+    """Every change applies to what the page shows; if the stored version differs, it is refused."""
 
     def __init__(
         self,
@@ -20,18 +20,18 @@ class DashboardChanges:
         found: Callable[[], Dashboard],
         changed: Callable[[Dashboard], Awaitable[None]],
     ) -> None:
-        """`found` is the dashboard as it is shown; `changed` shows it anew."""
+        """`found` is the dashboard as shown; `changed` shows it again."""
         self._console = console
         self._visitor = console.visitor()
         self._found = found
         self._changed = changed
 
     async def add(self, panel: Panel) -> None:
-        """One more panel, at the end."""
+        """Add a panel at the end."""
         await self._put([*self._found().panels, panel])
 
     async def suggest(self) -> None:
-        """Panels of what there is."""
+        """Add suggested panels."""
         panels = await suggested_panels(self._console.service)
         if not panels:
             raise InputError(
@@ -40,32 +40,32 @@ class DashboardChanges:
         await self._put([*self._found().panels, *panels])
 
     async def change(self, place: int, panel: Panel) -> None:
-        """Another panel in the place of one."""
+        """Replace a panel."""
         panels = list(self._found().panels)
         panels[place] = panel
         await self._put(panels)
 
     async def move(self, place: int, by: int) -> None:
-        """A panel further to the front or to the end."""
+        """Move a panel towards the front or the end."""
         panels = list(self._found().panels)
         to = min(max(0, place + by), len(panels) - 1)
         panels.insert(to, panels.pop(place))
         await self._put(panels)
 
     async def copy(self, place: int) -> None:
-        """The same panel once more, behind it."""
+        """Insert a copy of a panel after it."""
         panels = list(self._found().panels)
         panels.insert(place + 1, panels[place])
         await self._put(panels)
 
     async def remove(self, place: int) -> None:
-        """One panel less."""
+        """Remove a panel."""
         panels = list(self._found().panels)
         del panels[place]
         await self._put(panels)
 
     async def retitle(self, title: str) -> None:
-        """The same panels below another title."""
+        """Change the title."""
         await self._keep(replace(self._found(), title=title.strip()))
 
     async def _put(self, panels: Sequence[Panel]) -> None:

@@ -1,4 +1,4 @@
-"""Small forms of dashboards: a new one, another title, one from a file, a panel for one."""
+"""Small forms of dashboards: create, retitle, import from a file, add a panel."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Do = Callable[[], Awaitable[None]]
 
 
 def dashboard_address(name: str) -> str:
-    """Where a dashboard is shown."""
+    """The address of a dashboard."""
     return f"/console/dashboards/{quote(name)}"
 
 
 class SmallForm:
-    """A dialog that goes once what it asks for is done, and else says why not."""
+    """A dialog that closes once its action succeeds, and otherwise shows the error."""
 
     def __init__(self, title: str, verb: str, do: Do) -> None:
         self._do = do
@@ -51,7 +51,7 @@ class SmallForm:
         self._problem.text = problem
 
     async def attempt(self) -> None:
-        """Do it, or say why it cannot be done."""
+        """Perform the action, or show why it failed."""
         self._button.props("loading")
         try:
             await self._do()
@@ -78,7 +78,7 @@ def open_new_form(console: Console, *, with_panels: bool = False) -> None:
 
 
 def open_title_form(before: str, change: Callable[[str], Awaitable[None]]) -> None:
-    """Ask for another title."""
+    """Ask for a new title."""
 
     async def do() -> None:
         await change(str(title.value or ""))
@@ -91,7 +91,7 @@ def open_title_form(before: str, change: Callable[[str], Awaitable[None]]) -> No
 
 
 def open_import_form(console: Console) -> None:
-    """Ask for a file, or for what stands in one; what has the name already is not replaced."""
+    """Ask for a file, or for its content; an existing dashboard is not replaced."""
 
     async def create() -> None:
         found = Dashboard.from_text(str(text.value or ""), str(name.value or "").strip() or None)
@@ -113,7 +113,7 @@ def open_import_form(console: Console) -> None:
 
 
 async def open_add_form(console: Console, name: str, kind: SourceKind) -> None:
-    """Ask for the dashboard that shall show a query or a stream."""
+    """Ask for the dashboard that will show a query or a stream."""
     try:
         panel = suggested_panel(await console.service.stored_source(name), kind)
         known = {one.name: one.title for one in await console.service.dashboards()}

@@ -1,4 +1,4 @@
-"""One dashboard: its panels, for a range of time that they share."""
+"""One dashboard: its panels, for a shared time range."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from nilometer.server.dashboards.time_range import TimeRange, read_range
 from nilometer.server.scopes import Scope
 
 _AT_ONCE: Final = 2
-"""Panels of a page that are asked for at the same time: others want answers, too."""
+"""How many panels of a page are queried at the same time: others need answers, too."""
 _LOOK_SECONDS: Final = 10.0
-"""How soon a page shows what somebody else has changed."""
+"""How soon a page shows changes by others."""
 
 
 def add_dashboard_page(console: Console) -> None:
@@ -53,7 +53,7 @@ def add_dashboard_page(console: Console) -> None:
 
 
 def draw_missing(error: NilometerError) -> None:
-    """Say that there is no such dashboard, and lead back."""
+    """Show that there is no such dashboard, with a link back."""
     with ui.element("div").classes("nm-card nm-empty"):
         ui.label(error.message).classes("nm-title")
         if error.hint:
@@ -62,7 +62,7 @@ def draw_missing(error: NilometerError) -> None:
 
 
 class DashboardView:
-    """What is on the page, in the current place; it looks for new rows while it is open."""
+    """The content of the page, in the current place; it checks for new rows while it is open."""
 
     def __init__(
         self, console: Console, found: Dashboard, at: TimeRange, every: str, content: ui.element
@@ -89,7 +89,7 @@ class DashboardView:
         if running is not None:
             ui.context.client.on_delete(running.cancel)
 
-    # Looking for rows
+    # Checking for new rows
 
     async def _run(self) -> None:
         is_wanted = True
@@ -104,7 +104,7 @@ class DashboardView:
             except NotFoundError as error:
                 self._leave(error)
                 return
-            except NilometerError:  # the server is stopping, or the catalog does not answer
+            except NilometerError:  # the server is stopping, or the catalog is not responding
                 pass
             seconds = self._bar.every
             took = asyncio.get_running_loop().time() - began
@@ -116,7 +116,7 @@ class DashboardView:
                 is_wanted = seconds > 0
 
     async def _refresh(self) -> None:
-        """Let every panel show what there is now; one that fails says so itself."""
+        """Let every panel show its current rows; one that fails shows its error."""
         marks = await read_marks(self._console.service)
         at = self._bar.range.at(now_micros())
         room = asyncio.Semaphore(_AT_ONCE)
@@ -129,7 +129,7 @@ class DashboardView:
         await asyncio.gather(*(one(pane) for pane in list(self._panes)))
 
     async def _look_for_changes(self) -> None:
-        """Show what others have made of the dashboard."""
+        """Show changes that others made to the dashboard."""
         now = asyncio.get_running_loop().time()
         if now - self._looked < _LOOK_SECONDS:
             return
@@ -139,7 +139,7 @@ class DashboardView:
             await self._show_changed(found)
 
     def _leave(self, error: NotFoundError) -> None:
-        """It was deleted."""
+        """Handle that the dashboard was deleted."""
         self._content.clear()
         with self._content:
             draw_missing(error)
@@ -159,7 +159,7 @@ class DashboardView:
         self._wake.set()
 
     def _draw_panels(self) -> None:
-        """Panels that have not changed stay as they are, wherever they stand now."""
+        """Panels that have not changed are kept, wherever they are now."""
         kept: dict[Panel, list[PanelView]] = {}
         for pane in self._panes:
             kept.setdefault(pane.panel, []).append(pane)
@@ -204,7 +204,7 @@ class DashboardView:
         made = ui.button(word, icon=icon, on_click=do, color=None)
         made.classes(look).props(f"{props} no-caps")
 
-    # What buttons do
+    # Actions of buttons
 
     def _add(self) -> None:
         open_panel_form(self._console, None, self._bar.range, self._changes.add)

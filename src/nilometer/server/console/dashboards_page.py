@@ -1,4 +1,4 @@
-"""All dashboards, and where new ones are made."""
+"""All dashboards, and a form for new ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def add_dashboards_page(console: Console) -> None:
 
 
 class DashboardList:
-    """All of them, in the current place."""
+    """The list, in the current place."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -55,7 +55,7 @@ class DashboardList:
         self._empty.set_visibility(False)
 
     async def refresh(self) -> None:
-        """Show those that there are now."""
+        """Show the current dashboards."""
         try:
             found = await self._console.service.dashboards()
         except NilometerError:  # the server is stopping

@@ -1,4 +1,4 @@
-"""What sensors sent that could not be stored, in a dialog."""
+"""A dialog with readings that could not be stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def show_letters(letters: Sequence[Mapping[str, object]]) -> None:
 
 
 def letters_as_table(letters: Sequence[Mapping[str, object]]) -> Shape:
-    """Dead letters as text, the newest first; on a narrow page each is a card."""
+    """Dead letters as text, newest first; on a narrow page each is a card."""
     if not letters:
         return shape("p", "There are none.", class_="nm-empty")
     names = [_told(name, value) for name, value in letters[0].items()]
@@ -38,7 +38,7 @@ def letters_as_table(letters: Sequence[Mapping[str, object]]) -> Shape:
 
 
 def newest_first(letters: Sequence[Mapping[str, object]]) -> list[Mapping[str, object]]:
-    """In the order of their times, whichever stream they are of."""
+    """Dead letters of any streams, newest first."""
 
     def when(one: Mapping[str, object]) -> float:
         found = next((value for value in one.values() if isinstance(value, datetime)), None)

@@ -1,4 +1,4 @@
-"""Where results are delivered: how that is going, and forms to begin, pause and end it."""
+"""Deliveries: their state, and forms to create, pause and end them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _FIELDS: Final[dict[str, dict[str, str]]] = {
     "parquet": {"folder": "a folder below the server's"},
     "python": {"function": "the name of a registered function"},
 }
-"""What is asked for, by unit; others have their options as lines."""
+"""The fields by unit; others have their options as lines."""
 _LABELS: Final = {"url": "URL"}
 
 
@@ -61,7 +61,7 @@ class DeliveryList:
         self._list: CardList[_DeliveryRow] = CardList(console, _WORDS, self._ask)
 
     async def refresh(self) -> None:
-        """Show how they are doing now."""
+        """Show their current state."""
         try:
             found = {one.name: one for one in await self._console.service.deliveries()}
             alerts = {one.name for one in await self._console.service.alerts()}
@@ -90,7 +90,7 @@ class DeliveryList:
 
 
 class _DeliveryRow(NamedCard):
-    """One delivery, with what can be done with it."""
+    """One delivery, with its actions."""
 
     def __init__(
         self, console: Console, status: DeliveryStatus, changed: Callable[[], Awaitable[None]]
@@ -109,7 +109,7 @@ class _DeliveryRow(NamedCard):
             one.visible = self.visitor.may(Scope.ADMIN)
 
     def show(self, status: DeliveryStatus, *, is_alert: bool) -> None:
-        """Say how it is doing now."""
+        """Show its current state."""
         self._head.show(delivery_head(status, is_alert=is_alert))
         self._figures.show(delivery_figures(status))
         self._problem.show(_problem(status))
@@ -128,7 +128,7 @@ class _DeliveryRow(NamedCard):
 
 
 def delivery_head(status: DeliveryStatus, *, is_alert: bool = False) -> Shape:
-    """Its name, how it is doing, from where and whereto."""
+    """Its name, its state, its source and its destination."""
     address = "/console/alerts" if is_alert else query_address(status.query)
     link = shape("a", status.query, href=address, class_="nm-link")
     route = shape("span", "of ", link, f" to {status.unit}", class_="nm-small nm-soft")
@@ -137,7 +137,7 @@ def delivery_head(status: DeliveryStatus, *, is_alert: bool = False) -> Shape:
 
 
 def delivery_figures(status: DeliveryStatus) -> Shape:
-    """How much has arrived, and how much has not."""
+    """How much was delivered, and how much was not."""
     lost = [(count_text(status.lost), shape("span", "rows lost"))] if status.lost else []
     figures = [
         (count_text(status.delivered), shape("span", "rows delivered")),
@@ -165,7 +165,7 @@ def _problem(status: DeliveryStatus) -> Shape:
 def open_delivery_form(
     console: Console, queries: list[str], done: Callable[[str], Awaitable[None]]
 ) -> None:
-    """Ask for a new delivery."""
+    """Open the form of a new delivery."""
 
     def write() -> str:
         wanted = _FIELDS.get(str(unit.value), {})

@@ -1,4 +1,4 @@
-"""A dialog that asks which rows somebody wants as a file, and the address where that is."""
+"""A dialog that asks which rows to download, and the address of that file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WAYS: Final = {
 
 
 def add_downloads(app: FastAPI, console: Console) -> None:
-    """Files as the API has them, for whoever has a session."""
+    """Serve the API's files to visitors with a session."""
 
     @app.get(_ADDRESS + "/query/{name:path}", include_in_schema=False)
     async def of_query(
@@ -72,7 +72,7 @@ def _ending(console: Console, visitor: Visitor) -> NilometerError | None:
 
 
 def download_address(kind: str, name: str, given: Mapping[str, str | Sequence[str]]) -> str:
-    """Where a file is; what is empty is left out.
+    """The address of a file; empty values are omitted.
 
     >>> download_address("query", "a b", {"format": "csv", "per": ["k"], "start": ""})
     '/console/download/query/a%20b?format=csv&per=k'
@@ -97,7 +97,7 @@ def download_button(console: Console, kind: str, name: str) -> ui.button:
 
 
 class DownloadDialog:
-    """Opens at once; it goes when the file comes."""
+    """Opens at once, and closes when the download starts."""
 
     def __init__(
         self, console: Console, kind: str, name: str, columns: Sequence[str], changes: bool
@@ -150,7 +150,7 @@ class DownloadDialog:
 
     @property
     def address(self) -> str:
-        """Where the file is that is asked for."""
+        """The address of the requested file."""
         way = self._way.value
         given: dict[str, str | Sequence[str]] = {
             "format": str(self._form.value),
@@ -165,7 +165,7 @@ class DownloadDialog:
         return download_address(self._kind, self._name, given)
 
     async def _try(self) -> None:
-        """Let the file come, or say why it cannot."""
+        """Start the download, or show why it is not possible."""
         self._button.props("loading")
         try:
             await self._begin_once()
@@ -178,7 +178,7 @@ class DownloadDialog:
         self._dialog.close()
 
     async def _begin_once(self) -> None:
-        """Begin the file and let it go: a browser would show what is wrong instead of this page."""
+        """Start the file and discard it: a browser would replace this page by an error."""
         way = self._way.value
         wanted = read_wanted(
             FileFormat(str(self._form.value)),

@@ -1,4 +1,4 @@
-"""Drawings, tables and highlighted text: trees of elements in which texts are texts, never HTML."""
+"""Drawings, tables and highlighted text: trees of elements whose texts are never parsed as HTML."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Final
 from nicegui import ui
 
 NOTHING: Final = "—"
-"""What stands where nothing is known; a card leaves it out."""
+"""Shown where a value is unknown; a card omits it."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """An element of SVG or HTML; tags and names of attributes are ours, values may be anybody's."""
+    """An element of SVG or HTML; tags and attribute names are ours, values may be anyone's."""
 
     tag: str
     attributes: Mapping[str, str | float] = field(default_factory=dict)
@@ -22,13 +22,13 @@ class Shape:
 
     @property
     def plain(self) -> list[Any]:
-        """The tree as the browser gets it."""
+        """The tree as the browser receives it."""
         inside = (one if isinstance(one, str) else one.plain for one in self.inside)
         return [self.tag, dict(self.attributes), *inside]
 
 
 def shape(tag: str, *inside: Shape | str, **attributes: str | float) -> Shape:
-    """An element; underscores in names stand for hyphens, and the last one is left out.
+    """An element; underscores in names become hyphens, and a trailing one is removed.
 
     >>> shape("a", "text", class_="nm-soft", aria_label="A").plain
     ['a', {'class': 'nm-soft', 'aria-label': 'A'}, 'text']
@@ -38,7 +38,7 @@ def shape(tag: str, *inside: Shape | str, **attributes: str | float) -> Shape:
 
 
 def svg(width: float, height: float, label: str, inside: Iterable[Shape]) -> Shape:
-    """A drawing that is as wide as its place, at most as wide as drawn."""
+    """A drawing as wide as its container, at most as wide as drawn."""
     attributes: dict[str, str | float] = {
         "viewBox": f"0 0 {width:g} {height:g}",
         "role": "group",
@@ -63,7 +63,7 @@ def _cell(heading: str, inside: Shape | str) -> Shape:
 
 
 def shortened(text: str, most: int) -> str:
-    """A text that fits, its end left out if it is too long.
+    """A text that fits, truncated if it is too long.
 
     >>> shortened("temperature", 8)
     'tempera…'
@@ -72,7 +72,7 @@ def shortened(text: str, most: int) -> str:
 
 
 class Drawing(ui.element, component="drawing.js"):
-    """A tree of elements on a page; what is pointed at or focused shows its `data-note` below."""
+    """A tree of elements on a page; when pointed at or focused, one shows its `data-note` below."""
 
     def __init__(self, tree: Shape, note: str = "") -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class Drawing(ui.element, component="drawing.js"):
         self._props["note"] = note
 
     def show(self, tree: Shape) -> None:
-        """Draw this from now on."""
+        """Replace the drawing."""
         plain = tree.plain
         if plain != self._props["tree"]:
             self._props["tree"] = plain

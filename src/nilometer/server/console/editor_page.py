@@ -35,7 +35,7 @@ def add_editor_page(console: Console) -> None:
 
 
 class EditorPage:
-    """One visitor's editor, and the query that runs from it."""
+    """One visitor's editor, and the query that it runs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -56,7 +56,7 @@ class EditorPage:
         ui.context.client.on_delete(self._leave)
 
     async def fill(self) -> None:
-        """What needs the database."""
+        """Fill in what needs the database."""
         for one in examples(await self._streams()):
             with self._menu, ui.menu_item(on_click=lambda one=one: self._editor.write(one.text)):
                 ui.label(one.title)
@@ -66,7 +66,7 @@ class EditorPage:
             await self._guide.draw()
 
     async def run(self) -> None:
-        """Run what is written."""
+        """Run the text."""
         text = self._editor.text
         if not text:
             ui.notify("Write a statement first, or pick an example.")
@@ -83,12 +83,12 @@ class EditorPage:
                 self._run.props(remove="loading")
 
     async def _run_all(self, text: str) -> None:
-        """Show what comes of each statement as soon as it is done."""
+        """Show the result of each statement as soon as it is done."""
         ended: Ran | None = None
         async with aclosing(run_statements(self._service, text, self._visitor.asker)) as done:
             async for ran in done:
                 if self._outcome.is_deleted:
-                    return  # who asked has left the page
+                    return  # the visitor has left the page
                 is_refused = ran.count == 1 and isinstance(ran.outcome, NilometerError)
                 if ran.number == 1 and not is_refused:
                     self._outcome.clear()
@@ -153,7 +153,7 @@ class EditorPage:
                 ui.tooltip(refusal)
 
     async def _stop_run(self) -> None:
-        """Stop the query; what it has shown stays."""
+        """Stop the query; its results stay visible."""
         if self._started is None:
             return
         self._stop.visible = False
@@ -163,7 +163,7 @@ class EditorPage:
             self._editor.tell_refusal(error)
 
     async def _end_run(self) -> None:
-        """Forget the query that runs from here, before another one does."""
+        """Drop the query that was started here, before another one starts."""
         if self._results is not None:
             self._results.close()
         ended, self._started, self._results = self._started, None, None
@@ -175,7 +175,7 @@ class EditorPage:
         try:
             await self._service.drop_query(name, SERVER)
         except NilometerError:
-            return  # somebody else has dropped it
+            return  # it was already dropped
 
     async def _leave(self) -> None:
         if self._started is not None:
@@ -186,7 +186,7 @@ class EditorPage:
             self._keep.ask(self._started.text)
 
     async def _keep_as(self, name: str, text: str) -> None:
-        """Create a named query in the place of the temporary one; raises what is wrong."""
+        """Create a named query to replace the temporary one; raises if that fails."""
         await self._service.create_query(text, self._visitor.asker, name=name)
         await self._end_run()
         self._outcome.clear()

@@ -1,4 +1,4 @@
-"""Statements to begin with, made from the streams that are there."""
+"""Example statements for the existing streams."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz_0123456789")
 
 @dataclass(frozen=True)
 class Example:
-    """A statement, and what it is for."""
+    """A statement and its purpose."""
 
     title: str
     text: str
@@ -32,14 +32,14 @@ class Example:
 
 @dataclass(frozen=True)
 class Source:
-    """A stream or sensor table as statements write it."""
+    """A stream or sensor table as statements name it."""
 
     name: str
     value: str | None
-    """A number that is measured; None: there is none."""
+    """A measured number; None: there is none."""
     value_name: str
     key: str | None
-    """What tells its readings apart."""
+    """A column that distinguishes its readings."""
     time: str
 
     @classmethod
@@ -55,7 +55,7 @@ class Source:
 
 
 def first_query(declared: Declaration) -> str:
-    """A query over one stream whose answer moves at once."""
+    """A query over one stream whose answer changes immediately."""
     source = Source.of(declared)
     measured = f"AVG({source.value}) AS {quote(source.value_name)}" if source.value else None
     columns = [source.key, measured, "COUNT(*) AS readings"]
@@ -69,7 +69,7 @@ def first_query(declared: Declaration) -> str:
 
 
 def examples(declared: Sequence[Declaration]) -> list[Example]:
-    """A few statements over these streams, the simplest ones first."""
+    """A few statements over these streams, simplest first."""
     found = [
         Example(f"Readings of {one.name}, as they come", f"SELECT *\nFROM   {quote(one.name)}")
         for one in declared[:2]
@@ -102,7 +102,7 @@ def _of_two(first: Declaration, second: Declaration) -> list[Example]:
 
 
 def _shared(first: Declaration, second: Declaration) -> str | None:
-    """A column of both streams that may tell things apart."""
+    """A column of both streams that may identify things."""
     if first.static is not None or second.static is not None:
         return None
     others = {one.name.lower(): one.type for one in second.readings}
@@ -133,7 +133,7 @@ def _quoted(name: str | None) -> str | None:
 
 
 def quote(name: str) -> str:
-    """A name as a statement writes it: in backquotes only where it must be.
+    """A name as statements write it: in backquotes only if necessary.
 
     >>> quote("Wind"), quote("2nd floor")
     ('Wind', '`2nd floor`')

@@ -1,4 +1,4 @@
-"""Instants, spans and amounts as people read them."""
+"""Instants, durations and amounts in readable form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SPANS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def span_text(micros: int) -> str:
-    """A length of time, roughly.
+    """An approximate duration.
 
     >>> span_text(1_500_000), span_text(90_000_000), span_text(90_000_000_000)
     ('1.5 s', '1.5 min', '1.0 d')
@@ -25,7 +25,7 @@ def span_text(micros: int) -> str:
 
 
 def count_text(count: float) -> str:
-    """A number of things, with spaces between thousands.
+    """A count, with spaces between thousands.
 
     >>> count_text(1234567), count_text(2.54)
     ('1 234 567', '2.5')
@@ -35,7 +35,7 @@ def count_text(count: float) -> str:
 
 
 def few_digits(text: str) -> str:
-    """A text in which numbers with a fraction have at most six digits, and instants milliseconds.
+    """A text with at most six digits in fractional numbers, and milliseconds in instants.
 
     >>> few_digits("temperature = 15.50961661122691, at = 2026-01-02T03:04:05.123456Z")
     'temperature = 15.5096, at = 2026-01-02 03:04:05.123 UTC'

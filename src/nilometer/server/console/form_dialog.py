@@ -1,4 +1,4 @@
-"""A form: fields, the statement that they make, and a button that runs exactly that."""
+"""A form: fields, the statement they produce, and a button that runs exactly that."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EMPTY = "—"
 
 
 class FormDialog:
-    """A dialog in the current place; it goes once what it shows was run, and else says why not."""
+    """A dialog in the current place; closes once its statement was run, else shows the error."""
 
     def __init__(
         self,
@@ -28,9 +28,9 @@ class FormDialog:
         write: Callable[[], str],
         done: Callable[[str], Awaitable[None]],
     ) -> None:
-        """`write` makes the statement of what is filled in, or raises what is missing.
+        """`write` returns the statement for the filled-in fields, or raises what is missing.
 
-        `done` is told what the database said.
+        `done` receives the database's message.
         """
         self._service = console.service
         self._visitor = console.visitor()
@@ -53,13 +53,13 @@ class FormDialog:
 
     @contextmanager
     def fields(self) -> Iterator[None]:
-        """Build the fields within this; each is told to `watch`."""
+        """Build the fields inside this context; pass each to `watch`."""
         with self._fields:
             yield
         self.refresh()
 
     def watch(self, *fields: ValueElement[Any]) -> None:
-        """Write the statement anew whenever one of these changes."""
+        """Update the statement whenever one of these changes."""
         for one in fields:
             one.on_value_change(self._touch)
 
@@ -68,15 +68,15 @@ class FormDialog:
 
     @property
     def text(self) -> str | None:
-        """The statement that is shown; None: something is missing."""
+        """The statement that is shown; None: a field is missing."""
         return self._text
 
     def say(self, problem: str) -> None:
-        """Tell what is wrong."""
+        """Show an error."""
         self._problem.text = problem
 
     def refresh(self) -> None:
-        """Show the statement of what is filled in, or say what is missing."""
+        """Show the statement for the filled-in fields, or what is missing."""
         try:
             self._text = self._write()
         except NilometerError as error:
@@ -108,5 +108,5 @@ class FormDialog:
 
 
 def tell_done(message: str) -> None:
-    """Say for a while what was done."""
+    """Show for a while what was done."""
     ui.notify(message, type="positive", close_button="Close")

@@ -1,4 +1,4 @@
-"""The statements that forms write; whoever sends a form sees them, and they are what is run."""
+"""The statements that forms produce; users see them before they are run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _READING: Final = "Reading"
 
 @dataclass(frozen=True)
 class Column:
-    """A column as a form has it."""
+    """A column in a form."""
 
     name: str
     kind: str
@@ -29,16 +29,16 @@ class Column:
 
 @dataclass(frozen=True)
 class StreamForm:
-    """What is said of a new stream; with static columns it is a sensor table."""
+    """The fields of a new stream; with static columns it is a sensor table."""
 
     name: str
     columns: str
     """A column on each line: name and type."""
     stream_type: str
     options: Mapping[str, str] = field(default_factory=dict)
-    """Those that are empty are left out."""
+    """Empty options are omitted."""
     time: str = ""
-    """The column that holds the time; empty: the time of arrival."""
+    """The column that holds the time; empty: the arrival time."""
     lateness: str = ""
     idle: str = ""
     history: str = ""
@@ -49,7 +49,7 @@ class StreamForm:
 
 
 def text_literal(text: str) -> str:
-    r"""A text as statements write it.
+    r"""A text as an SQL literal.
 
     >>> print(text_literal("it's a \\"))
     'it''s a \\'
@@ -58,7 +58,7 @@ def text_literal(text: str) -> str:
 
 
 def written_name(name: str) -> str:
-    """A name as statements write it: in backquotes where it must be.
+    """A name as statements write it: in backquotes if necessary.
 
     >>> written_name("Farm"), written_name("order"), written_name("2nd floor")
     ('Farm', '`order`', '`2nd floor`')
@@ -67,7 +67,7 @@ def written_name(name: str) -> str:
 
 
 def read_columns(text: str) -> list[Column]:
-    """The columns that lines of a form name: name and type.
+    """The columns in a form's lines: name and type.
 
     >>> read_columns("ts TIMESTAMP\\n\\nwind speed  DOUBLE")
     [Column(name='ts', kind='TIMESTAMP'), Column(name='wind speed', kind='DOUBLE')]
@@ -87,7 +87,7 @@ def read_columns(text: str) -> list[Column]:
 
 
 def _cut(words: str) -> tuple[str, str]:
-    """Name and type of a column; a type may have spaces only within brackets."""
+    """Name and type of a column; a type may contain spaces only within brackets."""
     bracket = re.search(r"\s+(\S+\s*[(<].*)$", words)
     if bracket is not None:
         return words[: bracket.start()].strip(), bracket[1]
@@ -121,7 +121,7 @@ def create_stream(form: StreamForm) -> str:
 def insert_sensors(table: str, static: Sequence[Column], place: int, lines: str) -> str:
     """INSERT of sensors, one on each line: its static values, then its address.
 
-    `place` is that of the address among the columns of the table.
+    `place` is the position of the address among the columns of the table.
     """
     rows = []
     for line in lines.splitlines():
@@ -159,7 +159,7 @@ def change_delivery(verb: str, name: str) -> str:
 
 
 def alter_limits(query: str, changed: Mapping[str, str]) -> str:
-    """ALTER QUERY; an empty limit is taken away."""
+    """ALTER QUERY; an empty limit is removed."""
     if not changed:
         raise InputError("nothing is changed", hint="write another limit")
     given = {name: value.strip() or "none" for name, value in changed.items()}
@@ -168,7 +168,7 @@ def alter_limits(query: str, changed: Mapping[str, str]) -> str:
 
 
 def option_lines(text: str) -> dict[str, str]:
-    """Further options, one on each line: name = value.
+    """Additional options, one on each line: name = value.
 
     >>> option_lines("interval = 5 s\\nunit=celsius")
     {'interval': '5 s', 'unit': 'celsius'}
@@ -189,7 +189,9 @@ def option_lines(text: str) -> dict[str, str]:
 def _stream_body(form: StreamForm) -> str:
     columns = read_columns(form.columns)
     if not columns:
-        raise InputError("a stream has at least one column", hint="such as temperature DOUBLE")
+        raise InputError(
+            "a stream must have at least one column", hint="such as temperature DOUBLE"
+        )
     parts = [f"{written_name(one.name)} {one.kind}" for one in columns]
     if form.time.strip():
         parts.append(f"TIME {written_name(form.time.strip())}")
@@ -199,7 +201,7 @@ def _stream_body(form: StreamForm) -> str:
 
 
 def option_list(options: Mapping[str, str]) -> str:
-    """WITH and the options that are not empty, or nothing."""
+    """WITH and the options that are not empty, or an empty text."""
     given = {name: value for name, value in options.items() if value.strip()}
     if not given:
         return ""
@@ -208,7 +210,7 @@ def option_list(options: Mapping[str, str]) -> str:
 
 
 def _option(value: str) -> str:
-    """A text, or what `secret('NAME')` stands for."""
+    """A text literal, or a reference to a secret: `secret('NAME')`."""
     found = re.fullmatch(r"\s*secret\('([^'\\]+)'\)\s*", value)
     return f"secret('{found[1]}')" if found is not None else text_literal(value.strip())
 

@@ -1,4 +1,4 @@
-"""What is around every page of the console: name, navigation, theme, connection, log out."""
+"""The frame of every console page: name, navigation, theme, connection, log out."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from nilometer.server.console.plain_page import STATIC
 from nilometer.server.scopes import Scope
 
 _SESSION_SECONDS: Final = 5.0
-"""How soon a page goes whose session has ended."""
+"""How soon a page is closed after its session has ended."""
 THEME_COOKIE: Final = "nilometer_theme"
 FOLDER: Final = Path(__file__).parent / "static"
 _LEAVE_SECONDS: Final = 1.0
 _BUILD_SECONDS: Final = 60.0
-"""How long a page may take to be built; a busy server is slow, which is no error."""
+"""How long building a page may take; a busy server is slow, which is not an error."""
 _PLACES: Final = (
     ("Query", "/", "terminal"),
     ("Queries", "/console/queries", "stacked_line_chart"),
@@ -41,13 +41,13 @@ _DARK: Final = {"auto": None, "light": False, "dark": True}
 
 
 def console_page(address: str) -> ui.page:
-    """Makes a function the page of the console at this address."""
+    """A decorator that makes a function the console page at this address."""
     return ui.page(address, response_timeout=_BUILD_SECONDS)
 
 
 @contextmanager
 def page_frame(title: str, console: Console) -> Iterator[ui.element]:
-    """Build a page's own content within this; its title stands in the header and the tab."""
+    """Build a page's own content inside this context; its title is in the header and the tab."""
     _add_head(title)
     with ui.header(elevated=False).classes("nm-header"):
         with ui.element("a").props('href="#content"').classes("nm-skip"):
@@ -61,14 +61,14 @@ def page_frame(title: str, console: Console) -> Iterator[ui.element]:
 
 def _add_head(title: str) -> None:
     ui.page_title(f"{title} · Nilometer")
-    # Without a referrer forms would not say that they come from here.
+    # Without a referrer, forms would not show that they come from here.
     ui.add_head_html('<meta name="referrer" content="same-origin">')
     ui.add_head_html(f'<link rel="stylesheet" href="{static_address("console.css")}">')
     ui.colors(primary="#0b7285", secondary="#5c7cfa", positive="#2b8a3e", negative="#c92a2a")
 
 
 def static_address(file: str) -> str:
-    """Where a file of ours is; another content has another address, so browsers may keep it."""
+    """The address of one of our files; it changes with the content, so browsers may cache it."""
     return f"{STATIC}/{file}?{sha256((FOLDER / file).read_bytes()).hexdigest()[:8]}"
 
 
@@ -91,14 +91,14 @@ def _draw_header(title: str, console: Console) -> None:
     def leave_when_ended() -> None:
         if visitor.has_ended:
             ui.navigate.to("/login")
-            # A browser that stays gets no more all the same.
+            # A browser that stays receives nothing more anyway.
             asyncio.get_running_loop().call_later(_LEAVE_SECONDS, _close, client)
 
     ui.timer(_SESSION_SECONDS, leave_when_ended)
 
 
 def _close(client: Client) -> None:
-    """Show nothing more on a page, whatever its browser does."""
+    """Close a page, whatever its browser does."""
     if not client.is_deleted:
         client.delete()
 

@@ -1,4 +1,4 @@
-"""The door of the console: pages and live connections only for those who have a session."""
+"""Access to the console: pages and live connections only for visitors with a session."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nilometer.server.console.plain_page import STATIC
 from nilometer.server.sessions import Sessions
 
 _OPEN: Final = ("/_nicegui/", f"{STATIC}/", "/favicon.ico")
-"""Code and fonts that everybody may have; they hold nothing of the database."""
+"""Code and fonts that anyone may have; they contain no data."""
 _LIVE: Final = "/_nicegui_ws/"
 _PAGES: Final = "/console/"
 
 
 class ConsoleGuard:
-    """Stands before NiceGUI, behind every route of the API."""
+    """Runs before NiceGUI, after all routes of the API."""
 
     def __init__(self, inner: ASGIApp, app: FastAPI, sessions: Sessions) -> None:
         self.inner = inner
@@ -58,7 +58,7 @@ class ConsoleGuard:
         await RedirectResponse(f"/login{wanted}", 303)(scope, receive, send)
 
     def _check_live(self, connection: HTTPConnection) -> None:
-        """A page of another site must not speak with the console by the visitor's cookie."""
+        """A page of another site must not use the console with the visitor's cookie."""
         if not self._has_session(connection) or not is_same_origin(connection):
             raise HTTPException(403, "this connection needs a session of this console")
 
@@ -66,7 +66,7 @@ class ConsoleGuard:
         return bool(self.sessions.scopes(session_of(connection.cookies)))
 
     async def _refuse_unknown(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """What no route takes; the mount at / hides from the router that a method was wrong."""
+        """Answer what no route takes; the mount at / hides wrong methods from the router."""
         others = [one for one in self.app.router.routes if getattr(one, "app", None) is not self]
         if any(one.matches(scope)[0] is Match.PARTIAL for one in others):
             raise HTTPException(405)
@@ -76,7 +76,7 @@ class ConsoleGuard:
 
 
 def _address(scope: Scope) -> str:
-    """What was asked for, with what is chosen there: a link leads to it after the login, too."""
+    """The requested address with its choices: a link leads to it after the login, too."""
     chosen = scope.get("query_string", b"").decode("latin-1")
     return f"{scope['path']}?{chosen}" if chosen else str(scope["path"])
 
@@ -88,5 +88,5 @@ def is_same_origin(connection: HTTPConnection) -> bool:
         return True
     try:
         return urlsplit(origin).netloc == connection.headers.get("host")
-    except ValueError:  # not an address at all
+    except ValueError:  # not a valid address
         return False

@@ -19,7 +19,7 @@ _HEADS: Final = ("Pick a stream", "Look at the query", "Run it and watch")
 
 
 class Guide:
-    """Leads from a stream to a query that runs; goes when it is told to."""
+    """Leads from a stream to a running query; can be dismissed."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Guide:
         self._card.props('aria-label="Your first query"')
 
     async def draw(self) -> None:
-        """Show the steps as they are now."""
+        """Show the steps in their current state."""
         declared = await self._streams()
         self._card.clear()
         with self._card:
@@ -54,7 +54,7 @@ class Guide:
                 self._draw_step(2, self._draw_run)
 
     async def running(self) -> None:
-        """A query runs: tell what comes next."""
+        """A query is running: show what comes next."""
         self._is_running = True
         self._step = 2
         await self.draw()

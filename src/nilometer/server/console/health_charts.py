@@ -1,4 +1,4 @@
-"""Health of a query over the last minutes: small charts that move, and its streams as a table."""
+"""Health of a query over the last minutes: small live charts, and its streams as a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEXT: Final = "#7b8f98"
 _GRID: Final = "rgba(123, 143, 152, 0.22)"
 
 _GAP: Final = 30_000
-"""A line is broken where nothing was for longer than this, in milliseconds."""
+"""A line is broken where there was nothing for longer than this, in milliseconds."""
 
 Value = Callable[[HealthSample], float | None]
 Point = tuple[int, float | None]
@@ -46,7 +46,7 @@ class ChartKind:
     unit: str
     lines: tuple[Line, ...]
     term: str | None = None
-    """The word in its title that may need an explanation."""
+    """The word in its title that may need explaining."""
 
 
 def _lag(sample: HealthSample) -> float | None:
@@ -94,7 +94,7 @@ class HealthCharts:
         self._streams = Drawing(_streams(None, 0)).classes("nm-scroll")
 
     def show(self, samples: Sequence[HealthSample], now: int, lag: int | None) -> None:
-        """Show these, oldest first, over the ten minutes before now, and the lag up to now."""
+        """Show these samples, oldest first, over the last ten minutes, and the lag up to now."""
         kept = thinned(samples)
         behind = known_lag(lag)
         for kind, chart in zip(CHARTS, self._charts, strict=True):
@@ -116,13 +116,13 @@ class HealthCharts:
 
 
 def thinned(samples: Sequence[HealthSample]) -> Sequence[HealthSample]:
-    """At most so many of them as a chart shows, the last one among them."""
+    """At most as many samples as a chart shows, including the last one."""
     step = -(-len(samples) // _MOST_POINTS) or 1
     return samples[(len(samples) - 1) % step :: step] if samples else samples
 
 
 def line_points(samples: Sequence[HealthSample], value: Value) -> list[Point]:
-    """The points of a line, with a gap where no micro-batch was for long."""
+    """The points of a line, with a gap where there was no micro-batch for a long time."""
     found: list[Point] = []
     for one in samples:
         at = one.time // 1000
@@ -175,12 +175,12 @@ def _options(kind: ChartKind) -> dict[str, Any]:
 
 
 def _axis_told_by(kind: ChartKind) -> dict[str, str]:
-    """Sizes have units of their own; that of other values stands above the chart."""
+    """Sizes are labelled with their own units; other units stand above the chart."""
     return {":formatter": _told_by(kind)} if kind.unit == _BYTES else {}
 
 
 def _told_by(kind: ChartKind) -> str:
-    """How the browser writes a value: a size in the unit that fits, else with a few digits."""
+    """The JavaScript that formats a value: a size in a fitting unit, else with a few digits."""
     if kind.unit != _BYTES:
         return f"(v) => v == null ? '—' : `${{Number(v.toPrecision(4))}} {kind.unit}`"
     return (

@@ -1,4 +1,4 @@
-"""How the database is doing: what needs somebody, what is stored, when the disk is full."""
+"""How the database is doing: what needs attention, what is stored, when the disk is full."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def add_health_page(console: Console, look: SharedLook) -> None:
 
 
 class HealthView:
-    """What is on the page, in the current place."""
+    """The content of the page, in the current place."""
 
     def __init__(self, console: Console, look: SharedLook) -> None:
         self._console = console
@@ -58,7 +58,7 @@ class HealthView:
             self._storage = Drawing(shape("div")).classes("nm-scroll")
 
     async def refresh(self) -> None:
-        """Show how everything is doing now."""
+        """Show the current state of everything."""
         try:
             network = await self._look.network()
             alerts = await self._console.service.alerts()
@@ -94,10 +94,10 @@ def _named(name: Shape | str) -> Shape:
 
 
 def health_troubles(network: SensorNetwork, disk: Row, alerts: Sequence[AlertStatus] = ()) -> Shape:
-    """What needs somebody, the first of it; or that nothing does."""
+    """The first of what needs attention, or that nothing does."""
     found = [*_disk_troubles(disk), *_alert_troubles(alerts), *_troubles(network)]
     if not found:
-        return shape("p", state_words("good", "Nothing needs you."), class_="nm-facts")
+        return shape("p", state_words("good", "No problems."), class_="nm-facts")
     shown = found[:_MOST]
     if len(found) > _MOST:
         shown.append(shape("li", f"and {count_text(len(found) - _MOST)} more"))
@@ -152,7 +152,7 @@ def _trouble(kind: str, name: str, address: str, state: str, why: str | None) ->
 
 
 def storage_table(logs: list[Row]) -> Shape:
-    """Every log, the largest first, each with how full it is."""
+    """Every log and how full it is, largest first."""
     if not logs:
         return shape("p", "Nothing is stored yet.", class_="nm-soft nm-pad")
     rows = table(_HEADINGS, (_cells(one) for one in logs[:_MOST]))
@@ -172,7 +172,7 @@ def _cells(one: Row) -> list[Shape | str]:
 
 
 def _address(kind: str, name: str) -> str:
-    """The page that tells of the owner of a log."""
+    """The page about the owner of a log."""
     if kind == "alert":
         return "/console/alerts"
     return query_address(name) if kind == "query" else stream_address(name)

@@ -18,20 +18,20 @@ _OURS: Final = frozenset(
     | {"MINUTES", "HOUR", "HOURS", "DAY", "DAYS", "START", "STOP"}
     | {"ALERT", "CLEAR", "PER", "DELIVER"}
 )
-"""Words of statements that the tokenizer takes for names."""
+"""Keywords that the tokenizer takes for names."""
 _PARTS: Final = frozenset({"GROUP", "ORDER", "PARTITION", "BY", "EMIT", "CHANGES", "APPEND"})
-"""Words of which the tokenizer makes one: GROUP BY."""
+"""Words that the tokenizer combines into one: GROUP BY."""
 _KINDS: Final = {TokenType.NUMBER: "number", TokenType.STRING: "string"}
 
 
 def keywords() -> list[str]:
-    """The words that are marked, one by one, in capitals."""
+    """The highlighted words, one by one, in capitals."""
     alone = {one.upper() for one in Nilometer.Tokenizer.KEYWORDS if one.isidentifier()}
     return sorted(alone | _OURS | _PARTS)
 
 
 def highlighted_sql(text: str) -> Shape:
-    """The text, its keywords, numbers and strings marked; as it is if it cannot be read."""
+    """The text with its keywords, numbers and strings highlighted; plain if it cannot be parsed."""
     try:
         parts = tuple(_parts(text))
     except NilometerError:

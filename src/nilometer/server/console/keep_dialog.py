@@ -1,4 +1,4 @@
-"""Asks for the name under which a query is kept."""
+"""Asks for the name under which to keep a query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nilometer.errors import NilometerError
 
 
 class KeepDialog:
-    """A dialog that goes once the query is kept, and else tells why it is not."""
+    """A dialog that closes once the query is kept, and otherwise says why it is not."""
 
     def __init__(self, keep: Callable[[str, str], Awaitable[None]]) -> None:
         self._keep = keep
@@ -28,7 +28,7 @@ class KeepDialog:
                 )
 
     def ask(self, text: str) -> None:
-        """Open, for a query of this text."""
+        """Open the dialog for a query with this text."""
         self._text = text
         self._problem.text = ""
         self._dialog.open()

@@ -1,4 +1,4 @@
-"""A form for what one query may take."""
+"""A form for the limits of one query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def limits_as_text(status: QueryStatus) -> dict[str, str]:
 
 
 def changed_limits(before: dict[str, str], after: dict[str, str]) -> dict[str, str]:
-    """Those that are not as they were.
+    """The limits that differ from before.
 
     >>> changed_limits({"results": "", "state": "1 GB"}, {"results": "2 GB", "state": "1 GB"})
     {'results': '2 GB'}
@@ -43,7 +43,7 @@ def changed_limits(before: dict[str, str], after: dict[str, str]) -> dict[str, s
 def open_limits_form(
     console: Console, status: QueryStatus, done: Callable[[str], Awaitable[None]]
 ) -> None:
-    """Ask for other limits of a query."""
+    """Ask for new limits of a query."""
     before = limits_as_text(status)
 
     def write() -> str:

@@ -24,7 +24,7 @@ from nilometer.server.service import Service
 
 REFRESH_SECONDS: Final = 0.4
 AT_ONCE: Final = 2000
-"""Rows that one refresh takes; who falls behind more than this is shown the newest only."""
+"""Rows that one refresh takes; whoever falls further behind is shown only the newest."""
 _FIRST_LOOK_SECONDS: Final = 0.3
 _PATIENCE_SECONDS: Final = 60.0
 _ANSWER: Final = "Current answer"
@@ -38,15 +38,15 @@ _EMPTY: Final = "The answer is empty at present."
 def live_results(
     service: Service, name: str, visitor: str, *, is_alone: bool = True
 ) -> LiveResults:
-    """Draw the results of a named query here, and keep them up to date while the page is open.
+    """Draw the results of a named query here, and keep them current while the page is open.
 
-    `is_alone`: nothing else on the page tells how the query is doing.
+    `is_alone`: nothing else on the page says how the query is doing.
     """
     return LiveResults(service, name, visitor, is_alone)
 
 
 class LiveResults:
-    """What is shown of one query; ends with the page, or when it is closed."""
+    """The view of one query's results; ends with the page, or when it is closed."""
 
     def __init__(self, service: Service, name: str, visitor: str, is_alone: bool) -> None:
         self.name = name
@@ -64,7 +64,7 @@ class LiveResults:
         ui.context.client.on_delete(self.close)
 
     def close(self) -> None:
-        """Follow no more; what is shown stays."""
+        """Stop following; what is shown stays."""
         for task in self._tasks:
             task.cancel()
 
@@ -101,7 +101,7 @@ class LiveResults:
             self._say(in_one_line(error))
 
     async def _open(self) -> QueryResults:
-        """The results, once the query has begun to write them."""
+        """The results, once the query has started to write them."""
         deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
         while True:
             try:
@@ -126,7 +126,7 @@ class LiveResults:
             await asyncio.sleep(REFRESH_SECONDS)
 
     async def _show_newest(self, results: QueryResults) -> Offset:
-        """Begin the table and the chart with the newest rows; what follows comes after them."""
+        """Start the table and the chart with the newest rows; later ones are added to them."""
         page = await results.latest(TABLE_ROWS)
         if not self._is_paused:
             self._is_stale = False
@@ -137,7 +137,7 @@ class LiveResults:
         return page.next
 
     async def _waiting(self) -> str:
-        """What a table says that has no rows yet."""
+        """What a table without rows says."""
         if self._shows_answer:
             return _LOOKING
         status = await self._service.query(self.name)

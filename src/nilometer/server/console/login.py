@@ -95,7 +95,7 @@ def _let_in(request: Request, session: str, wanted: str) -> Response:
 
 
 def _safe_path(wanted: str) -> str:
-    """A page of the console; anything else is the first page, so that nobody is led away."""
+    """A page of the console; anything else becomes the first page, to lead nobody elsewhere."""
     return wanted if wanted.startswith("/console/") and "\\" not in wanted else "/"
 
 

@@ -1,4 +1,4 @@
-"""What a browser is shown at an address where nothing is: a plain page that leads back."""
+"""The page a browser gets at an address that does not exist: plain, with a link back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ It may be misspelt, or what it showed was dropped.</p>
 
 
 def wants_page(connection: HTTPConnection) -> bool:
-    """Whether somebody looks with a browser; programs are answered as the API answers."""
+    """Whether this is a browser; programs are answered as the API answers."""
     return "text/html" in connection.headers.get("accept", "")
 
 

@@ -20,18 +20,18 @@ from nilometer.server.console.wording import DELIVERIES, PHASES, SENSORS, rate_w
 
 PATH: Final = "/console/sensors"
 _FEW: Final = 6
-"""So many sensors are named one by one,"""
+"""Up to this many sensors are named one by one,"""
 _MANY: Final = 60
-"""and so many are drawn one by one; of more, the states are counted."""
+"""and up to this many are drawn one by one; beyond that, their states are counted."""
 _IN_A_ROW: Final = 13
 _WIDE: Final = 280.0
 _STREAM: Final = 220.0
 _LOW: Final = 62.0
-"""The least height of a box: a stream stands beside its sensors."""
+"""The minimum height of a box: a stream stands beside its sensors."""
 
 
 def draw_network(network: SensorNetwork) -> Shape:
-    """The whole; every box and every mark says more when it is pointed at or focused."""
+    """The whole network; every box and every mark says more when pointed at or focused."""
     inputs = _inputs(network)
     placed = place_columns(_sizes(network), _columns(inputs), inputs)
     return svg(
@@ -43,7 +43,7 @@ def draw_network(network: SensorNetwork) -> Shape:
 
 
 def _columns(inputs: dict[str, Sequence[str]]) -> dict[str, int]:
-    """In which column each box stands: deliveries last, queries never before the streams."""
+    """The column of each box: deliveries come last, queries never before the streams."""
     depths = {
         key: max(depth, 2) if key.startswith("query ") else depth
         for key, depth in depths_of(inputs).items()
@@ -56,7 +56,7 @@ def _columns(inputs: dict[str, Sequence[str]]) -> dict[str, int]:
 
 
 def _inputs(network: SensorNetwork) -> dict[str, Sequence[str]]:
-    """From where each box takes its rows, by their keys."""
+    """The keys of the boxes from which each box takes its rows."""
     streams = {one.name for one in network.streams}
     inputs: dict[str, Sequence[str]] = {f"sensors {one.name}": () for one in network.streams}
     inputs |= {f"stream {one.name}": (f"sensors {one.name}",) for one in network.streams}
@@ -215,7 +215,7 @@ def sensor_note(sensor: NetworkSensor) -> str:
 
 
 def sensor_address(sensor: NetworkSensor) -> str:
-    """One sensor in the table of all; the only one of a stream: the stream."""
+    """The address of one sensor in the table of all; of a stream's only sensor, the stream's."""
     if sensor.name == sensor.stream:
         return stream_address(sensor.stream)
     return address_with(PATH, {"stream": sensor.stream, "words": sensor.name}) + "#sensors"
@@ -227,7 +227,7 @@ def stream_address(name: str) -> str:
 
 
 def _leading(note: str, to: str) -> dict[str, str | float]:
-    """What an element says that is pointed at, focused, or read out, and where it leads."""
+    """What an element says when pointed at, focused, or read out, and where it leads."""
     return {"href": to, "aria_label": note, "data_note": note, "class_": "item"}
 
 

@@ -1,4 +1,4 @@
-"""Where the boxes of a sensor network stand: in columns, rows go from left to right."""
+"""The layout of a sensor network: boxes in columns, rows flow from left to right."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ GAP: Final = 18.0
 BETWEEN: Final = 100.0
 _MARGIN: Final = 8.0
 _HEAD: Final = 34.0
-"""Room for the headings of columns."""
+"""Room for the column headings."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Where each box stands, by its key, and how large the whole is."""
+    """The position of each box, by its key, and the size of the whole."""
 
     boxes: Mapping[str, Box]
     width: float
@@ -25,7 +25,7 @@ class Placed:
 
 
 def depths_of(inputs: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """How many steps each key is from those without inputs; a cycle ends where it closes."""
+    """How many steps each key is from the keys without inputs; a cycle ends where it closes."""
     depths: dict[str, int] = {}
 
     def depth(key: str, above: frozenset[str]) -> int:
@@ -44,7 +44,7 @@ def place_columns(
     depths: Mapping[str, int],
     inputs: Mapping[str, Sequence[str]],
 ) -> Placed:
-    """Boxes in columns by their depths, each near the middle of what it takes from."""
+    """Place boxes in columns by depth, each near the middle of its inputs."""
     levels = sorted(set(depths.values()))
     boxes: dict[str, Box] = {}
     left, bottom = _MARGIN, 0.0
@@ -63,10 +63,10 @@ def _stack(
     boxes: dict[str, Box],
     x: float,
 ) -> float:
-    """Place one column; how far it reaches down."""
+    """Place one column; returns how far down it reaches."""
 
     def wanted(key: str) -> float:
-        """The middle of what it takes from."""
+        """The middle of its inputs."""
         heights = [boxes[one].y for one in inputs.get(key, ()) if one in boxes]
         return sum(heights) / len(heights) if heights else 0.0
 

@@ -1,4 +1,4 @@
-"""What a statement did, shown below the editor: a sentence, rows, or a plan."""
+"""The outcome of a statement, shown below the editor: a sentence, rows, or a plan."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def show_heading(ran: Ran) -> None:
 
 
 def show_failure(ran: Ran, error: NilometerError) -> None:
-    """Say which statement failed, and what became of the others."""
+    """Say which statement failed, and what happened to the others."""
     with ui.element("div").classes("nm-problem nm-apart").props("role=alert"):
         ui.label(error.message).classes("nm-what")
         ui.label(told_rest(ran.number, ran.count)).classes("nm-small nm-detail")
 
 
 def told_rest(failed: int, count: int) -> str:
-    """What became of the statements around one that failed.
+    """What happened to the statements around one that failed.
 
     >>> told_rest(2, 4), told_rest(3, 3)
     ('Statement 1 was run; statements 3 to 4 were not.', 'Statements 1 to 2 were run.')
@@ -72,6 +72,6 @@ async def show_executed(done: Executed) -> None:
 
 
 def show_plan(text: str) -> None:
-    """Draw what EXPLAIN says here."""
+    """Draw the output of EXPLAIN here."""
     with ui.element("pre").classes("nm-text nm-mono").props('tabindex=0 aria-label="Plan"'):
         ui.label(text).classes("nm-plain")

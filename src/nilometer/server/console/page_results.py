@@ -24,11 +24,11 @@ from nilometer.server.scopes import Asker, Scope
 from nilometer.server.service import Service
 
 _LOOK_SECONDS: Final = 0.5
-"""How soon a query is found that is made while a page waits for it."""
+"""How soon a query is found that is created while a page waits for it."""
 
 
 class PageResults:
-    """Reads results for one page; ends with whoever reads."""
+    """Reads results for one page, for as long as someone reads."""
 
     def __init__(self, service: Service, visitor: str) -> None:
         self._service = service
@@ -37,10 +37,10 @@ class PageResults:
     async def follow(
         self, query: str, *, newest: int, at_once: int = 500
     ) -> AsyncGenerator[pa.Table, None]:
-        """The newest rows of a query, at most so many, then what comes, for as long as it is asked.
+        """The newest rows of a query, at most `newest`, then new rows as they come, until closed.
 
-        A query that is not there yet is waited for, also after it was dropped. Who falls behind
-        by more than `at_once` rows gets the newest next, and those between never.
+        A query that does not exist yet, or was dropped, is waited for. Whoever falls behind by more
+        than `at_once` rows gets the newest next, and never those between.
         """
         while True:
             results = await self._open(query)
@@ -61,9 +61,9 @@ class PageResults:
         newest: int,
         at_once: int = 500,
     ) -> None:
-        """Give `take` what `follow` reads, until the page that is being built is closed.
+        """Pass what `follow` reads to `take`, until the page being built is closed.
 
-        `trouble` is told, in one line, why no more will come.
+        `trouble` is called with one line that says why no more will come.
         """
 
         async def run() -> None:
@@ -79,7 +79,7 @@ class PageResults:
             ui.context.client.on_delete(task.cancel)
 
     async def stored(self, query: str, column: str, value: int) -> pa.Table:
-        """The rows that are kept of a query and have this number in a column."""
+        """The stored rows of a query that have this number in a column."""
         wanted = exp.column(column, quoted=True).eq(exp.Literal.number(value))
         tree = exp.select("*").from_(exp.table_(query, quoted=True)).where(wanted)
         asker = Asker(self._visitor, frozenset({Scope.READ}))
@@ -89,7 +89,7 @@ class PageResults:
         while True:
             try:
                 return await self._service.look(lambda: self._service.results(query))
-            except (InputError, UnknownNameError):  # it has not begun, or nobody has made it
+            except (InputError, UnknownNameError):  # it has not started, or does not exist
                 await asyncio.sleep(_LOOK_SECONDS)
 
 

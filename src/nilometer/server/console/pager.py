@@ -1,4 +1,4 @@
-"""A page at a time of something long."""
+"""Shows a long list one page at a time."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class Pager:
-    """Says what is shown, and turns pages; in the current place."""
+    """Says which page is shown, and turns pages; in the current place."""
 
     def __init__(self, one: str, many: str, turned: Callable[[], object], *, page: int = 0) -> None:
-        """What is listed, what to do when another page is wanted, and which is shown first."""
+        """What is listed, what to do when another page is wanted, and which page is shown first."""
         self._one = one
         self._many = many
         self._turned = turned
@@ -31,15 +31,15 @@ class Pager:
 
     @property
     def told_page(self) -> str:
-        """Which page is shown, from 1; empty: the first."""
+        """The page shown, counted from 1; empty: the first."""
         return str(self._page + 1) if self._page else ""
 
     def begin(self) -> None:
-        """Go to the first page: something else is listed."""
+        """Go to the first page, because the list has changed."""
         self._page = 0
 
     def page_of(self, listed: Sequence[T], total: int) -> Sequence[T]:
-        """What is on the page, of so many that are listed, of so many in all."""
+        """The part of a list that is on the page; `total` counts what exists in all."""
         last = max(0, (len(listed) - 1) // ON_A_PAGE)
         self._page = min(max(0, self._page), last)
         first = self._page * ON_A_PAGE

@@ -1,4 +1,4 @@
-"""Pages that applications add to the console; the server knows of them only what stands here."""
+"""Pages that applications add to the console; the server knows only what is defined here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TAKEN: Final = {
 
 @dataclass(frozen=True)
 class ConsolePage:
-    """A page at `/console/name`, for all who may read; navigation shows its title.
+    """A page at `/console/name`, for everyone with read access; navigation shows its title.
 
     >>> ConsolePage("Belt", "belt", "luggage", lambda results: None).address
     '/console/belt'
@@ -42,11 +42,11 @@ class ConsolePage:
     title: str
     name: str
     icon: str
-    """By its name among the Material icons."""
+    """Its name among the Material icons."""
     build: Callable[[PageResults], object]
-    """Draws the page with NiceGUI, in the current place; it is given what results it may read."""
+    """Draws the page with NiceGUI in the current place; gets the results it may read."""
     style: Path | None = None
-    """A style sheet of its own, beside that of the console."""
+    """A style sheet of its own, in addition to the console's."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -62,7 +62,7 @@ class ConsolePage:
 
 
 def required_page(key: str, found: object) -> ConsolePage:
-    """What somebody has named as a page; an error if it is something else."""
+    """What was named as a page; an error if it is anything else."""
     if not isinstance(found, ConsolePage):
         raise InputError(
             f"{key} is not a page of the console",
@@ -75,16 +75,16 @@ def required_page(key: str, found: object) -> ConsolePage:
 def all_pages(
     configured: Iterable[ConsolePage], say: Callable[[NilometerError], None]
 ) -> tuple[ConsolePage, ...]:
-    """The pages of the configuration and of installed packages; `say` gets what is wrong with one.
+    """The pages of the configuration and of installed packages; `say` is told of any problems.
 
-    A package that fails takes only its own page with it.
+    A package that fails loses only its own page.
     """
     found = list(configured)
     require_distinct(found)
     for entry in installed(ENTRY_POINTS).values():
         try:
             page = required_page(entry.value, load_installed(entry, "page of the console"))
-            if page not in found:  # it may be named in the configuration as well
+            if page not in found:  # it may also be named in the configuration
                 require_distinct([*found, page])
                 found.append(page)
         except NilometerError as error:
@@ -93,7 +93,7 @@ def all_pages(
 
 
 def require_distinct(pages: Sequence[ConsolePage]) -> None:
-    """Refuse a page whose address or title another one has."""
+    """Refuse a page whose address or title is already taken."""
     names: dict[str, Any] = dict(_TAKEN)
     for page in pages:
         if page.name in names or page.title in names.values():

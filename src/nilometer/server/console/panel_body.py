@@ -1,4 +1,4 @@
-"""What stands in a panel: a chart, figures, a table, or why there is nothing to see."""
+"""The content of a panel: a chart, figures, a table, or why there is nothing to see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HIGH: Final = 34.0
 
 
 class PanelChart(ui.element, component="static/panel_chart.js"):
-    """A chart that is drawn anew when its picture changes."""
+    """A chart that is redrawn when its picture changes."""
 
     def __init__(self, label: str, zoom: Zoom | None) -> None:
         super().__init__()
@@ -37,18 +37,18 @@ class PanelChart(ui.element, component="static/panel_chart.js"):
             self.on("range", ranged)
 
     def show(self, values: dict[str, Any]) -> None:
-        """Draw this from now on."""
+        """Draw these values from now on."""
         self._props["picture"] = values
         self.update()
 
     def go_on(self, at: Interval) -> None:
-        """Nothing is new, but time has gone on."""
+        """Nothing is new, but time has moved on."""
         if at.start is not None:
             self.run_method("move", at.start / 1000, at.end / 1000)
 
 
 class PanelBody:
-    """One panel's content in the current place."""
+    """The content of one panel, in the current place."""
 
     def __init__(self, kind: PanelKind, title: str, zoom: Zoom | None) -> None:
         self._columns = ""
@@ -83,7 +83,7 @@ class PanelBody:
             self._only(self._chart)
 
     def move(self, at: Interval) -> None:
-        """Nothing is new, but time has gone on."""
+        """Nothing is new, but time has moved on."""
         if self._chart.visible:
             self._chart.go_on(at)
 
@@ -106,7 +106,7 @@ class PanelBody:
 
 
 def tiles(figures: list[dict[str, Any]], unit: str) -> Shape:
-    """Figures, each with its name and how it came about."""
+    """Figures, each with its name and how it is computed."""
     return shape("div", *(_tile(one, unit) for one in figures), class_="nm-tiles")
 
 
@@ -141,7 +141,7 @@ def _spark(points: list[tuple[float, float]]) -> Shape:
 
 
 def shown_number(value: float) -> str:
-    """A number in as many digits as people read at a glance.
+    """A number with as many digits as people read at a glance.
 
     >>> shown_number(1234567), shown_number(3.14159), shown_number(2e-7), shown_number(1234.56)
     ('1 234 567', '3.142', '2e-07', '1 234.6')

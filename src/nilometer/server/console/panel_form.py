@@ -45,7 +45,7 @@ _WIDTHS: Final = {3: "a quarter", 4: "a third", 6: "half", 8: "two thirds", 9: "
 _FULL: Final = 12
 _NONE: Final = ""
 _PAUSE: Final = 0.7
-"""Seconds without a change, after which what is chosen is looked at."""
+"""Seconds without a change before the preview is updated."""
 _EXAMPLE: Final = "SELECT _time, value FROM stream WHERE _time >= :start AND _time <= :end"
 
 
@@ -55,7 +55,7 @@ def open_panel_form(
     at: TimeRange,
     done: Callable[[Panel], Awaitable[None]],
 ) -> None:
-    """Ask for a panel; `before` is the one to be changed, `done` keeps it or says why not."""
+    """Ask for a panel; `before` is the one to change, `done` keeps the new one or says why not."""
     form = PanelForm(console, before, at, done)
     background_tasks.create(form.fill())
 
@@ -77,7 +77,7 @@ class PanelForm:
         self._done = done
         self._is_filling = False
         self._shown_for: tuple[SourceKind, str] | None = None
-        """For which source the fields are filled in: what is told of it later changes nothing."""
+        """The source for which the fields are filled in: later answers about it change nothing."""
         self._names: dict[str, list[str]] = {}
         self._looking: asyncio.Task[Any] | None = None
         with ui.dialog() as self.dialog, ui.card().classes("nm-dialog nm-form-card nm-panel-form"):
@@ -96,7 +96,7 @@ class PanelForm:
         self.dialog.open()
 
     async def fill(self) -> None:
-        """What needs the database."""
+        """Fill in what needs the database."""
         try:
             queries = [one.name for one in await self._service.queries() if not one.is_temporary]
             streams = [one.declaration.name for one in await self._service.declarations()]
@@ -146,7 +146,7 @@ class PanelForm:
     # What is filled in
 
     def read(self) -> Panel:
-        """The panel of what is filled in, or what is wrong with it."""
+        """The panel as filled in, or what is wrong with it."""
         kind = SourceKind(str(self._source.value))
         text = self._text.value if kind is SourceKind.SELECT else self._name.value
         shown = PanelKind(str(self._kind.value))
@@ -165,7 +165,7 @@ class PanelForm:
         )
 
     def _show(self, panel: Panel) -> None:
-        """Fill in what a panel is; its columns may be gone, and stand there all the same."""
+        """Fill in a panel; columns that are gone are shown all the same."""
         self._is_filling = True
         self._shown_for = (panel.source.kind, panel.source.text)
         self._source.value = panel.source.kind.value
@@ -185,7 +185,7 @@ class PanelForm:
         self._is_filling = False
 
     def _offer_columns(self, source: PanelSource | None, chosen: Panel | None) -> None:
-        """Offer the columns of a source; those that are chosen stay."""
+        """Offer the columns of a source; chosen ones stay."""
         names = [] if source is None else [one.name for one in source.with_changes().columns]
         numbers = names
         if source is not None:
@@ -212,7 +212,7 @@ class PanelForm:
             return None
 
     def _offer_fields(self) -> None:
-        """Only what the kind of panel can use."""
+        """Show only the fields that this kind of panel uses."""
         kind = PanelKind(str(self._kind.value))
         is_table, is_map = kind is PanelKind.TABLE, kind is PanelKind.MAP
         self._y.props(f'label="{"columns (none: all)" if is_table else "y: numbers"}"')
@@ -236,7 +236,7 @@ class PanelForm:
     # What needs the database
 
     async def _named(self) -> None:
-        """Another query or stream is chosen: suggest how it could be shown."""
+        """Another query or stream was chosen: suggest how to show it."""
         kind = SourceKind(str(self._source.value))
         wanted = (kind, str(self._name.value or ""))
         if kind is SourceKind.SELECT or not self._name.value or wanted == self._shown_for:
@@ -251,7 +251,7 @@ class PanelForm:
         await self._read_columns(self._chosen())
 
     async def _read_columns(self, chosen: Panel | None) -> None:
-        """Offer the columns of what is filled in."""
+        """Offer the columns of the source that is filled in."""
         kind = SourceKind(str(self._source.value))
         text = self._text.value if kind is SourceKind.SELECT else self._name.value
         if not str(text or "").strip():
@@ -278,7 +278,7 @@ class PanelForm:
         self._looking = background_tasks.create(self._look())
 
     async def _look(self) -> None:
-        """Show what the panel would show."""
+        """Preview the panel."""
         await asyncio.sleep(_PAUSE)
         if self.dialog.is_deleted:
             return

@@ -1,4 +1,4 @@
-"""One panel of a dashboard: its head, what it shows, and what can be done with it."""
+"""One panel of a dashboard: its head, its content, and what can be done with it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from nilometer.server.dashboards.panel_picture import read_panel
 from nilometer.server.dashboards.time_range import Interval
 
 _MOST_MOVES: Final = 15
-"""So often in a row time goes on in a chart before rows are asked for, though none are new."""
+"""How often in a row a chart without new rows only moves on before rows are read again."""
 _MOST_WAITS: Final = 4
-"""The same of panels that stand still meanwhile."""
+"""The same for panels that do not move."""
 
 
 class PanelView:
@@ -33,7 +33,7 @@ class PanelView:
     def __init__(
         self, console: Console, panel: Panel, bar: RangeBar, changes: DashboardChanges | None
     ) -> None:
-        """`bar` chooses the range of the page. `changes` None: whoever looks may change nothing."""
+        """`bar` chooses the range of the page. `changes` None: the visitor may change nothing."""
         self._console = console
         self._visitor = console.visitor()
         self._bar = bar
@@ -51,11 +51,11 @@ class PanelView:
             self._body = PanelBody(panel.kind, panel.title, bar.choose)
 
     def forget(self) -> None:
-        """Ask for everything anew at the next look."""
+        """Read everything again at the next refresh."""
         self._mark = None
 
     async def refresh(self, at: Interval, marks: Marks, *, is_live: bool) -> None:
-        """Show what there is now, if it can differ from what is shown."""
+        """Show the current picture, if it can differ from the one shown."""
         mark = mark_of(self.panel.source, marks)
         if mark is not None and mark == self._mark:
             most = _MOST_MOVES if self.panel.kind is PanelKind.LINE else _MOST_WAITS

@@ -1,4 +1,4 @@
-"""Pages without scripts, for whoever is not logged in, or is lost."""
+"""Pages without scripts, for those who are not logged in, or are lost."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ _PAGE: Final = """<!doctype html>
 
 
 def plain_page(title: str, body: str, status: int) -> HTMLResponse:
-    """A page of HTML that is not kept by browsers."""
+    """A page of HTML that browsers do not cache."""
     text = _PAGE.format(static=STATIC, nicegui=nicegui_version, title=title, body=body)
     return HTMLResponse(text, status, {"Cache-Control": "no-store"})

@@ -10,7 +10,7 @@ from nilometer.sql.explain.picture_join import PlanStep
 
 
 def plan_tree(picture: QueryPicture) -> None:
-    """Draw the operators of a picture, from the answer down, and where they run."""
+    """Draw a query's operators as a tree, from the answer down, and where they run."""
     what = {"append": "appends results", "changelog": "emits changes of its answer"}
     if picture.plan is None:
         ui.label("There is no plan: the windows contradict each other.").classes("nm-soft")

@@ -43,7 +43,7 @@ _GROUPS: Final[dict[str, Callable[[QueryStatus], str]]] = {
 
 
 def add_queries_page(console: Console) -> None:
-    """`/console/queries`; its address says what is chosen."""
+    """`/console/queries`; its address says what is selected."""
 
     @console_page(_PATH)
     async def queries_page(
@@ -58,7 +58,7 @@ def add_queries_page(console: Console) -> None:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What an address asks for; empty: all, nothing, the first page."""
+    """What an address selects; empty: all, no filter, the first page."""
 
     words: str = ""
     state: str = ""
@@ -103,7 +103,7 @@ class QueryList:
         await self._turned()
 
     async def _turned(self) -> None:
-        """Something else is to be seen, also by whoever loads the page anew."""
+        """Something else was selected; the address keeps it for when the page is reloaded."""
         await self.refresh()
         phase, group = str(self._phase.value), str(self._group.value)
         chosen = {
@@ -115,13 +115,13 @@ class QueryList:
         keep_in_address(_PATH, chosen)
 
     async def tick(self) -> None:
-        """A second has passed: a long list is shown anew every third one."""
+        """A second has passed: a long list is refreshed only every third time."""
         self._ticks += 1
         if len(self._rows) <= _SHORT or self._ticks % _SLOWER == 0:
             await self.refresh()
 
     async def refresh(self) -> None:
-        """Show how they are doing now."""
+        """Show how the queries are doing now."""
         try:
             found = await self._console.service.queries()
         except NilometerError:  # the server is stopping
@@ -152,7 +152,7 @@ class QueryList:
         return words in status.name.lower() or words in status.text.lower()
 
     def _build(self, shown: Sequence[tuple[str, QueryStatus]]) -> None:
-        """Other cards, if there are other queries."""
+        """Draw new cards if the queries have changed."""
         groups = list(dict.fromkeys(group for group, _ in shown if group))
         listed = [f"{group} {one.name}" for group, one in shown]
         if listed == self._listed:

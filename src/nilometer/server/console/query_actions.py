@@ -17,7 +17,7 @@ from nilometer.server.scopes import Scope
 
 
 class QueryActions:
-    """Buttons for one query in the current place; those that make no sense now are not shown."""
+    """Buttons for one query in the current place; those that make no sense now are hidden."""
 
     def __init__(self, console: Console, name: str, changed: Callable[[], Awaitable[None]]) -> None:
         self._console = console
@@ -30,7 +30,7 @@ class QueryActions:
         self._drop = self._button("Drop", "delete_outline", self._ask_to_drop)
 
     def show(self, status: QueryStatus) -> None:
-        """Offer what makes sense in this phase."""
+        """Offer the actions that make sense in this phase."""
         runs = status.phase in (QueryPhase.RUNNING, QueryPhase.STALLED, QueryPhase.RESTARTING)
         self._start.set_visibility(not runs)
         self._stop.set_visibility(runs)
@@ -91,5 +91,5 @@ class QueryActions:
 
 
 def tell_problem(error: NilometerError) -> None:
-    """Say for a while what went wrong."""
+    """Show for a while what went wrong."""
     ui.notify(in_one_line(error), type="negative", multi_line=True, close_button="Close")

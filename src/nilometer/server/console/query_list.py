@@ -55,7 +55,7 @@ class QueryRow:
             self._problem = Drawing(query_problem(status))
 
     def show(self, status: QueryStatus, samples: Sequence[HealthSample]) -> None:
-        """Say how it is doing now."""
+        """Show how it is doing now."""
         self._head.show(query_head(status))
         self._actions.show(status)
         self._figures.show(query_figures(status, samples, now_micros()))
@@ -69,7 +69,7 @@ def query_address(name: str) -> str:
 
 
 def query_head(status: QueryStatus, *, is_linked: bool = True) -> Shape:
-    """Its name, where it is, what it emits; a list tells words by pointing, a page by a mark."""
+    """Its name, engine and what it emits; a list explains words by pointing, a page by a mark."""
     name: Shape | str = status.name
     emits: Shape | str = term(status.emits)
     if is_linked:
@@ -89,7 +89,7 @@ def query_head(status: QueryStatus, *, is_linked: bool = True) -> Shape:
 def query_figures(
     status: QueryStatus, samples: Sequence[HealthSample], now: int, *, has_help: bool = False
 ) -> Shape:
-    """What it has done, and what it takes; with help, its words are explained."""
+    """What it has done, and what it uses; with help, the words are explained."""
     behind = known_lag(None if status.watermark is None else max(0, now - status.watermark))
     figures = [
         ("results", count_text(status.result_rows)),
@@ -100,7 +100,7 @@ def query_figures(
         ("watermark behind", length_words(behind)),
         ("rows behind", "—" if status.rows_behind is None else count_text(status.rows_behind)),
     ]
-    if status.dead_letters and not has_help:  # where there is help, advice tells more of them
+    if status.dead_letters and not has_help:  # where there is help, advice says more about them
         figures.append(("rows left out", count_text(status.dead_letters)))
     told = (
         shape("div", shape("b", value), _named(name) if has_help else shape("span", name))
@@ -119,7 +119,7 @@ def _rate_words(rate: float | None) -> str:
 
 
 def query_problem(status: QueryStatus) -> Shape:
-    """Why it does not get on; its last error, and when it is tried again."""
+    """Why it makes no progress: its last error, and when it is tried again."""
     if status.stalled is not None:
         told = shape("div", f"It is stalled: {status.stalled.cause}.", class_="nm-what")
         return shape("div", told, class_="nm-problem nm-waits", role="alert")

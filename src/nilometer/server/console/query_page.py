@@ -75,7 +75,7 @@ def _draw_missing(error: NilometerError) -> None:
 
 
 class QueryView:
-    """What is on the page of a query, in the current place."""
+    """The content of the page of a query, in the current place."""
 
     def __init__(
         self, console: Console, status: QueryStatus, tab: str, content: ui.element
@@ -92,7 +92,7 @@ class QueryView:
         self._draw_tabs(status, tab)
 
     async def refresh(self) -> None:
-        """Show how it is doing now."""
+        """Show how the query is doing now."""
         if self._is_gone:
             return
         service = self._console.service
@@ -121,7 +121,7 @@ class QueryView:
             self._health.show(samples, now_micros(), status.lag)
 
     def _leave(self, error: NotFoundError) -> None:
-        """It was dropped."""
+        """The query was dropped."""
         self._is_gone = True
         self._content.clear()
         with self._content:
@@ -143,7 +143,7 @@ class QueryView:
             self._advice = Drawing(_advice([]))
 
     def _draw_tabs(self, status: QueryStatus, tab: str) -> None:
-        """Tabs over places of which one is seen; all stay, so that results go on coming."""
+        """Tabs, one visible at a time; the others stay, so that results keep coming."""
         self._drawn = {tab}
         self._places: dict[str, ui.element] = {}
         with ui.element("section").classes("nm-card nm-tabs"):
@@ -164,7 +164,7 @@ class QueryView:
         tabs.set_value(tab)
 
     async def _turn(self) -> None:
-        """Another tab is looked at; what it holds is made when that happens first."""
+        """Another tab was chosen; its content is built the first time."""
         chosen = str(self._tabs.value)
         keep_in_address(query_address(self._name), {"tab": "" if chosen == _FIRST else chosen})
         for name, place in self._places.items():
@@ -195,7 +195,7 @@ class QueryView:
 
 
 def _facts(status: QueryStatus) -> Shape:
-    """What does not change while it runs."""
+    """What does not change while the query runs."""
     facts = [f"created {instant_words(status.created)} UTC", *_limits(status.limits)]
     return shape("p", " · ".join(facts), class_="nm-small nm-soft nm-facts")
 

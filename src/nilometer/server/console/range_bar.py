@@ -1,4 +1,4 @@
-"""Chooses the range of time of a whole page, and how often it is looked at anew."""
+"""Chooses the time range of a whole page, and how often the page is refreshed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from nilometer.server.console.live_elements import TOGGLE
 from nilometer.server.dashboards.time_range import ALL, DEFAULT, PRESETS, TimeRange, between
 
 REFRESH: Final = {"off": 0.0, "1s": 1.0, "2s": 2.0, "5s": 5.0, "10s": 10.0, "30s": 30.0, "1m": 60.0}
-"""Seconds between two looks, by their words in addresses."""
+"""Seconds between two refreshes, by their words in addresses."""
 USUAL: Final = "2s"
 _WORDS: Final = {"off": "off"} | {one: f"every {one}" for one in REFRESH if one != "off"}
 _HELP: Final = "Drag along a chart to zoom in."
 
 
 class RangeBar:
-    """In the current place; tells when something else is chosen."""
+    """In the current place; reports when something else is chosen."""
 
     def __init__(
         self, chosen: TimeRange, every: str, changed: Callable[[], Awaitable[None]]
@@ -51,12 +51,12 @@ class RangeBar:
 
     @property
     def every(self) -> float:
-        """Seconds between two looks; 0: none but the first."""
+        """Seconds between two refreshes; 0: only the first."""
         return REFRESH[str(self._every.value)]
 
     @property
     def address(self) -> dict[str, str]:
-        """What an address says of what is chosen."""
+        """What an address says about the choice."""
         said = {} if self.range == DEFAULT else self.range.address
         every = str(self._every.value)
         return said | ({} if every == USUAL else {"refresh": every})

@@ -1,4 +1,4 @@
-"""How many rows a second a query has taken in or given out lately."""
+"""How many rows a second a query has recently taken in or given out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from nilometer.database.query_status import HealthSample
 
 LATELY: Final = 10_000_000
-"""Micro-batches come and go: what is told is the mean over so long (microseconds)."""
+"""Rates vary from micro-batch to micro-batch: the mean over this time is shown (microseconds)."""
 
 
 def rate_in(sample: HealthSample) -> float:
@@ -27,7 +27,7 @@ def recent_rate(
 ) -> float | None:
     """The mean of a rate over the last seconds before an instant; None: nothing is known.
 
-    A sample tells of the time since the one before it. Where there was no micro-batch for so long,
+    A sample covers the time since the one before it. Where there was no micro-batch for that long,
     there were no rows.
     """
     if not samples:

@@ -1,4 +1,4 @@
-"""The chart of a query's results, and what one may choose to see in it."""
+"""The chart of a query's results, and the choice of what it shows."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class ResultChart:
         label: str = "Chart of the results",
         empty: str = "These results have no numbers to draw.",
     ) -> None:
-        """`begin_anew` is called when something else shall be seen.
+        """`begin_anew` is called when something else is to be shown.
 
-        `label`: what the chart is; `empty`: what is said where nothing can be drawn.
+        `label`: what the chart is; `empty`: what it says if nothing can be drawn.
         """
         self._drawable = Drawable((), (), ())
         self._lines = Lines(Chosen((), None))
@@ -49,7 +49,7 @@ class ResultChart:
         self._empty.visible = self._more.visible = False
 
     def offer(self, schema: pa.Schema) -> None:
-        """Offer what results of these columns can show."""
+        """Offer what results with these columns can show."""
         self._drawable = found = Drawable.of(schema)
         first = found.first_choice(schema)
         self._form.set_visibility(bool(found.lanes and found.values))
@@ -58,7 +58,7 @@ class ResultChart:
         self._key.set_options([_NOTHING, *found.keys], value=first.key or _NOTHING)
 
     def begin(self) -> None:
-        """Draw from nothing what is chosen now."""
+        """Draw the current choice from scratch."""
         drawable, is_timeline = self._drawable, self._is_timeline
         key = None if self._key.value == _NOTHING else self._key.value
         self._lines = Lines(Chosen(tuple(self._values.value or ()), key))
@@ -70,7 +70,7 @@ class ResultChart:
         self._more.visible = False
 
     def add(self, rows: pa.Table) -> None:
-        """Go on with rows that came."""
+        """Continue with new rows."""
         if self._is_timeline:
             newest = rows.slice(max(0, rows.num_rows - CHART_MATCHES))
             if found := matches(newest, self._drawable.lanes):
@@ -79,7 +79,7 @@ class ResultChart:
             self._add_points(rows)
 
     def _add_points(self, rows: pa.Table) -> None:
-        # What is there at first is drawn as it is, as it would be had it come before our eyes.
+        # Rows that are there at first are drawn as if they had just come in.
         is_new = not self._lines.colours
         points = self._lines.points(rows, CHART_POINTS) if is_new else self._lines.points(rows)
         if points:

@@ -22,7 +22,7 @@ _EVERY_SECONDS: Final = 1.0
 class ResultFigures:
     """Phase, rows per second, rows in all, and how far the results are complete.
 
-    On a page that tells of the query above them, only what is not said there.
+    On a page that is about the query, only what is not said above them.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class ResultFigures:
         self._name = name
         self._clock = clock
         self.instant: int | None = None
-        """For which instant an answer is shown; None: none is."""
+        """The instant of the answer that is shown; None: no answer is shown."""
         self._phase = ui.label("starting").classes("nm-chip nm-phase").props("role=status")
         self._phase.visible = is_alone
         with ui.element("div").classes("nm-figures"):
@@ -43,7 +43,7 @@ class ResultFigures:
             one.whole.visible = is_alone
 
     async def keep(self) -> None:
-        """Look about every second, for as long as the query is there."""
+        """Check about every second, for as long as the query exists."""
         while True:
             try:
                 samples = await self._service.health(self._name)

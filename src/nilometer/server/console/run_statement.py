@@ -1,4 +1,4 @@
-"""Runs what stands in the editor: rows, a sentence, a plan, or a query that goes on."""
+"""Runs the text in the editor: rows, a sentence, a plan, or a query that keeps running."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Explained:
-    """What a query would do."""
+    """What a query would do, as EXPLAIN says."""
 
     text: str
 
@@ -33,20 +33,20 @@ Done: TypeAlias = Executed | Started | Explained
 
 @dataclass(frozen=True)
 class Ran:
-    """One of the statements of a text, and what came of it."""
+    """One of the statements of a text, and its outcome."""
 
     number: int
-    """From 1."""
+    """Counted from 1."""
     count: int
     text: str
     outcome: Done | NilometerError
-    """An error is the last: no statement after it is run."""
+    """An error is the last outcome: no statement after it is run."""
 
 
 async def run_statements(service: Service, text: str, asker: Asker) -> AsyncGenerator[Ran, None]:
     """Run all statements of a text, one after the other, up to the first that fails.
 
-    What cannot be read, or is not allowed, is raised before anything is run.
+    What cannot be parsed, or is not allowed, is raised before anything is run.
     """
     parts = await service.split(text)
     for part in parts:
@@ -72,7 +72,7 @@ async def _run(service: Service, text: str, asker: Asker, *, is_last: bool) -> D
         return await service.execute(text, asker)
     if not is_last:
         raise SqlError(
-            "this query goes on for as long as its streams do, so nothing can follow it",
+            "this query runs for as long as its streams do, so nothing can follow it",
             hint="put it last, run it by itself, or keep it: CREATE QUERY name AS …",
         )
     made = await service.create_query(text.strip(), asker, temporary=True)

@@ -1,4 +1,4 @@
-"""The sensor network: which sensors feed which streams, which queries read them, who gets it."""
+"""The sensor network: which sensors feed which streams, who reads them, where results go."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
 IDLE = "idle"
-"""The state of a sensor that no query needs at present."""
+"""The state of a sensor that no query currently needs."""
 
 
 @dataclass(frozen=True)
 class NetworkSensor:
-    """A sensor, needed at present or not; instants are microseconds since 1970."""
+    """A sensor, whether needed now or not; instants are microseconds since 1970."""
 
     stream: str
     name: str
@@ -49,9 +49,9 @@ class NetworkStream:
     stream_type: str
     sensors: tuple[NetworkSensor, ...]
     status: StreamStatus | None
-    """What the manager says of it, if it does."""
+    """What the manager knows about it, if anything."""
     named_by: str | None = None
-    """The static column of a sensor table that tells its sensors apart; None: a stream."""
+    """The static column that identifies the sensors of a sensor table; None: a stream."""
 
     @property
     def states(self) -> Counter[str]:
@@ -65,7 +65,7 @@ class NetworkStream:
 
 @dataclass(frozen=True)
 class SensorNetwork:
-    """Everything from the sensors to those who get results."""
+    """Everything from the sensors to the recipients of results."""
 
     streams: tuple[NetworkStream, ...]
     queries: tuple[QueryStatus, ...]
@@ -81,7 +81,7 @@ def build_network(
     queries: Sequence[QueryStatus],
     deliveries: Iterable[DeliveryStatus],
 ) -> SensorNetwork:
-    """Put together what is known."""
+    """Assemble the network from what is known."""
     wanted = {(one.stream, one.number): one for one in sensors}
     statuses = {one.name: one for one in streams}
     found = tuple(_stream(one, wanted, statuses.get(one.declaration.name)) for one in declared)
@@ -129,7 +129,7 @@ def _sensor(stream: str, name: str, address: str, status: SensorStatus | None) -
 
 @lru_cache(maxsize=1000)
 def _names(text: str) -> tuple[str, ...]:
-    """What a query reads, in lower case; nothing if it can no longer be read."""
+    """What a query reads, in lower case; nothing if it can no longer be parsed."""
     try:
         return tuple(sorted(names_read(read_query(text))))
     except NilometerError:

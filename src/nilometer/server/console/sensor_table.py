@@ -1,4 +1,4 @@
-"""All sensors as a table with a filter, one page of it at a time."""
+"""All sensors as a table with a filter, one page at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HEADINGS: Final = (
 
 @dataclass(frozen=True)
 class Chosen:
-    """What an address asks for; empty: all, the first page."""
+    """What an address selects; empty: all, the first page."""
 
     words: str = ""
     state: str = ""
@@ -74,7 +74,7 @@ class SensorTable:
             self._pager = Pager("sensor", "sensors", self._turned, page=page)
 
     def show(self, network: SensorNetwork) -> None:
-        """Show what of these sensors passes the filter."""
+        """Show the sensors that pass the filter."""
         self._network = network
         self._card.set_visibility(bool(network.streams))
         names = [_ALL, *(one.name for one in network.streams)]
@@ -91,7 +91,7 @@ class SensorTable:
         self._turned()
 
     def _turned(self) -> None:
-        """Something else is to be seen, also by whoever loads the page anew."""
+        """Something else was selected; the address keeps it for when the page is reloaded."""
         self._draw()
         state, stream = str(self._state.value), str(self._stream.value)
         chosen = {
@@ -117,7 +117,7 @@ class SensorTable:
         return any(words in one.lower() for one in texts)
 
     async def _show_letters(self) -> None:
-        """The last dead letters of the chosen stream, or of all that have some."""
+        """Show the last dead letters of the chosen stream, or of all that have any."""
         chosen = [
             one.name
             for one in self._network.streams
@@ -134,14 +134,14 @@ class SensorTable:
 
 
 def _urgency(sensor: NetworkSensor) -> int:
-    """Those in trouble come first, those that nobody needs last."""
+    """A sort key: sensors in trouble come first, those that nobody needs last."""
     return _URGENT.index(SENSORS[sensor.state])
 
 
 def sensors_as_table(sensors: Sequence[NetworkSensor]) -> Shape:
-    """Sensors with all that is known of them."""
+    """Sensors with everything known about them."""
     if not sensors:
-        return shape("p", "No sensor passes the filter.", class_="nm-empty")
+        return shape("p", "No sensor matches the filter.", class_="nm-empty")
     return table(_HEADINGS, map(_row, sensors))
 
 

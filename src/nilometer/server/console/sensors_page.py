@@ -26,7 +26,7 @@ _MOST_STREAMS: Final = 100
 
 
 def add_sensors_page(console: Console, look: SharedLook) -> None:
-    """`/console/sensors`; its address says what is chosen."""
+    """`/console/sensors`; its address says what is selected."""
 
     @console_page(PATH)
     async def sensors_page(
@@ -40,7 +40,7 @@ def add_sensors_page(console: Console, look: SharedLook) -> None:
 
 
 class SensorsView:
-    """What is on the page, in the current place."""
+    """The content of the page, in the current place."""
 
     def __init__(self, console: Console, look: SharedLook, chosen: Chosen) -> None:
         self._look = look
@@ -69,7 +69,7 @@ class SensorsView:
         await self.refresh()
 
     async def refresh(self) -> None:
-        """Show what is there now."""
+        """Show the current state."""
         try:
             network = await self._look.network()
         except NilometerError:  # the server is stopping
@@ -83,7 +83,7 @@ class SensorsView:
 
 
 def _within_reason(network: SensorNetwork) -> SensorNetwork:
-    """As much as can be drawn; the table has the rest."""
+    """As many as can be drawn; the table has the rest."""
     streams, queries = network.streams[:_MOST_STREAMS], network.queries[:_MOST_STREAMS]
     drawn = {one.name for one in streams} | {one.name for one in queries}
     reads = {

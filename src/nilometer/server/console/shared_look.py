@@ -1,4 +1,4 @@
-"""One look at the sensor network for all pages that show it."""
+"""One snapshot of the sensor network for all pages that show it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from nilometer.server.console.access import Console
 from nilometer.server.console.sensor_network import SensorNetwork, build_network
 
 _FRESH: Final = 1.35
-"""For so many seconds a look is good."""
+"""For how many seconds a snapshot is fresh."""
 
 
 class SharedLook:
-    """The network as it was a moment ago, the same for all who look: many pages cost as one."""
+    """The network as of a moment ago, shared by all viewers: many pages cost as much as one."""
 
     def __init__(self, console: Console) -> None:
         self._service = console.service
@@ -23,11 +23,11 @@ class SharedLook:
         self._network = SensorNetwork((), (), (), {})
 
     def forget(self) -> None:
-        """Look again, however new the last look is: something was changed."""
+        """Read it again next time, however fresh it is: something was changed."""
         self._until = 0.0
 
     async def network(self) -> SensorNetwork:
-        """What is there and how it is doing."""
+        """What there is, and how it is doing."""
         async with self._lock:
             if time.monotonic() >= self._until:
                 self._network = await self._look()

@@ -34,9 +34,9 @@ from nilometer.server.sessions import Sessions
 from nilometer.server.tokens import Tokens
 
 _AWAY: Final = 20.0
-"""For how many seconds a page may be away before it is closed, and what it watches with it.
+"""For how many seconds a page may be away before it is closed with all it watches.
 
-A busy machine answers late: with less, pages were loaded anew while somebody looked at them.
+A busy machine answers late: with less, pages were reloaded while someone looked at them.
 """
 
 
@@ -47,7 +47,7 @@ def add_console(
     tokens: Tokens,
     pages: tuple[ConsolePage, ...] = (),
 ) -> None:
-    """Serve the console with an application; once in a process, after all of its other routes."""
+    """Serve the console with an application; once per process, after all its other routes."""
     console = Console(service, sessions, tokens, pages)
     add_login(app, sessions)
     add_downloads(app, console)

@@ -17,11 +17,11 @@ from nilometer.server.console.frame import static_address
 from nilometer.server.console.highlighted_sql import keywords
 
 _CHECK_SECONDS: Final = 1.2
-"""After so long a pause of typing what was written is checked,"""
+"""Seconds without typing before the text is checked,"""
 _UNFINISHED_SECONDS: Final = 6.0
-"""and after so long if what is wrong is that it has no end yet."""
+"""and before it is checked if its only error is that it is unfinished."""
 _NO_FROM: Final = re.compile(r"\bSELECT\b(?!.*\bFROM\b)", re.IGNORECASE | re.DOTALL)
-"""A text that does not say yet of what its columns are."""
+"""A text that does not yet say where its columns come from."""
 _FUNCTIONS: Final = (
     "abs",
     "avg",
@@ -99,21 +99,21 @@ class StatementEditor:
 
     @property
     def text(self) -> str:
-        """What is written, without spaces and the semicolon at its end."""
+        """The text without surrounding spaces and a final semicolon."""
         return (self._code.value or "").strip().rstrip(";").rstrip()
 
     def write(self, text: str) -> None:
-        """Put a text in the place of what was there."""
+        """Replace the text."""
         self._code.value = text
         self._check_soon()
         self._call("focus")
 
     async def refresh_names(self) -> None:
-        """Know the streams, tables and columns that there are now."""
+        """Load the current streams, tables and columns."""
         self._call("know", await self._service.relations())
 
     def show_problem(self, error: NilometerError | None) -> None:
-        """Mark where an error is and tell it; None: all is well."""
+        """Mark where an error is and show it; None: all is well."""
         self._problem.clear()
         self._problem.visible = error is not None
         if error is None:
@@ -126,7 +126,7 @@ class StatementEditor:
             self._mark(place, error.message)
 
     def tell_refusal(self, error: NilometerError) -> None:
-        """Tell why what is written was not run; a check that finds it well written is too late."""
+        """Show why the text was not run; a check that finds it correct comes too late."""
         self._stop_checking()
         self.show_problem(error)
 
@@ -140,7 +140,7 @@ class StatementEditor:
             self._checking.cancel()
 
     def _check_soon(self) -> None:
-        """Somebody types: what was wrong before is told no more, what is wrong now not yet."""
+        """Typing: old errors are no longer shown, new ones not yet."""
         self._stop_checking()
         if self._problem.visible:
             self.show_problem(None)
@@ -156,9 +156,9 @@ class StatementEditor:
             self.show_problem(found)
 
     async def _problem_of(self, text: str) -> NilometerError | None:
-        """What is wrong with what is written; of several statements, only how they are written.
+        """What is wrong with the text; of several statements, only their syntax is checked.
 
-        What one of them names may be made by another one before it.
+        What one of them names may be created by an earlier one.
         """
         try:
             parts = await self._service.split(text)
@@ -185,7 +185,7 @@ class StatementEditor:
 
 
 def is_unfinished(error: NilometerError, text: str) -> bool:
-    """Whether somebody may still be typing: it is wrong at its end, or has no FROM yet."""
+    """Whether the user may still be typing: the error is at the end, or there is no FROM yet."""
     place = error.place if isinstance(error, SqlError) else None
     if place is None:
         return False

@@ -1,4 +1,4 @@
-"""The chart of a stream's recent readings: the newest that are kept, and those that come."""
+"""The chart of a stream's recent readings: the newest that are kept, and new ones."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nilometer.server.results.recent_readings import RecentReadings
 from nilometer.server.service import Service
 
 _MOST: Final = 1000
-"""Readings that one look takes."""
+"""Readings that one refresh takes."""
 _NONE_YET: Final = "No readings are kept at present: they are drawn as they come."
 
 
 class StreamChart:
-    """Drawn in the current place; goes on when it is told to."""
+    """A chart in the current place; continues when refreshed."""
 
     def __init__(self, service: Service, name: str) -> None:
         self._service = service
@@ -35,11 +35,11 @@ class StreamChart:
             self._none = ui.label(_NONE_YET).classes("nm-soft nm-small nm-more")
 
     async def refresh(self) -> None:
-        """Draw what came since the last time."""
+        """Draw what has come since the last time."""
         async with self._looking:
             try:
                 await self._draw()
-            except NilometerError:  # it has no log yet, or none any more
+            except NilometerError:  # it has no log yet, or no longer
                 self._readings = None
 
     async def _draw(self) -> None:

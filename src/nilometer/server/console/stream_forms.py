@@ -1,4 +1,4 @@
-"""Forms for new streams and new sensors, with a reading to try before anything is made."""
+"""Forms for new streams and new sensors, with a trial reading before anything is created."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def add_stream_page(console: Console, look: SharedLook) -> None:
 
 
 def draw_missing(error: NilometerError) -> None:
-    """Say that there is no such stream, and lead back."""
+    """Say that there is no such stream, and link back."""
     with ui.element("div").classes("nm-card nm-empty"):
         ui.label(error.message).classes("nm-title")
         if error.hint:
@@ -74,7 +74,7 @@ def draw_missing(error: NilometerError) -> None:
 
 
 class StreamView:
-    """What is on the page, in the current place."""
+    """The content of the page, in the current place."""
 
     def __init__(
         self,
@@ -126,12 +126,12 @@ class StreamView:
         await self.refresh()
 
     async def refresh(self) -> None:
-        """Show how it is doing now."""
+        """Show how the stream is doing now."""
         if self._is_gone:
             return
         try:
             network = await self._look.network()
-            if find_stream(network, self._name) is None:  # it may be newer than that look
+            if find_stream(network, self._name) is None:  # it may be newer than the snapshot
                 self._look.forget()
                 network = await self._look.network()
             alerts = await self._console.service.alerts()
@@ -166,7 +166,7 @@ class StreamView:
 
 
 def _sensors(stream: NetworkStream) -> Shape:
-    """Its first sensors; the table of all has the others."""
+    """Its first sensors; the table of all sensors has the others."""
     if not stream.sensors:
         return shape("p", "It has no sensors yet.", class_="nm-empty")
     shown = sensors_as_table(stream.sensors[:_MOST_SENSORS])
@@ -178,7 +178,7 @@ def _sensors(stream: NetworkStream) -> Shape:
 
 
 def find_stream(network: SensorNetwork, name: str) -> NetworkStream | None:
-    """A stream by its name, however it is spelt."""
+    """A stream by its name, in any case."""
     return next((one for one in network.streams if one.name.lower() == name.lower()), None)
 
 
@@ -189,7 +189,7 @@ def _head(stream: NetworkStream) -> Shape:
 
 
 def stream_figures(stream: NetworkStream) -> Shape:
-    """What has come, and how far it is complete."""
+    """How many rows have come, and up to when they are complete."""
     status = stream.status
     sensors = len(stream.sensors)
     figures = [("lately", rate_words(stream.rate)), (_of(sensors, "sensor"), count_text(sensors))]
@@ -227,7 +227,7 @@ def _problem(stream: NetworkStream) -> Shape:
 
 
 def backlog_note(status: StreamStatus | None) -> Shape:
-    """That readings came later than they were made, and what became of their times; or nothing."""
+    """That readings arrived late, and what happened to their times; or nothing."""
     if status is None or not status.backlog:
         return shape("div")
     told = (
@@ -238,7 +238,7 @@ def backlog_note(status: StreamStatus | None) -> Shape:
 
 
 def silence_words(status: StreamStatus) -> str | None:
-    """Who of its sensors is silent, and what that holds; None: nobody is."""
+    """Which of its sensors are silent, and what that holds up; None: none of them is."""
     if not status.silent and status.held_by is None:
         return None
     told = []
@@ -252,7 +252,7 @@ def silence_words(status: StreamStatus) -> str | None:
 
 
 def _readers(network: SensorNetwork, stream: NetworkStream, alerts: list[str]) -> Shape:
-    """The queries that read it, each with its state, and the alerts that look at it."""
+    """The queries that read it, with their states, and the alerts that watch it."""
     found = [one for one in network.queries if stream.name in network.reads[one.name]]
     if not found and not alerts:
         return shape("p", "No query reads it: its sensors are idle.", class_="nm-soft nm-facts")

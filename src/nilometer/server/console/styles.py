@@ -8,5 +8,5 @@ from nilometer.server.console.frame import static_address
 
 
 def add_styles() -> None:
-    """Let the page that is being built use the classes of drawings."""
+    """Let the page being built use the classes of drawings."""
     ui.add_head_html(f'<link rel="stylesheet" href="{static_address("drawings.css")}">')

@@ -12,11 +12,11 @@ from nilometer.kernels.json_values import columns_of, values_of
 from nilometer.server.console.chart_points import TIME, is_number
 
 _SIZES: Final = frozenset({"stored_bytes", "result_bytes", "state_bytes"})
-"""What SHOW tells in bytes; people read larger units."""
+"""Columns that SHOW gives in bytes; people read larger units."""
 
 
 def table_columns(schema: pa.Schema) -> list[dict[str, Any]]:
-    """Name, SQL type, and how to set each column; rows are ordered by their `_time`."""
+    """Name, SQL type, and format of each column; rows are ordered by their `_time`."""
     return [
         {
             **named,
@@ -31,7 +31,7 @@ def table_columns(schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 def in_order(rows: pa.Table) -> pa.Table:
-    """Rows by their columns, from left to right: an answer that is shown again does not jump.
+    """Rows sorted by their columns, left to right, so that a refreshed answer does not jump.
 
     >>> in_order(pa.table({"k": ["b", "a", None], "v": [[1], [2], [3]]}))["k"].to_pylist()
     ['a', 'b', None]

@@ -1,4 +1,4 @@
-"""Who may use the server: tokens are made, seen once, and revoked; for administrators."""
+"""Who may use the server: tokens are created, shown once, and revoked; for administrators."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def add_tokens_page(console: Console) -> None:
 
 
 def command_line(name: str, scope: str, expires: str) -> str:
-    """The command that makes the same token.
+    """The command that creates the same token.
 
     >>> command_line("wall panel", "read", "90d")
     "nilometer tokens create 'wall panel' --scope read --expires 90d --db …"
@@ -60,7 +60,7 @@ def command_line(name: str, scope: str, expires: str) -> str:
 
 
 class TokenList:
-    """All tokens, in the current place; of the tokens themselves only hashes are known."""
+    """All tokens, in the current place; only their hashes are known."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -72,10 +72,10 @@ class TokenList:
             new = ui.button("New token", icon="add", color=None, on_click=self._ask)
             new.classes("nm-first").props("unelevated no-caps")
         self._list = ui.element("ul").classes("nm-queries")
-        self._apart = ui.element("div")  # what is shown here does not go with the form
+        self._apart = ui.element("div")  # what is shown here does not close with the form
 
     async def refresh(self) -> None:
-        """Show those that there are now."""
+        """Show the current tokens."""
         try:
             require_scope(self._visitor.scopes, Scope.ADMIN)
             found = await self._console.service.look(self._console.tokens.all)
@@ -190,7 +190,7 @@ _COPY: Final = (
 
 
 def token_head(token: StoredToken, now: int) -> Shape:
-    """Its name, what it allows, and whether it has ended."""
+    """Its name, what it allows, and whether it has expired."""
     chips = [shape("span", one, class_="nm-chip") for one in sorted(token.scopes)]
     is_valid = token.is_valid(now)
     state = state_words("good" if is_valid else "idle", "valid" if is_valid else "expired")

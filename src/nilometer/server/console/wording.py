@@ -1,4 +1,4 @@
-"""Figures, lengths of time and states as people read them."""
+"""Figures, durations and states as people read them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nilometer.server.console.figures import span_text
 _BYTES: Final = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 
 _EVER: Final = 100 * 366 * 86_400 * 1_000_000
-"""A watermark that is so far behind has not begun: it stands at the beginning of time."""
+"""A watermark this far behind has not started: it is at the beginning of time."""
 
 PHASES: Final[dict[QueryPhase, str]] = {
     QueryPhase.RUNNING: "good",
@@ -25,7 +25,7 @@ PHASES: Final[dict[QueryPhase, str]] = {
     QueryPhase.STOPPED: "idle",
     QueryPhase.FAILED: "bad",
 }
-"""What a phase means for who looks."""
+"""The kind of mark for each phase."""
 
 SENSORS: Final[dict[str, str]] = {
     SensorState.CONNECTED: "good",
@@ -36,7 +36,7 @@ SENSORS: Final[dict[str, str]] = {
     SensorState.FAILED: "bad",
     "idle": "idle",
 }
-"""The same of sensors; idle: nobody reads them at present."""
+"""The same for sensors; idle: nobody reads them at present."""
 
 DELIVERIES: Final[dict[DeliveryState, str]] = {
     DeliveryState.RUNNING: "good",
@@ -44,7 +44,7 @@ DELIVERIES: Final[dict[DeliveryState, str]] = {
     DeliveryState.STOPPED: "idle",
     DeliveryState.FAILED: "bad",
 }
-"""The same of deliveries."""
+"""The same for deliveries."""
 
 
 ALERTS: Final[dict[AlertState, str]] = {
@@ -53,11 +53,11 @@ ALERTS: Final[dict[AlertState, str]] = {
     AlertState.FIRING: "bad",
     AlertState.NO_DATA: "warn",
 }
-"""The same of alerts."""
+"""The same for alerts."""
 
 
 def rate_words(per_second: float) -> str:
-    """Rows a second, with as many digits as tell something.
+    """Rows a second, with as many digits as are meaningful.
 
     >>> rate_words(0.0), rate_words(0.25), rate_words(12.34), rate_words(5120.0)
     ('0/s', '0.25/s', '12.3/s', '5 120/s')
@@ -69,7 +69,7 @@ def rate_words(per_second: float) -> str:
 
 
 def bytes_words(size: int | None) -> str:
-    """A size in the unit that fits.
+    """A size in a unit that fits.
 
     >>> bytes_words(1536), bytes_words(12), bytes_words(None)
     ('1.5 kB', '12 bytes', '—')
@@ -83,7 +83,7 @@ def bytes_words(size: int | None) -> str:
 
 
 def length_words(microseconds: int | None) -> str:
-    """A length of time, roughly, if it is known.
+    """A duration, roughly, if it is known.
 
     >>> length_words(1_500_000), length_words(None)
     ('1.5 s', '—')
@@ -92,7 +92,7 @@ def length_words(microseconds: int | None) -> str:
 
 
 def known_lag(microseconds: int | None) -> int | None:
-    """How far a watermark is behind, once it has begun to move.
+    """How far a watermark is behind, once it has started to move.
 
     >>> known_lag(5), known_lag(10**16)
     (5, None)
@@ -110,7 +110,7 @@ def instant_words(microseconds: int | None) -> str:
 
 
 def state_mark(kind: str, x: float = 0, y: float = 0, size: float = 5) -> Shape:
-    """A mark that tells a state by its shape as well as by its colour, around a point."""
+    """A mark around a point that shows a state by shape as well as colour."""
     at: dict[str, str | float] = {"class": f"mark {kind}"}
     if kind in ("good", "busy", "idle"):
         return Shape("circle", at | {"cx": x, "cy": y, "r": size})

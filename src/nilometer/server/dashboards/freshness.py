@@ -1,4 +1,4 @@
-"""Whether a panel could show something new: how many rows its sources have had."""
+"""Whether a panel may have something new to show: how many rows its sources have had."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
 Marks = Mapping[str, int]
-"""Rows so far, by names in lower case."""
+"""Numbers of rows so far, by names in lower case."""
 
 
 async def read_marks(service: Service) -> Marks:
-    """How many rows all streams and queries have had."""
+    """How many rows each stream and query has had."""
     found = {one.name.lower(): one.rows for one in await service.streams()}
     return found | {one.name.lower(): one.result_rows for one in await service.queries()}
 
 
 def mark_of(source: Source, marks: Marks) -> tuple[int, ...] | None:
-    """What differs when a source has new rows; None: that cannot be told.
+    """A mark that changes when a source has new rows; None: unknown.
 
     >>> mark_of(Source(SourceKind.STREAM, "S"), {"s": 3})
     (3,)
@@ -37,7 +37,7 @@ def mark_of(source: Source, marks: Marks) -> tuple[int, ...] | None:
 
 @lru_cache(maxsize=1000)
 def _names(text: str) -> tuple[str, ...]:
-    """What a SELECT reads; nothing if it cannot be read."""
+    """The names that a SELECT reads; empty if it cannot be parsed."""
     try:
         values = {one: 0 for one in RANGE if f":{one}" in text}
         return tuple(sorted(names_read(read_query(text, Parameters(values)))))

@@ -1,4 +1,4 @@
-"""What a panel shows of a range of time, as the browser draws it."""
+"""What a panel shows for a time range, as the browser draws it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Picture:
     values: dict[str, Any]
     rows: pa.Table | None = None
     left_out: int = 0
-    """Names that have no line, row or bar of their own."""
+    """Number of names without a line, row or bar of their own."""
 
     @property
     def is_empty(self) -> bool:
@@ -55,7 +55,7 @@ class Picture:
 
 
 async def read_panel(service: Service, panel: Panel, at: Interval, asker: Asker) -> Picture:
-    """Ask for what a panel shows; whatever is wrong with it is raised in words."""
+    """Query what a panel shows; errors are raised with a readable message."""
     source = await open_source(service, panel.source, at, asker)
     found = await _Asking(service, panel, at, asker, source).picture()
     is_stacked = panel.combine in (Combine.SUM, Combine.COUNT)
@@ -65,7 +65,7 @@ async def read_panel(service: Service, panel: Panel, at: Interval, asker: Asker)
 
 @dataclass(frozen=True)
 class _Asking:
-    """One panel for one range of time."""
+    """One panel for one time range."""
 
     service: Service
     panel: Panel
@@ -169,7 +169,7 @@ class _Asking:
         )
 
     async def _sparks(self) -> dict[str, list[list[float | None]]]:
-        """How figures came about: a small line for each, where rows have times."""
+        """The history of figures: a small line for each, if rows have times."""
         found = replace(self, source=self.source.with_changes())
         time = found._time()
         if time is None or not time.is_time:
@@ -253,13 +253,13 @@ class _Asking:
         left_out = max(0, _count(answer) - MOST_PLACES)
         return Picture(PanelKind.MAP, values, left_out=left_out)
 
-    # Parts of questions
+    # Parts of queries
 
     async def _ask(self, sql: str) -> pa.Table:
         return await self.source.ask(self.service, sql, self.asker)
 
     async def _axis(self, column: Column, most: int) -> Axis | None:
-        """The axis, as long as the page's range or the rows; None: there are no rows."""
+        """The axis, covering the page's range or the rows; None: there are no rows."""
         if column.is_time and self.at.start is not None:
             return Axis.of(column, float(self.at.start), float(self.at.end), most)
         found = (await self._ask(bounds_question(self.source, self.at, column))).to_pylist()[0]
@@ -273,7 +273,7 @@ class _Asking:
         return question.lines(answer), question.left_out(answer)
 
     async def _with_unchanged(self, lines: list[Line], axis: Axis) -> list[Line]:
-        """The lines of an answer up to the end, with those of what has not changed in the range."""
+        """The lines of an answer up to the end, including values unchanged in the range."""
         end = float(min(self.at.end, axis.high) if self.at.start is None else self.at.end)
         start = axis.low if self.at.start is None else float(self.at.start)
         question = LinesQuestion(
@@ -299,7 +299,7 @@ class _Asking:
         return [combined(how, finite(one), order) for one in ys] or ["count(*)"]
 
     def _x(self) -> Column:
-        """What runs along the chart: times or numbers."""
+        """The column along the chart: times or numbers."""
         found = self.source.time_column(self.panel.x)
         if found is None:
             raise SqlTypeError(
@@ -311,7 +311,7 @@ class _Asking:
         return found
 
     def _time(self) -> Column | None:
-        """What orders rows, if anything does."""
+        """The column that orders rows, if any."""
         return self.source.time_column(self.panel.x)
 
     def _numbers(self) -> list[Column]:
@@ -336,7 +336,7 @@ class _Asking:
         return name if len(ys) <= 1 else f"{column} of {name}"
 
     def _range(self, axis: Axis | None) -> dict[str, Any]:
-        """How far the axis of the chart runs, in milliseconds or as it is."""
+        """The range of the chart's axis, in milliseconds or as it is."""
         if axis is not None and not axis.column.is_time:
             return {"low": axis.low, "high": axis.high}
         if self.at.start is not None:
@@ -345,7 +345,7 @@ class _Asking:
 
 
 def _known(how: Combine, otherwise: Combine) -> Combine:
-    """How values are combined where they must be."""
+    """How to combine values where they must be combined."""
     return otherwise if how is Combine.ALL else how
 
 

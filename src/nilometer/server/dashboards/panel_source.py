@@ -1,4 +1,4 @@
-"""Where the rows of a panel come from, as a part of the questions that are asked for it."""
+"""The source of a panel's rows, as a part of the panel's queries."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.statements import read_query
 
 _ROWS: Final = "_source"
-"""What stands for a SELECT in the text of a question, before the SELECT takes its place."""
+"""The placeholder for a SELECT in the text of a query, before the SELECT replaces it."""
 RANGE: Final = ("start", "end")
-"""The parameters of a SELECT that stand for the range of the page."""
+"""The parameters of a SELECT that represent the range of the page."""
 _BEGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -52,25 +52,25 @@ class Column:
 
 @dataclass(frozen=True)
 class PanelSource:
-    """A table to ask about: its columns, the one that holds the time, and how it is asked."""
+    """A table to query: its columns, its time column, and how to query it."""
 
     name: str
-    """Of a stream or query; empty: it is a SELECT."""
+    """The name of a stream or query; empty: it is a SELECT."""
     schema: pa.Schema
     time: str | None
     select: exp.Query | None = None
     has_changes: bool = False
     """Whether it is a query whose answer changes."""
     reads_changes: bool = False
-    """Whether all changes are meant, not the answer."""
+    """Whether to read all changes instead of the answer."""
 
     def with_changes(self) -> PanelSource:
-        """The same, asked about its changes, if it has any."""
+        """A copy that reads its changes, if it has any."""
         return replace(self, reads_changes=self.has_changes)
 
     @property
     def is_answer(self) -> bool:
-        """Whether rows have no time: they are the answer of one instant."""
+        """Whether rows have no time because they are the answer at one instant."""
         return self.has_changes and not self.reads_changes
 
     def column(self, name: str) -> Column:
@@ -114,7 +114,7 @@ class PanelSource:
         return found
 
     def rows(self, at: Interval | None = None) -> str:
-        """What stands in FROM; an answer is that of the end of a range that is past."""
+        """The FROM item; an answer is that of the end of a past range."""
         if self.select is not None:
             return _ROWS
         if self.is_answer and at is not None and at.is_past:
@@ -129,12 +129,12 @@ class PanelSource:
         found = [] if at.end >= LATEST else [f"{column.sql} <= {instant(at.end)}"]
         if at.start is not None:
             found.append(f"{column.sql} >= {instant(at.start)}")
-        elif self.reads_changes:  # what holds since ever has no instant that could be drawn
+        elif self.reads_changes:  # rows that have always held have no instant to be drawn at
             found.append(f"{column.sql} > {instant(0)}")
         return " AND ".join(found) or "TRUE"
 
     async def ask(self, service: Service, sql: str, asker: Asker) -> pa.Table:
-        """The answer to a question whose FROM is that of `rows`, within the limits of whoever."""
+        """The answer to a query whose FROM is `rows`, within the asker's limits."""
         tree = sqlglot.parse_one(sql, read="duckdb")
         assert isinstance(tree, exp.Query)
         if self.select is not None:
@@ -147,7 +147,7 @@ class PanelSource:
 
 
 async def open_source(service: Service, source: Source, at: Interval, asker: Asker) -> PanelSource:
-    """What a panel reads; a SELECT is asked for no rows, so that its columns are known."""
+    """The source of a panel; a SELECT is run for no rows, to find its columns."""
     if source.kind is not SourceKind.SELECT:
         found = await service.stored_source(source.text)
         return PanelSource(found.name, found.schema, found.time, has_changes=found.changes)
@@ -160,14 +160,14 @@ async def open_source(service: Service, source: Source, at: Interval, asker: Ask
 
 
 def _select(sql: str, at: Interval) -> exp.Query:
-    """A SELECT of somebody's, with the range of the page for `:start` and `:end`."""
+    """A user's SELECT, with the range of the page for `:start` and `:end`."""
     start = EARLIEST if at.start is None else at.start
     said = dict(zip(RANGE, (_moment(start), _moment(at.end)), strict=True))
     values = {name: one for name, one in said.items() if f":{name}" in sql}
     try:
         continues = goes_on(read_query(sql, Parameters(values)).tree)
     except NilometerError:
-        continues = False  # whatever is wrong with it is told below
+        continues = False  # any error is reported below
     if continues:
         raise InputError(
             "a panel asks for what is stored, and this query goes on",
@@ -177,17 +177,17 @@ def _select(sql: str, at: Interval) -> exp.Query:
 
 
 def quoted(name: str) -> str:
-    """A name as it stands in a question."""
+    """A name as an SQL identifier."""
     return str(exp.to_identifier(name, quoted=True).sql(dialect="duckdb"))
 
 
 def text(value: str) -> str:
-    """A text as it stands in a question."""
+    """A text as an SQL literal."""
     return exp.Literal.string(value).sql(dialect="duckdb")
 
 
 def instant(micros: int) -> str:
-    """An instant as it stands in a question."""
+    """An instant as an SQL literal."""
     return f"CAST('{_moment(micros):%Y-%m-%d %H:%M:%S.%f}+00' AS TIMESTAMPTZ)"
 
 

@@ -1,4 +1,4 @@
-"""Panels that a newcomer would make of a query or a stream."""
+"""Default panels for a query or a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST = 6
 
 
 def suggested_panel(found: StoredSource, kind: SourceKind) -> Panel:
-    """Measured values by time, a line for each thing; without numbers, the rows."""
+    """Measured values by time, one line for each thing; without numbers, the rows."""
     title, source = found.name, Source(kind, found.name)
     opened = PanelSource(found.name, found.schema, found.time, has_changes=found.changes)
     columns = [one for one in opened.columns if one.name not in (TIME, DIFF, found.time)]
@@ -30,7 +30,7 @@ def suggested_panel(found: StoredSource, kind: SourceKind) -> Panel:
 
 
 async def suggested_panels(service: Service) -> list[Panel]:
-    """Of the queries that there are, and then of the streams."""
+    """Panels for the existing queries, then for the streams."""
     named = [(one.name, SourceKind.QUERY) for one in await service.queries()]
     named += [(one.name, SourceKind.STREAM) for one in await service.streams()]
     found: list[Panel] = []
@@ -39,7 +39,7 @@ async def suggested_panels(service: Service) -> list[Panel]:
             break
         try:
             found.append(suggested_panel(await service.stored_source(name), kind))
-        except NilometerError:  # it has no rows yet, or is gone
+        except NilometerError:  # it has no rows yet, or was dropped
             continue
     return found
 

@@ -1,8 +1,8 @@
 """Lines over time or numbers, thinned by DuckDB: a browser gets at most 1,000 points of each.
 
 Rows are put into buckets of equal width. Of each bucket and line the first, the last, the least and
-the greatest value stay: a chart whose pixels are wider than buckets is the same as that of all rows
-(M4: Jugel et al., VLDB 2014, section 4).
+the greatest value are kept: a chart whose pixels are wider than buckets looks the same as with all
+rows (M4: Jugel et al., VLDB 2014, section 4).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from nilometer.server.dashboards.panel_source import Column, PanelSource
 from nilometer.server.dashboards.time_range import Interval, step_for
 
 MOST_SERIES: Final = 12
-"""So many lines are drawn; the names of others are counted."""
+"""The maximum number of lines; other names are only counted."""
 MOST_BUCKETS: Final = 249
-"""Four points of each, and one bucket more where they are aligned to the clock: 1,000."""
+"""Four points each, and one more bucket if they are aligned to the clock: 1,000."""
 MOST_COMBINED: Final = 300
 
 Points = list[tuple[float, float | None]]
@@ -39,7 +39,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Axis:
-    """The column that runs along the chart, how far, and in which steps rows are put together."""
+    """The column along the chart, its range, and the steps in which rows are grouped."""
 
     column: Column
     low: float
@@ -48,7 +48,7 @@ class Axis:
 
     @classmethod
     def of(cls, column: Column, low: float, high: float, most: int) -> Axis:
-        """At most so many steps, and one more; those of times begin at whole units of the clock."""
+        """At most `most` steps, and one more; steps of times start at whole clock units."""
         if column.is_time:
             return cls(column, low, high, step_for(int(high - low) or 1, most))
         return cls(column, low, high, (high - low) / most or 1.0)
@@ -60,13 +60,13 @@ class Axis:
 
     @property
     def bucket(self) -> str:
-        """The number of the step in which a row falls."""
+        """The number of the step that contains a row."""
         if self.column.is_time:
             return f"{self.sql} // {int(self.step)}"
         return f"CAST(floor(({self.sql} - {self.low!r}) / {self.step!r}) AS BIGINT)"
 
     def start_of(self, bucket: float) -> float:
-        """Where a step begins."""
+        """Where a step starts."""
         return bucket * self.step + (0.0 if self.column.is_time else self.low)
 
 
@@ -78,25 +78,25 @@ def number(column: Column) -> str:
 
 
 def finite(column: Column) -> str:
-    """A column of numbers, NULL where it has none that could be drawn."""
+    """A column of numbers, NULL where a value cannot be drawn."""
     value = f"CAST({column.sql} AS DOUBLE)"
     return f"CASE WHEN isfinite({value}) THEN {value} END"
 
 
 def names_of(series: Column | None) -> str:
-    """What tells lines apart, as text."""
+    """The name that distinguishes lines, as text."""
     return "''" if series is None else f"coalesce(CAST({series.sql} AS VARCHAR), 'NULL')"
 
 
 def combined(how: Combine, value: str, order: str | None) -> str:
-    """An aggregate of the values of one place."""
+    """An aggregate of the values of one step."""
     if how is Combine.LAST:
         return f"last({value})" if order is None else f"arg_max({value}, {order})"
     return f"{(Combine.AVG if how is Combine.ALL else how).value}({value})"
 
 
 def bounds_question(source: PanelSource, at: Interval, axis: Column) -> str:
-    """How far the axis runs, where that is not said."""
+    """A query for the range of the axis, where it is not given."""
     x = number(axis)
     finite_x = "TRUE" if axis.is_time else f"isfinite({x})"
     return (
@@ -107,19 +107,19 @@ def bounds_question(source: PanelSource, at: Interval, axis: Column) -> str:
 
 @dataclass(frozen=True)
 class LinesQuestion:
-    """Which lines are wanted."""
+    """A query for lines."""
 
     source: PanelSource
     at: Interval
     axis: Axis
     values: Sequence[Column]
-    """Numbers; without any, rows are counted."""
+    """Numbers; if empty, rows are counted."""
     series: Column | None
     combine: Combine
 
     @property
     def sql(self) -> str:
-        """The question; its answer has a row for each line and bucket that has rows."""
+        """The query; its answer has a row for each line and bucket with rows."""
         wanted = ", ".join(
             part for i in range(max(1, len(self.values))) for part in self._aggregates(i)
         )
@@ -211,9 +211,9 @@ class LinesQuestion:
         return self._with_ends(rows, i, points) if self.source.reads_changes else points
 
     def _with_ends(self, rows: pa.Table, i: int, points: Points) -> Points:
-        """Lines of an answer: what held before the range began, and where something ended.
+        """Lines of an answer: values from before the range, and ends of values.
 
-        What is taken back at an instant has held until then.
+        A value that is retracted at an instant has held until then.
         """
         firsts, was_at, was = (
             _floats(rows, one) for one in (f"_first_{i}", f"_was_at_{i}", f"_was_{i}")

@@ -1,4 +1,4 @@
-"""The range of time that a whole dashboard shows, as its address says it."""
+"""The time range of a whole dashboard, as given in its address."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PRESETS: Final = {
     "24h": ("24 h", _DAY),
     "7d": ("7 d", 7 * _DAY),
 }
-"""What can be chosen at once: by their words in addresses, what is shown, and the length."""
+"""The presets by their words in addresses: the text that is shown, and the length."""
 ALL: Final = "all"
 _SHORTEST: Final = 1_000
-"""Microseconds: nobody can zoom into less."""
+"""The shortest range that zooming allows, in microseconds."""
 _STEPS: Final[tuple[int, ...]] = (
     *(step * 10**power for power in range(6) for step in (1, 2, 5)),
     *(step * _SECOND for step in (1, 2, 5, 10, 15, 30)),
@@ -38,7 +38,7 @@ class Interval:
     """The instants from start to end, both included, in microseconds."""
 
     start: int | None
-    """None: all that is stored until the end."""
+    """None: everything stored until the end."""
     end: int
     is_past: bool = False
     """Whether it has ended: answers are shown as they were then."""
@@ -46,7 +46,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class TimeRange:
-    """The last so many microseconds, or from one instant to another, or all that is stored."""
+    """The last so many microseconds, or between two instants, or everything stored."""
 
     span: int | None = None
     start: int | None = None
@@ -54,11 +54,11 @@ class TimeRange:
 
     @property
     def is_live(self) -> bool:
-        """Whether it goes on with the clock."""
+        """Whether it moves with the clock."""
         return self.start is None
 
     def at(self, now: int) -> Interval:
-        """What it means at an instant."""
+        """The interval that it denotes at an instant."""
         if self.start is not None and self.end is not None:
             return Interval(self.start, self.end, self.end < now)
         if self.span is None:
@@ -67,7 +67,7 @@ class TimeRange:
 
     @property
     def address(self) -> dict[str, str]:
-        """How an address says it."""
+        """Its parameters in an address."""
         if self.start is not None and self.end is not None:
             return {"from": iso_time(self.start), "to": iso_time(self.end)}
         if self.span is None:
@@ -77,7 +77,7 @@ class TimeRange:
 
     @property
     def words(self) -> str:
-        """How people read it.
+        """Its readable form.
 
         >>> TimeRange(300_000_000).words, TimeRange(start=0, end=1_500_000).words
         ('last 5 min', '1970-01-01 00:00:00 to 00:00:01.500 UTC')
@@ -101,7 +101,7 @@ class TimeRange:
 
 
 def between(start: int, end: int) -> TimeRange:
-    """From one instant to another, whichever is first, as far as the calendar goes."""
+    """From one instant to another, whichever is first, within the calendar."""
     first, last = sorted((start, end))
     first = min(max(first, EARLIEST), LATEST - _SHORTEST)
     return TimeRange(None, first, min(max(last, first + _SHORTEST), LATEST))
@@ -111,7 +111,7 @@ DEFAULT: Final = TimeRange(PRESETS["15m"][1])
 
 
 def read_range(said: str, start: str, end: str) -> TimeRange:
-    """What an address says; what it says wrongly counts as not said.
+    """Parse an address; invalid parts count as missing.
 
     >>> read_range("1h", "", "").span, read_range("x", "", "") == DEFAULT
     (3600000000, True)
@@ -127,7 +127,7 @@ def read_range(said: str, start: str, end: str) -> TimeRange:
 
 
 def step_for(length: int, most: int) -> int:
-    """The shortest step that people count in, of which at most so many are as long as `length`.
+    """The shortest usual time step of which at most this many cover `length`.
 
     >>> step_for(300_000_000, 250), step_for(7 * 86_400_000_000, 250)
     (2000000, 3600000000)
@@ -139,6 +139,6 @@ def step_for(length: int, most: int) -> int:
 
 
 def _short(micros: int) -> str:
-    """An instant to the second, or the millisecond where that matters."""
+    """An instant to the second, or to the millisecond where needed."""
     text = iso_time(micros).replace("T", " ").rstrip("Z")
     return text[:19] if micros % _SECOND < _SHORTEST else text[:23]

@@ -1,4 +1,4 @@
-"""Families of metrics out of values by name."""
+"""Metric families from values by name."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 Values = Iterable[tuple[str, float | None]]
-"""By the name of a query, a stream or a delivery; None: there is none."""
+"""Values by the name of a query, a stream or a delivery; None: no value."""
 
 
 def gauges(label: str, name: str, text: str, values: Values) -> Metric:
-    """What goes up and down, for each of these names."""
+    """A value that goes up and down, for each of these names."""
     return _filled(GaugeMetricFamily(_named(name), text, labels=[label]), values)
 
 
 def counters(label: str, name: str, text: str, values: Values) -> Metric:
-    """What is counted, for each of these names."""
+    """A counter for each of these names."""
     return _filled(CounterMetricFamily(_named(name), text, labels=[label]), values)
 
 
 def gauge(name: str, text: str, value: float | None) -> Metric:
-    """One value that goes up and down; without samples if there is none."""
+    """One value that goes up and down; no samples if it is None."""
     family = GaugeMetricFamily(_named(name), text)
     if value is not None:
         family.add_metric([], value)
@@ -29,7 +29,7 @@ def gauge(name: str, text: str, value: float | None) -> Metric:
 
 
 def counter(name: str, text: str, value: float | None) -> Metric:
-    """One value that is counted."""
+    """One counter."""
     family = CounterMetricFamily(_named(name), text)
     if value is not None:
         family.add_metric([], value)

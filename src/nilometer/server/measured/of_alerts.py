@@ -15,7 +15,7 @@ _LABEL: Final = "alert"
 
 
 def alert_metrics(alerts: Sequence[AlertStatus], most: int) -> Iterator[Metric]:
-    """How alerts are doing, up to so many of them."""
+    """The state of alerts, at most this many of them."""
     known = alerts[:most]
     firing = [(one.name, one.count(AlertState.FIRING)) for one in known]
     pending = [(one.name, one.count(AlertState.PENDING)) for one in known]

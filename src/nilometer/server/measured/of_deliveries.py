@@ -14,7 +14,7 @@ _LABEL: Final = "delivery"
 
 
 def delivery_metrics(deliveries: Sequence[DeliveryStatus], most: int) -> Iterator[Metric]:
-    """How deliveries are doing, up to so many of them."""
+    """The state of deliveries, at most this many of them."""
     known = deliveries[:most]
     states = GaugeMetricFamily(
         "nilometer_delivery_state",

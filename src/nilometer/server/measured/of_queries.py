@@ -14,9 +14,9 @@ from nilometer.server.measured.families import counters, gauge, gauges
 def query_metrics(
     queries: Sequence[QueryStatus], last: Mapping[str, HealthSample], most: int
 ) -> Iterator[Metric]:
-    """All queries by phase; one by one, those that somebody has named, up to so many.
+    """All queries by phase; individually, those that a user has named, at most this many.
 
-    Temporary queries come and go: each would be a series of its own for ever.
+    Temporary queries come and go: each would leave a series behind forever.
     """
     phases = Counter(one.phase for one in queries)
     yield gauges(
@@ -37,7 +37,7 @@ def query_metrics(
 
 
 def _phases(known: Sequence[QueryStatus]) -> Metric:
-    """One series for each query: the label says in which phase it is."""
+    """One series for each query: the label is its phase."""
     family = GaugeMetricFamily(
         "nilometer_query_phase", "1, with the phase in which a query is.", labels=["query", "phase"]
     )
@@ -47,7 +47,7 @@ def _phases(known: Sequence[QueryStatus]) -> Metric:
 
 
 def _stalls(known: Sequence[QueryStatus]) -> Metric:
-    """One series for each query that does not get on: the label says why."""
+    """One series for each stalled query: the label is the reason."""
     family = GaugeMetricFamily(
         "nilometer_query_stalled",
         "1, with the reason why a query does not get on.",
@@ -60,7 +60,7 @@ def _stalls(known: Sequence[QueryStatus]) -> Metric:
 
 
 def _of_progress(known: Sequence[QueryStatus]) -> Iterator[Metric]:
-    """How far queries are behind at this moment."""
+    """How far queries are behind at present."""
     lags = [(q.name, None if q.lag is None else q.lag / 1e6) for q in known]
     rows = [(q.name, q.rows_behind) for q in known]
     behind = "How far the watermark is behind the clock now."

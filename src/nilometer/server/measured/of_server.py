@@ -1,4 +1,4 @@
-"""Metrics of the server: its engine, its catalog, Java, workers, and what it has to do."""
+"""Metrics of the server: its engine, its catalog, Java, workers, and its load."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from nilometer.version import VERSION
 
 
 def server_metrics(service: Service) -> Iterator[Metric]:
-    """What the server itself counts."""
+    """The server's own counts."""
     yield InfoMetricFamily("nilometer_build", "The version.", {"version": VERSION})
-    jump = "By how much the clock of the system has jumped ahead, or back, until that counts."
+    jump = "By how much the system clock has jumped ahead, or back, until that counts."
     yield gauge("followers", "Connections that follow results.", service.followers.taken)
     yield gauge("statements", "Statements that run or wait.", service.statements_taken)
     yield gauge("clock_jump_seconds", jump, service.clock_ahead / 1e6)
 
 
 def database_metrics(found: Measures) -> Iterator[Metric]:
-    """How the database is doing as a whole."""
+    """Measures of the whole database."""
     engine = found.engine
     hosted = [("shared", engine.shared), ("moved", engine.moved)]
     restarts = "How often a streaming query of the engine has ended, and was started again."

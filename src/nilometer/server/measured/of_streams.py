@@ -15,7 +15,7 @@ _LABEL: Final = "stream"
 
 
 def stream_metrics(streams: Sequence[StreamStatus], now: int, most: int) -> Iterator[Metric]:
-    """How streams and sensor tables are doing, up to so many of them."""
+    """The state of streams and sensor tables, at most this many of them."""
     known = streams[:most]
     yield from _of_logs(known)
     letters = [(s.name, s.dead_letters) for s in known]
@@ -61,7 +61,7 @@ def _of_logs(known: Sequence[StreamStatus]) -> Iterator[Metric]:
 
 
 def _of_silence(known: Sequence[StreamStatus], now: int) -> Iterator[Metric]:
-    """How far streams are behind the clock now, and who is silent."""
+    """How far streams are behind the clock now, and how many sensors are silent."""
     lags = [(s.name, None if s.lag is None else s.lag / 1e6) for s in known]
     heard = [(s.name, _ago(s.last_arrival, now)) for s in known]
     silent = [(s.name, s.silent) for s in known]
@@ -79,7 +79,7 @@ def _of_silence(known: Sequence[StreamStatus], now: int) -> Iterator[Metric]:
 
 
 def sensor_metrics(sensors: Sequence[SensorStatus], most: int) -> Iterator[Metric]:
-    """How many sensors of each stream are in each state; there may be thousands of them."""
+    """How many sensors of each stream are in each state; there may be thousands of sensors."""
     states = Counter((one.stream, one.state) for one in sensors)
     streams = sorted({one.stream for one in sensors})[:most]
     family = GaugeMetricFamily(

@@ -1,8 +1,8 @@
-"""What PostgreSQL's catalog says of a database: for psql's \\d, drivers and dashboards.
+"""PostgreSQL's catalog for a database: for psql's \\d, drivers and dashboards.
 
-The tables of the catalog are made from what statements can name, and asked with DuckDB. Those that
-are always empty here (policies, triggers, publications …) have no columns: whoever joins them gets
-no rows.
+The tables of the catalog are built from the names that statements can use, and queried with DuckDB.
+Those that are always empty here (policies, triggers, publications …) have no columns: a join with
+them returns no rows.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ _CONSTANTS: Final = {
 
 
 class PgCatalog:
-    """Answers questions to PostgreSQL's catalog."""
+    """Answers queries to PostgreSQL's catalog."""
 
     def __init__(self) -> None:
         cases = " ".join(f"WHEN {oid} THEN '{shown}'" for oid, (_, shown, _) in NAMES.items())
@@ -155,7 +155,7 @@ class PgCatalog:
         max_bytes: int,
         cancelling: Cancelling | None = None,
     ) -> pa.Table:
-        """The answer to a query over the catalog, or over nothing at all."""
+        """The answer to a query that reads the catalog, or nothing at all."""
         tree = tree.copy()
         name_columns(tree)
         if _reads_nothing(tree):
@@ -174,9 +174,9 @@ class PgCatalog:
         return self._sandbox.run(sql, given, limits, cancelling)
 
     def _with_our_functions(self, tree: exp.Expr) -> exp.Expr:
-        """The same query with what only PostgreSQL has in DuckDB's words."""
+        """The same query with PostgreSQL's own functions translated to DuckDB."""
 
-        for node in reversed(list(tree.walk(bfs=False))):  # what is inside first
+        for node in reversed(list(tree.walk(bfs=False))):  # innermost nodes first
             changed = self._changed(node)
             if changed is node:
                 continue
@@ -212,7 +212,7 @@ class PgCatalog:
 
 
 def is_for_catalog(tree: exp.Query) -> bool:
-    """Whether a query is about the catalog, or reads nothing at all."""
+    """Whether a query reads the catalog, or nothing at all."""
     entries = [one for one in tree.find_all(exp.Table) if isinstance(one.this, exp.Identifier)]
     mine = {one.alias.lower() for one in tree.find_all(exp.CTE)}
     entries = [one for one in entries if one.db or one.name.lower() not in mine]
@@ -227,7 +227,7 @@ def _is_of_catalog(entry: exp.Table) -> bool:
 
 
 def _rename_tables(tree: exp.Expr) -> set[str]:
-    """Give tables of the catalog names of one part; those names."""
+    """Give catalog tables names of one part; return those names."""
     found = set()
     for entry in tree.find_all(exp.Table):
         if isinstance(entry.this, exp.Identifier) and _is_of_catalog(entry):

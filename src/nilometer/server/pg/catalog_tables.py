@@ -1,4 +1,4 @@
-"""The tables of pg_catalog and information_schema, as clients look for them."""
+"""The tables of pg_catalog and information_schema, as clients expect them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ARRAYS: Final = {
 
 
 def catalog_tables(relations: Relations) -> dict[str, pa.Table]:
-    """The tables of the catalog, as far as somebody asks for them."""
+    """The tables of the catalog, as far as clients query them."""
     numbers = {name: _FIRST + place for place, name in enumerate(sorted(relations))}
     classes, attributes, tables, columns = [], [], [], []
     for name, (kind, own) in sorted(relations.items()):
@@ -334,7 +334,7 @@ def _pg_view(name: str) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], like: Mapping[str, Any] | None) -> pa.Table:
-    """Rows as a table, also where there are none."""
+    """Rows as a table, even if there are none."""
     first = like or rows[0]
     schema = pa.schema([(name, _KINDS[type(value)]) for name, value in first.items()])
     return pa.Table.from_pylist([dict(one) for one in rows], schema=schema)

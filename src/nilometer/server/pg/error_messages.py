@@ -1,4 +1,4 @@
-"""Errors as PostgreSQL's protocol tells them: a code of five characters, and fields."""
+"""Errors in PostgreSQL's protocol: a code of five characters, and fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CancelledError(NilometerError):
 
 
 def error_message(error: NilometerError, *, fatal: bool = False) -> bytes:
-    """An error as PostgreSQL tells it."""
+    """An error as a message of PostgreSQL's protocol."""
     severity = "FATAL" if fatal else "ERROR"
     code = "57014" if isinstance(error, CancelledError) else _OTHER
     code = next((one for kind, one in _CODES if isinstance(error, kind)), code)

@@ -1,4 +1,4 @@
-"""Listens for clients that speak PostgreSQL's protocol; a token is their password."""
+"""Listens for clients that use PostgreSQL's protocol; a token is their password."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("nilometer.access")
 _ENDS: Final = (ConnectionError, asyncio.IncompleteReadError, TimeoutError, ssl.SSLError, OSError)
 _PAUSE: Final = 0.5
-"""Seconds that whoever gives a wrong token waits for the answer."""
+"""Delay in seconds before a wrong token is answered."""
 _MOST_PASSWORD: Final = 4096
 _STATUS: Final = {
     "server_version": SERVER_VERSION,
@@ -49,7 +49,7 @@ _STATUS: Final = {
 
 
 class PgListener:
-    """All connections of a server by PostgreSQL's protocol."""
+    """All connections of a server through PostgreSQL's protocol."""
 
     def __init__(self, service: Service, tokens: Tokens, context: ssl.SSLContext | None) -> None:
         self._service = service
@@ -66,11 +66,11 @@ class PgListener:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, listening: socket.socket) -> None:
-        """Answer whoever connects."""
+        """Accept connections."""
         self._server = await asyncio.start_server(self._connected, sock=listening)
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         if self._server is not None:
             self._server.close()
         for task in list(self._tasks):
@@ -89,7 +89,7 @@ class PgListener:
         except NilometerError as error:
             writer.write(error_message(error, fatal=True))
         except _ENDS:
-            pass  # the client has gone, or speaks something else
+            pass  # the client has disconnected, or uses another protocol
         finally:
             self._tasks.discard(task)
             with suppress(*_ENDS):
@@ -123,12 +123,15 @@ class PgListener:
     async def _greet(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Caller | None:
-        """Who connects; None: somebody who only wanted to cancel a statement."""
+        """The client that connects; None: it only wanted to cancel a statement."""
         is_encrypted = False
         while True:
             startup = await wire.read_startup(reader)
             match startup.code:
                 case wire.SSL_REQUEST if self._context is not None and not is_encrypted:
+                    if reader._buffer:  # type: ignore[attr-defined]
+                        # A man in the middle could send data in the client's name.
+                        raise wire.ProtocolError("something came before the encryption")
                     writer.write(b"S")
                     await writer.start_tls(self._context)
                     is_encrypted = True
@@ -143,10 +146,12 @@ class PgListener:
                 case wire.PROTOCOL:
                     break
                 case _:
-                    raise wire.ProtocolError("this version of the protocol is not spoken here")
+                    raise wire.ProtocolError("this version of the protocol is not supported")
         peer = str((writer.get_extra_info("peername") or ("nowhere",))[0])
         if self._context is not None and not is_encrypted and not is_loopback(peer):
-            raise UnauthorizedError("only encrypted connections are taken", hint="sslmode=require")
+            raise UnauthorizedError(
+                "only encrypted connections are accepted", hint="sslmode=require"
+            )
         return await self._authenticate(reader, writer, peer)
 
     async def _authenticate(

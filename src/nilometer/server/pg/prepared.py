@@ -30,11 +30,11 @@ class Portal:
     formats: Sequence[int] = ()
     answer: Answer | None = None
     left: Iterator[list[bytes | None]] | None = None
-    """Rows that were not sent yet."""
+    """Rows that have not been sent yet."""
 
 
 def type_oids(prepared: Prepared) -> list[int]:
-    """The types of a statement's parameters: what the client said, or text."""
+    """The types of a statement's parameters: as given by the client, or text."""
     count = 0 if prepared.command is None else prepared.command.parameters
     count = max(count, len(prepared.oids))
     given = [*prepared.oids, *([0] * (count - len(prepared.oids)))]

@@ -1,4 +1,4 @@
-"""One connection that speaks PostgreSQL's protocol."""
+"""One connection that uses PostgreSQL's protocol."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("nilometer.pg")
 _MOST_PREPARED: Final = 1000
 _MOST_TEXT: Final = 1 << 20
-"""Characters of all prepared statements of a connection."""
+"""The maximum number of characters of all prepared statements of a connection."""
 _FOLLOWED_ROWS: Final = 1000
 
 
 @dataclass
 class Session:
-    """A client, once it has shown its token."""
+    """A client that has authenticated with its token."""
 
     service: Service
     statements: Statements
@@ -55,19 +55,19 @@ class Session:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     held: Weights
-    """Of the answers whose rows were not all sent yet, by token."""
+    """The sizes of answers whose rows were not all sent yet, by token."""
     _held: int = 0
     _prepared: dict[str, Prepared] = field(default_factory=dict)
     _portals: dict[str, Portal] = field(default_factory=dict)
     _skips: bool = False
-    """Whether messages are skipped up to the next Sync, after an error."""
+    """Whether messages are skipped until the next Sync, after an error."""
     _status: bytes = b"I"
     _cancel: Callable[[], None] | None = None
     _following: asyncio.Task[None] | None = None
     _cancelled: bool = False
 
     def cancel(self) -> None:
-        """End the statement that runs, if one does."""
+        """Cancel the running statement, if any."""
         self._cancelled = True
         if self._cancel is not None:
             self._cancel()
@@ -75,7 +75,7 @@ class Session:
             self._following.cancel()
 
     async def run(self) -> None:
-        """Answer until the client ends it."""
+        """Answer until the client disconnects."""
         try:
             await self._run_messages()
         finally:
@@ -136,7 +136,7 @@ class Session:
             case b"H":
                 await self._flush()
             case b"d" | b"c" | b"f":
-                pass  # what is left of a COPY that was refused
+                pass  # what is left of a refused COPY
             case _:
                 raise wire.ProtocolError(f"there is no message {kind!r}")
 
@@ -200,7 +200,7 @@ class Session:
         if len(commands) > 1:
             raise InputError("several statements cannot be prepared as one")
         if name and name in self._prepared:
-            raise InputError(f"there is a prepared statement {name} already")
+            raise InputError(f"prepared statement {name} already exists")
         if len(self._prepared) >= _MOST_PREPARED:
             raise errors.LimitError(f"there are {_MOST_PREPARED} prepared statements already")
         held = sum(len(one.command.text) for one in self._prepared.values() if one.command)
@@ -282,7 +282,7 @@ class Session:
         return portal.answer
 
     def _weigh(self, more: int = 0) -> None:
-        """Count the rows that are held, and these bytes more."""
+        """Count the rows that are held, plus this many bytes."""
         held = sum(_size(one.answer) for one in self._portals.values()) + more
         self.held.change(self.caller.name, held - self._held)
         self._held = held
@@ -321,7 +321,7 @@ class Session:
             self.writer.write(wire.copy_data(header_line(schema.names, copy)))
 
     async def _follow(self, copy: CopyOut, name: str) -> None:
-        """Send results as they come, until the client cancels it or goes."""
+        """Send results as they arrive, until the client cancels or disconnects."""
         self._cancelled = False
         self._following = asyncio.ensure_future(self._send_results(copy, name))
         gone = asyncio.ensure_future(self._until_gone())
@@ -343,7 +343,7 @@ class Session:
         self.writer.write(wire.complete("COPY 0"))
 
     async def _until_gone(self) -> None:
-        """Return when the client has ended the connection: it sends nothing while it follows."""
+        """Return when the client has disconnected: it sends nothing while it follows."""
         while not self.reader.at_eof():
             await asyncio.sleep(0.5)
 
@@ -380,7 +380,7 @@ class Session:
             return ClosedError("the server is stopping")
         return self.caller.refusal(Scope.READ)
 
-    # What is sent
+    # Sending
 
     def _notice(self, answer: Answer) -> None:
         if answer.notice:
@@ -411,7 +411,7 @@ class Session:
         await self._flush()
 
     async def _drain(self) -> None:
-        """Wait while the client takes nothing, so that little is held for it."""
+        """Wait while the client reads nothing, so that little is held for it."""
         transport = self.writer.transport
         if transport.get_write_buffer_size() > 1 << 18:
             await self._flush()
@@ -422,7 +422,7 @@ class Session:
 
 
 class _AnsweredError(Exception):
-    """The client has been told what is wrong."""
+    """The client has already received the error."""
 
 
 def _size(answer: Answer | None) -> int:

@@ -1,4 +1,4 @@
-"""What a statement that comes by PostgreSQL's protocol is, and how it is answered."""
+"""Classifies and answers statements that arrive through PostgreSQL's protocol."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COPY_TABLE: Final = re.compile(
     r"COPY\s+(?P<table>\"[^\"]+\"|[\w.]+)\s+TO\s+STDOUT\b(?P<options>.*)", re.I | re.S
 )
 _SUBSCRIBE: Final = re.compile(r"SUBSCRIBE\s+(?:TO\s+)?(?P<name>\"[^\"]+\"|\S+)", re.I)
-"""Patterns for texts without spaces at their ends: none of them is tried in many ways."""
+"""Patterns for texts without surrounding spaces: none of them backtracks much."""
 _SHOWN: Final = {
     "server_version": SERVER_VERSION,
     "server_encoding": "UTF8",
@@ -64,12 +64,12 @@ _TAGS: Final = {
     "LISTEN": "LISTEN",
     "UNLISTEN": "UNLISTEN",
 }
-"""Statements that have nothing to do here, each with what is said of it."""
+"""Statements that do nothing here, each with the tag that is sent."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a statement did."""
+    """The result of a statement."""
 
     tag: str
     rows: pa.Table | None = None
@@ -85,7 +85,7 @@ class CopyOut:
     has_header: bool = False
     delimiter: str = "\t"
     follows: str | None = None
-    """The query whose results are sent as they come, until the client ends it."""
+    """The query whose results are sent as they arrive, until the client ends it."""
 
 
 @dataclass(frozen=True)
@@ -94,10 +94,10 @@ class Command:
 
     text: str
     tag: str | None = None
-    """Of one that has nothing to do."""
+    """The tag of a statement that does nothing."""
     copy: CopyOut | None = None
     parameters: int = 0
-    """How many `$n` it has."""
+    """The number of its `$n`."""
     tree: exp.Query | None = field(default=None, compare=False)
 
 
@@ -113,12 +113,12 @@ def split_commands(text: str) -> list[str]:
 
 
 def read_commands(text: str) -> list[Command]:
-    """The statements of a text, and what they are."""
+    """The statements of a text, classified."""
     return [read_command(one) for one in split_commands(text)]
 
 
 def read_command(text: str) -> Command:
-    """What one statement is."""
+    """Classify one statement."""
     if (copy := _read_copy(text)) is not None:
         return Command(text, copy=copy)
     words = text.lstrip(" \t\r\n(").upper().split(None, 2)
@@ -131,7 +131,7 @@ def read_command(text: str) -> Command:
         with sqlglot_errors("cannot read the query", SqlSyntaxError):
             tree = sqlglot.parse_one(text, read=DIALECT)
     except SqlSyntaxError as error:
-        try:  # it may be a query of ours, with windows
+        try:  # it may be one of our queries, with windows
             with sqlglot_errors("cannot read the query"):
                 sqlglot.parse_one(text, read="spark")
         except SqlError:
@@ -180,7 +180,7 @@ class Statements:
     async def answer(
         self, command: Command, values: Values, cancelling: Cancelling | None = None
     ) -> Answer:
-        """Do what a statement says."""
+        """Execute a statement."""
         if command.tag is not None:
             return Answer(command.tag)
         if command.tree is not None:
@@ -194,7 +194,7 @@ class Statements:
         return Answer(_tag_of(command.text), notice=done.message)
 
     async def describe(self, command: Command) -> pa.Schema | None:
-        """The columns of an answer, before it is asked for."""
+        """The columns of an answer, before the statement is executed."""
         if command.tree is None:
             shown = _show(command.text)
             return None if shown is None else shown.schema
@@ -218,7 +218,7 @@ class Statements:
 
 
 def _bound(tree: exp.Query, values: Values) -> exp.Query:
-    """The query with its parameters' values in their places, as constants of the tree."""
+    """The query with its parameters replaced by their values, as constants of the tree."""
     tree = tree.copy()
     for node in list(tree.find_all(exp.Parameter)):
         number = _number(node)
@@ -238,7 +238,7 @@ def _show(text: str) -> pa.Table | None:
 
 
 def _tag_of(text: str) -> str:
-    """What PostgreSQL would say was done."""
+    """The command tag that PostgreSQL would send."""
     words = re.findall(r"[A-Za-z_]+", text.upper())[:2]
     if words[:1] == ["INSERT"]:
         return "INSERT 0 0"

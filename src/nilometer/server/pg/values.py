@@ -1,4 +1,4 @@
-"""Values of our types as PostgreSQL writes them, as text and as bytes."""
+"""Values of our types in PostgreSQL's text and binary formats."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ Encoder = Callable[[Any], bytes]
 
 @dataclass(frozen=True)
 class PgType:
-    """A type of PostgreSQL's."""
+    """A PostgreSQL type."""
 
     oid: int
     item: PgType | None = None
-    """Of an array: what it holds."""
+    """The item type of an array."""
 
     @property
     def size(self) -> int:
@@ -68,7 +68,7 @@ class PgType:
 
 
 def pg_type(kind: pa.DataType) -> PgType:
-    """The type of PostgreSQL's for one of Arrow's; JSON for what has none."""
+    """The PostgreSQL type for an Arrow type; JSON for those that have none."""
     if pat.is_list(kind) or pat.is_large_list(kind) or pat.is_fixed_size_list(kind):
         item = pg_type(kind.value_type)
         return PgType(_ARRAYS[item.oid], item) if item.oid in _ARRAYS else PgType(JSON)
@@ -97,7 +97,7 @@ _KINDS: Final[Sequence[tuple[Callable[[pa.DataType], bool], int]]] = (
 
 
 def shapes_of(schema: pa.Schema, formats: Sequence[int] = ()) -> list[ColumnShape]:
-    """The columns of an answer, in the formats that were asked for."""
+    """The columns of an answer, in the requested formats."""
     found = []
     for place, one in enumerate(schema):
         kind = pg_type(one.type)
@@ -108,7 +108,7 @@ def shapes_of(schema: pa.Schema, formats: Sequence[int] = ()) -> list[ColumnShap
 
 
 def format_of(formats: Sequence[int], place: int) -> int:
-    """The format of one of several values: none is said, one for all, or one for each."""
+    """The format of one of several values: none is given, one for all, or one for each."""
     if not formats:
         return 0
     return formats[0] if len(formats) == 1 else formats[place]
@@ -130,7 +130,7 @@ def encoded_rows(rows: pa.Table, shapes: Sequence[ColumnShape]) -> Iterator[list
 
 
 def text_of(kind: PgType) -> Encoder:
-    """How values become text."""
+    """A function that converts values to text."""
     if kind.item is not None:
         return _array_text(kind.item)
     return _TEXTS.get(kind.oid, lambda value: str(value).replace("\0", "\ufffd").encode())
@@ -225,7 +225,7 @@ def _array_binary(item: PgType) -> Encoder:
 
 
 def _numeric_binary(value: Decimal | int) -> bytes:
-    """Digits to the base of ten thousand, as PostgreSQL has them."""
+    """Digits to the base of ten thousand, as in PostgreSQL."""
     number = Decimal(value)
     sign, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
@@ -268,7 +268,7 @@ _BINARIES: Final[dict[int, Encoder]] = {
 
 
 def read_value(content: bytes | None, oid: int, form: int) -> object:
-    """A parameter as a client sends it; a text where its type is not known."""
+    """A parameter as sent by a client; text if its type is unknown."""
     if content is None:
         return None
     if form == 1 and oid in _READERS:

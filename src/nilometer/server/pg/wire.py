@@ -1,4 +1,4 @@
-"""Messages of PostgreSQL's protocol, version 3: how they are read, and how they are written."""
+"""Reads and writes messages of PostgreSQL's protocol, version 3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_STARTUP: Final = 10_000
 
 
 class Body:
-    """The content of a message, read from its beginning; whatever is missing is an error."""
+    """The content of a message, read from its start; missing data is an error."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -37,7 +37,7 @@ class Body:
         return int(struct.unpack("!I", self._take(4))[0])
 
     def count(self) -> int:
-        """How many of something follow."""
+        """How many items follow."""
         found = self.int16()
         if found < 0:
             raise ProtocolError("a count is negative")
@@ -55,7 +55,7 @@ class Body:
             raise ProtocolError("a text is not UTF-8") from None
 
     def value(self) -> bytes | None:
-        """Bytes with their length before them; None: NULL."""
+        """Bytes preceded by their length; None: NULL."""
         length = self.int32()
         return None if length == -1 else self._take(length)
 
@@ -72,22 +72,22 @@ class Body:
 
 
 class ProtocolError(InputError):
-    """What was sent is not PostgreSQL's protocol: the connection ends."""
+    """The client violated PostgreSQL's protocol: the connection is closed."""
 
 
 @dataclass(frozen=True)
 class Startup:
-    """How a connection begins."""
+    """The startup message of a connection."""
 
     code: int
     parameters: Mapping[str, str] = field(default_factory=dict)
     process: int = 0
     secret: int = 0
-    """Of a request to cancel: whose statement."""
+    """In a cancel request: the secret of the session."""
 
 
 async def read_startup(reader: asyncio.StreamReader) -> Startup:
-    """The first message of a connection, which has no kind."""
+    """The first message of a connection, which has no type byte."""
     (length,) = struct.unpack("!i", await reader.readexactly(4))
     if not 8 <= length <= _MOST_STARTUP:
         raise ProtocolError("the first message has an impossible length")
@@ -103,7 +103,7 @@ async def read_startup(reader: asyncio.StreamReader) -> Startup:
 
 
 async def read_message(reader: asyncio.StreamReader, most: int) -> tuple[bytes, Body]:
-    """The next message: its kind, and its content of at most so many bytes."""
+    """The next message: its type, and its content of at most `most` bytes."""
     head = await reader.readexactly(5)
     (length,) = struct.unpack("!i", head[1:])
     if length < 4:
@@ -120,7 +120,7 @@ def message(kind: bytes, content: bytes = b"") -> bytes:
 
 
 def text(value: str) -> bytes:
-    """A text with its end; one cannot hold a zero byte."""
+    """A text with its terminator; it cannot contain a zero byte."""
     return value.replace("\0", "\ufffd").encode() + b"\0"
 
 

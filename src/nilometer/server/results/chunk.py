@@ -1,4 +1,4 @@
-"""Results as they are handed out: a page of rows, a chunk of what is followed, an answer."""
+"""Results as they are returned: a page of rows, a chunk for followers, an answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nilometer.server.results.offset import Offset
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows that follow an offset, in the order of the log; none if only time went on."""
+    """Rows that follow an offset, in the order of the log; none if only time has advanced."""
 
     rows: pa.Table
     start: Offset
@@ -19,15 +19,15 @@ class Chunk:
     next: Offset
     """The offset after them."""
     watermark: int | None
-    """No row that follows has an earlier time (microseconds); None if that is not known."""
+    """No later row has an earlier time (microseconds); None if unknown."""
 
 
 @dataclass(frozen=True)
 class Page(Chunk):
-    """A chunk of what is stored."""
+    """A chunk of stored rows."""
 
     at_end: bool
-    """Whether there is no more at present."""
+    """Whether there are no more rows at present."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Answer:
     """The answer of a changelog query at one instant."""
 
     rows: pa.Table
-    """Without `_time` and `_diff`; a row that holds three times comes three times."""
+    """Without `_time` and `_diff`; a row that holds three times occurs three times."""
     instant: int | None
-    """For which instant (microseconds): the last one that no change can reach any more."""
+    """The instant of the answer (microseconds): the last one that no further change can affect."""
     offset: Offset
-    """Following from here gives every change after the instant, and no other."""
+    """Following from here emits every change after the instant, and no other."""
     is_cut: bool
     """Whether there were more rows."""

@@ -1,4 +1,4 @@
-"""Rows as files: CSV, lines of JSON, Arrow and Parquet, written piece by piece."""
+"""Rows as files: CSV, JSON lines, Arrow and Parquet, written piece by piece."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nilometer.past.downsample import flatten
 
 
 class FileFormat(StrEnum):
-    """How a file is written."""
+    """The format of a file."""
 
     CSV = "csv"
     JSON_LINES = "jsonl"
@@ -57,7 +57,7 @@ def file_pieces(
 
 
 def _named(schema: pa.Schema) -> pa.Schema:
-    """Columns with names that differ."""
+    """Columns with distinct names."""
     names = unique_names(schema.names)
     return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
 
@@ -80,7 +80,7 @@ def _csv(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes
 
 
 def _cells(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows with JSON in the cells of what is not a plain value; times as ISO 8601."""
+    """Rows with JSON in the cells that are not plain values; times as ISO 8601."""
     columns = [_cell(one) for one in rows.columns]
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
@@ -91,7 +91,7 @@ def _cell(column: pa.Array) -> pa.Array:
     if is_plain or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column
     if kind == TIMESTAMP and _is_in_calendar(column):
-        # Arrow looks a zone up for every value: without one it is many times faster.
+        # Arrow looks up a zone for every value: without one it is many times faster.
         texts = column.cast(pa.int64()).cast(pa.timestamp("us")).cast(pa.string())
         texts = pc.replace_substring(texts, " ", "T", max_replacements=1)
         return pc.binary_join_element_wise(texts, "Z", "")
@@ -103,7 +103,7 @@ def _cell(column: pa.Array) -> pa.Array:
 
 
 def _is_in_calendar(times: pa.Array) -> bool:
-    """Whether all instants are of years with four digits, which Arrow writes as we do."""
+    """Whether all instants are in years with four digits, which Arrow formats as we do."""
     ends = pc.min_max(times.cast(pa.int64())).as_py()
     first, last = ends["min"], ends["max"]
     return first is None or (first >= _FIRST and last < _LAST)
@@ -130,7 +130,7 @@ def _parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[b
 
 
 class _Taken(io.RawIOBase):
-    """A file that is taken away as it is written."""
+    """A file whose content is taken as it is written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,6 +150,6 @@ class _Taken(io.RawIOBase):
         return self._size
 
     def take(self) -> bytes:
-        """What was written since."""
+        """What was written since the last call."""
         found, self._parts = b"".join(self._parts), []
         return found

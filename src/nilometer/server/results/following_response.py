@@ -1,4 +1,4 @@
-"""A response that goes on for as long as its client listens."""
+"""A response that continues for as long as its client listens."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 PATIENCE: Final = 300.0
-"""A client that takes nothing for so many seconds is let go."""
+"""A client that reads nothing for this many seconds is disconnected."""
 
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class FollowingResponse(Response):
-    """Sends pieces as fast as the client takes them, and asks for none before.
+    """Sends pieces as fast as the client reads them, and requests none earlier.
 
-    When the client goes away, the pieces are closed at once; `release` is always called.
+    When the client disconnects, the pieces are closed at once; `release` is always called.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class FollowingResponse(Response):
             await self._pieces.aclose()
             self._release()
         if not sending.cancelled():
-            with suppress(TimeoutError):  # the connection is closed, as for one that went away
+            with suppress(TimeoutError):  # the connection is closed
                 sending.result()
 
     async def _send_all(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
         async for piece in self._pieces:
-            # It returns once the client has taken most of what was sent before.
+            # It returns once the client has read most of what was sent before.
             async with asyncio.timeout(self._patience):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,4 +1,4 @@
-"""How results are written: server-sent events, lines of JSON, a stream of Arrow record batches."""
+"""Formats of results: server-sent events, JSON lines, a stream of Arrow record batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nilometer.server.results.told import BaseComes, End, Gap, Heartbeat, State
 
 
 class Format(StrEnum):
-    """How results are written."""
+    """The format of results."""
 
     JSON = "json"
     JSON_LINES = "jsonl"
@@ -36,10 +36,10 @@ END_OF_ARROW: Final = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 class Encoder(Protocol):
-    """Writes what a follower is told."""
+    """Encodes what a follower receives."""
 
     most: int
-    """The most rows of one chunk."""
+    """The maximum number of rows of one chunk."""
 
     def begin(self, schema: pa.Schema) -> bytes: ...
     def chunk(self, chunk: Chunk) -> bytes: ...
@@ -49,7 +49,7 @@ class Encoder(Protocol):
 class ServerSentEvents:
     """Events `columns`, `rows`, `watermark`, `state`, `gap`, `base` and `end`.
 
-    The id of an event is the offset after it, which a browser sends when it connects again.
+    The id of an event is the offset after it, which a browser sends when it reconnects.
     """
 
     most = 1000
@@ -71,7 +71,7 @@ class ServerSentEvents:
 
 
 class JsonLines:
-    """A line {"row": …, "offset": …} for every row, the offset being that after it.
+    """A line {"row": …, "offset": …} for every row, with the offset after it.
 
     Other lines have `offset` and one of `watermark`, `state`, `gap`, `base`, `end`.
     """
@@ -101,7 +101,7 @@ class JsonLines:
 class ArrowStream:
     """An Arrow IPC stream; metadata of every batch: `start`, `offset` after it, `watermark`.
 
-    Batches without rows may say more: `event` is its name, and `data` JSON.
+    Batches without rows may carry an event: `event` is its name, and `data` is JSON.
     """
 
     most = 5000
@@ -131,7 +131,7 @@ class ArrowStream:
         return batch + END_OF_ARROW if isinstance(told, End) else batch
 
     def batch(self, batch: pa.RecordBatch, metadata: Mapping[str, str]) -> bytes:
-        """One record batch message, without the schema that stands before all of them."""
+        """One record batch message, without the schema that precedes all of them."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch, custom_metadata=dict(metadata))
@@ -140,7 +140,7 @@ class ArrowStream:
 
 
 def encoder_of(form: Format, schema: pa.Schema) -> Encoder:
-    """What writes this format."""
+    """The encoder for a format."""
     match form:
         case Format.ARROW:
             return ArrowStream(schema)
@@ -151,14 +151,14 @@ def encoder_of(form: Format, schema: pa.Schema) -> Encoder:
 
 
 def whole_arrow_stream(rows: pa.Table, metadata: Mapping[str, str]) -> bytes:
-    """Rows as an Arrow IPC stream of one batch, with something to say beside them."""
+    """Rows as an Arrow IPC stream of one batch, with metadata."""
     encoder = ArrowStream(rows.schema)
     batch = encoder.batch(one_batch(rows), metadata)
     return encoder.begin(rows.schema) + batch + END_OF_ARROW
 
 
 def one_batch(rows: pa.Table) -> pa.RecordBatch:
-    """All rows of a table together."""
+    """All rows of a table in one batch."""
     batches = rows.combine_chunks().to_batches()
     if batches:
         return batches[0]
@@ -172,7 +172,7 @@ def moment(instant: int | None) -> str | None:
 
 
 def _words(told: Gap | BaseComes | State | End) -> tuple[str, dict[str, Any], Offset | None]:
-    """The name of an event, what it says, and the offset after it."""
+    """The name of an event, its data, and the offset after it."""
     match told:
         case Gap():
             return "gap", {**shape_of(told.error), "rows": told.error.rows}, told.oldest

@@ -1,4 +1,4 @@
-"""The states of queries for those who follow them: asked once a second for all of them."""
+"""The states of queries for their followers: read at most once a second for all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST: Final = 50
 
 
 class Phases:
-    """What `query(name)` says, at most a second old."""
+    """The result of `query(name)`, at most a second old."""
 
     def __init__(
         self,
@@ -26,11 +26,11 @@ class Phases:
         self._asked: dict[str, tuple[float, asyncio.Future[QueryStatus]]] = {}
 
     async def of(self, name: str) -> QueryStatus:
-        """How a query is doing; raises what asking raises."""
+        """The state of a query; raises what `query` raises."""
         now = self._clock()
         asked, answer = self._asked.get(name, (float("-inf"), None))
         if answer is None or now - asked >= _GOOD_FOR:
-            if len(self._asked) >= _MOST:  # queries that were dropped are not kept for ever
+            if len(self._asked) >= _MOST:  # dropped queries must not be kept forever
                 self._asked = {
                     one: told for one, told in self._asked.items() if now - told[0] < _GOOD_FOR
                 }

@@ -1,4 +1,4 @@
-"""The results of one named query: pages, the newest rows, what comes, and the current answer."""
+"""The results of one named query: pages, newest rows, new rows, and the current answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nilometer.server.results.watcher import LogWatcher
 APPEND: Final = "append"
 CHANGELOG: Final = "changelog"
 _KEPT_BYTES: Final = 16 << 20
-"""What is kept of the newest chunks for others who follow, of one query."""
+"""The size of the newest chunks of one query that are kept for other followers."""
 
 _Outcome = TypeVar("_Outcome")
 
@@ -51,7 +51,7 @@ class QueryResults:
         self.watcher = LogWatcher(self._look)
 
     async def page(self, offset: Offset | None, most: int) -> Page:
-        """At most so many stored rows after an offset; None: from the oldest one that is kept."""
+        """At most `most` stored rows after an offset; None: from the oldest one that is kept."""
         reader, log_id = self._reader, self.log_id
 
         def read() -> Page:
@@ -62,7 +62,7 @@ class QueryResults:
         return await self._in_thread(read)
 
     async def latest(self, most: int) -> Page:
-        """The newest rows, at most so many."""
+        """The newest rows, at most `most`."""
         reader = self._reader
 
         def read() -> Page:
@@ -75,10 +75,10 @@ class QueryResults:
     async def follow(
         self, offset: Offset | None, *, most: int = 5000
     ) -> AsyncGenerator[Chunk, None]:
-        """What follows an offset (None: what comes from now on), for as long as it is asked.
+        """What follows an offset (None: what arrives from now on), for as long as it is consumed.
 
-        Nothing is read before it is asked for. The first chunk comes at once, maybe without
-        rows. Raises ResultsGoneError when the query is dropped, LogGapError if rows are gone.
+        Nothing is read before it is requested. The first chunk is returned at once, perhaps without
+        rows. Raises ResultsGoneError when the query is dropped, LogGapError if rows were deleted.
         """
         seen = await self._in_thread(self._see)
         is_first, watermark = True, None
@@ -93,7 +93,7 @@ class QueryResults:
                 seen = await self.watcher.beyond(seen)
 
     async def answer(self, most: int) -> Answer:
-        """The current answer of a changelog query, at most so many rows of it."""
+        """The current answer of a changelog query, at most `most` rows of it."""
         if self.emits != CHANGELOG:
             raise InputError(
                 f"query {self.name} only adds rows, so it has no current answer",
@@ -108,7 +108,7 @@ class QueryResults:
         return await self._in_thread(read)
 
     async def encoded(self, form: str, chunk: Chunk, encode: Callable[[Chunk], bytes]) -> bytes:
-        """A chunk as bytes, written once for all who follow in the same form."""
+        """A chunk as bytes, encoded once for all followers with the same format."""
 
         async def write() -> bytes:
             return await self._in_thread(lambda: encode(chunk))
@@ -117,7 +117,7 @@ class QueryResults:
         return await self.shared.get(key, write, len)
 
     async def work(self, encode: Callable[[], _Outcome]) -> _Outcome:
-        """Do something with rows that takes time."""
+        """Run slow work on rows in a thread."""
         return await self._in_thread(encode)
 
     async def oldest(self) -> Offset:
@@ -125,7 +125,7 @@ class QueryResults:
         return Offset.at(self.log_id, await self._in_thread(lambda: self._reader.start))
 
     async def base(self) -> tuple[Offset, int, int] | None:
-        """Where the base of a changelog begins, its rows and its instant; None: it has none."""
+        """The start of a changelog's base, its number of rows and its instant; None: no base."""
         found = await self._in_thread(lambda: self._reader.base)
         if found is None:
             return None
@@ -141,7 +141,7 @@ class QueryResults:
         return await self._in_thread(self._see)
 
     def _see(self) -> Seen:
-        """How far the log has come, if it is still the same one."""
+        """The end of the log, if it is still the same log."""
         seen = Seen.of(self._reader)
         if seen == self._last_seen:
             return seen

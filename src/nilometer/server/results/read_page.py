@@ -1,4 +1,4 @@
-"""Reads rows from the log of a query's results, beginning at an offset."""
+"""Reads rows from the log of a query's results, starting at an offset."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nilometer.server.results.chunk import Page
 from nilometer.server.results.offset import Offset
 
 MOST_BYTES: Final = 16 << 20
-"""After so many bytes a page ends, however few rows it has."""
+"""A page ends after this many bytes, however few rows it has."""
 
 
 def read_page(reader: LogReader, offset: Offset, most: int, seen: Seen) -> Page:
-    """At most so many rows after an offset, up to the end that was seen; fewer if they are large.
+    """At most `most` rows after an offset, up to the end in `seen`; fewer if they are large.
 
-    The same arguments give the same page for ever. Raises LogGapError if rows are gone.
+    The same arguments always give the same page. Raises LogGapError if rows were deleted.
     """
     place, told = offset.position, offset.told
     left, room, watermark = most + offset.taken, MOST_BYTES, None
@@ -38,7 +38,7 @@ def read_page(reader: LogReader, offset: Offset, most: int, seen: Seen) -> Page:
             if room <= 0:
                 stop = frame.end
                 break
-        place = stop if stop > place else seen.end  # where no frames are, segments begin
+        place = stop if stop > place else seen.end  # without frames, segments begin
     table = pa.Table.from_batches(batches, schema=reader.layout.stored)
     at_end = place >= seen.end
     return Page(

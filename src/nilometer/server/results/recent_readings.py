@@ -1,4 +1,4 @@
-"""The newest readings of a stream, as they come: what a chart of them needs, and no more."""
+"""The newest readings of a stream as they arrive, for charts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nilometer.server.results.read_page import read_page
 
 
 class RecentReadings:
-    """Reads the log of a stream without being one of its readers: nothing is kept for it."""
+    """Reads the log of a stream without registering as a reader: nothing is kept for it."""
 
     def __init__(self, location: str) -> None:
         """Raises LogError if there is no log yet."""
@@ -26,11 +26,11 @@ class RecentReadings:
         self.schema: pa.Schema = self._as_seen(self._reader.layout.stored.empty_table()).schema
 
     def begin_anew(self) -> None:
-        """Let the next rows be the newest ones again."""
+        """Start again with the newest rows."""
         self._place = None
 
     def take(self, most: int) -> pa.Table:
-        """What came since this was called last; of more than so many rows, the newest."""
+        """The rows since the last call; if there are more than `most`, the newest."""
         reader, seen = self._reader, Seen.of(self._reader)
         first = max(0, seen.end.row - most)
         start = self._place
@@ -38,14 +38,14 @@ class RecentReadings:
             start = reader.place_of(first)
         try:
             page = read_page(reader, Offset.at(reader.log_id, start), most, seen)
-        except LogGapError:  # rows were deleted before they were looked at
+        except LogGapError:  # rows were deleted before they were read
             start = reader.place_of(first)
             page = read_page(reader, Offset.at(reader.log_id, start), most, seen)
         self._place = page.next.position
         return self._as_seen(page.rows)
 
     def _as_seen(self, rows: pa.Table) -> pa.Table:
-        """Rows with the columns of their sensors, fields on their own, and `_time`."""
+        """Rows with the columns of their sensors, separate fields, and `_time`."""
         layout = self._reader.layout
         batches = [self._shown.show(one) for one in rows.to_batches()]
         shown = pa.Table.from_batches(batches, schema=layout.shown).flatten()

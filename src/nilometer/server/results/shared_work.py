@@ -1,4 +1,4 @@
-"""Work that is done once for all who want its outcome, which is kept for a while."""
+"""Work that is done once for all who need its outcome, which is kept for a while."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 class SharedWork:
-    """The newest outcomes by key, of so many bytes in all."""
+    """The newest outcomes by key, limited in total size."""
 
     def __init__(self, max_bytes: int) -> None:
         self._most = max_bytes
@@ -19,7 +19,7 @@ class SharedWork:
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
         self.size = 0
         self.done = 0
-        """How often something was really done."""
+        """How often work was actually done."""
 
     async def get(
         self,
@@ -27,7 +27,7 @@ class SharedWork:
         make: Callable[[], Awaitable[_Outcome]],
         size: Callable[[_Outcome], int],
     ) -> _Outcome:
-        """The outcome under a key, which depends on nothing else."""
+        """The outcome for a key, which depends on nothing else."""
         if key in self._kept:
             self._kept.move_to_end(key)
             kept: _Outcome = self._kept[key][0]
@@ -37,7 +37,7 @@ class SharedWork:
             task = asyncio.ensure_future(self._make(key, make, size))
             task.add_done_callback(_look_at)
             self._under_way[key] = task
-        # One who goes away must not end what others wait for.
+        # A waiter that is cancelled must not cancel what others wait for.
         made: _Outcome = await asyncio.shield(task)
         return made
 
@@ -60,6 +60,6 @@ class SharedWork:
 
 
 def _look_at(task: asyncio.Task[Any]) -> None:
-    """Take note of a failure that nobody waits for any more."""
+    """Consume a failure that nobody awaits any more."""
     if not task.cancelled():
         task.exception()

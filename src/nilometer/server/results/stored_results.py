@@ -1,4 +1,4 @@
-"""The results of all named queries, shared by everybody who reads them."""
+"""The results of all named queries, shared by all readers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from nilometer.server.results.query_results import QueryResults
 
 _THREADS: Final = 4
 _MOST_WAITING: Final = 1000
-"""More than one token may have followers."""
+"""More than the followers that one token may have."""
 _MOST_ANSWERS: Final = 16
 _ANSWER_BYTES: Final = 64 << 20
 _ALL_ANSWERS_BYTES: Final = 256 << 20
 
 
 class StoredResults:
-    """Finds the results of queries by name; those in use are there once."""
+    """Finds the results of queries by name; each exists once while in use."""
 
     def __init__(self, log_of: Callable[[str], str]) -> None:
-        """`log_of` says where the log of a query's results lies; it raises if there is none."""
+        """`log_of` returns the location of a query's result log; it raises if there is none."""
         self._log_of = log_of
         self._threads = FairThreads(_THREADS, "results", _MOST_WAITING)
         self._used: WeakValueDictionary[str, QueryResults] = WeakValueDictionary()
@@ -54,7 +54,7 @@ class StoredResults:
 
 
 class KeptAnswers:
-    """The answers that were asked for last, kept up to date as they are asked for again."""
+    """The most recently requested answers, updated when they are requested again."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class KeptAnswers:
         self._lock = threading.Lock()
 
     def of(self, reader: LogReader) -> AnswerFold:
-        """The answer that is kept for a log, or one that begins with its first change."""
+        """The cached answer of a log, or one that starts with its first change."""
         with self._lock:
             fold = self._kept.get(reader.log_id)
             if fold is None:

@@ -1,4 +1,4 @@
-"""What those who follow the results of a query are told, in order."""
+"""The events that followers of a query's results receive, in order."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nilometer.server.results.offset import Offset
 from nilometer.server.results.query_results import QueryResults
 
 HEARTBEAT: Final = 10.0
-"""At least so often (seconds) something is sent, so that both sides know that the other lives."""
+"""Something is sent at least this often (seconds), so that both sides know the other is alive."""
 _LOOK: Final = 1.0
-"""So often the state of the query is looked at."""
+"""How often the state of the query is read."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class Gap:
-    """Rows are gone before they were told; it goes on at the oldest one that is kept."""
+    """Rows were deleted before they were sent; continues at the oldest one that is kept."""
 
     error: LogGapError
     oldest: Offset
@@ -37,21 +37,21 @@ class Gap:
 
 @dataclass(frozen=True)
 class BaseComes:
-    """The changes after an offset are gone: what follows is the base that stands for them.
+    """The changes after an offset were deleted: what follows is the base that replaces them.
 
-    Whoever adds up changes forgets all that were told before.
+    A client that adds up changes must discard all earlier ones.
     """
 
     error: LogGapError
     oldest: Offset
     rows: int
     instant: int
-    """For which instant (microseconds) the base is the answer."""
+    """The instant for which the base is the answer (microseconds)."""
 
 
 @dataclass(frozen=True)
 class State:
-    """The query runs, was stopped, has failed, or is about to be tried again."""
+    """The query runs, was stopped, has failed, or will be retried."""
 
     phase: str
     error: str | None
@@ -60,7 +60,7 @@ class State:
 
 @dataclass(frozen=True)
 class End:
-    """Nothing more will come."""
+    """Nothing more will follow."""
 
     error: NilometerError
 
@@ -79,10 +79,10 @@ async def tell(
     clock: Callable[[], float] = monotonic,
     ending: Callable[[], NilometerError | None] = lambda: None,
 ) -> AsyncGenerator[Told, None]:
-    """Everything that a follower is told, beginning at an offset (None: now).
+    """Everything that a follower receives, starting at an offset (None: now).
 
-    Nothing is read before it is asked for; the first chunk comes at once. It ends with the query,
-    and when `ending` says why.
+    Nothing is read before it is requested; the first chunk is returned at once. It ends with the
+    query, or when `ending` returns a reason.
     """
     following = _Following(results, offset, most)
     phase: str | None = "running"
@@ -120,7 +120,7 @@ def _why(status: QueryStatus) -> str | None:
 
 
 class _Following:
-    """The next thing that the log has to tell, waited for a while at a time."""
+    """The next event of the log, awaited for a while at a time."""
 
     def __init__(self, results: QueryResults, offset: Offset | None, most: int) -> None:
         self._results = results
@@ -135,12 +135,12 @@ class _Following:
 
     @property
     def place(self) -> Offset:
-        """The offset after all that was told."""
+        """The offset after everything sent so far."""
         assert self._place is not None
         return self._place
 
     async def next(self, within: float) -> Chunk | Gap | BaseComes | End | None:
-        """What comes next; None if nothing comes within so many seconds."""
+        """The next event; None if there is none within this many seconds."""
         if self._waiting is None:
             self._waiting = asyncio.ensure_future(anext(self._chunks))
         done, _ = await asyncio.wait({self._waiting}, timeout=within)

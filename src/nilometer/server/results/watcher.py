@@ -1,4 +1,4 @@
-"""Watches one log for all who follow it: one look at its head serves them all."""
+"""Watches one log for all its followers: one read of its head serves them all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nilometer.log.seen import Seen
 
 SOONEST: Final = 0.05
 LATEST: Final = 0.2
-"""Seconds between two looks: so many while the log grows, so many after it was quiet for long."""
+"""Seconds between two looks: the first while the log grows, the second after a long silence."""
 _SLOWER: Final = 1.3
 
 
@@ -26,11 +26,11 @@ class LogWatcher:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of waiters."""
         return len(self._waiting)
 
     async def beyond(self, seen: Seen) -> Seen:
-        """Wait until the log has come further than was seen; raises what a look at it raises."""
+        """Wait until the log has grown beyond `seen`; raises what reading it raises."""
         while self._latest is None or self._latest <= seen:
             woken = asyncio.get_running_loop().create_future()
             self._waiting.add(woken)

@@ -1,4 +1,4 @@
-"""/alerts: what is watched, what fires, and what has."""
+"""/alerts: alerts, which of them fire, and their history."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class ToldShape(BaseModel):
 
 
 def alerts_router(service: Service) -> APIRouter:
-    """Alerts, how they are doing, and what they told."""
+    """Alerts, their state, and their history."""
     router = APIRouter(prefix="/alerts", tags=["alerts"])
 
     @router.get("", operation_id="listAlerts", responses=responses())

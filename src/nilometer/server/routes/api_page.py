@@ -1,4 +1,4 @@
-"""/docs: what the API can do, as a page that loads nothing from other hosts."""
+"""/docs: the API as a page that loads nothing from other hosts."""
 
 from __future__ import annotations
 

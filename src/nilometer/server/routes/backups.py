@@ -1,4 +1,4 @@
-"""/backups: backups of the database, where the server may put them."""
+"""/backups: backups of the database, in the configured destinations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NewBackupShape(BackupShape):
 
 
 def backups_router(service: Service) -> APIRouter:
-    """Backups: list, make."""
+    """Backups: list, create."""
     router = APIRouter(prefix="/backups", tags=["backups"])
 
     @router.get("", operation_id="listBackups", responses=responses(400))

@@ -73,7 +73,7 @@ class DashboardEntry(BaseModel):
 
 
 def dashboards_router(service: Service) -> APIRouter:
-    """Dashboards: list, look, put, delete."""
+    """Dashboards: list, get, put, delete."""
     router = APIRouter(prefix="/dashboards", tags=["dashboards"])
 
     @router.get("", operation_id="listDashboards", responses=responses())

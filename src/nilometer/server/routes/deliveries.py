@@ -1,4 +1,4 @@
-"""/deliveries: where results are handed on to."""
+"""/deliveries: where results are delivered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DeliveryShape(BaseModel):
 
 
 def deliveries_router(service: Service) -> APIRouter:
-    """Deliveries, and how they are doing."""
+    """Deliveries and their state."""
     router = APIRouter(tags=["deliveries"])
 
     @router.get("/deliveries", operation_id="listDeliveries", responses=responses())

@@ -1,4 +1,4 @@
-"""/queries/{name}/download and /streams/{name}/download: rows of a range of time, as a file."""
+"""/queries/{name}/download and /streams/{name}/download: rows of a time range, as a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nilometer.server.scopes import Asker
 from nilometer.server.service import Service
 
 Ending = Callable[[], NilometerError | None]
-"""Says between two pieces why the rest does not come; None: it does."""
+"""Returns, between two pieces, why the rest will not be sent; None: it will."""
 _INSTANT: Final = "an instant, in UTC unless it names a zone: 2026-01-31T12:00:00Z"
 _FILES: Final[dict[str, Any]] = {
     "description": "a file",
@@ -37,7 +37,7 @@ _FILES: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a request for a file asks for."""
+    """The parameters of a request for a file."""
 
     form: FileFormat
     bounds: Bounds
@@ -109,7 +109,7 @@ async def query_file(
 async def stream_file(
     service: Service, name: str, asker: Asker, wanted: Wanted, ending: Ending
 ) -> Response:
-    """What is stored of a stream as a file."""
+    """The stored rows of a stream as a file."""
     async with service.known_stream(name) as known:
         pieces, release = await service.download(
             known, asker, wanted.form, wanted.bounds, wanted.thinning, ending=ending
@@ -136,7 +136,7 @@ def read_wanted(
         Query(ge=3, le=100_000, description="so many rows of each series, which look the same"),
     ] = None,
 ) -> Wanted:
-    """The parameters of a request."""
+    """Parse the parameters of a request."""
     bounds = (_instant(start), _instant(end))
     return Wanted(form, bounds, Thinning(tuple(columns), tuple(per), _length(bucket), points))
 
@@ -153,7 +153,7 @@ def _length(text: str | None) -> int | None:
     except DurationError as error:
         raise InputError(error.message, detail=error.detail, hint="write bucket=1 minute") from None
     if length <= 0:
-        raise InputError("a bucket must be longer than nothing", detail=f"got {text}")
+        raise InputError("a bucket must be greater than zero", detail=f"got {text}")
     return length
 
 
@@ -170,7 +170,7 @@ def _file(
 
 
 def file_name(name: str, form: FileFormat) -> str:
-    """What a file is called, percent-encoded.
+    """The name of a file, percent-encoded.
 
     >>> file_name("mean/ä", FileFormat.CSV)
     'mean_%C3%A4.csv'

@@ -1,4 +1,4 @@
-"""/metrics: how the server is doing, for Prometheus."""
+"""/metrics: the state of the server, for Prometheus."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nilometer.server.service import Service
 
 
 class Collected:
-    """Metrics that were made elsewhere, as prometheus_client wants them."""
+    """Metrics collected elsewhere, in the form that prometheus_client expects."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = list(metrics)
@@ -63,7 +63,7 @@ def metrics_router(service: Service) -> APIRouter:
 
 
 def written(metrics: Iterable[Metric]) -> bytes:
-    """Metrics, and those of this process, as text."""
+    """Metrics, including those of this process, as text."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     registry.register(Collected(metrics))

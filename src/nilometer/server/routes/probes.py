@@ -1,4 +1,4 @@
-"""/health and /ready: for those who watch over the server; they need no token."""
+"""/health and /ready: for monitoring the server; they need no token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ReadyShape(BaseModel):
 
 
 def probes_router(service: Service, tokens: Tokens) -> APIRouter:
-    """Whether the server lives, and whether it works."""
+    """Whether the server is alive, and whether it is ready."""
     router = APIRouter(tags=["operation"])
 
     @router.get("/health", operation_id="getAlive")

@@ -1,4 +1,4 @@
-"""/queries: named queries, and how they are doing."""
+"""/queries: named queries and their state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QueryName = Annotated[str, Path(description="The name of a query.", examples=["m
 
 
 def queries_router(service: Service) -> APIRouter:
-    """Named queries: list, create, look at, start, stop, drop."""
+    """Named queries: list, create, get, start, stop, drop."""
     router = APIRouter(prefix="/queries", tags=["queries"])
 
     def shape(status: QueryStatus) -> QueryShape:

@@ -1,4 +1,4 @@
-"""/queries/{name}/results and /answer: rows of a query, stored, as they come, or added up."""
+"""/queries/{name}/results and /answer: rows of a query, stored, as they arrive, or added up."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class AnswerShape(BaseModel):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a request for results asks for."""
+    """The parameters of a request for results."""
 
     offset: Offset | None
     start: Start | None
@@ -154,7 +154,7 @@ def _wanted(
     last_event_id: Annotated[str | None, Header(max_length=200)] = None,
     accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Wanted:
-    """The parameters of a request; a browser that connects again says where it was."""
+    """Parse the parameters of a request; a browser that reconnects sends its last offset."""
     chosen = form or _accepted(accept)
     follows = chosen is Format.SSE if follow is None else follow
     chosen = chosen or (Format.SSE if follows else Format.JSON)
@@ -167,7 +167,7 @@ def _wanted(
 
 
 def _accepted(accept: str | None) -> Format | None:
-    """The format that the header Accept names first; None if it names none of ours."""
+    """The first known format in the header Accept; None if there is none."""
     kinds = [one.partition(";")[0].strip().lower() for one in (accept or "").split(",")]
     ours = {media: form for form, media in MEDIA_TYPES.items()}
     return next((ours[kind] for kind in kinds if kind in ours), None)
@@ -182,7 +182,7 @@ async def _page(results: QueryResults, offset: Offset | None, start: Start, most
 
 
 async def _begin(results: QueryResults, start: Start, most: int) -> Offset | None:
-    """Where to begin to follow; None: now."""
+    """Where to start following; None: now."""
     match start:
         case "now":
             return None
@@ -199,7 +199,7 @@ async def _pieces(
     status: StatusOf,
     ending: Callable[[], NilometerError | None],
 ) -> AsyncGenerator[bytes, None]:
-    """What is sent to a follower."""
+    """The pieces sent to a follower."""
     encoder = encoder_of(form, results.schema)
     yield encoder.begin(results.schema)
     telling = tell(results, offset, status, most=encoder.most, ending=ending)
@@ -214,7 +214,7 @@ async def _pieces(
 
 
 def why_ending(service: Service, caller: Caller) -> NilometerError | None:
-    """Why somebody cannot go on following: the server is stopping, or the token has ended."""
+    """Why a follower must be disconnected: the server is stopping, or the token has ended."""
     if service.is_closing:
         return ClosedError("the server is stopping", hint="go on at the last offset")
     return caller.refusal(Scope.READ)

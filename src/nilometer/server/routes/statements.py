@@ -23,7 +23,7 @@ from nilometer.server.statement_runner import Executed
 
 
 def statements_router(service: Service) -> APIRouter:
-    """What runs, checks and explains statements."""
+    """Run, check and explain statements."""
     router = APIRouter(tags=["statements"])
 
     @router.post(
@@ -68,10 +68,10 @@ def statements_router(service: Service) -> APIRouter:
 
 
 def shape_of_executed(done: Executed) -> ExecutedShape:
-    """What a statement did, as JSON."""
+    """The result of a statement, as JSON."""
     if done.rows is None:
         return ExecutedShape(message=done.message, columns=[], rows=[], is_cut=False)
-    return ExecutedShape.model_construct(  # rows are as they should be: thousands, perhaps
+    return ExecutedShape.model_construct(  # the rows need no validation, and there may be thousands
         message=done.message,
         columns=[ColumnShape(**one) for one in columns_of(done.rows.schema)],
         rows=rows_of(done.rows),
@@ -80,7 +80,7 @@ def shape_of_executed(done: Executed) -> ExecutedShape:
 
 
 def arrow_of_executed(done: Executed) -> Response:
-    """The rows of a statement as an Arrow IPC stream; what it says stands in its metadata."""
+    """The rows of a statement as an Arrow IPC stream; its message is in the metadata."""
     assert done.rows is not None
     said = {"is_cut": str(done.is_cut).lower()}
     if done.message is not None:

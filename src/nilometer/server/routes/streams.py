@@ -1,4 +1,4 @@
-"""/streams, /sensors and /dead-letters: what comes in."""
+"""/streams, /sensors and /dead-letters: what sensors send."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ StreamName = Annotated[
 
 
 def streams_router(service: Service) -> APIRouter:
-    """Streams, their sensors, and what could not be stored."""
+    """Streams, their sensors, and readings that could not be stored."""
     router = APIRouter(tags=["streams"])
 
     @router.get("/streams", operation_id="listStreams", responses=responses())

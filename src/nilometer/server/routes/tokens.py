@@ -48,7 +48,7 @@ class NewTokenShape(BaseModel):
 
 
 def tokens_router(service: Service, tokens: Tokens) -> APIRouter:
-    """Tokens: list, make, revoke."""
+    """Tokens: list, create, revoke."""
     router = APIRouter(prefix="/tokens", tags=["tokens"])
 
     @router.get("", operation_id="listTokens", responses=responses())

@@ -1,4 +1,4 @@
-"""POST /sensors/try: one sensor is read for a few seconds, and nothing of it is kept."""
+"""POST /sensors/try: one sensor is read for a few seconds, and none of it is stored."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TrialShape(BaseModel):
 
 
 def trials_router(service: Service) -> APIRouter:
-    """Reading a sensor before it is kept."""
+    """Reading a sensor before its stream is created."""
     router = APIRouter(tags=["streams"])
 
     @router.post("/sensors/try", operation_id="trySensor", responses=responses(400, 404, 408))
@@ -76,7 +76,7 @@ def trials_router(service: Service) -> APIRouter:
 
 
 def plain_row(row: Row) -> dict[str, Any]:
-    """A reading as JSON has it."""
+    """A reading with values that JSON can represent."""
     found: dict[str, Any] = json.loads(json.dumps(row, default=str))
     return found
 

@@ -13,7 +13,13 @@ from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownN
 from nilometer.mining.registry import Kind
 from nilometer.model.names import nearest
 from nilometer.model.time_windows import WINDOW_COLUMNS, InstantWindows
-from nilometer.sql.bind.derived_entries import appended_entry, derived_entry, windowed_entry
+from nilometer.sql.bind.derived_entries import (
+    UNION,
+    appended_entry,
+    derived_entry,
+    require_names,
+    windowed_entry,
+)
 from nilometer.sql.bind.expand_entries import expand_entry
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_entry import Deriver, Entry
@@ -34,9 +40,12 @@ from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.changes_plan import Node
 from nilometer.sql.plan.join_plan import RowsClause, Source
 from nilometer.sql.rewrite.put_expansions import ExpandCall
+from nilometer.sql.rewrite.put_unions import UnionCall
 
 MOST_STREAMS: Final = 16
 _ALIAS: Final = re.compile(r"[A-Za-z]\d*")
+_STREAMS: Final = (TableCall, OverCall, MatchCall, UnionCall)
+"""What makes one stream out of others."""
 _VALUES: Final = "values"
 _NOTHING: Final = BoundQuery((), (), (), (), None)
 
@@ -51,7 +60,7 @@ class FromBinder:
     named: Mapping[str, exp.CTE]
     query: Callable[[exp.Expr, str | None, Mapping[str, exp.CTE]], BoundQuery]
     deriver: Deriver | None = None
-    """Where the answer changes: makes nodes of subqueries that cannot be dissolved."""
+    """Where the answer changes: makes nodes of subqueries that cannot be flattened."""
 
     def entries(self, tree: exp.Select) -> Iterator[Entry]:
         """The entries in order."""
@@ -69,7 +78,7 @@ class FromBinder:
         for one in bound:
             if one.unit.name.lower() in taken:
                 raise AmbiguousNameError(
-                    f"two entries of FROM are named {one.unit.name}",
+                    f"two sources in FROM are named {one.unit.name}",
                     place=one.place,
                     hint=f"give one of them an alias: {one.unit.origin or '(SELECT …)'} AS other",
                 )
@@ -81,7 +90,7 @@ class FromBinder:
         return iter(bound)
 
     def _name_common(self, tree: exp.Select, entries: list[Entry]) -> None:
-        """Write down what NATURAL JOIN is USING: the columns that both sides have."""
+        """Write NATURAL JOIN as USING with the columns that both sides have."""
         for number, join in enumerate(tree.args.get("joins") or (), start=1):
             if str(join.args.get("method") or "").upper() != "NATURAL":
                 continue
@@ -90,14 +99,14 @@ class FromBinder:
             common = [name for name in own if name.lower() in seen]
             if not common:
                 raise SqlError(
-                    "the sides of a NATURAL JOIN have no column in common",
+                    "the two sides of a NATURAL JOIN have no common column",
                     place=place_of(join, self.sql),
                     hint="write JOIN … ON, or CROSS JOIN",
                 )
             join.set("using", [exp.to_identifier(name) for name in common])
 
     def _refuse_windows_of_lasting(self, entries: list[Entry]) -> None:
-        """A row that says itself until when it counts needs nobody else to say it."""
+        """Refuse windows over rows that say themselves until when they count."""
         for entry in entries:
             lasting = [one for one in entry.bound.sources if one.until is not None]
             if entry.window is not None and lasting:
@@ -105,13 +114,13 @@ class FromBinder:
                 raise SqlError(
                     f"{entry.unit.name} cannot have a window",
                     place=place_of(entry.window, self.sql),
-                    detail=f"its rows count from {lasting[0].relation.time_column} to "
+                    detail=f"its rows are valid from {lasting[0].relation.time_column} to "
                     f"{until.column if until is not None else ''}",
                     hint="leave the window out",
                 )
 
     def _static(self, tree: exp.Select, entries: list[exp.Expr]) -> set[int]:
-        """The entries (by id) that are sensor tables of which only static columns are needed."""
+        """The ids of sensor tables of which only static columns are needed."""
         static: set[int] = set()
         streams = 0
         for entry in entries:
@@ -150,19 +159,19 @@ class FromBinder:
         source = entry.bound.sources[0]
         if len(entry.bound.sources) > 1 or source.rows is not None:
             raise NotYetError(
-                "results under a ROWS window over a join cannot be appended yet",
+                "appending the results of a ROWS window over a join is not supported yet",
                 place=place,
-                hint="write EMIT CHANGES, or put the window behind the streams inside the subquery",
+                hint="write EMIT CHANGES, or put the window after the streams inside the subquery",
             )
         if source.is_table:
             raise SqlError(
                 f"the static table {entry.unit.name} cannot have a window",
                 place=place,
-                hint="static tables hold for ever",
+                hint="rows of static tables never expire",
             )
         if window.args["rows"] < 1:
             raise SqlError(
-                "a ROWS window holds at least one row", place=place, hint="write [ROWS 1]"
+                "a ROWS window must hold at least one row", place=place, hint="write [ROWS 1]"
             )
         binder = ExpressionBinder(replace(scope, units=(entry.unit,)), "PARTITION BY")
         partition = tuple(binder.bind(c) for c in window.args.get("expressions") or ())
@@ -189,30 +198,29 @@ class FromBinder:
         return find_name(entry.this, known) is None and nearest(entry.name, known) is None
 
     def _refuse_rows_inside(self, entries: list[Entry]) -> None:
-        """A joined subquery's ROWS windows hold what they held at its own time: not yet."""
+        """Refuse ROWS windows inside a joined subquery: not supported yet."""
         if self.deriver is not None or sum(bool(entry.unit.times) for entry in entries) < 2:
             return
         for entry in entries:
             for source in entry.bound.sources:
                 if source.rows is not None:
                     raise NotYetError(
-                        "results of a subquery with a ROWS window inside cannot be joined and "
-                        "appended yet",
+                        "joining a subquery that contains a ROWS window with appended results is "
+                        "not supported yet",
                         place=source.rows.place,
-                        hint="write EMIT CHANGES, or put it behind the subquery: … AS S [ROWS 5]",
+                        hint="write EMIT CHANGES, or put the window after the subquery: … AS S "
+                        "[ROWS 5]",
                     )
 
     def _entry(self, entry: exp.Expr, alone: bool, static: bool) -> Entry:
         if isinstance(entry.this, TableCall):
             return self._with_names(self._function(entry, entry.this, alone), entry)
-        if isinstance(entry.this, OverCall):
-            return self._with_names(self._over(entry, entry.this, alone), entry)
         if isinstance(entry.this, TopCall | TableOverCall):
             return self._with_names(self._ordered(entry, entry.this, alone), entry)
         if isinstance(entry.this, MatchCall):
             return self._with_names(self._matches(entry, entry.this, alone), entry)
-        if isinstance(entry.this, EndsCall):
-            return self._with_names(self._ends(entry, entry.this, alone), entry)
+        if isinstance(entry.this, OverCall | EndsCall | UnionCall):
+            return self._with_names(self._stream(entry, entry.this, alone), entry)
         if isinstance(entry.this, WindowCall):
             return self._with_names(self._in_windows(entry, entry.this, alone), entry)
         if isinstance(entry, exp.Values):
@@ -244,11 +252,6 @@ class FromBinder:
             return derived_entry(found, full, node, self.sql)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
 
-    def _over(self, entry: exp.Expr, call: OverCall, alone: bool) -> Entry:
-        assert self.deriver is not None
-        node = self.deriver.derive_over(call, self.named)
-        return self._appended(entry, entry.alias, entry.alias, node, alone)
-
     def _appended(self, entry: exp.Expr, name: str, origin: str, node: Node, alone: bool) -> Entry:
         """The entry whose rows a node appends."""
         assert self.deriver is not None
@@ -275,14 +278,22 @@ class FromBinder:
         node = self.deriver.derive_match(call, self.named)
         return self._appended(entry, name, f"{given} MATCH_RECOGNIZE ".lstrip(), node, alone)
 
-    def _ends(self, entry: exp.Expr, call: EndsCall, alone: bool) -> Entry:
+    def _stream(self, entry: exp.Expr, call: OverCall | EndsCall | UnionCall, alone: bool) -> Entry:
         assert self.deriver is not None
-        answers = self.deriver.derive_ends(call, self.named)
-        bound = self._appended(entry, entry.alias, entry.alias, answers.node, alone)
-        ends = {name: column(bound.unit.times[0]) for name in answers.ends}
-        unit = replace(bound.unit, columns={**bound.unit.columns, **ends})
+        origin = entry.alias
+        if isinstance(call, OverCall):
+            stream = self.deriver.derive_over(call, self.named)
+        elif isinstance(call, EndsCall):
+            stream = self.deriver.derive_ends(call, self.named)
+        else:
+            refuse_extras(entry, self.sql)
+            stream, origin = self.deriver.derive_union(call, self.named), UNION
+            require_names(entry.alias, stream.node.columns, place_of(entry, self.sql))
+        bound = self._appended(entry, entry.alias, origin, stream.node, alone)
+        times = {name: column(bound.unit.times[0]) for name in stream.times}
+        unit = replace(bound.unit, columns={**bound.unit.columns, **times})
         (source,) = bound.bound.sources
-        sources = (replace(source, in_order=answers.in_order),)
+        sources = (replace(source, in_order=stream.in_order),)
         return replace(bound, unit=unit, bound=replace(bound.bound, sources=sources))
 
     def _in_windows(self, entry: exp.Expr, call: WindowCall, alone: bool) -> Entry:
@@ -293,9 +304,12 @@ class FromBinder:
         found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
         clause, node = self.deriver.derive_windows(call, self.named)
         bound = derived_entry(found, self._full_name(name, alone), node, self.sql)
-        if isinstance(call.windows, InstantWindows):
-            shown = {c: t for c, t in bound.unit.columns.items() if c not in WINDOW_COLUMNS}
-            bound = replace(bound, unit=replace(bound.unit, columns=shown))
+        # The columns by which sessions are separated are not shown, nor the bounds of an instant.
+        shown = {item.name for item in clause.query.items}
+        if not isinstance(call.windows, InstantWindows):
+            shown.update(WINDOW_COLUMNS)
+        columns = {name: tree for name, tree in bound.unit.columns.items() if name in shown}
+        bound = replace(bound, unit=replace(bound.unit, columns=columns))
         (source,) = bound.bound.sources
         sources = (replace(source, in_windows=clause),)
         return replace(bound, bound=replace(bound.bound, sources=sources))
@@ -320,7 +334,7 @@ class FromBinder:
         window, full = _stream_window(entry), self._full_name(name, alone)
         if self.deriver is not None:
             found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, window, place)
-            if window is not None and query.find(TableCall, OverCall, MatchCall) is not None:
+            if window is not None and query.find(*_STREAMS) is not None:
                 node = self.deriver.derive_appended(query, named, name)
                 return appended_entry(found, full, node, self.deriver.appends, self.sql)
             if not self.deriver.is_plain(query):
@@ -371,7 +385,7 @@ class FromBinder:
         return Entry(unit, bound, _stream_window(entry), place)
 
     def _until(self, name: str, relation: Relation) -> ColumnRef | None:
-        """The column until which rows count, where they come and go; appended rows only come."""
+        """The column until which rows count, where rows are retracted; appended rows never are."""
         if relation.end is None or self.deriver is None or self.deriver.appends:
             return None
         first, *fields = relation.end
@@ -391,7 +405,7 @@ def _renamed(entry: exp.Expr, columns: Mapping[str, exp.Expr], sql: str) -> Mapp
         return columns
     if len(names) != len(columns):
         raise SqlError(
-            f"{entry.alias} names {len(names)} columns, but has {len(columns)}",
+            f"{entry.alias} lists {len(names)} column names, but has {len(columns)} columns",
             place=place_of(alias, sql),
             detail=f"it has {', '.join(columns)}",
             hint="name all of them, or none",
@@ -399,7 +413,7 @@ def _renamed(entry: exp.Expr, columns: Mapping[str, exp.Expr], sql: str) -> Mapp
     renamed = dict(zip((name.name for name in names), columns.values(), strict=True))
     if len(renamed) != len(columns):
         raise AmbiguousNameError(
-            f"{entry.alias} names two columns alike", place=place_of(alias, sql)
+            f"{entry.alias} uses the same name for two columns", place=place_of(alias, sql)
         )
     return renamed
 
@@ -416,7 +430,7 @@ def _aliased(table: exp.Table, alias: exp.Table) -> exp.Table:
 
 
 def _is_listed(entry: exp.Table) -> bool:
-    """Whether an entry stands in a list with commas: not behind JOIN … ON."""
+    """Whether an entry is part of a comma-separated list, not of JOIN … ON."""
     join = entry.parent
     return isinstance(join, exp.Join) and not join.args.get("on") and not join.args.get("using")
 

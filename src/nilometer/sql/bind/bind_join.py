@@ -1,4 +1,4 @@
-"""A parsed query bound to the catalog: every name known, subqueries dissolved into one join."""
+"""A parsed query bound to the catalog: every name resolved, subqueries flattened into one join."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nilometer.sql.rewrite.modes import unwrap
 def bind(
     tree: exp.Expr, sql: str, catalog: Catalog, named: Mapping[str, exp.CTE] | None = None
 ) -> JoinPlan:
-    """The plan of a query that is appended to, before any rule; `named` are queries of WITH."""
+    """The plan of an append query, before any rule; `named` are the queries of WITH."""
     bound = _Binder(sql, catalog).query(tree, prefix=None, named=named or {})
     items = bound.items
     _refuse_other_times(bound)
@@ -79,7 +79,7 @@ def _refuse_other_times(bound: BoundQuery) -> None:
     for item in bound.items:
         if item.name.lower() == RESULT_TIME.column and not own.issuperset(_as_column(item)):
             raise SqlError(
-                "every result has a _time of its own, the latest of its rows'",
+                "every result already has a column _time, the latest time of its rows",
                 place=item.value.place,
                 hint="give this column another name: … AS other",
             )

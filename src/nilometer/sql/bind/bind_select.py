@@ -28,7 +28,7 @@ def scope_of(tree: exp.Select, units: Sequence[Unit], sql: str, is_outermost: bo
 
 
 def conditions_of(tree: exp.Select, scope: Scope) -> Iterator[Scalar]:
-    """What a query asks in ON, USING and WHERE."""
+    """The conditions of a query in ON, USING and WHERE."""
     for number, join in enumerate(tree.args.get("joins") or (), start=1):
         yield from join_conditions(join, number, scope)
     where = tree.args.get("where")
@@ -37,13 +37,13 @@ def conditions_of(tree: exp.Select, scope: Scope) -> Iterator[Scalar]:
 
 
 def where_conditions(conditions: Sequence[exp.Expr], scope: Scope) -> Iterator[Scalar]:
-    """Conditions of WHERE."""
+    """The conditions of WHERE."""
     for condition in conditions:
         yield ExpressionBinder(replace(scope, is_outermost=False), "WHERE").bind(condition)
 
 
 def join_conditions(join: exp.Join, number: int, scope: Scope) -> Iterator[Scalar]:
-    """What a query asks in ON or USING behind its entry of that number."""
+    """The conditions in ON or USING after the entry of that number."""
     seen, later = scope.units[: number + 1], scope.units[number + 1 :]
     visible = replace(scope, units=seen, later=later, is_outermost=False)
     if join.args.get("on"):
@@ -60,7 +60,7 @@ def _using(name: exp.Identifier, scope: Scope) -> Scalar:
 
 
 def items_of(tree: exp.Select, binder: ExpressionBinder) -> Iterator[Item]:
-    """The columns of a query's list, stars spelled out.
+    """The columns of a query's list, with stars expanded.
 
     A column may name those before it, unless FROM has one of that name.
     """

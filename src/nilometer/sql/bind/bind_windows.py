@@ -5,8 +5,8 @@ The time of a unit of several streams is the largest of their times, so
     time(C) - time(U) <= w    is    for some stream u of U: t_C - t_u <= w
     time(U) - time(C) <= w    is    for every stream u of U: t_u - t_C <= w
 
-The second is a bound for every stream. The first is not a conjunction: it becomes a condition
-that the join asks, and a wider bound that follows from it and from the unit's own windows.
+The second is a bound for every stream. The first is no conjunction: it becomes a condition
+that the join tests, and a wider bound that follows from it and from the unit's own windows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from nilometer.sql.plan.window_hints import window_error
 
 
 class Inner(Protocol):
-    """What is known of a unit's inside."""
+    """What is known about the inside of a unit."""
 
     @property
     def sources(self) -> tuple[Source, ...]: ...
@@ -52,7 +52,7 @@ class Inner(Protocol):
 
 @dataclass(frozen=True)
 class BoundWindows:
-    """Bounds, and conditions where bounds do not say it all."""
+    """Bounds, and conditions where bounds do not suffice."""
 
     windows: tuple[Window, ...]
     conditions: tuple[Scalar, ...]
@@ -60,12 +60,12 @@ class BoundWindows:
 
 @dataclass(frozen=True)
 class _Group:
-    """The streams that have a time in one unit, and how far they may lie apart."""
+    """The streams with a time in one unit, and how far apart their times may be."""
 
     unit: Unit
     sources: tuple[Source, ...]
     spread: dict[str, int]
-    """How much later than a stream the unit's time may be at most."""
+    """The maximum by which the unit's time may be later than a stream's."""
 
     @property
     def is_single(self) -> bool:
@@ -78,9 +78,9 @@ Entry = tuple[Unit, Inner, StreamWindow | None]
 def bind_windows(
     clause: WindowClause | None, entries: Sequence[Entry], scope: Scope, with_ranges: bool = True
 ) -> BoundWindows:
-    """The windows of a query: those of its units, those behind them, and those of its clause.
+    """The windows of a query: inside its units, after its units, and in its clause.
 
-    Where an answer changes, those behind units say how long rows stay instead.
+    Where an answer changes, those after units say instead how long rows are kept.
     """
     groups = {unit.name: _group(unit, inner) for unit, inner, _ in entries}
     windows: list[Window] = [w for _, inner, _ in entries for w in inner.windows]
@@ -126,7 +126,7 @@ def written_windows(
                 raise SqlError(
                     f"the static table {unit.name} cannot have a window",
                     place=place,
-                    hint="static tables hold for ever",
+                    hint="rows of static tables never expire",
                 )
             yield RangeWindow(unit.name, window.args["length"]), place
     for node in clause.expressions if clause is not None else ():
@@ -140,7 +140,7 @@ def _pair_window(node: PairWindowNode, scope: Scope) -> Window:
         raise SqlError(
             "a window cannot have a negative length",
             place=place,
-            hint="for bounds on either side of zero write WINDOW(A, B) BETWEEN -2 S AND 5 S",
+            hint="for a lower and an upper bound write WINDOW(A, B) BETWEEN -2 S AND 5 S",
         )
     if not node.expressions:
         return UniformWindow(high)
@@ -148,16 +148,16 @@ def _pair_window(node: PairWindowNode, scope: Scope) -> Window:
     for unit in units:
         if unit.is_derived:
             raise SqlError(
-                f"a window between streams cannot bind {unit.name}, which is an answer",
+                f"a window between streams cannot include {unit.name}, which is a changing answer",
                 place=place,
-                hint="write windows behind both: S [RANGE 5 SECONDS]; or give the query a name, "
-                "CREATE QUERY q AS SELECT …, and join q where it is appended to",
+                hint="write a window after each: S [RANGE 5 SECONDS]; or name the query, CREATE "
+                "QUERY q AS SELECT …, and join q if its results are only appended",
             )
         if not unit.times:
             raise SqlError(
-                f"a window cannot bind the static table {unit.name}",
+                f"a window cannot include the static table {unit.name}",
                 place=place,
-                hint="static tables hold for ever; leave it out of the window",
+                hint="rows of static tables never expire; leave the table out of the window",
             )
     low = {"window": -high, "dwindow": 0, "between": node.args.get("low")}[kind]
     try:

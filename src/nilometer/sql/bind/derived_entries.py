@@ -1,37 +1,34 @@
-"""Subqueries in FROM that nodes hold: their answers change, or a window stands behind them."""
+"""Subqueries in FROM that run as nodes: their answers change, or a window follows them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
-from nilometer.errors import AmbiguousNameError, SqlError, SqlWindowError, UnknownNameError
+from nilometer.errors import AmbiguousNameError, Place, SqlError, SqlWindowError, UnknownNameError
 from nilometer.model.names import nearest
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_entry import Deriver, Entry
-from nilometer.sql.bind.scope import Scope
+from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.expressions.scalars import ColumnRef, column
 from nilometer.sql.parse.dialect import StreamWindow
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.plan.bound_query import BoundQuery
-from nilometer.sql.plan.changes_plan import Lasting, LastResults, Lifetime, Node
+from nilometer.sql.plan.changes_plan import Column, Lasting, LastResults, Lifetime, Node
 from nilometer.sql.plan.derived import columns_of_source, derived_source
 from nilometer.sql.plan.join_plan import Item, Source
+
+UNION: Final = "UNION ALL"
+"""The source of the rows of a union of streams."""
 
 
 def derived_entry(entry: Entry, name: str, node: Node, sql: str) -> Entry:
     """A subquery whose answer changes: what a node holds at each instant."""
     if entry.window is not None:
         raise _no_window(entry.unit.name, entry.window, sql)
-    seen: set[str] = set()
-    for one in node.columns:
-        if one.name in seen:
-            raise AmbiguousNameError(
-                f"the subquery {entry.unit.name} has two columns named {one.name}",
-                place=entry.place,
-                hint="rename one: … AS other",
-            )
-        seen.add(one.name)
+    require_names(entry.unit.name, node.columns, entry.place)
     source = derived_source(name, node, entry.place)
     unit = replace(
         entry.unit,
@@ -43,7 +40,7 @@ def derived_entry(entry: Entry, name: str, node: Node, sql: str) -> Entry:
 
 
 def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str) -> Entry:
-    """What a table function, or a query over one, appends; a window says how long it stays.
+    """What a table function, or a query over one, appends; a window says how long it is kept.
 
     The node's last column is the time of its rows.
     """
@@ -54,14 +51,14 @@ def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str)
         return replace(_timed(found, name, node), window=None)
     if window is None:
         raise SqlWindowError(
-            f"{entry.unit.name} has no window: its rows would stay for ever",
+            f"{entry.unit.name} has no window: its rows would be kept forever",
             place=entry.place,
-            detail="where an answer changes, every stream says how long its rows count",
-            hint=f"write {entry.unit.origin}(…) AS {entry.unit.name} [RANGE 10 SECONDS]",
+            detail="in a query with a changing answer, every stream needs a window",
+            hint=f"write {_written(entry.unit)} [RANGE 10 SECONDS]",
         )
     if appends:
         raise SqlError(
-            "results under a ROWS window over a table function cannot be appended",
+            "appending the results of a ROWS window over a table function is not supported",
             place=place_of(window, sql),
             hint="write EMIT CHANGES",
         )
@@ -71,8 +68,29 @@ def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str)
     return replace(_timed(found, name, _last_of(node, window, sql)), window=None)
 
 
+def _written(unit: Unit) -> str:
+    """An entry, as the hint of an error shows it."""
+    call = "(SELECT …)" if unit.origin == unit.name else f"{unit.origin}(…)"
+    call = "(SELECT … UNION ALL …)" if unit.origin == UNION else call
+    return f"{call} AS {unit.name}" if unit.name.isidentifier() else call
+
+
+def require_names(subquery: str, columns: Sequence[Column], place: Place) -> None:
+    """Refuse a subquery with two columns of the same name."""
+    seen: set[str] = set()
+    for one in columns:
+        if one.name in seen:
+            name = f"the subquery {subquery}" if subquery.isidentifier() else subquery
+            raise AmbiguousNameError(
+                f"{name} has two columns named {one.name}",
+                place=place,
+                hint="rename one: … AS other",
+            )
+        seen.add(one.name)
+
+
 def require_length(window: StreamWindow, sql: str) -> int:
-    """The length of a RANGE window; an error if it is less than nothing."""
+    """The length of a RANGE window; raises an error if it is negative."""
     length = int(window.args["length"])
     if length < 0:
         raise SqlWindowError(
@@ -103,12 +121,14 @@ def _require_rows(window: StreamWindow, sql: str) -> int:
     count = int(window.args["rows"])
     if count < 1:
         place = place_of(window, sql)
-        raise SqlError("a ROWS window holds at least one row", place=place, hint="write [ROWS 1]")
+        raise SqlError(
+            "a ROWS window must hold at least one row", place=place, hint="write [ROWS 1]"
+        )
     return count
 
 
 def windowed_entry(entry: Entry, name: str | None, deriver: Deriver, sql: str) -> Entry:
-    """A subquery with a RANGE window: each result stays for so long after its own time.
+    """A subquery with a RANGE window: each result is kept for that long after its own time.
 
     It keeps a name of its own if it is joined with others.
     """
@@ -133,7 +153,7 @@ def windowed_entry(entry: Entry, name: str | None, deriver: Deriver, sql: str) -
 
 
 def _last_results(entry: Entry, name: str | None, deriver: Deriver, sql: str) -> Entry:
-    """A subquery with a ROWS window: a result stays until so many later ones have come."""
+    """A subquery with a ROWS window: a result is kept until n later ones have arrived."""
     assert entry.window is not None
     bound, count = entry.bound, _require_rows(entry.window, sql)
     binder = ExpressionBinder(Scope(sql, (entry.unit,)), "PARTITION BY")
@@ -163,8 +183,8 @@ def _held(source: Source) -> BoundQuery:
 
 def _no_window(name: str, window: StreamWindow, sql: str) -> SqlError:
     return SqlError(
-        f"{name} cannot have a window: rows of its answer come and go by themselves",
+        f"{name} cannot have a window: rows of its answer are already added and retracted",
         place=place_of(window, sql),
-        detail="a window stands behind a stream, or behind a query that is only appended to",
-        hint="put the windows behind the streams inside the subquery",
+        detail="a window follows a stream, or a query whose results are only appended",
+        hint="put the windows after the streams inside the subquery",
     )

@@ -1,4 +1,4 @@
-"""The items of arrays in FROM: each row of a stream or a table once for every item of an array."""
+"""The items of arrays in FROM: a row is repeated once for every item of an array."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from nilometer.sql.rewrite.put_expansions import ExpandCall
 def expand_entry(
     entry: exp.Expr, call: ExpandCall, before: Sequence[Entry], catalog: Catalog, sql: str
 ) -> list[Entry]:
-    """The entries before, of which one is expanded, and that of the items themselves."""
+    """The entries before, one of them expanded, and the entry of the items themselves."""
     scope = Scope(sql, tuple(one.unit for one in before))
     array = ExpressionBinder(scope, "UNNEST").bind(call.this)
     base, source = _expanded_source(array, before)
@@ -63,13 +63,13 @@ def expand_entry(
 
 
 def _expanded_source(array: Scalar, before: Sequence[Entry]) -> tuple[Entry, Source]:
-    """The one stream or table whose rows the array is in; the first if it is a constant."""
+    """The stream or table whose rows hold the array; the first if it is a constant."""
     found = [(e, s) for e in before for s in e.bound.sources if s.name in array.streams]
     if not array.streams:
         found = [(e, s) for e in before for s in e.bound.sources][:1]
     if len(found) != 1:
         raise SqlError(
-            "an array is a column of one stream or table before it in FROM",
+            "the array must be a column of one stream or table that precedes it in FROM",
             place=array.place,
             detail=f"{array} is of {len(array.streams)}",
             hint="write FROM A, UNNEST(A.x) AS u (item)",
@@ -77,13 +77,13 @@ def _expanded_source(array: Scalar, before: Sequence[Entry]) -> tuple[Entry, Sou
     entry, source = found[0]
     if source.node is not None or source.until is not None:
         raise SqlError(
-            f"the rows of {entry.unit.name} come and go: its arrays cannot be taken apart",
+            f"the rows of {entry.unit.name} are added and retracted: its arrays cannot be unnested",
             place=array.place,
-            hint="take them apart in the subquery, before rows are put together",
+            hint="unnest them in the subquery, before rows are joined or grouped",
         )
     if entry.has_rows or source.rows is not None:
         raise SqlError(
-            "a ROWS window stands behind the items, not before them",
+            "a ROWS window must follow the items, not precede them",
             place=array.place,
             hint=f"write FROM (SELECT … FROM {source.relation.name} A, UNNEST(A.x) AS u (item)) "
             "AS s [ROWS 5]",
@@ -92,14 +92,14 @@ def _expanded_source(array: Scalar, before: Sequence[Entry]) -> tuple[Entry, Sou
 
 
 def _require_few(source: Source, place: Place) -> None:
-    """Refuse arrays in arrays that make too many rows of one."""
+    """Refuse nested arrays that make too many rows out of one."""
     count = prod(max_items(one.array.tree) for one in source.expansions)
     if count > MOST:
         raise SqlError(
-            f"more than {MOST:,} rows may be made of one",
+            f"one row could expand into more than {MOST:,} rows",
             place=place,
-            detail="an array of the data is taken for 100 items",
-            hint="take fewer arrays apart, or shorter ones",
+            detail="an array in the data is assumed to have 100 items",
+            hint="unnest fewer or shorter arrays",
         )
 
 
@@ -108,7 +108,7 @@ def _item_names(kind: pa.DataType) -> tuple[str, ...]:
 
 
 def _new_names(relation: Relation, name: str, items: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns that the relation has not, whatever its own are called."""
+    """Column names that the relation does not have yet."""
     taken, prefix = {one.lower() for one in relation.columns}, name
     while any(f"{prefix}.{item}".lower() in taken for item in items):
         prefix += "'"
@@ -125,7 +125,7 @@ def _widened(relation: Relation, names: Sequence[str], kinds: Sequence[pa.DataTy
 
 
 def _is_there(call: ExpandCall, source: Source, number: str, place: Place) -> list[Scalar]:
-    """The condition that a row has an item, unless rows without one are wanted, too."""
+    """The condition that a row has an item, unless rows without items are kept."""
     if call.args.get("outer"):
         return []
     missing = exp.Is(this=column(ColumnRef(source.name, number)), expression=exp.Null())
@@ -151,10 +151,10 @@ def _shown(
     written = call.args.get("columns") or names
     if len(written) != len(names):
         raise SqlError(
-            f"there are {len(written)} names for {len(names)} columns of items",
+            f"got {len(written)} names for {len(names)} columns of items",
             place=place_of(call, sql),
             detail=f"they have {', '.join(names)}",
         )
     if len({one.lower() for one in written}) != len(written):
-        raise SqlError("two columns of the items are named alike", place=place_of(call, sql))
+        raise SqlError("two columns of the items have the same name", place=place_of(call, sql))
     return dict(zip(written, meanings, strict=True))

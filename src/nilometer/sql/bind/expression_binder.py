@@ -1,4 +1,4 @@
-"""Expressions of a statement: names resolved, what cannot stand there refused."""
+"""Expressions of a statement: names resolved, anything not allowed there refused."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _AGGREGATE_HINTS: Final = {
 
 @dataclass(frozen=True)
 class ExpressionBinder:
-    """Binds expressions in one scope; `clause` is where they stand, for errors."""
+    """Binds expressions in one scope; `clause` names where they are, for error messages."""
 
     scope: Scope
     clause: str
     functions: Collection[str] | None = None
-    """The users' functions, in lower case, where aggregates may stand; else none."""
+    """User-defined functions, in lower case, where aggregates are allowed; else empty."""
     aliases: Mapping[str, exp.Expr] = field(default_factory=dict)
-    """Columns of the list, in lower case, that may be named here."""
+    """Columns of the list, in lower case, that may be used here."""
 
     def bind(self, tree: exp.Expr) -> Scalar:
         """The expression with every name resolved."""
@@ -95,7 +95,7 @@ class ExpressionBinder:
         return exp.Paren(this=exp.or_(*found, copy=False))
 
     def _struct(self, tree: exp.Struct) -> exp.Expr:
-        """struct(A.*, b AS x) with the names of its fields spelled out, as Spark gives them."""
+        """struct(A.*, b AS x) with explicit field names, as Spark assigns them."""
         fields: list[exp.Expr] = []
         for number, value in enumerate(tree.expressions, start=1):
             starred = self.starred(value)
@@ -122,7 +122,7 @@ class ExpressionBinder:
         for variant in ("ilike", "replace", "rename"):
             if star.args.get(variant):
                 raise SqlError(
-                    f"* {variant.upper()} is not part of this dialect",
+                    f"* {variant.upper()} is not supported",
                     place=place_of(tree, self.scope.sql),
                     hint="write the columns, or * EXCEPT (k)",
                 )
@@ -139,7 +139,7 @@ class ExpressionBinder:
         place = place_of(name, self.scope.sql)
         if not found:
             raise UnknownNameError(
-                f"the star has no column {name.sql()}",
+                f"the star does not contain column {name.sql()}",
                 place=place,
                 detail=f"it has {', '.join(one.name for one in columns)}",
             )
@@ -147,7 +147,7 @@ class ExpressionBinder:
             raise AmbiguousNameError(
                 f"column {name.sql()} is ambiguous",
                 place=place,
-                detail=f"{', '.join(one.unit for one in found)} have one each",
+                detail=f"{', '.join(one.unit for one in found)} each have one",
                 hint=f"write {found[0].unit}.{name.name}",
             )
         return [one for one in columns if one is not found[0]]
@@ -170,7 +170,7 @@ class ExpressionBinder:
         for part in parts:
             for inner in aggregates_in(part, self.functions or ()):
                 raise SqlError(
-                    "an aggregate cannot stand inside another",
+                    "aggregates cannot be nested",
                     place=place_of(inner, self.scope.sql),
                     hint="aggregate in a subquery first: (SELECT … GROUP BY …) AS S",
                 )
@@ -178,34 +178,41 @@ class ExpressionBinder:
     def _refusal(self, node: exp.Expr) -> SqlError | None:
         match node:
             case exp.Exists() if isinstance(node.this, exp.Query | exp.Subquery):
-                message = "EXISTS can stand in WHERE only, alone or with AND"
-                hint = "put it there, or join with the stream instead"
+                message = "EXISTS is only allowed in WHERE, alone or combined with AND"
+                hint = "move it there, or join with the stream instead"
             case exp.Subquery() | exp.Query():
-                message = "a subquery can stand in FROM only"
+                message = "a subquery is only allowed in FROM here"
                 hint = "join with it instead"
             case exp.Window():
-                message = "OVER can stand in the list and in QUALIFY only"
+                message = "OVER is only allowed in the SELECT list and in QUALIFY"
                 hint = "compute it in a subquery: FROM (SELECT *, LAG(v) OVER (…) AS p FROM A) a"
             case exp.QueryTransform():
-                message = "TRANSFORM … USING is not part of this dialect"
+                message = "TRANSFORM … USING is not supported"
                 hint = "register a function: db.create_function"
             case exp.Parameter() | exp.SessionParameter():
-                message = "statements have no variables"
-                hint = "write a parameter, :name, and give its value"
+                message = "variables are not supported"
+                hint = "write a parameter, :name, and pass its value"
             case exp.Func() if _makes_rows(node):
-                message = f"a function that makes several rows, {written(node)}, cannot stand here"
-                hint = "explode arrays in FROM: FROM A, UNNEST(A.x) AS u (item)"
+                message = (
+                    f"the function {written(node)}, which returns several rows, is not allowed here"
+                )
+                hint = "unnest arrays in FROM: FROM A, UNNEST(A.x) AS u (item)"
             case exp.Func() if _is_own(node, WINDOW_FUNCTIONS, self.functions):
-                message = f"{written(node)} needs OVER, which is not part of this dialect"
-                hint = "windows stand behind streams, [RANGE 1 HOUR], or in a WINDOW clause"
+                message = f"{written(node)} needs OVER, which is not supported"
+                hint = "put a window after a stream, [RANGE 1 HOUR], or in a WINDOW clause"
             case exp.Func() if _is_own(node, TIME_GROUPS, self.functions):
                 if is_clock_window(node):
                     return None
-                message = f"the function {written(node)} groups rows by time, and cannot stand here"
+                message = (
+                    f"the function {written(node)} groups rows by time and is not allowed here"
+                )
                 hint = "group by date_trunc('minute', ts) or window(ts, '1 minute')"
             case exp.Any() if not isinstance(node.parent, exp.Binary):
-                message = "ANY can stand behind LIKE and comparisons only"
-                hint = "COUNT(*) FILTER (WHERE …) > 0 tells whether any row of a group is so"
+                message = "ANY is only allowed after LIKE and comparisons"
+                hint = (
+                    "use COUNT(*) FILTER (WHERE …) > 0 to test whether any row of a group "
+                    "meets a condition"
+                )
             case exp.Func() if is_aggregate(node, self.functions or ()):
                 return self._aggregate(node)
             case exp.Func():
@@ -218,16 +225,16 @@ class ExpressionBinder:
         if self.functions is not None:
             return None
         return SqlError(
-            f"the aggregate {written(node)} cannot stand in {self.clause}",
+            f"the aggregate {written(node)} is not allowed in {self.clause}",
             place=place_of(node, self.scope.sql),
-            hint=_AGGREGATE_HINTS.get(self.clause, "conditions on groups stand in HAVING"),
+            hint=_AGGREGATE_HINTS.get(self.clause, "put conditions on groups in HAVING"),
         )
 
     def _misplaced_star(self, tree: exp.Expr) -> SqlError:
         return SqlError(
-            "a star cannot stand here",
+            "a star is not allowed here",
             place=place_of(tree, self.scope.sql),
-            hint="stars stand in the SELECT list, or in struct(A.*)",
+            hint="a star is allowed in the SELECT list, or in struct(A.*)",
         )
 
 
@@ -236,13 +243,13 @@ def _makes_rows(node: exp.Func) -> bool:
 
 
 def _is_own(node: exp.Func, names: Collection[str], users: Collection[str] | None) -> bool:
-    """Whether a call is one of these functions of Spark, not a user's of the same name."""
+    """Whether a call is one of these Spark functions, not a user's of the same name."""
     name = written(node).lower()
     return name in names and name not in (users or ())
 
 
 def is_clock_window(node: exp.Func) -> bool:
-    """Whether a call is window(ts, length), which every row has one of."""
+    """Whether a call is window(ts, length), with one window for each row."""
     return written(node).lower() == "window" and len(list(node.iter_expressions())) == 2
 
 

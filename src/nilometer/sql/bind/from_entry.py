@@ -1,4 +1,4 @@
-"""Queries in FROM, bound: dissolved into their sources, or held by nodes."""
+"""Queries in FROM, bound: flattened into their sources, or run as nodes."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.changes_plan import Mined, Node
 from nilometer.sql.plan.join_plan import WindowsClause
+from nilometer.sql.rewrite.put_unions import UnionCall
 
 
 @dataclass(frozen=True)
@@ -35,25 +36,25 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class WindowAnswers:
-    """Answers of windows as a stream."""
+class DerivedStream:
+    """A query whose results form a stream."""
 
     node: Node
-    """Its last column is the time of an answer, the end of its window."""
-    ends: frozenset[str]
-    """The columns that are that end, too."""
-    in_order: frozenset[str]
-    """Those that go up with it."""
+    """Its last column is the time of a result."""
+    times: frozenset[str]
+    """Columns that are equal to that time."""
+    in_order: frozenset[str] = frozenset()
+    """Columns that increase with it."""
 
 
 class Deriver(Protocol):
-    """Makes nodes of queries in FROM."""
+    """Makes nodes out of queries in FROM."""
 
     def is_plain(self, tree: exp.Expr) -> bool:
-        """Whether a query can be dissolved into the one that reads it."""
+        """Whether a query can be flattened into the one that reads it."""
 
     def has_plain_rows(self, tree: exp.Expr) -> bool:
-        """Whether a query could be dissolved, but for subqueries that it asks about its rows."""
+        """Whether a query could be flattened but for subqueries in its conditions."""
 
     def derive(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Node:
         """The node of a query."""
@@ -64,29 +65,32 @@ class Deriver(Protocol):
     def derive_windows(
         self, call: WindowCall, named: Mapping[str, exp.CTE]
     ) -> tuple[WindowsClause, Node]:
-        """The windows of a query, and the node of all its columns in them."""
+        """The windows of a query, and the node with all its columns in these windows."""
 
-    def derive_over(self, call: OverCall, named: Mapping[str, exp.CTE]) -> Node:
-        """The node of rows and what windows say of them; its last column is their time."""
+    def derive_over(self, call: OverCall, named: Mapping[str, exp.CTE]) -> DerivedStream:
+        """The node of rows with their OVER columns; frames that look ahead delay rows."""
 
     def derive_table_over(self, call: TableOverCall, named: Mapping[str, exp.CTE]) -> Node:
-        """The node of rows of static tables, and what windows say of them."""
+        """The node of rows that are complete at once, with their OVER columns."""
 
     def derive_top(self, call: TopCall, named: Mapping[str, exp.CTE]) -> Node:
         """The node of the first rows of each partition; its last column is their number."""
 
-    def derive_ends(self, call: EndsCall, named: Mapping[str, exp.CTE]) -> WindowAnswers:
-        """The answers of windows, each of which comes when its window ends."""
+    def derive_ends(self, call: EndsCall, named: Mapping[str, exp.CTE]) -> DerivedStream:
+        """The node of window answers, each emitted when its window ends."""
+
+    def derive_union(self, call: UnionCall, named: Mapping[str, exp.CTE]) -> DerivedStream:
+        """The union of several streams; columns that are the time of all are its time."""
 
     def derive_match(self, call: MatchCall, named: Mapping[str, exp.CTE]) -> Node:
         """The node of the matches of a pattern; its last column is their time."""
 
     def derive_appended(self, query: exp.Expr, named: Mapping[str, exp.CTE], what: str) -> Node:
-        """The node of a query that is appended to; its last column is the time of a result."""
+        """The node of an append query; its last column is the time of a result."""
 
     @property
     def appends(self) -> bool:
-        """Whether rows only come, so that none needs a window to leave."""
+        """Whether rows are only appended, so that no window must remove them."""
 
     def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
-        """The node of a query that is appended to, each result of which stays for so long."""
+        """The node of an append query whose results are each kept for that long."""

@@ -1,4 +1,4 @@
-"""Rows that a statement brings along, VALUES, as a static table."""
+"""Rows that a statement contains, VALUES, as a static table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nilometer.sql.parse.places import place_of
 
 
 def values_relation(values: exp.Values, sql: str, catalog: Catalog) -> Relation:
-    """The static table that VALUES is; its columns are named as Spark names them."""
+    """The static table of VALUES; its columns are named as Spark names them."""
     rows = [_cells(row) for row in values.expressions]
     for tree, row in zip(values.expressions, rows, strict=True):
         if len(row) != len(rows[0]):
@@ -33,7 +33,7 @@ def values_relation(values: exp.Values, sql: str, catalog: Catalog) -> Relation:
             )
     if not rows[0]:
         raise SqlError(
-            "a row of VALUES has one value at least",
+            "a row of VALUES must have at least one value",
             place=place_of(values, sql),
             hint="write VALUES (1, 'a'), (2, 'b')",
         )
@@ -58,14 +58,14 @@ def _cells(row: exp.Expr) -> Sequence[exp.Expr]:
 
 
 def _column(number: int, cells: Sequence[exp.Expr], subset: Subset, sql: str) -> pa.Array:
-    """The values of one column, in the type that holds all of them."""
+    """The values of one column, in a type that can hold all of them."""
     arrays = []
     for cell in cells:
         for node in cell.find_all(exp.Column, exp.Query):
             raise SqlError(
-                "VALUES holds constants",
+                "VALUES may only contain constants",
                 place=place_of(node, sql),
-                hint="texts stand in quotes" if isinstance(node, exp.Column) else None,
+                hint="enclose text in quotes" if isinstance(node, exp.Column) else None,
             )
         try:
             expression = subset.compile(cell)
@@ -87,9 +87,9 @@ def _column(number: int, cells: Sequence[exp.Expr], subset: Subset, sql: str) ->
         ) from None
     if pat.is_null(kind):
         raise SqlTypeError(
-            f"column {number + 1} of VALUES has no type: it is NULL in every row",
+            f"the type of column {number + 1} of VALUES is unknown: it is NULL in every row",
             place=place_of(cells[0], sql),
-            hint="say the type once: CAST(NULL AS INT)",
+            hint="give the type once: CAST(NULL AS INT)",
         )
     return pa.concat_arrays([as_type(one, kind) for one in arrays])
 

@@ -1,4 +1,4 @@
-"""What the dialect does not have, each with its place."""
+"""Refusals of what the dialect does not have, each with its position."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _ELSEWHERE: Final = {
     "hint": "a hint inside a statement",
     "operation_modifiers": "this modifier of SELECT",
 }
-_COLLECT: Final = "collect the rows, and let Spark do the rest"
+_COLLECT: Final = "collect the rows, and do the rest in Spark"
 _LIST: Final = "write JOIN … ON, or list the streams in FROM"
 _HINTS: Final = {
-    "laterals": "explode before the stream is created, or over the result",
-    "qualify": "QUALIFY asks what OVER says; other conditions stand in WHERE",
+    "laterals": "explode before the stream is created, or explode the result",
+    "qualify": "QUALIFY filters by the results of OVER; put other conditions in WHERE",
     "by_name": "list the columns in the same order on both sides",
-    "locks": "leave it out: streams are only read",
-    "hint": "leave it out: a hint stands behind the first SELECT of a statement",
+    "locks": "leave it out: streams are read-only",
+    "hint": "leave it out: a hint must follow the first SELECT of a statement",
 }
 
 
@@ -79,7 +79,7 @@ def _refuse_clauses(tree: exp.Expr, sql: str) -> None:
         if name == SAMPLE:
             raise no_sample(place)
         raise SqlError(
-            f"{_ELSEWHERE.get(name, name.upper())} is not part of this dialect",
+            f"{_ELSEWHERE.get(name, name.upper())} is not supported",
             place=place,
             hint=_HINTS.get(name, _COLLECT),
         )
@@ -88,9 +88,9 @@ def _refuse_clauses(tree: exp.Expr, sql: str) -> None:
 def _refuse_join(join: exp.Join, sql: str) -> None:
     place = place_of(join, sql)
     kind, method = (str(join.args.get(part) or "") for part in ("kind", "method"))
-    if kind.upper() in ("SEMI", "ANTI"):  # those that can be conditions of WHERE are
+    if kind.upper() in ("SEMI", "ANTI"):  # where possible, they have become conditions of WHERE
         raise SqlError(
-            f"{kind.upper()} JOIN cannot stand beside RIGHT and FULL JOIN",
+            f"{kind.upper()} JOIN cannot be combined with RIGHT or FULL JOIN",
             place=place,
             hint="put it into a subquery: FROM (SELECT … SEMI JOIN …) a RIGHT JOIN …",
         )
@@ -99,4 +99,4 @@ def _refuse_join(join: exp.Join, sql: str) -> None:
     is_known = kind.upper() in ("", "INNER", "CROSS", "OUTER") and method in ("", "NATURAL")
     if extras or not is_known:
         name = " ".join(filter(None, (method, kind, *extras))).upper()
-        raise SqlError(f"{name} JOIN is not part of this dialect", place=place, hint=_LIST)
+        raise SqlError(f"{name} JOIN is not supported", place=place, hint=_LIST)

@@ -19,14 +19,15 @@ _ELSEWHERE: Final = "leave it out, or do it with Spark before the stream is crea
 
 
 def refuse_entry(entry: exp.Expr, sql: str) -> None:
-    """Refuse an entry that is not a stream, table or named subquery."""
+    """Refuse an entry that is not a stream, table or subquery."""
     if isinstance(entry, exp.Subquery):
-        _refuse_subquery(entry, sql)
-    elif not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):
+        refuse_extras(entry, sql)
+        return
+    if not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):
         raise _no_entry(entry, sql)
-    elif entry.args.get("db") or entry.args.get("catalog"):
+    if entry.args.get("db") or entry.args.get("catalog"):
         raise SqlError(
-            "streams and tables have names of one part",
+            "names of streams and tables cannot be qualified",
             place=Place(sql, place_of(entry.parts[0], sql).start, place_of(entry.this, sql).end),
             detail=f"got {'.'.join(part.name for part in entry.parts)}",
             hint=f"write {entry.name}",
@@ -44,23 +45,14 @@ def _no_entry(entry: exp.Expr, sql: str) -> SqlError:
             hint=nearest(name, list(MODULES)),
         )
     return SqlError(
-        "FROM lists streams, tables and subqueries",
+        "FROM may only contain streams, tables and subqueries",
         place=place_of(entry, sql),
         hint="write FROM Camera1 A, Camera2 B",
     )
 
 
-def _refuse_subquery(entry: exp.Subquery, sql: str) -> None:
-    if not entry.alias:
-        raise SqlError(
-            "a subquery in FROM needs a name",
-            place=place_of(entry, sql),
-            hint="write (SELECT …) AS S",
-        )
-
-
 def refuse_extras(entry: exp.Expr, sql: str) -> None:
-    """Refuse TABLESAMPLE, PIVOT and the like, which Spark has behind tables."""
+    """Refuse TABLESAMPLE, PIVOT and the like, which Spark allows after tables."""
     for key, value in entry.args.items():
         if key in _KNOWN or not value:
             continue
@@ -69,14 +61,14 @@ def refuse_extras(entry: exp.Expr, sql: str) -> None:
         place = place_of(extra if isinstance(extra, exp.Expr) else entry, sql)
         if key == SAMPLE:
             raise no_sample(place)
-        raise SqlError(f"{name} is not part of this dialect", place=place, hint=_ELSEWHERE)
+        raise SqlError(f"{name} is not supported", place=place, hint=_ELSEWHERE)
 
 
 def no_sample(place: Place) -> SqlError:
     """The refusal of TABLESAMPLE."""
     return SqlError(
-        "TABLESAMPLE would choose other rows with every run",
+        "TABLESAMPLE would choose different rows in every run",
         place=place,
         hint="write WHERE crc32(CAST(k AS STRING)) % 100 < 10: the rows of about 10 percent of "
-        "the keys, the same ones every time; [ROWS 100] holds the last rows of a stream",
+        "the keys, always the same ones; [ROWS 100] keeps the last rows of a stream",
     )

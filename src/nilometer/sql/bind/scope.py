@@ -27,18 +27,18 @@ from nilometer.sql.parse.places import place_of
 from nilometer.sql.parse.put_rows import NO_FROM
 
 _SHORT: Final = 2
-"""Names as short as this resemble too many."""
+"""Names this short resemble too many others."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What stands in FROM under one name: a stream, a table or a subquery."""
+    """An entry of FROM under one name: a stream, a table or a subquery."""
 
     name: str
     columns: Mapping[str, exp.Expr]
     """What each of its columns is, in terms of the columns of streams."""
     times: tuple[ColumnRef, ...]
-    """The times of its streams; its own time is the largest of them."""
+    """The times of its streams; its own time is the latest of them."""
     relations: Mapping[str, Relation]
     """The relation of each of its streams and tables, by their names in the plan."""
     origin: str | None = None
@@ -46,16 +46,16 @@ class Unit:
     is_derived: bool = False
     """Whether it is a query whose answer changes."""
     hidden: frozenset[str] = frozenset()
-    """Columns for which no star stands, because nobody has written them."""
+    """Columns that no star includes, because no user wrote them."""
 
     @property
     def nameable(self) -> list[str]:
-        """Its columns, and those it would have if a query named what sensors tell."""
+        """Its columns, and those it would have if the query used readings."""
         rows = [one for one in self.relations.values() if one.rows_of == self.origin]
         return [*self.columns, *(name for one in rows for name in one.readings)]
 
     def unusable(self, tree: exp.Expr) -> ColumnRef | None:
-        """The column that a tree is, if its values cannot be brought to the join."""
+        """The column that a tree stands for, if its values cannot travel to the join."""
         if not isinstance(tree, ResolvedColumn) or not isinstance(tree.ref, ColumnRef):
             return None
         return tree.ref if _type(self.relations[tree.ref.stream], tree.ref) is None else None
@@ -63,7 +63,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class StarColumn:
-    """A column that a star stands for."""
+    """A column that a star includes."""
 
     unit: str
     name: str
@@ -77,39 +77,39 @@ class Scope:
     sql: str
     units: tuple[Unit, ...]
     shared: Mapping[str, str] = field(default_factory=dict)
-    """Columns named in USING: whose they are when no stream is named."""
+    """Columns named in USING, with the unit meant when no stream is named."""
     using: tuple[tuple[exp.Identifier, ...], ...] = ()
     """The columns that USING names, for each unit but the first."""
     is_outermost: bool = True
     later: tuple[Unit, ...] = ()
-    """Units of the query that an ON does not see yet."""
+    """Units of the query that are not yet visible to an ON."""
     outer: Scope | None = None
-    """The names of the query around this one, if it may use them."""
+    """The scope of the outer query, if this one may use its names."""
     merged: Mapping[str, exp.Expr] = field(default_factory=dict)
-    """What columns named in USING mean, in lower case, where it is not the first unit's."""
+    """What columns of USING mean, in lower case, unless they are the first unit's."""
 
     def unit(self, name: exp.Identifier) -> Unit:
-        """The unit of a name."""
+        """The unit with a name."""
         found = find(name, self.units)
         if found is not None:
             return found
         if self.outer is not None and find(name, self.outer.units) is not None:
             raise UnknownNameError(
-                f"{name.name} stands in the query around this one",
+                f"{name.name} belongs to the enclosing query",
                 place=place_of(name, self.sql),
                 detail=f"FROM names {', '.join(unit.name for unit in self.units)}",
-                hint="windows and stars are of streams of the same FROM; times of others can be "
-                "compared in WHERE",
+                hint="windows and stars may only use streams of the same FROM; compare times of "
+                "other streams in WHERE",
             )
         raise self._no_stream(name)
 
     def _no_stream(self, name: exp.Identifier) -> UnknownNameError:
-        """The refusal of X.k where FROM names no X."""
+        """The error about X.k where FROM has no X."""
         if find(name, self.later) is not None:
             return UnknownNameError(
-                f"{name.name} comes later than this ON",
+                f"{name.name} is joined after this ON",
                 place=place_of(name, self.sql),
-                hint=f"put the condition into WHERE, or behind JOIN … {name.name} ON",
+                hint=f"move the condition to WHERE, or to JOIN … {name.name} ON",
             )
         alias = next((u for u in self.units if (u.origin or "").lower() == name.name.lower()), None)
         hint = nearest(name.name, [unit.name for unit in self.units])
@@ -144,7 +144,7 @@ class Scope:
             raise AmbiguousNameError(
                 f"column {names[0].name} is ambiguous",
                 place=place,
-                detail=f"{', '.join(unit.name for unit in owners)} have one each",
+                detail=f"{', '.join(unit.name for unit in owners)} each have one",
                 hint=f"write {owners[0].name}.{names[0].name}",
             )
         if names[0].name.lower() == RESULT_TIME.column and len(names) == 1:
@@ -162,7 +162,7 @@ class Scope:
         derived = next((unit for unit in units if unit.is_derived and not unit.times), None)
         if derived is not None:
             raise UnknownNameError(
-                f"the rows of {derived.name} have no _time: they come and go",
+                f"the rows of {derived.name} have no _time: they are added and retracted",
                 place=place,
                 hint="select a time in the subquery: MAX(ts) AS latest",
             )
@@ -184,7 +184,7 @@ class Scope:
         ]
 
     def star_of_all(self) -> list[StarColumn]:
-        """Names and meanings of all columns; those of USING come once, and first."""
+        """Names and meanings of all columns; those of USING appear once, and first."""
         columns = self.star(self.units[0])
         for number, unit in enumerate(self.units[1:]):
             names = self.using[number] if number < len(self.using) else ()
@@ -192,7 +192,7 @@ class Scope:
         return [self._merged(one) for one in columns]
 
     def _merged(self, one: StarColumn) -> StarColumn:
-        """A column that USING names, with the meaning that it has for both sides."""
+        """A column that USING names, with its meaning for both sides."""
         meaning = self.merged.get(one.name.lower())
         is_shared = self.shared.get(one.name.lower()) == one.unit
         return one if meaning is None or not is_shared else replace(one, meaning=meaning.copy())
@@ -236,7 +236,7 @@ class Scope:
             ) from None
 
     def _column_of(self, name: exp.Identifier) -> str | None:
-        """What to write for a column, where the name is that of an entry of FROM."""
+        """What to write for a column, where the name is an entry of FROM."""
         unit = find(name, self.units)
         return f"write {unit.name}.{next(iter(unit.columns), 'x')}" if unit is not None else None
 
@@ -246,8 +246,8 @@ class Scope:
             return UnknownNameError(
                 f"there is no column {name.name}",
                 place=place,
-                detail="there is no stream before it whose column it could be",
-                hint="name the streams that it reads; texts stand in quotes",
+                detail="no stream precedes it that could have this column",
+                hint="name the streams that it reads; enclose text in quotes",
             )
         if len(streams) == 1:
             detail = f"{streams[0]} has {', '.join(self._known)}"
@@ -264,7 +264,7 @@ class Scope:
 
 
 def _nearest(name: str, known: Sequence[str]) -> str | None:
-    """The name that was meant, perhaps: also a field whose struct was left out."""
+    """The closest known name, including a field whose struct was left out."""
     inner = next((one for one in known if one.lower().endswith(f".{name.lower()}")), None)
     return nearest(name, known) if inner is None else f"did you mean {inner}?"
 
@@ -282,7 +282,7 @@ def _may_have_fields(unit: Unit, name: exp.Identifier) -> bool:
 def _joined(
     left: list[StarColumn], right: list[StarColumn], using: Iterable[exp.Identifier]
 ) -> list[StarColumn]:
-    """The columns of a join: first those of USING, then what is left of both sides."""
+    """The columns of a join: first those of USING, then the rest of both sides."""
     first = []
     for name in using:
         place = _place_of_column(name, left)
@@ -307,7 +307,7 @@ def _type(relation: Relation, ref: ColumnRef) -> pa.DataType | None:
 
 
 def require_usable(unit: Unit, tree: exp.Expr, place: Place) -> None:
-    """Refuse columns whose values cannot be brought to the join."""
+    """Refuse columns whose values cannot travel to the join."""
     ref = unit.unusable(tree)
     if ref is not None:
         raise SqlTypeError(

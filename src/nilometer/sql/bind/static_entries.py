@@ -1,8 +1,8 @@
-"""Sensor tables in FROM of which only static columns are asked: they are plain tables there.
+"""Sensor tables in FROM of which only static columns are used: these are plain tables.
 
 A sensor table is a stream with a row per reading. Where a query uses neither its stream column
 nor its time, and puts no window on it, it is the table with a row per sensor, which the catalog
-answers: no sensor is contacted. The SELECT in whose FROM it stands decides, nothing around it.
+answers: no sensor is contacted. Only the SELECT in whose FROM it stands decides this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nilometer.sql.parse.dialect import PairWindowNode
 def needs_readings(tree: exp.Select, entry: exp.Table, relation: Relation) -> bool:
     """Whether a query uses more of a sensor table than its static columns.
 
-    A bare _time is left out: see `names_bare_time`.
+    A bare _time is not counted: see `names_bare_time`.
     """
     assert relation.sensors is not None
     alias = entry.args.get("alias")
@@ -36,7 +36,7 @@ def needs_readings(tree: exp.Select, entry: exp.Table, relation: Relation) -> bo
 
 
 def names_bare_time(tree: exp.Select) -> bool:
-    """Whether a query uses the time of its rows, whichever stream that is of."""
+    """Whether a query uses _time without naming a stream."""
     return any(words == [RESULT_TIME.column] for words in _names(tree, ""))
 
 
@@ -65,13 +65,13 @@ def _stars(tree: exp.Select) -> Iterator[exp.Star]:
 
 
 def _is_of(star: exp.Star, name: str) -> bool:
-    """Whether a star stands for columns of an entry."""
+    """Whether a star includes columns of an entry."""
     table = star.parent.args.get("table") if isinstance(star.parent, exp.Column) else None
     return table is None or table.name.lower() == name
 
 
 def _names(tree: exp.Select, name: str) -> Iterator[list[str]]:
-    """The dotted names in a query, in lower case, but for what stands in subqueries of FROM.
+    """The dotted names in a query, in lower case, except in subqueries of FROM.
 
     Names in EXISTS and IN count, unless their own FROM has an entry of that name.
     """

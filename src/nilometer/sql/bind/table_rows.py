@@ -1,4 +1,4 @@
-"""Conditions and values over the rows of a table that lies in memory."""
+"""Conditions and values over the rows of a table in memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAME = "the table"
 
 @dataclass(frozen=True)
 class _NoEngine:
-    """Nothing but the dialect's own subset is evaluated."""
+    """No engine: only the dialect's own subset is evaluated."""
 
     time_zone: str
 
@@ -41,15 +41,15 @@ class _NoEngine:
 
 _CATALOG = Catalog({}, {}, _NoEngine("UTC"))
 _ANYWHERE = Catalog({}, {}, _NoEngine(""))
-"""Without a zone of days and hours."""
+"""A catalog without a time zone."""
 
 
 def select_rows(
     condition: exp.Expr | None, sql: str, rows: pa.Table, table: str | None = None
 ) -> Mask:
-    """Which rows a condition chooses: those where it is true, all if there is none.
+    """Which rows a condition selects: those where it is true, all without a condition.
 
-    Names are those of the columns, in any case; behind the name of the table, too.
+    Names are those of the columns, in any case, with or without the table's name.
     """
     if condition is None:
         return np.ones(len(rows), dtype=np.bool_)
@@ -83,7 +83,7 @@ def compute_values(
 
 
 class _Failures:
-    """Puts the place to what fails on the data."""
+    """Adds the position to errors caused by the data."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -99,7 +99,7 @@ class _Failures:
 
 
 def is_evaluated_here(condition: Scalar, columns: Mapping[str, pa.DataType]) -> bool:
-    """Whether `select_rows` takes a bound condition over columns of these types, in all zones."""
+    """Whether `select_rows` supports a bound condition over these types in every time zone."""
     kinds = tuple(columns.values())
     names = {ref.stream for ref in condition.columns} or {_NAME}
     sources = tuple(

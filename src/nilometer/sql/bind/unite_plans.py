@@ -1,4 +1,4 @@
-"""UNION ALL of queries that are appended to: one plan each, columns of the same types."""
+"""UNION ALL of append queries: one plan each, columns of the same types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Kinds = tuple[pa.DataType | None, ...]
 def unite_plans(
     plans: Sequence[JoinPlan], operators: Sequence[exp.SetOperation | None], sql: str
 ) -> UnionPlan:
-    """The plans with the names of the first's columns, and the types that hold all values."""
+    """The plans with the first one's column names, and types that can hold all values."""
     first = plans[0]
     kinds = _kinds(first)
     united = [first]
@@ -48,17 +48,17 @@ def _united(first: JoinPlan, kinds: Kinds, plan: JoinPlan, place: Place) -> Kind
     own = _kinds(plan)
     if len(own) != len(kinds):
         raise SqlTypeError(
-            "UNION ALL needs as many columns on both sides, "
-            f"got {_count(first)} and {_count(plan)}",
+            f"both sides of UNION ALL must have the same number of columns, got {_count(first)} "
+            f"and {_count(plan)}",
             place=place,
             detail=f"{_schema(first, kinds)} and {_schema(plan, own)}",
             hint="select the same columns on both sides",
         )
     if _time_place(first) != _time_place(plan):
         raise SqlError(
-            "_time stands at different places on both sides of UNION ALL",
+            "_time is at different positions on the two sides of UNION ALL",
             place=place,
-            hint="leave it out: every result has it as its last column",
+            hint="leave it out: it is the last column of every result",
         )
     both = []
     for number, (left, right) in enumerate(zip(kinds, own, strict=True)):
@@ -66,7 +66,7 @@ def _united(first: JoinPlan, kinds: Kinds, plan: JoinPlan, place: Place) -> Kind
         if kind is None and left is not None and right is not None:
             one, other = first.items[number].name, plan.items[number].name
             raise SqlTypeError(
-                "UNION ALL needs columns of the same types: "
+                "both sides of UNION ALL must have the same column types: "
                 f"{one} is {type_name(left)}, {other} is {type_name(right)}",
                 place=place,
                 detail=f"{_schema(first, kinds)} and {_schema(plan, own)}",
@@ -86,7 +86,7 @@ def _count(plan: JoinPlan) -> int:
 
 
 def _schema(plan: JoinPlan, kinds: Kinds) -> str:
-    """The columns of a query, for an error."""
+    """The columns of a query, for an error message."""
     named = zip(plan.items, kinds, strict=True)
     listed = [
         f"{item.name} {'?' if kind is None else type_name(kind)}"

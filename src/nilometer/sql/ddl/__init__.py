@@ -1,1 +1,1 @@
-"""Statements of the database: what they declare, and how they are read."""
+"""The database's own statements: what they declare, and how they are parsed."""

@@ -1,4 +1,4 @@
-"""Values that statements give: constants, and what is computed of constants alone."""
+"""Values in statements: constants, and expressions of constants alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
         raise SqlTypeError(
             "the number is too large",
             place=place_of(tree, sql),
-            hint="whole numbers reach up to 9223372036854775807; write 1e19 for a DOUBLE",
+            hint="the largest whole number is 9223372036854775807; write 1e19 for a DOUBLE",
         ) from None
     except PredicateError as error:
         place = place_of(tree, sql)
@@ -50,7 +50,7 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
 
 
 def _item(tree: exp.Expr, sql: str) -> object:
-    """A value inside an array: plain numbers, of which there may be thousands, at once."""
+    """A value inside an array; plain numbers, of which there may be thousands, take a fast path."""
     if isinstance(tree, exp.Neg) and _is_float(tree.this):
         return -float(tree.this.name)
     if _is_float(tree):
@@ -63,7 +63,7 @@ def _is_float(tree: exp.Expr) -> bool:
 
 
 def with_zone(tree: exp.Expr, sql: str) -> exp.Expr:
-    """The expression, its instants spelled with their zone: UTC where none is written."""
+    """The expression with a zone on each instant: UTC where none is written."""
 
     def spelled(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Cast) or not is_instant(node):
@@ -92,7 +92,7 @@ def _refuse_names(tree: exp.Expr, sql: str) -> None:
             "a value must be a constant",
             place=place_of(node, sql),
             detail=f"got {'a query' if isinstance(node, exp.Query) else node.sql()}",
-            hint=f"texts stand in quotes: '{node.name}'" if node.name else _HINT,
+            hint=f"enclose text in quotes: '{node.name}'" if node.name else _HINT,
         )
 
 

@@ -1,4 +1,4 @@
-"""The statements of the database, as they were written and checked by themselves."""
+"""The database's own statements as written, each checked on its own."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class ColumnDef:
     kind: pa.DataType
     place: Place
     form: TimeForm | None = None
-    """How times are given, where the declaration says so."""
+    """How times are given, if declared."""
     distinct: int | None = None
-    """How many values it has, where the declaration says so."""
+    """The number of distinct values, if declared."""
 
     @property
     def field(self) -> pa.Field:
-        """The column as a schema has it."""
+        """The column as a field of a schema."""
         return with_distinct(time_field(self.name, self.kind, self.form), self.distinct)
 
 
@@ -44,10 +44,10 @@ class StreamDef:
     """Names in lower case; values as text."""
     time: str | None = None
     end: str | None = None
-    """Until when a row counts that says so itself: TIME (time, end)."""
+    """The column with the time until which a row counts: TIME (time, end)."""
     lateness: int = 0
     idle: int | None = None
-    """FOREVER: IDLE NEVER; None: nothing is said of it."""
+    """FOREVER: IDLE NEVER; None: not declared."""
     every: int | None = None
     history: int = 0
 
@@ -65,7 +65,7 @@ class CreateStream:
     stream: StreamDef
     if_not_exists: bool
     place: Place
-    """Where the name stands; so in all statements."""
+    """Where the name is in the text; likewise in all statements."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class CreateSensorTable:
     static: tuple[ColumnDef, ...]
     column: str
     stream_place: int
-    """Before which static column the stream column stands."""
+    """The index of the static column that follows the stream column."""
     stream: StreamDef
     if_not_exists: bool
     place: Place
@@ -94,7 +94,7 @@ class CreateTable:
 
 @dataclass(frozen=True)
 class GivenOption:
-    """name = value, as it stands in a statement."""
+    """name = value, as written in a statement."""
 
     value: str
     place: Place
@@ -102,7 +102,7 @@ class GivenOption:
     def refusal(
         self, message: str, *, detail: str | None = None, hint: str | None = None
     ) -> SqlError:
-        """What is said to an option that cannot be used."""
+        """The error about an option that cannot be used."""
         return SqlError(message, place=self.place, detail=detail, hint=hint)
 
 
@@ -156,7 +156,7 @@ class DeliverTo:
     """In lower case."""
     options: Mapping[str, GivenOption]
     place: Place
-    """Where the unit stands."""
+    """Where the unit is in the text."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class CreateAlert:
     name: str
     source: str
     condition: str | None
-    """The text of the condition alone; None: it tells of silence only."""
+    """The text of the condition alone; None: the alert reports silence only."""
     if_not_exists: bool
     place: Place
     source_place: Place
@@ -215,7 +215,7 @@ class Delete:
 
 
 class Kind(StrEnum):
-    """What has a name."""
+    """The kinds of objects that have names."""
 
     STREAM = "STREAM"
     SENSOR_TABLE = "SENSOR TABLE"
@@ -312,7 +312,7 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class AlterStream:
-    """ALTER STREAM | SENSOR TABLE name, and what is to change."""
+    """ALTER STREAM | SENSOR TABLE name, and the change."""
 
     kind: Kind
     name: str
@@ -348,7 +348,7 @@ class StopDelivery:
 
 
 class Shown(StrEnum):
-    """What SHOW lists."""
+    """The kinds of objects that SHOW lists."""
 
     STREAMS = "STREAMS"
     TABLES = "TABLES"

@@ -1,4 +1,4 @@
-"""Statements of the database, told apart by their first words."""
+"""The database's own statements, distinguished by their first words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _READERS: Final[Mapping[str, Callable[[StatementReader], DatabaseStatement]]] = 
 def read_database_statement(
     sql: str, tokens: list[Token], parameters: Parameters
 ) -> DatabaseStatement:
-    """The statement that these words of a text are; it begins with a word known here."""
+    """Parse one statement from its tokens; it begins with a word known here."""
     first = tokens[0]
     if first.text.upper() == "EXPLAIN":
         raise SqlSyntaxError(

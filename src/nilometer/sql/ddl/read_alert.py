@@ -13,11 +13,11 @@ from nilometer.sql.ddl.statement_reader import StatementReader
 
 _HINT: Final = (
     "write CREATE ALERT a ON q WHEN v > 50 FOR '10 seconds' CLEAR WHEN v < 45 PER (room) "
-    "NO DATA FOR '1 minute' DELIVER TO webhook WITH (…); all after WHEN v > 50 may be left out, "
-    "or WHEN itself: CREATE ALERT a ON q NO DATA FOR '1 minute'"
+    "NO DATA FOR '1 minute' DELIVER TO webhook WITH (…); everything after WHEN v > 50 is "
+    "optional, and so is WHEN itself: CREATE ALERT a ON q NO DATA FOR '1 minute'"
 )
 _WITHOUT_WHEN: Final = ("NO", "PER", "WITH", "DELIVER")
-"""With these words begin clauses that need no condition."""
+"""The first words of clauses that need no condition."""
 _OPTIONS: Final = "write WITH (history = '30 days', groups = 1000)"
 
 
@@ -28,7 +28,7 @@ def read_alert(reader: StatementReader) -> CreateAlert:
     reader.expect("ON", "ON and a stream, sensor table or query", _HINT)
     source, source_place = reader.name("the name of a stream, sensor table or query", _HINT)
     if reader.parameters.values:
-        reader.refuse("an alert takes no parameters", hint="write the values into its text")
+        reader.refuse("an alert cannot have parameters", hint="write the values in its text")
     found = CreateAlert(name, source, None, if_not_exists, place, source_place)
     if reader.at_end or not any(map(reader.at, _WITHOUT_WHEN)):
         reader.expect("WHEN", "WHEN and a condition, or NO DATA FOR and a time", _HINT)
@@ -38,7 +38,7 @@ def read_alert(reader: StatementReader) -> CreateAlert:
     while not reader.at_end:
         word = reader.current.text.upper()
         if word in seen:
-            reader.refuse(f"{word} is said twice", hint=_HINT)
+            reader.refuse(f"{word} is given twice", hint=_HINT)
         seen.add(word)
         found = _clause(reader, found)
     if found.condition is None and found.no_data is None:
@@ -67,7 +67,7 @@ def _clause(reader: StatementReader, found: CreateAlert) -> CreateAlert:
 
 
 def _condition(reader: StatementReader) -> tuple[str, Place]:
-    """A condition that must come next: its text, and its place."""
+    """The text and the place of a condition that must come next."""
     first = reader.current
     reader.value("a condition", _HINT)
     place = Place(reader.sql, first.start, reader.last.end + 1)

@@ -26,7 +26,7 @@ Altered = AlterQuery | AlterAlert | AlterStream | Rename
 
 _ALTER: Final = (
     "write ALTER STREAM s, ALTER SENSOR TABLE s, ALTER TABLE t, ALTER VIEW v, ALTER QUERY q or "
-    "ALTER ALERT a, and what is to change"
+    "ALTER ALERT a, and the change"
 )
 _QUERY: Final = "write ALTER QUERY q SET (results = '2GB')"
 _KINDS: Final = (
@@ -43,8 +43,8 @@ _CHANGES: Final = {
         "ADD COLUMN reading.c DOUBLE, RENAME COLUMN c TO d, DROP COLUMN c or RENAME TO n"
     ),
     Kind.TABLE: (
-        "write ALTER TABLE t RENAME TO n; for other columns, CREATE TABLE another one and INSERT "
-        "the rows there"
+        "write ALTER TABLE t RENAME TO n; to change columns, CREATE another TABLE and INSERT the "
+        "rows there"
     ),
     Kind.VIEW: "write ALTER VIEW v RENAME TO n, or CREATE OR REPLACE VIEW v AS SELECT …",
     Kind.ALERT: "write ALTER ALERT a SET (silence = '1 hour') or ALTER ALERT a RENAME TO n",
@@ -53,7 +53,7 @@ _CHANGES: Final = {
 
 
 def read_alter(reader: StatementReader) -> Altered:
-    """ALTER STREAM | SENSOR TABLE | TABLE | VIEW | QUERY | ALERT name, and what is to change."""
+    """ALTER STREAM | SENSOR TABLE | TABLE | VIEW | QUERY | ALERT name, and the change."""
     reader.take("ALTER")
     kind = next((kind for kind in _KINDS if reader.take(*kind.split())), None)
     if kind is None:
@@ -96,7 +96,9 @@ def _change(
         reader.expect("TO", "TO and the new name", hint)
         to = _column(reader, kind, hint)
         if to.inside is not None and to.inside.lower() != (name.inside or "").lower():
-            raise SqlSyntaxError("a column stays where it is", place=to.place, hint=hint)
+            raise SqlSyntaxError(
+                "the position of a column cannot be chosen", place=to.place, hint=hint
+            )
         return RenameColumn(name, replace(to, inside=name.inside))
     return reader.refuse("expected what to change", hint=hint)
 
@@ -115,7 +117,7 @@ def _inside(reader: StatementReader, kind: Kind) -> str | None:
     first, dot = following
     if kind is not Kind.SENSOR_TABLE:
         raise SqlSyntaxError(
-            "the columns of a stream have no fields",
+            "columns of a stream have no fields",
             place=Place(reader.sql, first.start, dot.end + 1),
             hint=_CHANGES[kind],
         )

@@ -17,7 +17,7 @@ from nilometer.sql.ddl.statement_reader import StatementReader
 from nilometer.sql.parse.cast_types import read_type
 
 RESERVED: Final = ("_time", "_diff", "_sensor")
-"""Names of columns that rows have without being told."""
+"""Names of columns that rows have without being declared."""
 
 _TYPES: Final[dict[exp.DType, pa.DataType]] = {
     exp.DType.DATE: pa.date32(),
@@ -37,23 +37,23 @@ _PATTERN_HINT: Final = "write it as a text: ts TIMESTAMP FORMAT 'dd-MMM-yyyy H:m
 
 @dataclass
 class ColumnList:
-    """Columns in their order; no two have the same name, in any case."""
+    """Columns in order; no two have the same name, ignoring case."""
 
     found: list[ColumnDef] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
 
     def add(self, column: ColumnDef) -> None:
-        """Put a column behind the others."""
+        """Append a column to the others."""
         self.require_new(column)
         self.found.append(column)
 
     def require_new(self, column: ColumnDef) -> None:
-        """Refuse a column that is there already; the name is taken from now on."""
+        """Refuse a column that already exists; the name is taken from now on."""
         if column.name.lower() in RESERVED:
             raise SqlError(
                 f"{column.name} cannot be the name of a column",
                 place=column.place,
-                detail="rows have a column of that name by themselves",
+                detail="every row already has a column of that name",
                 hint="choose another name",
             )
         before = self._names.get(column.name.lower())
@@ -61,18 +61,18 @@ class ColumnList:
             raise AmbiguousNameError(
                 f"two columns are named {column.name}",
                 place=column.place,
-                detail=None if before == column.name else f"{before} is the same in any case",
+                detail=None if before == column.name else f"{before} differs only in case",
                 hint="rename one of them",
             )
         self._names[column.name.lower()] = column.name
 
     def find(self, name: str) -> ColumnDef | None:
-        """The column of that name, in any case."""
+        """The column of that name, ignoring case."""
         return next((one for one in self.found if one.name.lower() == name.lower()), None)
 
 
 def read_column(reader: StatementReader, hint: str, *, in_stream: bool = False) -> ColumnDef:
-    """A column that must come next; of a stream it may be said how many values it has."""
+    """A column that must come next; that of a stream may declare how many values it has."""
     name, place = reader.name("the name of a column", hint)
     kind = _kind(reader, name)
     form = _form(reader, kind)
@@ -80,7 +80,7 @@ def read_column(reader: StatementReader, hint: str, *, in_stream: bool = False) 
     if not (reader.at_end or reader.at(",") or reader.at(")")):
         reader.refuse(
             "expected , or ) after the column",
-            hint="a column has a name and a type, and nothing else",
+            hint="a column has only a name and a type",
         )
     return ColumnDef(name, kind, place, form, distinct)
 
@@ -89,18 +89,18 @@ def _distinct(reader: StatementReader) -> int:
     token = reader.current
     is_count = not reader.at_end and token.token_type == TokenType.NUMBER and token.text.isdecimal()
     if not is_count or not 1 <= int(token.text) <= MOST_DISTINCT:
-        reader.refuse("expected how many values the column has", hint=_DISTINCT_HINT)
+        reader.refuse("expected the number of distinct values", hint=_DISTINCT_HINT)
     reader.go_on()
     return int(token.text)
 
 
 def _form(reader: StatementReader, kind: pa.DataType) -> TimeForm | None:
-    """FROM EPOCH unit, or FORMAT 'pattern', if one comes next: how a TIMESTAMP is given."""
+    """How a TIMESTAMP is given: FROM EPOCH unit or FORMAT 'pattern', if one comes next."""
     first = reader.current if not reader.at_end else None
     if reader.take("FROM", "EPOCH"):
         word = reader.current.text.upper() if not reader.at_end else ""
         if word not in EpochUnit.__members__:
-            reader.refuse("expected what the numbers count since 1970", hint=_UNITS_HINT)
+            reader.refuse("expected the unit of the numbers since 1970", hint=_UNITS_HINT)
         reader.go_on()
         form: TimeForm = EpochTimes(EpochUnit[word])
     elif reader.take("FORMAT"):
@@ -109,7 +109,9 @@ def _form(reader: StatementReader, kind: pa.DataType) -> TimeForm | None:
         return None
     if not pat.is_timestamp(kind.value_type if pat.is_list(kind) else kind):
         reader.refuse(
-            "only a TIMESTAMP has a form", hint="write ts TIMESTAMP FROM EPOCH SECONDS", at=first
+            "only a TIMESTAMP can have FROM EPOCH or FORMAT",
+            hint="write ts TIMESTAMP FROM EPOCH SECONDS",
+            at=first,
         )
     return form
 
@@ -135,7 +137,9 @@ def _kind(reader: StatementReader, column: str) -> pa.DataType:
     kind = _declared(tree)
     if tree.this is not exp.DType.DECIMAL and reader.last.token_type == TokenType.R_PAREN:
         if kind is not None and pat.is_string(kind):
-            raise SqlTypeError("a text has no maximum length", place=place, hint="write STRING")
+            raise SqlTypeError(
+                "text cannot have a maximum length", place=place, hint="write STRING"
+            )
         kind = None
     if kind is None:
         text = " ".join(reader.sql[place.start : place.end].split())
@@ -144,7 +148,7 @@ def _kind(reader: StatementReader, column: str) -> pa.DataType:
 
 
 def _declared(tree: exp.DataType) -> pa.DataType | None:
-    """The type that is written; None if columns have no such type."""
+    """The type as written; None if columns cannot have it."""
     if tree.this is not exp.DType.ARRAY:
         return read_type(tree) or _TYPES.get(tree.this)
     item = _declared(tree.expressions[0]) if len(tree.expressions) == 1 else None

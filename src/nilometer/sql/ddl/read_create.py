@@ -52,8 +52,8 @@ def read_create(reader: StatementReader) -> Created:
     or_replace = reader.take("OR", "REPLACE")
     if or_replace and not (reader.at("VIEW") or reader.at("QUERY")):
         reader.refuse(
-            "only a view or a query is replaced by CREATE",
-            hint="ALTER changes streams and sensor tables; others are dropped first",
+            "CREATE OR REPLACE is only for views and queries",
+            hint="use ALTER for streams and sensor tables; drop others first",
         )
     if reader.take("VIEW"):
         return _view(reader, or_replace)
@@ -129,9 +129,9 @@ def _stream_column(reader: StatementReader) -> tuple[ColumnDef, StreamDef] | Non
 def _require_first(column: ColumnDef, before: list[tuple[ColumnDef, int, StreamDef]]) -> None:
     if before:
         raise SqlSyntaxError(
-            "a sensor table has one stream column",
+            "a sensor table can have only one stream column",
             place=column.place,
-            detail=f"{before[0][0].name} is one already",
+            detail=f"{before[0][0].name} is already one",
             hint="declare several fields in one STREAM(…), or several tables",
         )
 
@@ -163,7 +163,7 @@ def _view(reader: StatementReader, or_replace: bool) -> CreateView:
     query, text = _as_query(reader, _VIEW)
     if query.from_start:
         raise SqlSyntaxError(
-            "a view does not say where to begin",
+            "FROM START is not allowed in a view",
             place=place,
             hint="write FROM START at the end of the query that reads it",
         )
@@ -178,15 +178,16 @@ def _require_one_way(if_not_exists: bool, or_replace: bool, place: Place, hint: 
 
 
 def _require_no_parameters(reader: StatementReader) -> None:
-    """Refuse values for a text that is kept as it is written."""
+    """Refuse parameters in a text that is kept as written."""
     if reader.parameters.values:
         reader.refuse(
-            "a query that is kept takes no parameters", hint="write the values into its text"
+            "CREATE QUERY and CREATE VIEW cannot have parameters",
+            hint="write the values in its text",
         )
 
 
 def _as_query(reader: StatementReader, hint: str) -> tuple[Statement, str]:
-    """AS SELECT …: the query, and its text alone."""
+    """AS SELECT …: the query, and its text."""
     reader.expect("AS", "AS and a query", hint)
     tokens = reader.rest
     if not tokens or tokens[0].text.upper() == "EXPLAIN":

@@ -16,14 +16,14 @@ _ENDS: Final = (TokenType.COMMA, TokenType.R_PAREN, TokenType.L_PAREN, TokenType
 
 
 def read_options(reader: StatementReader) -> Mapping[str, str]:
-    """The options by their names in lower case, their values as text."""
+    """The options by lower-case name, with their values as text."""
     return {name: one.value for name, one in read_placed_options(reader, "WITH").items()}
 
 
 def read_placed_options(
     reader: StatementReader, word: str, hint: str = _HINT
 ) -> dict[str, GivenOption]:
-    """The same with their places, behind this word."""
+    """The same with their positions; they follow `word`, which has been read."""
     found: dict[str, GivenOption] = {}
     reader.expect("(", f"( after {word}", hint)
     while True:
@@ -42,7 +42,7 @@ def read_placed_options(
 
 
 def _words(reader: StatementReader) -> list[Token]:
-    """The words up to the next comma, bracket or equals sign."""
+    """The words up to the next comma, parenthesis or equals sign."""
     words: list[Token] = []
     while not reader.at_end and reader.current.token_type not in _ENDS:
         words.append(reader.current)
@@ -51,7 +51,7 @@ def _words(reader: StatementReader) -> list[Token]:
 
 
 def _name(reader: StatementReader, hint: str) -> tuple[str, Place]:
-    """A word, words with dots between them, or a text."""
+    """A word, words joined by dots, or a string."""
     words = _words(reader)
     if not words:
         reader.refuse("expected the name of an option", hint=hint)
@@ -67,7 +67,7 @@ def _name(reader: StatementReader, hint: str) -> tuple[str, Place]:
 
 
 def _secret(reader: StatementReader) -> str:
-    """The reference to a secret, as it is kept."""
+    """The reference to a secret, as stored."""
     hint = "write secret('NAME') for the environment variable NILOMETER_SECRET_NAME"
     token = reader.current
     if reader.at_end or token.token_type != TokenType.STRING or not _is_plain(token.text):
@@ -82,7 +82,7 @@ def _is_plain(name: str) -> bool:
 
 
 def _value(reader: StatementReader, name: str, hint: str) -> str:
-    """A text, or a number, a word or a length of time, as it is written; or secret('NAME')."""
+    """A string, number, word or length of time, as written; or secret('NAME')."""
     if reader.take("SECRET", "("):
         return _secret(reader)
     words = _words(reader)

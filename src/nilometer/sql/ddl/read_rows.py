@@ -25,7 +25,7 @@ def read_insert(reader: StatementReader) -> Insert:
     table, place = reader.name("the name of a table", _INSERT)
     columns = _columns(reader) if reader.at("(") else None
     if reader.at("SELECT") or reader.at("WITH"):
-        reader.refuse("rows are inserted by VALUES only", hint=_INSERT)
+        reader.refuse("rows can only be inserted with VALUES", hint=_INSERT)
     reader.expect("VALUES", "VALUES and the rows", _INSERT)
     rows: list[tuple[object, ...]] = []
     places: list[Place] = []
@@ -110,7 +110,7 @@ def read_delete(reader: StatementReader) -> Delete:
 
 
 def _where(reader: StatementReader, hint: str) -> exp.Expr | None:
-    """[WHERE condition], and then nothing."""
+    """[WHERE condition], then the end of the statement."""
     condition = None
     if not reader.at_end and reader.current.token_type == TokenType.WHERE:
         reader.go_on()

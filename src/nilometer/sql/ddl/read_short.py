@@ -47,7 +47,7 @@ def read_show(reader: StatementReader) -> Show:
     first = reader.current
     what = next((what for what in Shown if reader.take(*what.split())), None)
     if what is None:
-        reader.refuse("there is nothing of that name to show", hint=_SHOW)
+        reader.refuse("unknown SHOW statement", hint=_SHOW)
     place = Place(reader.sql, first.start, reader.last.end + 1)
     if not reader.at("FROM"):
         reader.finish(f"write SHOW {what}")
@@ -87,7 +87,7 @@ def read_stop(reader: StatementReader) -> StopQuery | StopDelivery:
 
 
 def _running(reader: StatementReader, word: str) -> tuple[bool, str, Place]:
-    """Whether a delivery is named, not a query; and its name."""
+    """Whether a delivery is named rather than a query, and the name."""
     reader.take(word)
     is_delivery = reader.take("DELIVERY")
     hint = f"write {word} DELIVERY d" if is_delivery else f"write {word} QUERY q"

@@ -19,8 +19,8 @@ from nilometer.sql.ddl.read_options import read_options
 from nilometer.sql.ddl.statement_reader import StatementReader
 
 _TIME: Final = (
-    "write TIME ts, where ts is a column of type TIMESTAMP, or TIME (start, end) where a row "
-    "counts from one to the other"
+    "write TIME ts, where ts is a column of type TIMESTAMP, or TIME (start, end) where a row is "
+    "valid from one to the other"
 )
 _LENGTHS: Final = {
     "LATENESS": "write LATENESS 5 SECONDS",
@@ -30,7 +30,7 @@ _LENGTHS: Final = {
 }
 _LEAST: Final = {"LATENESS": 0, "IDLE": 1, "EVERY": 1, "HISTORY": 0}
 _WITHOUT_END: Final = {"HISTORY": "FOREVER", "IDLE": "NEVER"}
-"""The word for a length without an end."""
+"""The word for an unlimited length."""
 _BEGIN_LENGTH: Final = (
     *(TokenType.NUMBER, TokenType.STRING, TokenType.INTERVAL, TokenType.DASH, TokenType.DOT),
 )
@@ -38,7 +38,7 @@ _BEGIN_LENGTH: Final = (
 
 @dataclass
 class _Items:
-    """The items of a list in brackets, as they are read."""
+    """The items of a list in parentheses, as they are read."""
 
     columns: ColumnList = field(default_factory=ColumnList)
     time: tuple[str, Place] | None = None
@@ -47,7 +47,7 @@ class _Items:
 
 
 def read_stream(reader: StatementReader, place: Place, hint: str) -> StreamDef:
-    """(columns, TIME c, …) FROM type [WITH (…)]; the place is that of the name before it."""
+    """(columns, TIME c, …) FROM type [WITH (…)]; the place is that of the preceding name."""
     items = _Items()
     reader.expect("(", "( and the columns", hint)
     while True:
@@ -56,7 +56,7 @@ def read_stream(reader: StatementReader, place: Place, hint: str) -> StreamDef:
             break
     reader.expect(")", ", or ) after the column", hint)
     if not items.columns.found:
-        raise SqlSyntaxError("a stream has at least one column", place=place, hint=hint)
+        raise SqlSyntaxError("a stream must have at least one column", place=place, hint=hint)
     return StreamDef(
         tuple(items.columns.found),
         _stream_type(reader, hint),
@@ -84,7 +84,7 @@ def _item(reader: StatementReader, items: _Items, hint: str) -> None:
         items.time = reader.name("the column that holds the start", _TIME)
         reader.expect(",", ", and the column that holds the end", _TIME)
         items.end = reader.name("the column that holds the end", _TIME)
-        reader.expect(")", ") behind the end", _TIME)
+        reader.expect(")", ") after the end", _TIME)
     elif word in _LENGTHS and second is not None and _begins_length(word, second):
         reader.take(word)
         _require_once(reader, word, first, word in items.lengths)
@@ -97,7 +97,7 @@ def _item(reader: StatementReader, items: _Items, hint: str) -> None:
 
 
 def _names_time(reader: StatementReader, second: Token, columns: ColumnList) -> bool:
-    """Whether TIME x names the column of the time, and is not a column `time` of type x."""
+    """Whether TIME x names the time column, rather than declaring a column `time` of type x."""
     is_type = second.token_type in reader.TYPE_TOKENS
     return not is_type or columns.find(second.text) is not None
 
@@ -114,7 +114,7 @@ def _require_once(reader: StatementReader, word: str, first: Token, is_there: bo
 
 
 def _time_column(items: _Items, named: tuple[str, Place] | None) -> str | None:
-    """A column that TIME names, as it was declared."""
+    """A column that TIME names, as declared."""
     if named is None:
         return None
     name, place = named
@@ -129,18 +129,20 @@ def _time_column(items: _Items, named: tuple[str, Place] | None) -> str | None:
         )
     if not pat.is_timestamp(column.kind):
         raise SqlTypeError(
-            "the time is in a column of type TIMESTAMP",
+            "the time column must be of type TIMESTAMP",
             place=place,
             detail=f"{column.name} is of type {type_name(column.kind)}",
             hint=f"declare it: {column.name} TIMESTAMP",
         )
     if named is items.end and items.time is not None and items.time[0].lower() == name.lower():
-        raise SqlError(f"{column.name} is the start and the end of a row", place=place, hint=_TIME)
+        raise SqlError(
+            f"{column.name} cannot be both the start and the end of a row", place=place, hint=_TIME
+        )
     return column.name
 
 
 def _stream_type(reader: StatementReader, hint: str) -> str:
-    """FROM type, in lower case; a type of other letters is written as a text."""
+    """FROM type, in lower case; a type with other characters is written as a string."""
     reader.expect("FROM", "FROM and the type of the stream", hint)
     token = reader.current
     if not reader.at_end and token.token_type == TokenType.STRING and token.text:
@@ -148,7 +150,7 @@ def _stream_type(reader: StatementReader, hint: str) -> str:
         return token.text
     name, place = reader.name("the type of the stream", hint)
     if not name:
-        raise SqlError("the type of the stream has no name", place=place, hint=hint)
+        raise SqlError("the type of the stream is empty", place=place, hint=hint)
     return name.lower()
 
 

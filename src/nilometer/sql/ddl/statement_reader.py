@@ -1,4 +1,4 @@
-"""Reads statements of the database word by word, every refusal with its place."""
+"""Reads the database's own statements word by word; every error has its place."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SHOWN: Final = 40
 
 
 class StatementReader(NilometerParser):
-    """The dialect's parser, for statements whose form sqlglot does not know."""
+    """The dialect's parser, for statements that sqlglot does not know."""
 
     parameters: Parameters
 
     @classmethod
     def over(cls, sql: str, tokens: list[Token], parameters: Parameters) -> StatementReader:
-        """A reader before the first of some words of a text."""
+        """A reader positioned before the first of these tokens."""
         reader = cls(error_level=ErrorLevel.IMMEDIATE, dialect=Nilometer)
         reader.sql = sql
         reader.parameters = parameters
@@ -50,27 +50,27 @@ class StatementReader(NilometerParser):
 
     @property
     def rest(self) -> list[Token]:
-        """The words that are left."""
+        """The remaining words."""
         return list(self._tokens[self._index :])
 
     def at(self, *words: str) -> bool:
-        """Whether these words come next, in any case; a quoted name is not a word."""
+        """Whether these words come next, ignoring case; a quoted name is not a word."""
         following = self._tokens[self._index : self._index + len(words)]
         return [_word(token) for token in following] == list(words)
 
     def take(self, *words: str) -> bool:
-        """Go past these words, if they come next."""
+        """Skip these words if they come next."""
         if not self.at(*words):
             return False
         self._advance(len(words))
         return True
 
     def go_on(self) -> None:
-        """Go past the next word."""
+        """Skip the next word."""
         self._advance()
 
     def expect(self, word: str, what: str, hint: str) -> None:
-        """Go past a word that must come next; `what` says what was expected, and where."""
+        """Skip a word that must come next; `what` says what was expected, and where."""
         if not self.take(word):
             self.refuse(f"expected {what}", hint=hint)
 
@@ -83,7 +83,9 @@ class StatementReader(NilometerParser):
         if self.at("."):
             place = Place(self.sql, token.start, self.current.end + 1)
             raise SqlSyntaxError(
-                "a name has no dots", place=place, hint=f"write {token.text} alone, or in backticks"
+                "a name cannot contain a dot",
+                place=place,
+                hint=f"write {token.text} alone, or in backticks",
             )
         return token.text, token_place(self.sql, token)
 
@@ -91,12 +93,12 @@ class StatementReader(NilometerParser):
         return token.token_type in {*self.ID_VAR_TOKENS, TokenType.IDENTIFIER}
 
     def length(self, what: str, least: int, hint: str) -> int:
-        """A length of time that must come next, in microseconds, no shorter than `least`."""
+        """A length of time that must come next, in microseconds, at least `least`."""
         first = self.current
         length = self._parse_length(hint)
         if length < least:
             place = Place(self.sql, first.start, self._prev.end + 1)
-            few = "cannot be negative" if least == 0 else "must be longer than nothing"
+            few = "cannot be negative" if least == 0 else "must be greater than zero"
             raise SqlError(
                 f"{what} {few}",
                 place=place,
@@ -121,12 +123,12 @@ class StatementReader(NilometerParser):
         return found if isinstance(found, exp.DataType) else None
 
     def finish(self, hint: str) -> None:
-        """Refuse words behind the statement."""
+        """Refuse words after the end of the statement."""
         if not self.at_end:
             self.refuse("expected the end of the statement", hint=hint)
 
     def refuse(self, message: str, hint: str, at: Token | None = None) -> NoReturn:
-        """Say what was expected, what was found instead, and what to write."""
+        """Raise an error: what was expected, what was found instead, and what to write."""
         token = at or (None if self.at_end else self.current)
         found = "got nothing" if token is None else f"got {self._shown(token)}"
         place = token_place(self.sql, token) if token is not None else self._behind
@@ -138,7 +140,7 @@ class StatementReader(NilometerParser):
 
     @property
     def _behind(self) -> Place:
-        """The place behind the last word."""
+        """The position after the last word."""
         end = self._tokens[-1].end + 1 if self._tokens else 0
         return Place(self.sql, end, end + 1)
 

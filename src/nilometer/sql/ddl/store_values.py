@@ -1,4 +1,4 @@
-"""Values as a column stores them: numbers as other numbers that hold them, the rest as it is."""
+"""Values as a column stores them: numbers converted to its type, the rest unchanged."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nilometer.model.time_forms import TimeForm
 
 
 def store_values(values: pa.Array, kind: pa.DataType, form: TimeForm | None = None) -> pa.Array:
-    """The values in the type of a column; a PredicateError says what it does not hold.
+    """The values in the type of a column; a PredicateError says which ones do not fit.
 
-    Numbers and texts are times only where the column says in which form these come.
+    Numbers and strings are times only if the column declares the form they come in.
     """
     given = values.type
     if given == kind:
@@ -35,7 +35,7 @@ def store_values(values: pa.Array, kind: pa.DataType, form: TimeForm | None = No
     if pat.is_timestamp(kind) and form is not None and (is_number(given) or pat.is_string(given)):
         return _store_times(values, form)
     raise PredicateError(
-        f"a column of type {type_name(kind)} does not hold values of type {type_name(given)}",
+        f"a column of type {type_name(kind)} cannot store values of type {type_name(given)}",
         hint=_hint(kind),
     )
 
@@ -44,17 +44,19 @@ def _store_times(values: pa.Array, form: TimeForm) -> pa.Array:
     try:
         return read_times(values, form)
     except pa.ArrowInvalid:
-        pass  # say which value it is, and what is wrong with it
+        pass  # find the value, and what is wrong with it
     for value in values.to_pylist():
         try:
             _ = None if value is None else form.read(value)
         except ValueError as error:
-            raise PredicateError(f"{value} is {error}", hint=f"times are {form} here") from None
-    raise PredicateError("some value is not a time", hint=f"times are {form} here")
+            raise PredicateError(
+                f"{value} is {error}", hint=f"times are in the format {form} here"
+            ) from None
+    raise PredicateError("some value is not a time", hint=f"times are in the format {form} here")
 
 
 def store_constant(value: object, kind: pa.DataType, form: TimeForm | None = None) -> object:
-    """One value, as a column of that type gives it back.
+    """One value, as a column of that type returns it.
 
     >>> store_constant(3, pa.float64()), store_constant([3, None], pa.list_(pa.float64()))
     (3.0, [3.0, None])
@@ -70,7 +72,7 @@ def _store_items(
 ) -> list[object]:
     if not pat.is_list(kind):
         raise PredicateError(
-            f"a column of type {type_name(kind)} does not hold arrays", hint=_hint(kind)
+            f"a column of type {type_name(kind)} cannot store arrays", hint=_hint(kind)
         )
     if kind.value_type == pa.float64() and all(type(one) is float for one in values):
         return list(values)
@@ -83,7 +85,7 @@ def _require_whole(values: pa.Array, stored: pa.Array, kind: pa.DataType) -> Non
     if False in places:
         lost = values[places.index(False)].as_py()
         raise PredicateError(
-            f"a column of type {type_name(kind)} does not hold {lost}",
+            f"a column of type {type_name(kind)} cannot store {lost}",
             hint="round it first: CAST(… AS BIGINT)",
         )
 
@@ -93,7 +95,7 @@ def _hint(kind: pa.DataType) -> str | None:
         return "write DATE '2026-01-31'"
     if pat.is_timestamp(kind):
         return (
-            "write TIMESTAMP '2026-01-31 12:00:00', or declare in which form times come: "
+            "write TIMESTAMP '2026-01-31 12:00:00', or declare the format of the times: "
             "TIMESTAMP FROM EPOCH SECONDS"
         )
     if pat.is_list(kind):

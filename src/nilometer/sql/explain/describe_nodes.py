@@ -36,13 +36,13 @@ from nilometer.sql.sensor_conditions import describe_sensors
 
 _COUNTED = {
     SetFunction.DISTINCT: "Distinct rows",
-    SetFunction.WITH: "Rows of the first that the second has, too",
-    SetFunction.WITHOUT: "Rows of the first that the second has not",
+    SetFunction.WITH: "Rows that are in both",
+    SetFunction.WITHOUT: "Rows of the first that are not in the second",
 }
 
 
 def describe_node(node: Node) -> tuple[str, list[str]]:
-    """What a node does, and the details."""
+    """What a node does, and its details."""
     match node:
         case Block():
             return _block(node), [*_lifetimes(node), *_windows(node.plan), *_join(node.plan)]
@@ -51,7 +51,7 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
         case LastResults():
             return _last_results(node), []
         case Combine():
-            return f"Join of {len(node.inputs)} inputs, as they change", list(_join(node.plan))
+            return f"Incremental join of {len(node.inputs)} inputs", list(_join(node.plan))
         case Compute():
             return _compute(node), list(_selection(node.texts, node.test is not None))
         case Counted(function):
@@ -70,19 +70,19 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return _mined(node), list(_mined_details(node))
         case Over():
             keys = ", ".join(node.inputs[0].columns[place].name for place in node.keys)
-            return f"Each row and those around it{f', for each {keys}' if keys else ''}", [
+            return f"Each row with its window (OVER){f', for each {keys}' if keys else ''}", [
                 *node.texts
             ]
         case TableOver():
-            return "Each row and those around it", [*node.texts]
+            return "Each row with its window (OVER)", [*node.texts]
         case Match():
             return _match(node), list(_match_details(node))
         case WindowRows(_, InstantWindows()):
-            return "Each row for the instant at which it comes", []
+            return "Each row at the instant it arrives", []
         case WindowRows():
             return f"Rows in {node.windows}", list(_window_rows(node))
         case WindowEnds():
-            return "What holds at these instants, appended", []
+            return "The answer at the end of each window, appended", []
 
 
 def _match(node: Match) -> str:
@@ -134,10 +134,10 @@ def _block(node: Block) -> str:
 def _lifetimes(node: Block) -> Iterator[str]:
     if not node.lifetimes:
         static = all(source.is_table for source in node.plan.sources)
-        yield "kept for ever" if static else "handed on as they come"
+        yield "kept forever" if static else "passed on as they arrive"
         return
     if any(one.length >= FOREVER for one in node.lifetimes):
-        yield "counted for ever, and not kept"
+        yield "aggregated forever, not kept"
         return
     if node.lifetimes[0].until is not None:
         yield f"kept until {node.lifetimes[0].until.column}"
@@ -148,7 +148,7 @@ def _lifetimes(node: Block) -> Iterator[str]:
         yield f"kept for {format_duration(one.length)}{latest}"
         return
     kept = (f"{', '.join(one.streams)} {format_duration(one.length)}" for one in node.lifetimes)
-    yield f"kept until the first is over: {', '.join(kept)}"
+    yield f"kept until the first of these ends: {', '.join(kept)}"
 
 
 def _windows(plan: JoinPlan) -> Iterator[str]:
@@ -165,12 +165,12 @@ def _join(plan: JoinPlan) -> Iterator[str]:
             yield f"silent sensors of {source.name}: {source.relation.waits}"
         if source.rows is not None and len(plan.sources) > 1:
             yield f"{source.name} {source.rows}"
-        yield from (f"selected: {condition}" for condition in (*source.below, *source.above))
+        yield from (f"filter: {condition}" for condition in (*source.below, *source.above))
     for key in plan.keys:
         for equal in key.classes:
             members = " = ".join(map(str, equal.members))
             yield f"key: {members} ({type_name(equal.kind)})"
-    yield from (f"asked: {condition}" for condition in plan.residuals)
+    yield from (f"join condition: {condition}" for condition in plan.residuals)
 
 
 def _last_rows(source: Source) -> str:
@@ -194,7 +194,7 @@ def _compute(node: Compute) -> str:
 
 def _selection(texts: tuple[str, ...], has_test: bool) -> Iterator[str]:
     if has_test and texts:
-        yield f"selected: {texts[0]}"
+        yield f"filter: {texts[0]}"
 
 
 def _groups(node: Aggregate) -> str:

@@ -1,4 +1,4 @@
-"""What a plan keeps of its sources, and how it finds partners, in words."""
+"""What a plan keeps of its sources, and how it finds matches, in words."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from nilometer.sql.plan.types import Types
 _FOUND: Final = {
     Kernel.HASH: "by key and time",
     Kernel.MERGE: "by time alone",
-    Kernel.NESTED: "by looking at every row",
+    Kernel.NESTED: "by scanning all rows",
 }
 
 
 def source_label(source: Source) -> str:
-    """A source and what it is."""
+    """The name of a source, and of its relation if that differs."""
     if source.node is not None or source.name == source.relation.name:
         return source.name
     return f"{source.name} = {source.relation.name}"
 
 
 def kept_columns(plan: JoinPlan, number: int) -> list[str]:
-    """The columns of a source that its join keeps; a time that is made up is none."""
+    """The columns of a source that its join keeps, without a synthetic time."""
     source = plan.sources[number]
     types = Types(plan.catalog, plan.sources)
     made_up = source.relation.time is None
@@ -38,21 +38,21 @@ def kept_columns(plan: JoinPlan, number: int) -> list[str]:
 
 def how_partners_are_found(kernel: Kernel) -> str:
     """The kernel of a join, and what it does."""
-    return f"{kernel.value}, partners are found {_FOUND[kernel]}"
+    return f"{kernel.value}, matches are found {_FOUND[kernel]}"
 
 
 def key_label(key: JoinKey) -> str:
-    """The values that rows must have in common."""
+    """The values that matching rows have in common."""
     return " AND ".join(
         f"{' = '.join(map(str, equal.members))} ({type_name(equal.kind)})" for equal in key.classes
     )
 
 
 def how_long(plan: JoinPlan, number: int) -> str:
-    """For how long rows of a source are kept, and until when."""
+    """How long rows of a source are kept, and until when."""
     source = plan.sources[number]
     if source.is_table:
-        return "for ever, as it was when the query first started"
+        return "forever, as of the first start of the query"
     late = _clock(source)
     if source.rows is not None:
         each = " of each partition" if source.rows.partition else ""
@@ -89,7 +89,7 @@ def _clock(source: Source) -> str:
     if clock.ended:
         said.append("has ended")
     if source.relation.time is None:
-        said.append("time of arrival")
+        said.append("arrival time")
     if clock.lateness:
         said.append(f"lateness {format_duration(clock.lateness)}")
     if clock.idle is not None:

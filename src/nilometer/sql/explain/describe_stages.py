@@ -1,4 +1,4 @@
-"""In words: the stages of a plan, what each reads, by what its rows are together, what it sends."""
+"""The stages of a plan in words: what each reads, how its rows are partitioned, what it sends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nilometer.sql.plan.changes_plan import ChangesPlan
 
 _TOLD: dict[Execution, str] = {
     Execution.ITA: "ITA, operators run when rows reach them",
-    Execution.TPA: "TPA, operators go by their inputs' clocks",
-    Execution.NTA: "NTA, rows that expire travel again as negative ones",
+    Execution.TPA: "TPA, operators follow the clocks of their inputs",
+    Execution.NTA: "NTA, expired rows are sent again as negative rows",
 }
 
 
 def describe_stages(plan: ChangesPlan) -> Iterator[str]:
-    """A line for the whole, and one for each stage."""
+    """A line for the plan, and one for each stage."""
     stages = cut_into_stages(plan).stages
     count = "one stage" if len(stages) == 1 else f"{len(stages)} stages"
     yield f"Runs in {count} ({_TOLD[stages[0].stage.execution]})"
@@ -34,12 +34,12 @@ def _together(planned: PlannedStage) -> str:
     if buckets == 1:
         return "all rows in one bucket"
     columns = _columns(planned)
-    by = f", rows together by {columns}" if columns else ""
+    by = f", rows partitioned by {columns}" if columns else ""
     return f"{buckets} buckets{by}"
 
 
 def _columns(planned: PlannedStage) -> str:
-    """The columns by which rows of the first stream are together, if it is read."""
+    """The columns by which rows of the first stream are partitioned, if the stage reads it."""
     routing, first = planned.stage.routing, planned.inputs[0]
     places = routing.places[0]
     if len(routing.shares) > 1 or places[0] is None:
@@ -51,7 +51,7 @@ def _columns(planned: PlannedStage) -> str:
 
 
 def _numbers(stage: Stage, places: tuple[int, ...]) -> str:
-    """Columns of what another stage sends have no names: they are counted."""
+    """Columns sent by another stage have no names: they are numbered."""
     operator = stage.operator
     assert isinstance(operator, Program)
     if len(places) == len(operator.leaves[0].types):
@@ -64,5 +64,5 @@ def _sends(planned: PlannedStage) -> str:
         return ""
     operator = planned.stage.operator
     assert isinstance(operator, Program)
-    form = "rows with their periods" if operator.sends_periods else "changes"
+    form = "rows with their validity" if operator.sends_periods else "changes"
     return f"; sends {form} to stage {planned.to_stage + 1}"

@@ -10,7 +10,7 @@ from nilometer.sql.plan.changes_plan import Block, ChangesPlan, LastRows, Node
 
 
 def draw_changes(plan: ChangesPlan) -> str:
-    """Graphviz text; arrows go with the rows, from streams to the answer."""
+    """Graphviz text; arrows follow the rows, from streams to the answer."""
     lines = ["digraph plan {", "  rankdir=BT;", '  node [shape=box, fontname="sans-serif"];']
     numbers: dict[int, int] = {}
     lines += _draw(plan.root, numbers)
@@ -38,6 +38,6 @@ def _draw(node: Node, numbers: dict[int, int]) -> Iterator[str]:
 
 
 def quote(text: str) -> str:
-    """A text as Graphviz writes it."""
+    """A text as a quoted Graphviz string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

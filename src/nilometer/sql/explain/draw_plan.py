@@ -1,4 +1,4 @@
-"""A plan as Graphviz text: the constraint graph, and the way of the rows."""
+"""A plan as Graphviz text: the constraint graph, and the path of the rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _HEAD: Final = ("digraph plan {", "  rankdir=LR;", '  node [shape=box, fontname=
 
 
 def draw_plan(plan: JoinPlan) -> str:
-    """Graphviz text; an arrow i -> j bears how much later j may be than i, dashed if derived."""
+    """Graphviz text; an arrow i -> j is labelled with how much later j may be; dashed: derived."""
     return "\n".join([*_HEAD, *_clusters(plan, ""), "}"])
 
 
 def draw_union(plan: UnionPlan) -> str:
-    """The same for several queries, whose results are put together."""
+    """The same for several queries whose results are combined."""
     lines = [*_HEAD, '  union [label="all results"];']
     for number, one in enumerate(plan.plans):
         lines += [*_clusters(one, f"q{number}_"), f"  q{number}_result -> union;"]
@@ -27,7 +27,7 @@ def draw_union(plan: UnionPlan) -> str:
 
 
 def _clusters(plan: JoinPlan, query: str) -> Iterator[str]:
-    """The windows and the plan of one query; its name stands before all names."""
+    """The windows and the plan of one query; its name prefixes all others."""
     yield from (f"  subgraph cluster_{query}windows {{", '    label="windows";')
     yield from _windows(plan, query)
     yield from ("  }", f"  subgraph cluster_{query}plan {{", '    label="plan";')

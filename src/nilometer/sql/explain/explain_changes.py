@@ -14,9 +14,9 @@ _WIDTH: Final = 88
 
 
 def explain_changes(plan: ChangesPlan) -> str:
-    """The tree of operators; what is used twice is told once."""
+    """The tree of operators; a node that is used twice is described once."""
     names = [one.name for one in plan.root.columns]
-    lines = ["The answer changes: rows come (_diff > 0) and go (_diff < 0) at _time"]
+    lines = ["The answer changes: rows are added (_diff > 0) and retracted (_diff < 0) at _time"]
     if plan.appends:
         lines = ["Every result is appended once"]
     lines += _wrapped(f"result    {', '.join([*names, *plan.added])}", 1)
@@ -43,7 +43,7 @@ def _tree(node: Node, depth: int, shared: dict[int, int], told: set[int]) -> Ite
 
 
 def _wrapped(text: str, depth: int) -> list[str]:
-    """A line, broken if it is too long for a screen."""
+    """A line, wrapped if it is too wide for a screen."""
     indent = "  " * min(depth, 16)
     width = _WIDTH - len(indent)
     first, *others = wrap(text, width, subsequent_indent="    ") or [""]

@@ -1,10 +1,9 @@
-"""EXPLAIN: what a plan will do, what it keeps in memory and for how long, as stable text."""
+"""EXPLAIN: what a plan does, what it keeps in memory and for how long, as stable text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nilometer.algorithms.registry import find_algorithm
 from nilometer.model.time import FOREVER, format_duration
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, ASSUMED_RATE, ASSUMED_TABLE
 from nilometer.sql.explain.describe_sources import (
@@ -36,7 +35,7 @@ def explain_plan(plan: Plan, form: ExplainFormat = ExplainFormat.TEXT) -> str:
 
 
 def named_engine(plan: str, engine: str) -> str:
-    """A plan as text, and below it what runs it."""
+    """A plan as text, followed by the engine that runs it."""
     return plan if plan.startswith("digraph") else f"{plan.rstrip()}\nEngine: {engine}"
 
 
@@ -73,7 +72,7 @@ def _windows(plan: JoinPlan) -> Iterator[str]:
         return
     written = list(dict.fromkeys(map(str, plan.windows)))
     yield f"Windows: {' AND '.join(written) or 'none'}"
-    yield "  how much later than a row of … may one of … be (* follows from the others)"
+    yield "  how much later than a row (left) another may be (top); * is derived from other windows"
     names = [plan.sources[i].name for i in timed]
     rows = [[_cell(plan, i, j) for j in timed] for i in timed]
     widths = [max(len(name), *(len(row[c]) for row in rows)) for c, name in enumerate(names)]
@@ -85,7 +84,7 @@ def _windows(plan: JoinPlan) -> Iterator[str]:
 
 
 def _cell(plan: JoinPlan, i: int, j: int) -> str:
-    """A bound: as closed, marked if it was not given, with what was given if that was wider."""
+    """A bound of the closure, marked if derived, with the given bound if that was wider."""
     if i == j:
         return "-"
     given, closed = plan.network.given[i][j], plan.network.closed[i][j]
@@ -98,7 +97,7 @@ def _cell(plan: JoinPlan, i: int, j: int) -> str:
 
 
 def _kept(plan: JoinPlan) -> Iterator[str]:
-    yield "Kept in state, per source: which columns, and for how long (t is the row's time)"
+    yield "State per source: columns, and how long they are kept (t is the row's time)"
     width = max(len(source_label(source)) for source in plan.sources)
     for number, source in enumerate(plan.sources):
         shown = ", ".join(kept_columns(plan, number)) or "its time"
@@ -111,17 +110,17 @@ def _matching(plan: JoinPlan) -> Iterator[str]:
         if (sensors := describe_sensors(plan, source)) is not None:
             yield f"Sensors: {sensors}"
         for condition in source.below:
-            yield f"Selected before the join: {condition}"
+            yield f"Filter before the join: {condition}"
         for condition in source.above:
-            yield f"Selected from the ROWS window of {source.name}: {condition}"
+            yield f"Filter after the ROWS window of {source.name}: {condition}"
     for key in plan.keys:
         yield f"Key: {key_label(key)}"
     for condition in plan.residuals:
-        yield f"Asked by the join: {condition}"
+        yield f"Join condition: {condition}"
     for condition in plan.after:
-        yield f"Asked by Spark after the join: {condition}"
+        yield f"Condition checked by Spark after the join: {condition}"
     if plan.algorithm is not None:
-        chosen = find_algorithm(plan.algorithm.name)
+        chosen = plan.algorithm
         yield f"Algorithm: {chosen.name} ({chosen.paper}), one tuple at a time"
         for name, text in plan.algorithm.parameters.given.items():
             yield f"  {name}: {text}"
@@ -132,17 +131,17 @@ def _matching(plan: JoinPlan) -> Iterator[str]:
 def _orders(plan: JoinPlan) -> Iterator[str]:
     if len(plan.sources) < 2 or plan.algorithm is not None:
         return
-    yield f"Order in which new rows look for partners ({_basis(plan)})"
+    yield f"Probe order of new rows ({_basis(plan)})"
     names = [source.name for source in plan.sources]
     width = max(map(len, names))
     for name, order, source, cost in zip(names, plan.orders, plan.sources, plan.costs, strict=True):
         if not source.is_table:
             then = ", ".join(names[j] for j in order)
-            yield f"  new {name:{width}}  {then}  ({cost:,.4g} rows looked at per second)"
+            yield f"  new {name:{width}}  {then}  ({cost:,.4g} rows probed per second)"
 
 
 def _basis(plan: JoinPlan) -> str:
-    """What the costs rest on."""
+    """What the costs are based on."""
     assumed = []
     if any(s.relation.statistics.rate is None and not s.is_table for s in plan.sources):
         assumed.append(f"{ASSUMED_RATE:g} row/s")
@@ -168,7 +167,7 @@ def _lacks_distinct(source: Source, plan: JoinPlan) -> bool:
 
 
 def describe_routing(plan: JoinPlan) -> Iterator[str]:
-    """In how many buckets a join runs, and why."""
+    """How many buckets a join runs in, and why."""
     assert plan.routing is not None
     buckets = _count(plan.routing.buckets, "bucket")
     grid = " x ".join(map(str, plan.routing.shares))
@@ -180,4 +179,4 @@ def describe_routing(plan: JoinPlan) -> Iterator[str]:
     ]
     yield f"Runs in one stage of {buckets}{shape}: {plan.routing_reason}"
     if copies:
-        yield f"  held in several buckets: {', '.join(copies)}"
+        yield f"  replicated to several buckets: {', '.join(copies)}"

@@ -1,4 +1,4 @@
-"""A plan as data that can be drawn: the constraint graph, the operators, what comes out."""
+"""A plan as data to draw: the constraint graph, the operators, the result."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from nilometer.sql.plan.join_plan import JoinPlan
 
 @dataclass(frozen=True)
 class QueryPicture:
-    """What a statement will do; `dataclasses.asdict` makes plain lists and texts of it."""
+    """What a statement will do; `dataclasses.asdict` turns it into plain lists and strings."""
 
     emits: str
     """"append", "changelog", or "nothing" if its windows contradict each other."""
     columns: tuple[str, ...]
     """The columns of the result."""
     graphs: tuple[ConstraintGraph, ...]
-    """The streams and the windows between them; one graph for each join."""
+    """The streams and the windows between them: one graph for each join."""
     plan: PlanStep | None
     """The operators, from the answer down."""
     stages: tuple[str, ...]
     """Where it runs."""
     cycle: str | None = None
-    """Why the windows cannot hold together, if they cannot; the graph is that of the cycle."""
+    """Why the windows contradict each other, if they do; the graph is that of the cycle."""
 
 
 def picture_plan(plan: Plan) -> QueryPicture:
@@ -50,7 +50,7 @@ def picture_plan(plan: Plan) -> QueryPicture:
 
 
 def picture_contradiction(error: ContradictionError) -> QueryPicture:
-    """The picture of windows that cannot hold together."""
+    """The picture of windows that contradict each other."""
     said = ": ".join(filter(None, (error.message, error.detail)))
     return QueryPicture("nothing", (), (picture_cycle(error),), None, (), said)
 
@@ -103,7 +103,7 @@ def _nodes(node: Node, seen: set[int]) -> Iterator[Node]:
 
 
 def _step(node: Node, told: set[int]) -> PlanStep:
-    """A node and what stands below it; what is used again is only named again."""
+    """A node and what is below it; a node that is used again is only named again."""
     head, details = describe_node(node)
     if id(node) in told:
         return PlanStep(head, ("the same as above",), ())

@@ -16,7 +16,7 @@ from nilometer.sql.plan.join_plan import JoinPlan
 
 @dataclass(frozen=True)
 class Expiry:
-    """A row can only be dropped once a stream has passed the row's time and so much more."""
+    """A row can only be dropped once a stream has passed the row's time plus this bound."""
 
     stream: str
     bound: int
@@ -24,16 +24,16 @@ class Expiry:
 
 @dataclass(frozen=True)
 class PicturedStream:
-    """A node: a stream under the name that it has in the query."""
+    """A node: a stream under its name in the query."""
 
     name: str
     relation: str
     rate: float | None
-    """Rows per second, if that was declared."""
+    """Rows per second, if known."""
     columns: tuple[str, ...]
     """The columns that are kept."""
     kept: str
-    """For how long its rows are kept, in words."""
+    """How long its rows are kept, in words."""
     expiry: tuple[Expiry, ...]
     rows: str | None
     """Its ROWS window, if it has one."""
@@ -47,9 +47,9 @@ class PicturedBound:
     later: str
     limit: int
     given: int | None
-    """What was written, if anything was: wider than the limit, or the same."""
+    """The bound as written, if any: wider than the limit, or the same."""
     follows_from: tuple[str, ...]
-    """The bounds as written that add up to the limit, in words; none if it was written so."""
+    """The written bounds that add up to the limit, in words; empty if it was itself written."""
 
     @property
     def is_derived(self) -> bool:
@@ -58,7 +58,7 @@ class PicturedBound:
 
 @dataclass(frozen=True)
 class PicturedWindow:
-    """An edge: ``-before <= time(second) - time(first) <= after``, as far as it is bound."""
+    """An edge: ``-before <= time(second) - time(first) <= after``; either side may be unbounded."""
 
     first: str
     second: str
@@ -73,12 +73,12 @@ class PicturedWindow:
 
     @property
     def is_derived(self) -> bool:
-        """Whether nothing of it was written."""
+        """Whether neither bound was written."""
         return all(one.given is None for one in self.bounds)
 
     @property
     def is_tightened(self) -> bool:
-        """Whether other windows bound it more than what was written."""
+        """Whether other windows make it tighter than written."""
         return any(one.is_derived for one in self.bounds) and not self.is_derived
 
 
@@ -90,16 +90,16 @@ class ConstraintGraph:
     streams: tuple[PicturedStream, ...]
     windows: tuple[PicturedWindow, ...]
     written: tuple[str, ...]
-    """The windows as the statement has them."""
+    """The windows as written in the statement."""
 
 
 def picture_windows(plan: JoinPlan, title: str) -> ConstraintGraph:
-    """The constraint graph of a join; static tables have no time, so they are no part of it."""
+    """The constraint graph of a join; static tables have no time, so they are not part of it."""
     return _graph(plan, plan.network, title, {i: how_long(plan, i) for i in _timed(plan)})
 
 
 def picture_block(leaf: Block | LastRows, title: str) -> ConstraintGraph:
-    """That of a leaf of a plan whose answer changes: its rows stay as their lifetimes say."""
+    """That of a leaf of a plan whose answer changes: rows are kept for their lifetimes."""
     plan = leaf.plan
     kept = {i: how_long(plan, i) for i in _timed(plan)}
     if isinstance(leaf, Block):
@@ -112,7 +112,7 @@ def picture_block(leaf: Block | LastRows, title: str) -> ConstraintGraph:
 
 
 def picture_cycle(error: ContradictionError) -> ConstraintGraph:
-    """That of streams whose windows contradict each other, as far as they do."""
+    """That of streams whose windows contradict each other: only the contradicting bounds."""
     around = zip(error.streams, error.streams[1:] + error.streams[:1], error.limits, strict=True)
     bounds = {(a, b): PicturedBound(a, b, limit, limit, ()) for a, b, limit in around}
     streams = tuple(PicturedStream(name, name, None, (), "", (), None) for name in error.streams)
@@ -125,11 +125,11 @@ def picture_cycle(error: ContradictionError) -> ConstraintGraph:
 
 
 def _as_written(network: TimeNetwork) -> TimeNetwork:
-    """The network without the ranges that streams have only because of their other windows."""
+    """The network without the ranges that are only implied by other windows."""
     others = tuple(one for one in network.windows if not isinstance(one, RangeWindow))
     try:
         bare = replace(network, windows=others)
-    except UnboundedError:  # ranges are all that binds some stream
+    except UnboundedError:  # some stream is bounded by its range alone
         return network
     written = tuple(one for one in network.windows if not _is_implied(one, bare))
     return replace(network, windows=written)
@@ -194,7 +194,7 @@ def _bound(network: TimeNetwork, i: int, j: int) -> PicturedBound | None:
 
 
 def _told(network: TimeNetwork, bound: Bound) -> str:
-    """A bound as written, and the window that says it."""
+    """A bound as written, and the window it comes from."""
     timed = [name for name in network.streams if name not in network.static]
     windows = (str(one) for one in network.windows if bound in one.bounds(timed))
     return f"{later_than(bound.earlier, bound.later, bound.limit)} ({next(windows)})"

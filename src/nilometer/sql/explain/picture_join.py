@@ -1,11 +1,10 @@
-"""A window join as a tree of steps: what is read, selected, joined and asked."""
+"""A window join as a tree of steps: what is read, filtered, joined and computed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nilometer.algorithms.registry import find_algorithm
 from nilometer.sql.explain.describe_sources import (
     how_long,
     how_partners_are_found,
@@ -19,7 +18,7 @@ from nilometer.sql.sensor_conditions import describe_sensors
 
 @dataclass(frozen=True)
 class PlanStep:
-    """What an operator does, the details, and what it takes its rows from."""
+    """What an operator does, its details, and its inputs."""
 
     head: str
     details: tuple[str, ...]
@@ -27,7 +26,7 @@ class PlanStep:
 
 
 def picture_join(plan: JoinPlan) -> PlanStep:
-    """The step that a join is, with one for each source below it."""
+    """The step for a join, with one for each source below it."""
     sources = tuple(_source(plan, number) for number in range(len(plan.sources)))
     inputs = sources
     if len(sources) > 1:
@@ -38,18 +37,17 @@ def picture_join(plan: JoinPlan) -> PlanStep:
 
 
 def _after(plan: JoinPlan) -> Iterator[str]:
-    yield from (f"asked by Spark: {condition}" for condition in plan.after)
+    yield from (f"checked by Spark: {condition}" for condition in plan.after)
     yield "every result is appended once"
 
 
 def _matching(plan: JoinPlan) -> Iterator[str]:
     yield from (f"key: {key_label(key)}" for key in plan.keys)
-    yield from (f"asked: {condition}" for condition in plan.residuals)
+    yield from (f"join condition: {condition}" for condition in plan.residuals)
     if plan.algorithm is None:
         yield how_partners_are_found(plan.kernel)
         return
-    chosen = find_algorithm(plan.algorithm.name)
-    yield f"{chosen.name} ({chosen.paper}), one tuple at a time"
+    yield f"{plan.algorithm.name} ({plan.algorithm.paper}), one tuple at a time"
 
 
 def _source(plan: JoinPlan, number: int) -> PlanStep:
@@ -57,7 +55,7 @@ def _source(plan: JoinPlan, number: int) -> PlanStep:
     details = []
     if (sensors := describe_sensors(plan, source)) is not None:
         details.append(f"sensors: {sensors}")
-    details += [f"selected: {condition}" for condition in (*source.below, *source.above)]
+    details += [f"filter: {condition}" for condition in (*source.below, *source.above)]
     details.append(f"columns: {', '.join(kept_columns(plan, number)) or 'its time'}")
     details.append(f"kept: {how_long(plan, number)}")
     kind = "Table" if source.is_table else "Stream"

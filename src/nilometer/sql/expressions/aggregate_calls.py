@@ -1,4 +1,4 @@
-"""Aggregate functions in statements: which there are, and what they are called with."""
+"""Aggregate functions in statements: which ones exist, and their arguments."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ _BY_NODE: Final[dict[type[exp.Expr], AggregateFunction]] = {
     exp.StddevPop: AggregateFunction.STDDEV_POP,
     exp.Skewness: AggregateFunction.SKEWNESS,
     exp.Kurtosis: AggregateFunction.KURTOSIS,
+    exp.BitwiseAndAgg: AggregateFunction.BIT_AND,
+    exp.BitwiseOrAgg: AggregateFunction.BIT_OR,
+    exp.BitwiseXorAgg: AggregateFunction.BIT_XOR,
     exp.Median: AggregateFunction.PERCENTILE,
     exp.Quantile: AggregateFunction.PERCENTILE,
     exp.PercentileDisc: AggregateFunction.PERCENTILE_DISC,
@@ -52,13 +55,19 @@ _PERCENTILES: Final = (
     AggregateFunction.PERCENTILE_APPROX,
 )
 _OF_DISTINCT: Final = (AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG)
-_ANYWAY: Final = (AggregateFunction.MIN, AggregateFunction.MAX)
-_COLLECT: Final = "collect the rows, and aggregate them with Spark"
+_ANYWAY: Final = (
+    AggregateFunction.MIN,
+    AggregateFunction.MAX,
+    AggregateFunction.BIT_AND,
+    AggregateFunction.BIT_OR,
+)
+"""Functions that give the same for distinct values."""
+_COLLECT: Final = "collect the rows, and aggregate them in Spark"
 
 
 @dataclass(frozen=True)
 class AggregateNode:
-    """A call of an aggregate function: its argument is none in COUNT(*)."""
+    """A call of an aggregate function; COUNT(*) has no argument."""
 
     function: AggregateFunction
     argument: exp.Expr | None
@@ -101,22 +110,22 @@ def aggregates_in(tree: exp.Expr, functions: Collection[str]) -> Iterator[exp.Ex
 
 
 def no_value_of_group(name: str, place: Place) -> SqlError:
-    """The refusal of a column of which a group has no single value."""
+    """The error about a column without a single value per group."""
     return SqlError(
         f"{name} is neither a key of GROUP BY nor inside an aggregate",
         place=place,
-        detail="a group has one row, but may have several values of it",
+        detail="a group is one row, but may have several values of it",
         hint=f"add it to GROUP BY, or wrap it: MAX({name})",
     )
 
 
 def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
-    """What a call computes; an error if it cannot be run."""
+    """The aggregate that a call computes; raises an error if it cannot be run."""
     if isinstance(node, exp.Filter):
         return _filtered(node, sql)
     if not isinstance(node, exp.Func):
         raise NotYetError(
-            f"{written(node.this)} cannot be run yet", place=place_of(node, sql), hint=_COLLECT
+            f"{written(node.this)} is not supported yet", place=place_of(node, sql), hint=_COLLECT
         )
     name = written(node)
     place = place_of(node, sql)
@@ -125,12 +134,12 @@ def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
         return found
     function = _BY_NODE.get(type(node)) or _BY_NAME.get(name.lower())
     if function is None:
-        raise NotYetError(f"the aggregate {name} cannot be run yet", place=place, hint=_COLLECT)
+        raise NotYetError(f"the aggregate {name} is not supported yet", place=place, hint=_COLLECT)
     argument, distinct = _argument(node, name, sql)
     if argument is None and function is not AggregateFunction.COUNT:
         raise SqlError(f"{name} needs the values of a column", place=place, hint=f"write {name}(x)")
     if distinct and function not in (*_OF_DISTINCT, *_ANYWAY):
-        raise NotYetError(f"{name}(DISTINCT …) cannot be run yet", place=place, hint=_COLLECT)
+        raise NotYetError(f"{name}(DISTINCT …) is not supported yet", place=place, hint=_COLLECT)
     if argument is None:
         return AggregateNode(AggregateFunction.COUNT_ROWS, None, False, None)
     fraction = _fraction(node, sql) if function in _PERCENTILES else None
@@ -140,7 +149,7 @@ def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
 
 
 def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
-    """A call that is given an order with its values, or that gives all of them."""
+    """A call with an order of its values, or that returns all of them."""
     match node:
         case exp.ArgMin() | exp.ArgMax():
             return _of_first_value(node, place)
@@ -155,13 +164,13 @@ def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
             given = node.args.get("separator")
             if given is not None and not (isinstance(given, exp.Literal) and given.is_string):
                 raise SqlError(
-                    "what stands between texts is a constant",
+                    "the separator must be a constant",
                     place=place,
                     hint="write string_agg(x, ', ')",
                 )
             separator = "" if given is None else str(given.name)
             chosen = where_known(value, pair(order, value, place), place)
-            if distinct:  # by themselves, and none of them is NULL
+            if distinct:  # without an order, and none of them is NULL
                 down = read.is_descending
                 return AggregateNode(function, chosen, True, None, separator, down)
             return AggregateNode(function, chosen, False, None, separator, read.reverse, read.keys)
@@ -177,7 +186,7 @@ def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
 
 
 def _of_first_value(node: exp.ArgMin | exp.ArgMax, place: Place) -> AggregateNode:
-    """min_by and max_by; or the first and the last value in an order, which has it with it."""
+    """min_by and max_by; or the first and the last value in an order."""
     is_min, chosen = isinstance(node, exp.ArgMin), node.expression
     keys: tuple[SortKey, ...] = ()
     if (order := order_in(chosen)) is None:
@@ -191,7 +200,7 @@ def _of_first_value(node: exp.ArgMin | exp.ArgMax, place: Place) -> AggregateNod
 
 
 def _argument(node: exp.Func, name: str, sql: str) -> tuple[exp.Expr | None, bool]:
-    """The argument, none if it is a star, and whether DISTINCT stands before it."""
+    """The argument, none if it is a star, and whether DISTINCT precedes it."""
     given = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
     given = [one for one in given if one is not None]
     if not isinstance(node, exp.Anonymous):

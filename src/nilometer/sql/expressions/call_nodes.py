@@ -88,7 +88,7 @@ def _read(node: exp.Expr) -> tuple[str, list[exp.Expr | None]] | None:
 
 
 def _plain(name: str, operands: list[exp.Expr]) -> tuple[str, list[exp.Expr | None]]:
-    """A call as it is written; DATEADD(HOUR, 1, ts) has a unit."""
+    """A plain call; DATEADD(HOUR, 1, ts) has a unit."""
     if operands and isinstance(operands[0], exp.Var):
         unit = exp.Literal.string(operands[0].name)
         return _OF_UNITS.get(name, ""), [unit, *operands[1:]]

@@ -66,7 +66,7 @@ _WORDS: Final[dict[type[exp.Expr], str]] = {
 }
 _NOT_FINITE: Final = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 SAID: Final = "said"
-"""Where a tree notes how the user wrote what it stands for."""
+"""The metadata key of a tree for the user's own text."""
 ELSEWHERE_HINT: Final = (
     "register a Python function, or compute it in a subquery of one stream: "
     "FROM (SELECT *, f(x) AS y FROM A …) a"
@@ -79,18 +79,18 @@ class NotInSubsetError(SqlError):
 
 @dataclass(frozen=True)
 class Subset:
-    """Compiles expressions over columns; a column becomes what `argument` says."""
+    """Compiles expressions over columns; `argument` compiles a column."""
 
     sql: str
     argument: Callable[[Ref], Argument]
     functions: Mapping[str, Function]
     zone: str = ""
-    """Where days and hours begin; empty: not known here."""
+    """The time zone of days and hours; empty: unknown here."""
     variables: tuple[str, ...] = ()
-    """Parameters of the lambdas around, in lower case."""
+    """Parameters of the enclosing lambdas, in lower case."""
 
     def compile(self, node: exp.Expr) -> Expression:
-        """The expression, or a NotInSubsetError that says which part of it is not available."""
+        """The expression; raises NotInSubsetError with the part that is not available."""
         converted = self._convert(node)
         return Not(converted) if node.args.get("negate") else converted
 
@@ -142,7 +142,7 @@ class Subset:
                 return Case(((given, self._part(node, "true")),), self._part(node, "false"))
             case exp.Cast() if (instant := read_instant(node, self.zone)) is not None:
                 return Constant(instant)
-            case exp.Cast() if is_instant(node):  # that Spark may read
+            case exp.Cast() if is_instant(node):  # that Spark may be able to parse
                 raise self._unavailable(node)
             case exp.Cast() if (kind := read_type(node.args["to"])) is not None:
                 return Cast(self.compile(node.this), kind, self.zone, bool(node.args.get("safe")))
@@ -219,7 +219,7 @@ class Subset:
         return Lambda(len(names), inner.compile(node.this))
 
     def _variable(self, node: exp.Identifier) -> Expression:
-        """A parameter of a lambda; of two of one name the inner one."""
+        """A parameter of a lambda; of two with the same name the inner one."""
         known = len(self.variables)
         for place in range(known - 1, -1, -1):
             if self.variables[place] == node.name.lower():
@@ -253,12 +253,12 @@ class Subset:
         return NotInSubsetError(
             f"{describe(node)} is not available here",
             place=place_of(node, self.sql),
-            hint=f"docs/functions.md lists what can stand here; {ELSEWHERE_HINT}",
+            hint=f"see docs/functions.md for supported functions; {ELSEWHERE_HINT}",
         )
 
 
 def _any_of(tests: Sequence[Expression]) -> Expression:
-    """The tests joined by OR, as a tree that is no deeper than it must be."""
+    """The tests joined by OR, as a tree of minimal depth."""
     if len(tests) == 1:
         return tests[0]
     middle = len(tests) // 2

@@ -1,7 +1,7 @@
-"""Aggregates that are made of others: bool_and is MIN, corr is made of variances.
+"""Aggregates composed of others: bool_and is MIN, corr is composed of variances.
 
-What is left are the functions that operators know. Those that need an order, and those that
-give all values, get them as structs of what orders a value (o) and the value (v).
+The result uses only functions that operators support. Those that need an order, and those that
+return all values, get them as structs of the sort key (o) and the value (v).
 """
 
 from __future__ import annotations
@@ -22,16 +22,23 @@ from nilometer.sql.parse.places import place_of, put_at
 ORDER, VALUE = "o", "v"
 _ALL: Final = ("bool_and", "every")
 _SOME: Final = ("bool_or", "some", "any")
+TRUTHS: Final = (*_ALL, *_SOME)
 _FIRSTS: Final = (exp.First, exp.FirstValue, exp.AnyValue)
 _LASTS: Final = (exp.Last, exp.LastValue)
 _OF_TWO: Final[tuple[type[exp.Expr], ...]] = (
     *(exp.ArgMax, exp.ArgMin, exp.Corr, exp.CovarPop, exp.CovarSamp),
     *REGRESSIONS,
 )
+COMPOUND: Final[tuple[type[exp.Expr], ...]] = (
+    *(exp.LogicalAnd, exp.LogicalOr, exp.CountIf, exp.ApproxDistinct, exp.Count, exp.Corr),
+    *(exp.WithinGroup, exp.ApproxQuantile),
+    *REGRESSIONS,
+)
+"""Aggregates that may be composed of others, apart from values in an order."""
 
 
 def simplify_aggregate(tree: exp.Expr, sql: str) -> exp.Expr:
-    """The same in terms of simpler aggregates; the tree itself if it is simple."""
+    """The same in terms of simpler aggregates; the tree itself if it is simple already."""
     if isinstance(tree, exp.Filter):
         simpler = simplify_aggregate(tree.this, sql)
         return tree if simpler is tree.this else _filtered(simpler, tree.expression)
@@ -41,7 +48,7 @@ def simplify_aggregate(tree: exp.Expr, sql: str) -> exp.Expr:
 
 
 def require_arguments(tree: exp.Expr, sql: str) -> None:
-    """Refuse max_by(x) and corr(): the parser leaves open what is not there."""
+    """Refuse max_by(x) and corr(): the parser accepts missing arguments."""
     needed = ("this", "expression") if isinstance(tree, _OF_TWO) else ("this",)
     if isinstance(tree, exp.ApproxQuantile):
         needed = ("this", "quantile")
@@ -54,7 +61,7 @@ def require_arguments(tree: exp.Expr, sql: str) -> None:
         raise SqlError(f"{written(inner)} takes {takes}", place=place_of(tree, sql))
     accuracy = inner.args.get("accuracy")
     if isinstance(inner, exp.ApproxQuantile) and accuracy is not None and not accuracy.is_int:
-        raise SqlError("its accuracy is a whole number", place=place_of(tree, sql))
+        raise SqlError("its accuracy must be a whole number", place=place_of(tree, sql))
 
 
 def _filtered(tree: exp.Expr, where: exp.Expr) -> exp.Expr:
@@ -71,7 +78,7 @@ def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
             return exp.Min(this=_truth(tree.this, place))
         case exp.LogicalOr():
             return exp.Max(this=_truth(tree.this, place))
-        case exp.Anonymous() if name in (*_ALL, *_SOME) and len(tree.expressions) == 1:
+        case exp.Anonymous() if name in TRUTHS and len(tree.expressions) == 1:
             make = exp.Min if name in _ALL else exp.Max
             return make(this=_truth(tree.expressions[0], place))
         case exp.CountIf() if not isinstance(tree.this, exp.Distinct):
@@ -99,7 +106,7 @@ def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
 
 
 def pair(order: list[exp.Expr], value: exp.Expr, place: Place) -> exp.Expr:
-    """What orders a value, and the value."""
+    """A struct of the sort key and the value."""
     names = [f"{ORDER}{number}" for number in range(len(order))]
     fields = [
         exp.PropertyEQ(this=exp.to_identifier(name), expression=one.copy())
@@ -120,12 +127,12 @@ def _where(test: exp.Expr, value: exp.Expr, place: Place) -> exp.Expr:
 
 
 def _truth(tree: exp.Expr, place: Place) -> exp.Expr:
-    """The same, which must be true or false."""
+    """The same, which must be boolean."""
     return put_at(exp.And(this=tree.copy(), expression=exp.true()), place)
 
 
 def _distinct_rows(distinct: exp.Distinct, place: Place) -> exp.Expr:
-    """Several values as one, which is NULL if one of them is."""
+    """Several values as one struct, which is NULL if one of them is."""
     *others, last = distinct.expressions
     value = pair(others, last, place)
     for one in distinct.expressions:
@@ -136,7 +143,7 @@ def _distinct_rows(distinct: exp.Distinct, place: Place) -> exp.Expr:
 def _percentile(tree: exp.WithinGroup, place: Place) -> exp.Expr:
     ordered, *others = tree.expression.expressions
     if others:
-        raise SqlError("a percentile is taken in the order of one column", place=place)
+        raise SqlError("a percentile must be ordered by one column", place=place)
     fraction, reverse = tree.this.this.copy(), bool(ordered.args.get("desc"))
     if isinstance(tree.this, exp.PercentileDisc):
         value = ordered.this.copy()
@@ -147,7 +154,7 @@ def _percentile(tree: exp.WithinGroup, place: Place) -> exp.Expr:
 
 
 def _approximations(tree: exp.ApproxQuantile, place: Place) -> exp.Expr:
-    """approx_percentile(x, array(…)): one of each fraction."""
+    """approx_percentile(x, array(…)): one for each fraction."""
     listed = tree.args["quantile"].expressions
     found = [
         put_at(exp.ApproxQuantile(this=tree.this.copy(), quantile=one.copy()), place)
@@ -161,7 +168,7 @@ def _double(tree: exp.Expr, place: Place) -> exp.Expr:
 
 
 def pair_of_numbers(tree: exp.Expr, place: Place) -> exp.Expr:
-    """The two arguments of a covariance as one, NULL where one of them is."""
+    """The two arguments of a covariance as one, NULL where either is."""
     x, y = tree.this, tree.expression
     both = pair([_double(x, place)], _double(y, place), place)
     return where_known(x, where_known(y, both, place), place)
@@ -187,7 +194,7 @@ def _number(value: int) -> exp.Expr:
 
 
 def _by_order(tree: exp.Expr, place: Place, *, nulls: bool) -> exp.Expr:
-    """The value of the first or of the last row, in the order of time or as told."""
+    """The value of the first or the last row, in time order or as specified."""
     order = tree.this
     if not isinstance(order, exp.Order):
         by_time = exp.Ordered(this=column(RESULT_TIME), nulls_first=True)
@@ -198,14 +205,14 @@ def _by_order(tree: exp.Expr, place: Place, *, nulls: bool) -> exp.Expr:
 
 
 def order_in(chosen: exp.Expr) -> exp.Order | None:
-    """The order that has its value with it, which may count only where the value is known."""
+    """The sort key with its value, optionally only where the value is not NULL."""
     if isinstance(chosen, exp.Case):
         chosen = chosen.args["ifs"][0].args["true"]
     return chosen if isinstance(chosen, exp.Order) else None
 
 
 def with_order(chosen: exp.Expr, ordered: exp.Expr) -> exp.Expr:
-    """The same with this in the place of that order."""
+    """The same with this order instead."""
     if isinstance(chosen, exp.Order):
         return ordered
     found = chosen.copy()
@@ -215,14 +222,14 @@ def with_order(chosen: exp.Expr, ordered: exp.Expr) -> exp.Expr:
 
 @dataclass(frozen=True)
 class ReadOrder:
-    """A value of an aggregate, and what it is ordered by."""
+    """A value of an aggregate, and its order."""
 
     value: exp.Expr
     terms: list[exp.Expr]
     reverse: bool = False
     """Whether the largest come first."""
     keys: tuple[SortKey, ...] = ()
-    """Where the terms do not all go one way, and NULLs with the smallest: how each one goes."""
+    """The direction of each term, where terms differ or NULLs do not go with the smallest."""
 
     @property
     def is_descending(self) -> bool:
@@ -231,7 +238,7 @@ class ReadOrder:
 
 
 def read_order(tree: exp.Expr) -> ReadOrder:
-    """What stands in an aggregate that has an order, which is that of time if none is given."""
+    """The value and order of an ordered aggregate; by default the order of time."""
     if not isinstance(tree, exp.Order):
         return ReadOrder(tree, [column(RESULT_TIME)])
     return ReadOrder(
@@ -240,7 +247,7 @@ def read_order(tree: exp.Expr) -> ReadOrder:
 
 
 def read_directions(terms: Sequence[exp.Ordered]) -> tuple[bool, tuple[SortKey, ...]]:
-    """Whether all terms put the largest first, and NULLs last; or how each one goes, if they
+    """Whether all terms put the largest first, and NULLs last; or each direction, if they
     differ. Neither: they put NULLs and the smallest first."""
     found = [(bool(one.args.get("desc")), bool(one.args.get("nulls_first"))) for one in terms]
     if set(found) in ({(True, False)}, {(False, True)}):

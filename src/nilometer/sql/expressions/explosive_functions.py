@@ -1,8 +1,8 @@
-"""A bound on what one row is made into, and on how long that takes.
+"""A bound on the size of what is computed from one row, and on the time it takes.
 
-A single call can make gigabytes of a row, or not come back for years, and Spark does not end it:
-it looks whether it was cancelled between rows only. So how often something is repeated, how long a
-text becomes and what a pattern looks for has to be seen in the statement.
+A single call can make gigabytes out of a row, or run for years, and Spark does not stop it:
+it checks for cancellation only between rows. So how often something is repeated, how long a
+text becomes and what a pattern looks for must be visible in the statement.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ from nilometer.sql.expressions.patterns import has_many_wildcards, slow_part
 from nilometer.sql.expressions.scalars import ComputedRef, ResolvedColumn
 
 MOST: Final = 1_000_000
-"""Values, or characters, that a statement may make of one that it reads."""
+"""The maximum number of values, or characters, that a statement may make out of one."""
 _DATA: Final = 100
-"""How many elements an array of the data is taken for."""
+"""The assumed number of elements of an array in the data."""
 _LENGTH: Final = 1_000
-"""How large a length of the data is taken for."""
+"""The assumed size of a length in the data."""
 _TOO_MANY: Final = 10**15
 _MOST_DECIMALS: Final = 400
 _MOST_WIDTH: Final = 1_000
-_REPEATED_GROUP: Final = "[)][*+{]"
-_TOLD: Final = "a pattern of the data repeats a group, which may take years to look for"
+_REPEATED_GROUP: Final = "[)][*+{]|([?|][^?|]*+){13}|([{][^{]*+){5}"
+"""Or there are choices that may multiply."""
+_TOLD: Final = (
+    "a pattern from the data that repeats a group, or has many choices, could take years to match"
+)
 
 _COUNTS: Final = {
     exp.Repeat: ("repeat", 1),
@@ -45,7 +48,7 @@ _COUNTS: Final = {
     "randstr": ("randstr", 0),
     "array_insert": ("array_insert", 1),
 }
-"""Functions, by class or by name, with the argument that says how often or how long."""
+"""Functions, by class or by name, with the argument that sets how often or how long."""
 _DECIMALS: Final = (
     *(exp.Round, exp.Ceil, exp.Floor),
     *("round", "ceil", "ceiling", "floor", "bround", "format_number"),
@@ -84,7 +87,7 @@ _CHOOSING: Final = (
     *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Not, exp.And, exp.Or),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.NullSafeEQ, exp.Length),
 )
-"""What makes no more of two values than there is in one of them."""
+"""Functions whose result of two values is no larger than one of them."""
 
 
 def require_bounded(tree: exp.Expr, place: Place, functions: Collection[str] = ()) -> None:
@@ -101,16 +104,16 @@ def require_bounded(tree: exp.Expr, place: Place, functions: Collection[str] = (
     if made > MOST:
         shown = f"{made:,}" if made < _TOO_MANY else "countless"
         raise SqlError(
-            f"this can make {shown} values of one row",
+            f"this could produce {shown} values from one row",
             place=place,
-            detail=f"at most {MOST:,} are made; what is repeated within something repeated is "
-            "multiplied, and an array of the data counts as a hundred elements",
-            hint="repeat less, or fewer things within one another",
+            detail=f"the maximum is {MOST:,}; nested repetitions multiply, and an array from the "
+            "data counts as a hundred elements",
+            hint="repeat less, or nest fewer repetitions",
         )
 
 
 def guard_patterns(tree: exp.Expr, place: Place) -> exp.Expr:
-    """The same expression, in which patterns of the data are looked at before they are used."""
+    """The same expression, in which patterns from the data are checked before use."""
     for node in list(tree.walk()):
         if _kind(node) not in _PATTERNS:
             continue
@@ -135,12 +138,12 @@ def _guarded(pattern: exp.Expr, place: Place) -> exp.Expr:
 
 
 GUARD: Final = "guard"
-"""Where an expression notes that it only looks at a pattern of the data, for Spark."""
+"""The metadata key of an expression that only checks a pattern from the data, for Spark."""
 _Refusal = tuple[str, str | None, str]
 
 
 def _kind(node: exp.Expr) -> type[exp.Expr] | str:
-    """By what a call is known: its class, or the name of one that the parser does not know."""
+    """The kind of a call: its class, or its name if the parser does not know it."""
     return node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
 
 
@@ -150,7 +153,7 @@ def _refusal(node: exp.Expr, kind: type[exp.Expr] | str) -> _Refusal | None:
         return _refuse_count(*_COUNTS[kind], arguments)
     if _is_series(node) and _length(node) is None:
         return (
-            "how long this sequence becomes cannot be told from the statement",
+            "the length of this sequence cannot be determined from the statement",
             None,
             "write numbers for both ends, or sequence(1, least(n, 1000)), sequence(n, n + 10)",
         )
@@ -171,7 +174,7 @@ def _refuse_count(name: str, place: int, arguments: list[exp.Expr]) -> _Refusal 
     if place >= len(arguments) or _most(arguments[place]) is not None:
         return None
     return (
-        f"how often or how long {name} repeats cannot be told from the statement",
+        f"how often {name} repeats cannot be determined from the statement",
         None,
         "write a number, or one that bounds another: least(n, 1000)",
     )
@@ -182,9 +185,9 @@ def _refuse_decimals(decimals: exp.Expr) -> _Refusal | None:
     if _text(decimals) is not None or (most is not None and most <= _MOST_DECIMALS):
         return None
     return (
-        f"numbers are rounded to at most {_MOST_DECIMALS} places",
+        f"numbers can be rounded to at most {_MOST_DECIMALS} places",
         None,
-        "write how many as a number",
+        "write the number of places as a literal",
     )
 
 
@@ -196,9 +199,9 @@ def _refuse_patterns(
         slow = None if pattern is None else slow_part(pattern)
         if slow is not None:
             return (
-                f"a pattern of {name} with {slow[:60]} may take years to look for",
-                "what is repeated inside something repeated is tried in every way",
-                "let parts take what they find: (a++)+, (?>a|b)+, or repeat the group {0,3} times",
+                f"a pattern of {name} with {slow[:60]} could take years to match",
+                "nested repetitions are tried in every combination",
+                "use possessive or atomic parts: (a++)+, (?>a|b)+, or repeat the group {0,3} times",
             )
     return None
 
@@ -212,7 +215,7 @@ def _refuse_like(node: exp.Like | exp.ILike) -> _Refusal | None:
             continue  # columns: a pattern of LIKE has no groups, and texts of data are short
         if text is not None and has_many_wildcards(text):
             return (
-                "a pattern of LIKE with so many % may take years to look for",
+                "a pattern of LIKE with so many % could take years to match",
                 f"got {text[:60]!r}",
                 "join fewer parts: s LIKE '%a%' AND s LIKE '%b%'",
             )
@@ -232,7 +235,7 @@ def _refuse_format(name: str, given: exp.Expr) -> _Refusal | None:
 
 
 def _refuse_merge(node: exp.Reduce) -> _Refusal | None:
-    """What is gathered must not stand twice in what is made of it, or it doubles every time."""
+    """Refuse an accumulator that appears twice in its update, or it doubles every time."""
     merge = node.args.get("merge")
     if not isinstance(merge, exp.Lambda) or not merge.expressions:
         return None
@@ -242,7 +245,7 @@ def _refuse_merge(node: exp.Reduce) -> _Refusal | None:
         for other in uses[place + 1 :]:
             if not isinstance(_around_both(one, other, merge), _CHOOSING):
                 return (
-                    f"what is gathered, {gathered}, stands twice in what is made of it",
+                    f"the accumulator, {gathered}, is used twice in its new value",
                     "it would double with every element",
                     "use it once: (a, x) -> concat(a, x)",
                 )
@@ -250,7 +253,7 @@ def _refuse_merge(node: exp.Reduce) -> _Refusal | None:
 
 
 def _around_both(one: exp.Expr, other: exp.Expr, root: exp.Lambda) -> exp.Expr:
-    """The smallest part of a lambda in which both stand."""
+    """The smallest part of a lambda that contains both."""
     above = set()
     node: exp.Expr | None = one
     while node is not None and node is not root:
@@ -264,11 +267,11 @@ def _around_both(one: exp.Expr, other: exp.Expr, root: exp.Lambda) -> exp.Expr:
     return root
 
 
-# How much is made
+# The size of results
 
 
 def _size(tree: exp.Expr) -> int:
-    """How many values, or characters, are made of one that is read, about."""
+    """Roughly how many values, or characters, are made out of one that is read."""
     if isinstance(tree, ResolvedColumn):
         return _size(tree.ref.tree) if isinstance(tree.ref, ComputedRef) else 1
     arguments = list(_arguments(tree))
@@ -287,14 +290,14 @@ def _size(tree: exp.Expr) -> int:
 
 
 def max_items(array: exp.Expr) -> int:
-    """How many items an array has, about; one of the data is taken for a hundred."""
+    """Roughly how many items an array has; one from the data is assumed to have a hundred."""
     texts = [len(one.name) if one.is_string else 1 for one in array.find_all(exp.Literal)]
     of_data = _DATA if array.find(ResolvedColumn) is not None else 1
     return max(_size(array), sum(texts), of_data)
 
 
 def _elements(arguments: list[exp.Expr], inside: list[int], lambdas: list[int]) -> int:
-    """Over how many elements a function goes that is given lambdas."""
+    """The number of elements that a function with lambdas processes."""
     arrays = [at for at in range(len(arguments)) if at not in lambdas]
     of_data = any(
         arguments[at].find(exp.Column, exp.Identifier, ResolvedColumn) is not None for at in arrays
@@ -307,7 +310,7 @@ def _is_series(node: exp.Expr) -> bool:
 
 
 def _length(series: exp.Expr) -> int | None:
-    """How many values a sequence has at most; None: that cannot be told."""
+    """The maximum number of values in a sequence; None: unknown."""
     given: list[exp.Expr | None] = [*_arguments(series), None, None, None]
     start, end, step = given[:3]
     if start is None or end is None:
@@ -331,7 +334,7 @@ def _steps(distance: int | None, step: exp.Expr | None) -> int | None:
 
 
 def _days(start: exp.Expr, end: exp.Expr) -> int | None:
-    """The days between two dates that are written as such."""
+    """The days between two date literals."""
     found = []
     for one in (start, end):
         text = _text(one.this) if isinstance(one, exp.Cast) and one.is_type("date") else None
@@ -348,7 +351,7 @@ def _is_short(step: exp.Interval) -> bool:
 
 
 def _most(tree: exp.Expr) -> int | None:
-    """The largest that a whole number can be, without its sign; None: that cannot be told."""
+    """The largest magnitude of an integer; None: unknown."""
     number = _number(tree)
     if number is not None:
         return abs(number)
@@ -380,7 +383,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 def _number(tree: exp.Expr) -> int | None:
-    """A whole number that is written as such."""
+    """The value of an integer literal."""
     if isinstance(tree, exp.Paren):
         return _number(tree.this)
     if isinstance(tree, exp.Neg):
@@ -398,7 +401,7 @@ def _text(tree: exp.Expr) -> str | None:
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What stands in a call, from left to right."""
+    """The arguments of a call, from left to right."""
     for value in node.args.values():
         if isinstance(value, exp.Expr):
             yield value

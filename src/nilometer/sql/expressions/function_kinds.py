@@ -1,4 +1,4 @@
-"""Functions of Spark that do not make one value of one row: they cannot stand for a value.
+"""Functions of Spark that do not compute one value from one row: they cannot be used as values.
 
 Spark would run them over all rows of a micro-batch, whichever these are, or make several rows of
 one.
@@ -99,7 +99,7 @@ AGGREGATES: Final = frozenset(
         "variance",
     ]
 )
-"""They make one value of all rows of a group."""
+"""They compute one value from all rows of a group."""
 WINDOW_FUNCTIONS: Final = frozenset(
     [
         "counter_diff",
@@ -129,6 +129,6 @@ GENERATORS: Final = frozenset(
         "variant_explode_outer",
     ]
 )
-"""They make several rows of one."""
+"""They make several rows out of one."""
 TIME_GROUPS: Final = frozenset({"window", "session_window", "window_time"})
 """They group rows by time."""

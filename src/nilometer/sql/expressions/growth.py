@@ -1,7 +1,7 @@
-"""A bound on what a statement grows to while it is bound.
+"""A bound on the size to which a statement grows while it is bound.
 
 A name stands for an expression or a query that may name others in turn: a short statement can mean
-an expression of a million parts. Whatever is put in the place of a name is counted first.
+an expression of a million parts. Whatever replaces a name is counted first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nilometer.errors import Place, SqlError
 MOST_PARTS: Final = 20_000
 """Nodes of expressions, and entries of FROM, of a whole statement."""
 PARTS_OF_QUERY: Final = 20
-"""What a query counts for, beside its expressions."""
+"""What a query counts for, besides its expressions."""
 _SIZE: Final = "size"
 _left: ContextVar[list[int] | None] = ContextVar("parts that a statement may still have")
 
@@ -34,7 +34,7 @@ def bounded() -> Iterator[None]:
 
 
 def grow(parts: int, place: Place) -> None:
-    """Let the statement have so many parts more; an error if these are too many."""
+    """Add parts to the statement's count; raises an error if there are too many."""
     left = _left.get(None)
     if left is None:
         return
@@ -43,13 +43,13 @@ def grow(parts: int, place: Place) -> None:
         raise SqlError(
             f"the statement has more than {MOST_PARTS:,} parts, once its names are expanded",
             place=place,
-            detail="a name that stands for an expression or a query counts as all of it, each time",
-            hint="compute parts in queries of their own: CREATE QUERY a AS …, and read a",
+            detail="a name for an expression or a query counts in full each time it is used",
+            hint="compute parts in separate queries: CREATE QUERY a AS …, and read a",
         )
 
 
 def grown() -> int:
-    """How many parts have been counted so far."""
+    """The number of parts counted so far."""
     left = _left.get(None)
     return 0 if left is None else MOST_PARTS - left[0]
 

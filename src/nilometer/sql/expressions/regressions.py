@@ -1,7 +1,7 @@
 """The aggregates of a straight line through pairs of values: regr_slope(y, x) and its kin.
 
-Pairs of which one value is NULL do not count. They are made of counts, means and variances, which
-follow rows that come and go.
+Pairs with a NULL do not count. They are composed of counts, means and variances, which
+follow added and retracted rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Pairs:
 
     @property
     def slope(self) -> exp.Expr:
-        """NULL if all x are equal."""
+        """The slope; NULL if all x are equal."""
         spread = exp.Nullif(this=self.variance_x, expression=_double(0))
         return exp.Paren(this=exp.Div(this=self.covariance, expression=spread))
 

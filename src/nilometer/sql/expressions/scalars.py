@@ -60,7 +60,7 @@ Ref: TypeAlias = ColumnRef | ComputedRef
 
 
 class ResolvedColumn(exp.Expression):
-    """A column in a tree, once it is known whose it is."""
+    """A column in a tree, once resolved."""
 
     arg_types: ClassVar[dict[str, bool]] = {"ref": True}
 
@@ -72,7 +72,7 @@ class ResolvedColumn(exp.Expression):
 
 @dataclass(frozen=True, eq=False)
 class Scalar:
-    """An expression over columns of streams, and where it stands."""
+    """An expression over columns of streams, and its position."""
 
     tree: exp.Expr
     place: Place
@@ -96,7 +96,7 @@ def column(ref: Ref) -> ResolvedColumn:
 
 
 def tree_of(ref: Ref) -> exp.Expr:
-    """A column, or what computes it."""
+    """A column, or the expression that computes it."""
     return column(ref) if isinstance(ref, ColumnRef) else ref.tree.copy()
 
 
@@ -127,7 +127,7 @@ def spell(tree: exp.Expr, name: Callable[[Ref], str]) -> str:
 
 
 def show(tree: exp.Expr, name: Callable[[Ref], str] = str) -> str:
-    """The same, for people: names stand as they are."""
+    """The same, for people: names are unquoted."""
 
     def write(node: exp.Expr) -> exp.Expr:
         if isinstance(node, ResolvedColumn):
@@ -138,7 +138,7 @@ def show(tree: exp.Expr, name: Callable[[Ref], str] = str) -> str:
 
 
 def respell(shown: str) -> str:
-    """What `show` has written, as the parser that is installed now writes it.
+    """Text from `show` as the installed parser version writes it.
 
     >>> respell("NOT (a.k IS NULL)") == respell("NOT a.k IS NULL")
     False

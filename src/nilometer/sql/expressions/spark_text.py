@@ -1,4 +1,4 @@
-"""A guard on the way to Spark: text that names anything but safe functions does not leave.
+"""A guard before Spark: text that names anything but safe functions is not sent.
 
 What is sent is one expression. It is read here by the rules of Spark's own lexer, not by those of
 the library that wrote it: a text in which a string ends earlier for Spark than for its writer is
@@ -38,11 +38,11 @@ _QUERY_WORDS: Final = frozenset(
         *("over", "union", "intersect", "except"),
     }
 )
-"""Words with which something other than an expression begins, or goes on."""
+"""Words that begin or continue something other than an expression."""
 _WITH_FROM: Final = frozenset({"extract", "trim", "substring", "substr", "overlay"})
 """EXTRACT(DAY FROM x) and the like are calls; IS DISTINCT FROM compares."""
 _CALLED_WITHOUT_BRACKETS: Final = frozenset({"current_user", "session_user", "user", "_metadata"})
-"""They tell about the machine; columns of these names are always quoted."""
+"""They reveal facts about the machine; columns of these names are always quoted."""
 _BEFORE_BRACKETS: Final = frozenset(
     {
         *("and", "or", "not", "in", "between", "like", "ilike", "rlike", "any", "all", "some"),
@@ -50,7 +50,7 @@ _BEFORE_BRACKETS: Final = frozenset(
         *("group", "extract", "div", "regexp", "trim", "overlay", "decimal", "char", "varchar"),
     }
 )
-"""Words of expressions and types that brackets may follow."""
+"""Words of expressions and types that may precede brackets."""
 
 
 @lru_cache(maxsize=1)
@@ -69,7 +69,7 @@ def require_safe_text(text: str, called: Collection[str] = ()) -> str:
     problem = _problem(text, frozenset(called))
     if problem is not None:
         raise SqlError(
-            "this cannot be handed to Spark",
+            "this cannot be passed to Spark",
             detail=problem,
             hint="write the expression in another way; if it is harmless, please report it",
         )
@@ -78,7 +78,7 @@ def require_safe_text(text: str, called: Collection[str] = ()) -> str:
 
 @lru_cache(maxsize=256)
 def _problem(text: str, called: frozenset[str]) -> str | None:
-    """What is wrong with a text; None: nothing."""
+    """The problem with a text; None if there is none."""
     tokens = _tokens(text)
     brackets: list[str] = []
     for place, (kind, word) in enumerate(tokens):
@@ -95,7 +95,7 @@ def _problem(text: str, called: frozenset[str]) -> str | None:
                     return f"it calls {before[1]}"
             case "close":
                 if not brackets:
-                    return "it closes a bracket that it has not opened"
+                    return "it closes a bracket that was not opened"
                 brackets.pop()
             case "name":
                 name = word.lower()
@@ -125,7 +125,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 def _may_precede(name: str, string: str) -> bool:
-    """Whether a word may stand before a string: X'00' is bytes, R'\\' would be another language."""
+    """Whether a word may precede a string: X'00' is bytes, R'\\' would be another language."""
     if name.lower() == "x":
         return _HEXADECIMAL.fullmatch(string[1:-1]) is not None
     return name.lower() != "r"

@@ -1,6 +1,6 @@
-"""Functions of Spark that reach beyond the data: statements may come from anybody.
+"""Functions of Spark that reach beyond the data: anybody may send statements.
 
-Those that run Java code, that read files named in their arguments, and that tell about the
+Those that run Java code, that read files named in their arguments, and that reveal facts about the
 machine or the session. Names in FROM are bound to the catalog, so files cannot be read there.
 """
 
@@ -64,8 +64,8 @@ UNSAFE: Final = _RUN_CODE | _READ_FILES | _TELL | _NAMES_OTHERS
 _WHY: Final = (
     (_RUN_CODE, "it runs Java code"),
     (_READ_FILES, "it can read files"),
-    (_TELL, "it tells about the machine, not about the data"),
-    (_NAMES_OTHERS, "names are written as they are"),
+    (_TELL, "it reveals facts about the machine, not the data"),
+    (_NAMES_OTHERS, "names are written literally"),
 )
 
 
@@ -75,15 +75,15 @@ def reasons() -> Sequence[tuple[frozenset[str], str]]:
 
 
 def refuse_unsafe(call: exp.Func, sql: str) -> SqlError | None:
-    """The refusal of a function that reaches beyond the data; None: it does not."""
+    """The error about a function that reaches beyond the data; None if it does not."""
     spelled = [call.name] if isinstance(call, exp.Anonymous) else [written(call), *call.sql_names()]
     for name in map(str.lower, spelled):
         for names, why in _WHY:
             if name in names:
                 return SqlError(
-                    f"the function {name} cannot be called",
+                    f"the function {name} is not allowed",
                     place=place_of(call, sql),
                     detail=why,
-                    hint="use functions of the values alone",
+                    hint="use functions of values only",
                 )
     return None

@@ -1,1 +1,1 @@
-"""Text to trees: Spark's SQL with the papers' windows, every word with its place."""
+"""From text to trees: Spark's SQL with the papers' windows, every word with its position."""

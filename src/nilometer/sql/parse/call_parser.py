@@ -26,7 +26,7 @@ class TableCall(exp.Expression, exp.Func):
 
 
 class NamedArgument(exp.Expression):
-    """``name => value``; the value is an expression, a `Length` or a query in brackets."""
+    """``name => value``; the value is an expression, a `Length` or a query in parentheses."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "expression": True}
 
@@ -38,7 +38,7 @@ class Length(exp.Expression):
 
 
 class CallParser(PlacedParser):
-    """Spark's parser, taught table functions; lengths are read by who knows windows."""
+    """Spark's parser, extended with table functions; a subclass with windows reads lengths."""
 
     def _parse_length(self, hint: str) -> int:
         raise NotImplementedError
@@ -77,7 +77,7 @@ class CallParser(PlacedParser):
     def _parse_named_argument(self) -> NamedArgument:
         first = self._curr
         if self._next.token_type != TokenType.FARROW:
-            self._refuse("expected an argument by its name: name => value", hint=_CALL_HINT)
+            self._refuse("expected a named argument: name => value", hint=_CALL_HINT)
         self._advance(2)
         value = self._parse_argument_value()
         if value is None:
@@ -98,11 +98,11 @@ class CallParser(PlacedParser):
             return query if query is None else self._placed(query, first)
         value = self._parse_disjunction()
         is_signed = isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal)
-        # sqlglot does not know where these stand.
+        # sqlglot does not record the positions of these.
         is_unplaced = is_signed or isinstance(value, exp.Null | exp.Boolean)
         return self._placed(value, first) if value is not None and is_unplaced else value
 
     def _refuse_argument(self) -> NoReturn:
         if self._curr.token_type == TokenType.FARROW:
-            self._refuse("a name stands before =>", hint=_CALL_HINT)
+            self._refuse("a name must precede =>", hint=_CALL_HINT)
         self._refuse("expected a comma or ) in the arguments of a table function", hint=_CALL_HINT)

@@ -1,4 +1,4 @@
-"""Types and whole numbers as casts and functions name them."""
+"""Types and whole numbers as written in casts and functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_LETTERS: Final = 5
 
 
 def read_type(tree: exp.Expr) -> pa.DataType | None:
-    """The Arrow type that a cast names, if values are cast to it here."""
+    """The Arrow type that a cast names, if it is supported here."""
     name = tree.this
     if name is not exp.DType.DECIMAL:
         return None if tree.expressions else _TYPES.get(name)
@@ -40,7 +40,7 @@ def read_type(tree: exp.Expr) -> pa.DataType | None:
 
 
 def whole_number(tree: exp.Expr | None) -> int | None:
-    """The whole number that is written there; 0 if nothing is."""
+    """The whole number as written; 0 if nothing is written."""
     if tree is None:
         return 0
     if isinstance(tree, exp.Neg):

@@ -19,7 +19,9 @@ from nilometer.sql.parse.match_parser import MatchParser
 from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.parse.read_length import is_missing_unit, is_part_of_length, length_of, no_unit
 
-_EMIT: Final = TokenType.PREWHERE  # a token that Spark's SQL does not have, in the right place
+_EMIT: Final = TokenType.PREWHERE  # a token that Spark's SQL does not use, at the right position
+NAMED_WINDOWS: Final = "named_windows"
+"""The argument that holds a query's clause `WINDOW w AS (…)`; see `rewrite.put_named_windows`."""
 _WINDOW_WORDS: Final = ("RANGE", "ROWS", "PARTITION BY", "UNBOUNDED")
 _WINDOW_HINT: Final = (
     "write WINDOW = 5 SECONDS, WINDOW(A, B) = 5 SECONDS or DWINDOW(A, B) = 5 SECONDS"
@@ -35,7 +37,9 @@ _PARTITION_HINT: Final = "compute it in a subquery: (SELECT *, … AS p FROM A) 
 _FROM_START_HINT: Final = "write SELECT … FROM A WHERE … FROM START"
 _RANGE_HINT: Final = "write [RANGE 5 SECONDS]"
 _SLIDE_HINT: Final = "write [RANGE 1 HOUR SLIDE 5 MINUTES]"
-_CONDITION_HINT: Final = "conditions stand in WHERE, windows in a WINDOW clause before or behind it"
+_CONDITION_HINT: Final = (
+    "put conditions in WHERE, and windows in a WINDOW clause before or after it"
+)
 
 
 class WindowClause(exp.Expression):
@@ -59,9 +63,9 @@ class PairWindowNode(exp.Expression):
 
 
 class StreamWindow(exp.Expression):
-    """``[RANGE w]``, ``[ROWS n]`` or ``[PARTITION BY k ROWS n]`` behind a stream.
+    """``[RANGE w]``, ``[ROWS n]`` or ``[PARTITION BY k ROWS n]`` after a stream.
 
-    ``[UNBOUNDED]`` lasts for ever, ``[RANGE w EXCLUSIVE]`` is a microsecond shorter.
+    ``[UNBOUNDED]`` has no end, ``[RANGE w EXCLUSIVE]`` is a microsecond shorter.
     ``[RANGE w SLIDE s]`` has hopping windows.
     """
 
@@ -80,20 +84,20 @@ class Emit(exp.Expression):
 
 
 class FromStart(exp.Expression):
-    """``FROM START``, behind a query."""
+    """``FROM START``, after a query."""
 
     arg_types: ClassVar[dict[str, bool]] = {}
 
 
 class NilometerParser(MatchParser):
-    """Spark's parser, taught the windows."""
+    """Spark's parser, extended with the windows."""
 
     parameters: Parameters = Parameters()
-    """Values of lengths and numbers of rows that are not written in the statement."""
+    """Values for lengths and row counts that are given as parameters."""
 
     QUERY_MODIFIER_PARSERS: ClassVar = {
         **MatchParser.QUERY_MODIFIER_PARSERS,
-        TokenType.WINDOW: lambda self: ("windows", self._parse_stream_windows()),
+        TokenType.WINDOW: lambda self: self._parse_windows(),
         _EMIT: lambda self: ("emit", self._parse_emit()),
         TokenType.FROM: lambda self: ("from_start", self._parse_from_start()),
     }
@@ -101,7 +105,7 @@ class NilometerParser(MatchParser):
     SET_OP_MODIFIERS: ClassVar = {*MatchParser.SET_OP_MODIFIERS, "emit", "from_start"}
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
-        """As sqlglot does, but keys may be conditions, too."""
+        """As sqlglot does, but keys may also be conditions."""
         kinds = {TokenType.CUBE: exp.Cube, TokenType.ROLLUP: exp.Rollup}
         for token, kind in kinds.items():
             if self._match(token):
@@ -113,6 +117,13 @@ class NilometerParser(MatchParser):
     def _parse_grouping_set(self) -> exp.Expr | None:
         nested = self._parse_grouping_sets() or self._parse_cube_or_rollup()
         return nested or self._parse_disjunction()
+
+    def _parse_windows(self) -> tuple[str, Any]:
+        """Windows between streams, or named windows for OVER."""
+        after = self._tokens[self._index + 2 : self._index + 3]
+        if after and after[0].token_type == TokenType.ALIAS:
+            return NAMED_WINDOWS, self._parse_window_clause()
+        return "windows", self._parse_stream_windows()
 
     def _parse_stream_windows(self) -> WindowClause:
         first = self._curr
@@ -136,7 +147,7 @@ class NilometerParser(MatchParser):
         return join
 
     def _refuse_window_in(self, index: int) -> None:
-        """Refuse WHERE … AND WINDOW = 5 S, of which the parser has left the unit over."""
+        """Refuse WHERE … AND WINDOW = 5 S, where the parser stops at the unit."""
         if not is_time_unit(self._curr.text):
             return
         before = self._tokens[index]
@@ -166,19 +177,19 @@ class NilometerParser(MatchParser):
         return self._placed(node, first)
 
     def _parse_pair(self) -> list[exp.Expr]:
-        """The two streams of a window in brackets, if they are there."""
+        """The two streams of a window in parentheses, if given."""
         keyword = self._prev
         if not self._match(TokenType.L_PAREN):
             return []
         streams = self._parse_csv(lambda: self._parse_id_var(any_token=False))
         self._match_r_paren()
         if len(streams) != 2:
-            message = f"a window stands between two streams, got {len(streams)}"
+            message = f"a window needs two streams, got {len(streams)}"
             self._refuse(message, keyword, hint=_WINDOW_HINT)
         return streams
 
     def _parse_length(self, hint: str) -> int:
-        """A length of time in microseconds; the hint says what to write if there is none."""
+        """A length of time in microseconds; the hint says what to write if it is missing."""
         first, index = self._curr, self._index
         self._match(TokenType.INTERVAL)
         if (name := self._parse_parameter_name()) is not None:
@@ -193,7 +204,7 @@ class NilometerParser(MatchParser):
         return length_of(self.sql, self._tokens[index : self._index])
 
     def _parse_parameter_name(self) -> str | None:
-        """The name of a parameter, if one stands here: `:name`."""
+        """The name of a parameter, if one comes next: `:name`."""
         if self._curr.token_type != TokenType.COLON or not self._next.text.isidentifier():
             return None
         self._advance(2)
@@ -221,21 +232,21 @@ class NilometerParser(MatchParser):
             return None
         self._advance(2)
         if self._curr.token_type in self.QUERY_MODIFIER_TOKENS - {_EMIT}:
-            self._refuse("FROM START stands at the end of a query", first, hint=_FROM_START_HINT)
+            self._refuse("FROM START must be at the end of a query", first, hint=_FROM_START_HINT)
         return self._placed(FromStart(), first)
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
-        """An alias, with a window of the stream before or behind it."""
+        """An alias, with a window of the stream before or after it."""
         before = self._parse_stream_window()
         alias = super()._parse_table_alias(alias_tokens)
         behind = self._curr
         window = self._parse_stream_window()
         if before is not None and window is not None:
-            self._refuse("a stream has one window", behind, hint="leave one of them out")
+            self._refuse("a stream can have only one window", behind, hint="leave one of them out")
         window = before or window
         if window is not None:
             if self._at_bracket():
-                self._refuse("a stream has one window", hint="leave one of them out")
+                self._refuse("a stream can have only one window", hint="leave one of them out")
             alias = alias or exp.TableAlias()
             alias.set("stream_window", window)
         elif self._at_bracket():
@@ -245,7 +256,7 @@ class NilometerParser(MatchParser):
         return alias
 
     def _refuse_bracket(self) -> NoReturn:
-        """Refuse [5 SECONDS] and the like behind a stream."""
+        """Refuse [5 SECONDS] and the like after a stream."""
         self._refuse("expected RANGE or ROWS in the window", self._next, hint=self._range_hint())
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
@@ -254,7 +265,7 @@ class NilometerParser(MatchParser):
                 self._refuse_bracket()
             return super()._parse_bracket(this)
         if not isinstance(this, exp.Table):
-            self._refuse("a window stands behind a stream in FROM", hint="write FROM A [ROWS 5]")
+            self._refuse("a window must follow a stream in FROM", hint="write FROM A [ROWS 5]")
         return this
 
     def _at_bracket(self) -> bool:
@@ -292,7 +303,7 @@ class NilometerParser(MatchParser):
             if self._match(TokenType.PARTITION_BY):
                 window.set("expressions", self._parse_csv(self._parse_column))
                 if self._curr.token_type in _OPERATORS:
-                    self._refuse("only columns can partition", hint=_PARTITION_HINT)
+                    self._refuse("PARTITION BY must name columns", hint=_PARTITION_HINT)
             window.set("rows", self._parse_count())
         if not self._match(TokenType.R_BRACKET):
             self._refuse("expected ] after the window")
@@ -315,7 +326,7 @@ class Nilometer(Spark):
     """The dialect."""
 
     class Tokenizer(Spark.Tokenizer):
-        # Spark reads '' inside a string as a quote; sqlglot's would begin another string.
+        # Spark reads '' inside a string as a quote; sqlglot's would start another string.
         STRING_ESCAPES: ClassVar = [*Spark.Tokenizer.STRING_ESCAPES, "'", '"']
         KEYWORDS: ClassVar = {
             **Spark.Tokenizer.KEYWORDS,

@@ -1,4 +1,4 @@
-"""Names as SQL compares them: in any case, unless they are quoted."""
+"""Names as SQL compares them: ignoring case, unless they are quoted."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ AnyNamed = TypeVar("AnyNamed", bound=Named)
 
 
 def find(name: exp.Identifier, known: Sequence[AnyNamed]) -> AnyNamed | None:
-    """The thing of that name; a name that is not quoted may be in any case."""
+    """The item of that name; an unquoted name ignores case."""
     found = find_name(name, [one.name for one in known])
     return None if found is None else next(one for one in known if one.name == found)
 
 
 def find_name(name: exp.Identifier, known: Iterable[str]) -> str | None:
-    """The known spelling of a name."""
+    """The spelling of a name as declared."""
     names = list(known)
     if name.name in names:
         return name.name
-    if not isinstance(name, exp.Identifier) or name.quoted:  # the parser lets $1 stand for one
+    if not isinstance(name, exp.Identifier) or name.quoted:  # the parser accepts $1 as a name
         return None
     return next((one for one in names if one.lower() == name.name.lower()), None)

@@ -14,23 +14,22 @@ _LOCAL: Final = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})
 _ZONED: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?(Z|[+-](0\d|1[0-7]):[0-5]\d|[+-]18:00)"
 )
-"""As Spark reads them: a zone follows seconds, and is at most 18 hours off."""
+"""As Spark reads them: a zone follows the seconds, with an offset of at most 18 hours."""
 
 
 _INSTANTS: Final = (exp.DType.DATE, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPLTZ)
 
 
 def is_instant(cast: exp.Cast) -> bool:
-    """Whether a cast is of a text that is written there to a date or an instant."""
+    """Whether a cast turns a string literal into a date or an instant."""
     is_text = isinstance(cast.this, exp.Literal) and cast.this.is_string
     return is_text and cast.to.this in _INSTANTS and not cast.args.get("safe")
 
 
 def read_instant(cast: exp.Cast, zone: str = "") -> date | datetime | None:
-    """The date or the instant that a text is cast to; None if it is another cast.
+    """The date or the instant that a string literal is cast to; None for other casts.
 
-    An instant that names no zone depends on the session, so it is None, too, unless a zone is
-    given.
+    An instant without a zone depends on the session, so it is None as well unless a zone is given.
 
     >>> from sqlglot import parse_one
     >>> read_instant(parse_one("DATE '2026-01-02'", dialect="spark"))

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE behind an entry of FROM (SQL:2016), with WITHIN as Flink has it."""
+"""MATCH_RECOGNIZE after an entry of FROM (SQL:2016), with WITHIN as in Flink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nilometer.sql.parse.pattern_text import PatternText, variable_name
 from nilometer.sql.parse.window_call_parser import WindowCallParser
 
 SEMANTICS: Final = "semantics"
-"""Where a call notes that RUNNING or FINAL stands before it."""
+"""The metadata key by which a call notes that RUNNING or FINAL precedes it."""
 NAVIGATION: Final = ("FIRST", "LAST", "PREV", "NEXT")
 _HINT: Final = (
     "write S MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES LAST(B.v) AS v "
@@ -49,7 +49,7 @@ class MatchCall(exp.Expression, exp.Func):
 
 
 class Skip(exp.Expression):
-    """Where to go on behind a match: "PAST", "NEXT", or "FIRST" or "LAST" row of a variable."""
+    """Where to resume after a match: "PAST", "NEXT", or "FIRST" or "LAST" row of a variable."""
 
     arg_types: ClassVar[dict[str, bool]] = {"kind": True, "this": False}
 
@@ -67,7 +67,7 @@ class Definition(exp.Expression):
 
 
 class MatchParser(WindowCallParser):
-    """A parser that knows row patterns."""
+    """A parser for row patterns."""
 
     QUERY_MODIFIER_PARSERS: ClassVar = {
         token: parse
@@ -96,7 +96,7 @@ class MatchParser(WindowCallParser):
         call = MatchCall(this="MATCH_RECOGNIZE", input=given, **self._parse_match_parts())
         self._in_match = before
         if not self._match(TokenType.R_PAREN):
-            self._refuse("this has no place here in MATCH_RECOGNIZE", hint=_HINT)
+            self._refuse("this was not expected here in MATCH_RECOGNIZE", hint=_HINT)
         table = exp.Table(this=self._placed(call, first))
         table.set("alias", self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS))
         return table
@@ -137,7 +137,7 @@ class MatchParser(WindowCallParser):
             return False
         if self._curr.text.upper() in _EMPTY:
             self._refuse(
-                "matches without rows, and rows without matches, are never shown",
+                "empty matches and unmatched rows are never shown",
                 hint="leave this out",
             )
         return all_rows
@@ -179,7 +179,7 @@ class MatchParser(WindowCallParser):
                 break
             self._advance()
         if not self._match(TokenType.R_PAREN):
-            self._refuse("the pattern is left open", opened, hint="close it with )")
+            self._refuse("the pattern is not closed", opened, hint="close it with )")
         return PatternText(self.sql, opened.end + 1, self._prev.start).read()
 
     def _parse_subset(self) -> Subset:
@@ -203,7 +203,7 @@ class MatchParser(WindowCallParser):
         return self._placed(Definition(this=name, expression=condition), first)
 
     def _parse_unary(self) -> exp.Expr | None:
-        """An operand; RUNNING or FINAL may stand before a call."""
+        """An operand; RUNNING or FINAL may precede a call."""
         semantics = self._curr.text.upper()
         behind = self._tokens[self._index + 2 : self._index + 3]
         is_call = bool(behind) and behind[0].token_type == TokenType.L_PAREN

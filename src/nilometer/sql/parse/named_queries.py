@@ -1,4 +1,4 @@
-"""The queries that WITH names."""
+"""The named queries of WITH."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from nilometer.sql.parse.places import place_of
 
 
 def named_queries(tree: exp.Expr, sql: str) -> dict[str, exp.CTE]:
-    """The queries by their names in lower case; a name stands for one query."""
+    """The queries by lower-case name; raises an error if two share a name."""
     clause = tree.args.get("with_")
     if clause is None:
         return {}
     if clause.args.get("recursive"):
-        raise SqlError(
-            "recursive queries are not part of this dialect", place=place_of(clause, sql)
-        )
+        raise SqlError("recursive queries are not supported", place=place_of(clause, sql))
     found: dict[str, exp.CTE] = {}
     for query in clause.expressions:
         name = query.alias.lower()

@@ -1,4 +1,4 @@
-"""OVER, as something that stands in FROM: rows, and what is said of each and those around it."""
+"""OVER as an entry of FROM: rows, each with what its window functions compute."""
 
 from __future__ import annotations
 
@@ -13,27 +13,30 @@ from nilometer.sql.parse.places import conjuncts, place_of, put_at, text_of
 from nilometer.sql.parse.rank_limits import find_limit
 
 HIDDEN: Final = "hidden"
-"""Where entries and calls note columns that nobody has written: no star stands for them."""
+"""The metadata key by which entries and calls note generated columns, which * leaves out."""
 RANK: Final = "over#rank"
-"""The column of ROW_NUMBER() where rows come and go."""
+"""The column of ROW_NUMBER() where rows are retracted."""
 _PREFIX: Final = "over#"
 _JOINED: Final = ("group", "having", "joins", "windows")
 
 
 class OverCall(exp.Expression, exp.Func):
-    """The rows of an entry of FROM, with what some windows say: all of one partition."""
+    """The rows of an entry of FROM with the results of some windows, all of one partition."""
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "input": True, "expressions": True}
 
 
 class TableOverCall(exp.Expression, exp.Func):
-    """The rows of an entry of FROM that reads static tables alone, with what windows say."""
+    """The rows of an entry of FROM that are all present at once, with the results of windows.
+
+    That holds for static tables, and for the answers of time windows when they end.
+    """
 
     arg_types: ClassVar[dict[str, bool]] = {"this": True, "input": True, "expressions": True}
 
 
 class TopCall(exp.Expression, exp.Func):
-    """The first rows of each partition of an entry of FROM, in the order of some values."""
+    """The first rows of each partition of an entry of FROM, ordered by some values."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True,
@@ -50,34 +53,50 @@ def put_over(
     changes: Callable[[exp.Expr], bool],
     is_static: Callable[[exp.Expr], bool],
     in_order: Callable[[exp.Expr], Collection[str]],
+    in_windows: Callable[[exp.Expr], Collection[str]],
 ) -> exp.Query:
-    """The query with all that stands before OVER as columns of its stream.
+    """The query with all window functions as columns of its stream.
 
-    `changes` tells whether the rows of an entry of FROM come and go, `is_static` whether it reads
-    static tables alone, `in_order` by which columns its rows come if they are answers of windows.
+    `changes` says whether rows of an entry of FROM are added and retracted, `is_static` whether it
+    reads static tables only, `in_order` by which columns its rows are ordered if time windows
+    answer, and `in_windows` which of these identify a window.
     """
     if tree.find(exp.Window) is None:
         return tree
     copied = tree.copy()
-    for select in list(copied.find_all(exp.Select)):
+    for select in reversed(list(copied.find_all(exp.Select))):  # inner queries come first
         if select.args.get("from_") is None:
             continue
         found = list(windows_of(select))
         entry = select.args["from_"].this
+        is_call = isinstance(entry.this, exp.Func)
         is_number = any(isinstance(one.this, exp.RowNumber) for one in found)
-        if found and is_static(entry):
+        if found and (is_static(entry) or _are_within(found, in_windows(entry))):
             _put_static(select, found, sql)
-        elif found and all(_is_by(one, in_order(entry)) for one in found):
+        elif found and not is_call and all(_is_by(one, in_order(entry)) for one in found):
             _put(select, found, sql)
         elif is_number and (changes(entry) or _is_ranked(select, entry, found)):
             _put_top(select, found, sql)
         elif found:
+            if in_windows(entry):
+                _refuse_mixture(found, in_windows(entry), sql)
             _put(select, found, sql)
     return copied
 
 
+def _refuse_mixture(found: list[exp.Window], columns: Collection[str], sql: str) -> None:
+    """Refuse windows of OVER that work neither within each time window nor across them."""
+    other = next(one for one in found if not _are_within([one], columns))
+    name = min(columns)  # window_end comes before window_start
+    raise SqlError(
+        "over time windows, OVER must work either within each window or across consecutive windows",
+        place=place_of(other, sql),
+        hint=f"write PARTITION BY {name}, … or ORDER BY {name}; not both in one query",
+    )
+
+
 def _is_by(window: exp.Window, columns: Collection[str]) -> bool:
-    """Whether a window orders its rows by one of these columns, and is not of one value of it."""
+    """Whether a window is ordered by one of these columns, and not partitioned by any."""
     order = window.args.get("order")
     terms = [] if order is None else order.expressions
     if len(terms) != 1 or terms[0].args.get("desc") or not isinstance(terms[0].this, exp.Column):
@@ -87,20 +106,29 @@ def _is_by(window: exp.Window, columns: Collection[str]) -> bool:
     return is_by and not any(one.name.lower() in columns for one in partition)
 
 
+def _are_within(windows: list[exp.Window], columns: Collection[str]) -> bool:
+    """Whether all are partitioned by one of these columns, and so stay within one time window."""
+    for one in windows:
+        given = [by.unnest() for by in one.args.get("partition_by") or ()]
+        if not any(isinstance(by, exp.Column) and by.name.lower() in columns for by in given):
+            return False
+    return True
+
+
 def refuse_window(entry: exp.Expr, what: str, sql: str) -> None:
-    """Refuse a window behind a stream that says nothing where others cut its time."""
+    """Refuse a window after a stream whose time something else already divides."""
     alias = entry.args.get("alias")
     window = None if alias is None else alias.args.get("stream_window")
     if window is not None:
         raise SqlWindowError(
-            f"{what} has windows of its own",
+            f"{what} cannot be combined with a window after the stream",
             place=place_of(window, sql),
-            hint="leave the one behind the stream out",
+            hint="leave out the window",
         )
 
 
 def windows_of(select: exp.Select) -> Iterator[exp.Window]:
-    """The windows of a query itself, not of those in it."""
+    """The windows of a query itself, not of its subqueries."""
     parts = [*select.expressions, select.args.get("qualify")]
     for part in parts:
         for found in part.find_all(exp.Window) if part is not None else ():
@@ -109,7 +137,7 @@ def windows_of(select: exp.Select) -> Iterator[exp.Window]:
 
 
 def _is_ranked(select: exp.Select, entry: exp.Expr, found: list[exp.Window]) -> bool:
-    """Whether rows of windows are numbered by their values, and few of them are asked for."""
+    """Whether rows of windows are numbered by their values, up to a limit."""
     terms = found[0].args["order"].expressions if found[0].args.get("order") else []
     by_time = len(terms) == 1 and isinstance(terms[0].this, exp.Column) and terms[0].this.name
     is_number = isinstance(found[0].this, exp.RowNumber) and bool(terms)
@@ -122,20 +150,20 @@ def _is_ranked(select: exp.Select, entry: exp.Expr, found: list[exp.Window]) -> 
 
 
 def _put_top(select: exp.Select, found: list[exp.Window], sql: str) -> None:
-    """Rows that come and go are ranked as far as somebody looks."""
+    """Rank rows that are added and retracted, up to the limit that the query asks for."""
     place = place_of(found[0], sql)
     if len({one.sql() for one in found}) > 1 or not isinstance(found[0].this, exp.RowNumber):
         raise SqlError(
-            "of rows that come and go, OVER says ROW_NUMBER() only",
+            "over rows that are added and retracted, only ROW_NUMBER() is supported",
             place=place,
-            hint="for LAG, sums and the like leave the window behind the stream out: "
+            hint="for LAG, sums and the like leave out the window after the stream: "
             "FROM Readings, and ROWS or RANGE inside OVER",
         )
     _refuse_clauses(select, found[0], sql, _JOINED)
     limit = find_limit(select, found)
     if limit is None:
         raise SqlError(
-            "ROW_NUMBER() needs a largest number: all rows would change with each that comes",
+            "ROW_NUMBER() needs an upper limit: otherwise each new row would change all the others",
             place=place,
             hint="write QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) <= 3",
         )
@@ -165,7 +193,7 @@ def _put_top(select: exp.Select, found: list[exp.Window], sql: str) -> None:
 
 
 def _put_static(select: exp.Select, found: list[exp.Window], sql: str) -> None:
-    """Rows that all are there are looked at in any order."""
+    """Let windows over rows that are all present have any order."""
     _refuse_clauses(select, found[0], sql, _JOINED)
     entry = select.args["from_"].this
     alias = entry.alias_or_name or "input"
@@ -185,7 +213,7 @@ def _put_static(select: exp.Select, found: list[exp.Window], sql: str) -> None:
 
 
 def _show(window: exp.Window, name: str, sql: str) -> None:
-    """Put a column in the place of a window; one of the list is named as it is written."""
+    """Replace a window by a column; one of the list keeps its name as written."""
     place = place_of(window, sql)
     shown = put_at(exp.column(exp.to_identifier(name, quoted=True)), place)
     if isinstance(window.parent, exp.Select):
@@ -200,7 +228,7 @@ def _refuse_clauses(
     for clause in clauses:
         if select.args.get(clause):
             raise SqlError(
-                "OVER looks at the rows of one stream",
+                "OVER needs the rows of exactly one stream",
                 place=place_of(window, sql),
                 hint="join and group in a subquery: FROM (SELECT … FROM A, B …) AS S",
             )
@@ -211,9 +239,9 @@ def _put(select: exp.Select, found: list[exp.Window], sql: str) -> None:
     for clause in ("distinct", "order", "limit", "offset"):
         if select.args.get(clause):
             raise SqlError(
-                "what OVER says of rows is appended, one row after the other",
+                "OVER results are appended, one row at a time",
                 place=place_of(found[0], sql),
-                detail=f"{clause.upper()} asks for an answer that changes",
+                detail=f"{clause.upper()} needs an answer that changes",
                 hint="put OVER into a subquery with a window: "
                 "FROM (SELECT *, LAG(v) OVER (…) AS p FROM A) a [RANGE 1 HOUR]",
             )
@@ -222,7 +250,7 @@ def _put(select: exp.Select, found: list[exp.Window], sql: str) -> None:
     alias = entry.alias_or_name or "input"
     orders = [one.copy() for one in found]
     given, hidden = _given(select, entry, alias, sql)
-    for number, windows in enumerate(_by_partition(found)):
+    for number, windows in enumerate(_by_partition(found, sql)):
         call = OverCall(this="OVER", input=given, expressions=[one.copy() for one in windows])
         call.meta.update(entry.meta)
         call.meta[HIDDEN] = list(hidden)
@@ -241,9 +269,9 @@ def _put(select: exp.Select, found: list[exp.Window], sql: str) -> None:
 
 
 def _given(select: exp.Select, entry: exp.Expr, alias: str, sql: str) -> tuple[exp.Expr, list[str]]:
-    """The rows before anybody looks around: WHERE chooses them, and the list computes of them.
+    """The rows before windows apply: filtered by WHERE, with computed items of the SELECT list.
 
-    What is computed of a row alone is computed there, where all of Spark's functions are.
+    What needs a single row only is computed there, where all of Spark's functions are available.
     """
     where, listed = select.args.get("where"), []
     said: set[str] = set()
@@ -271,7 +299,7 @@ def _given(select: exp.Select, entry: exp.Expr, alias: str, sql: str) -> tuple[e
 
 
 def _names_any(tree: exp.Expr, names: set[str]) -> bool:
-    """Whether an expression names one of these columns of the list."""
+    """Whether an expression names one of these columns of the SELECT list."""
     columns = tree.find_all(exp.Column)
     return any(one.name.lower() in names for one in columns if not one.table)
 
@@ -280,17 +308,28 @@ def column_name(partition: int, number: int) -> str:
     return f"{_PREFIX}{partition}.{number}"
 
 
-def _by_partition(windows: list[exp.Window]) -> list[list[exp.Window]]:
-    """The windows of each partition, in the order of their first."""
-    found: dict[str, list[exp.Window]] = {}
+def _by_partition(windows: list[exp.Window], sql: str) -> list[list[exp.Window]]:
+    """The windows of each partition, in order of their first; those that look ahead come last.
+
+    With LEAD a row is emitted once the row that LEAD refers to has arrived: in another order.
+    """
+    found: dict[tuple[bool, str], list[exp.Window]] = {}
     for one in windows:
         by = ", ".join(sorted(part.sql() for part in one.args.get("partition_by") or ()))
-        found.setdefault(by, []).append(one)
-    return list(found.values())
+        found.setdefault((isinstance(one.this, exp.Lead), by), []).append(one)
+    ahead = [group for (is_ahead, _), group in found.items() if is_ahead]
+    if len(ahead) > 1:
+        raise SqlError(
+            "all LEADs of a query need the same PARTITION BY",
+            place=place_of(ahead[1][0], sql),
+            detail="a row is emitted when the row that LEAD refers to has arrived",
+            hint="write one query for each",
+        )
+    return [group for (is_ahead, _), group in found.items() if not is_ahead] + ahead
 
 
 def _qualify(select: exp.Select) -> None:
-    """QUALIFY as WHERE, names of the list replaced by what they stand for."""
+    """QUALIFY as WHERE, with names of the SELECT list replaced by their expressions."""
     qualify = select.args.get("qualify")
     if qualify is None:
         return

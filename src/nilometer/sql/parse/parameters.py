@@ -22,7 +22,7 @@ _LENGTHS: Final = (
     "give a timedelta or a text such as '5 minutes', or a number before a unit: :n MINUTES"
 )
 _NUMBERED: Final = (exp.Group, exp.Ordered)
-"""Where a whole number would be the place of a column."""
+"""Clauses in which a whole number would be the position of a column."""
 
 
 @dataclass
@@ -46,18 +46,18 @@ class Parameters:
         return tree
 
     def require_used(self) -> None:
-        """Refuse values that no statement has asked for."""
+        """Refuse values that the statement does not use."""
         for name in self.values:
             if name not in self.used:
                 asked = ", ".join(f":{one}" for one in sorted(self.used)) or "none"
                 raise InputError(
-                    f"there is no parameter :{name} in the statement",
+                    f"the statement has no parameter :{name}",
                     detail=f"it has {asked}",
                     hint=nearest(name, sorted(self.used)) or f"leave {name} out",
                 )
 
     def length(self, name: str, unit: str, place: Place) -> int:
-        """The length of time that a parameter, and a unit behind it if there is one, say."""
+        """The length of time given by a parameter and the unit after it, if any."""
         value = self._value(name, place)
         if isinstance(value, timedelta) and not unit:
             return value // timedelta(microseconds=1)
@@ -77,7 +77,7 @@ class Parameters:
         )
 
     def count(self, name: str, place: Place) -> int:
-        """The number of rows that a parameter says."""
+        """The number of rows given by a parameter."""
         value = self._value(name, place)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return value
@@ -93,7 +93,7 @@ class Parameters:
         name = node.name
         if not name.isidentifier() or isinstance(node.parent, exp.Table) or node.arg_key == "alias":
             raise SqlSyntaxError(
-                "a parameter stands for a value and has a name",
+                "a parameter must have a name and stand for a value",
                 place=place,
                 hint="write WHERE k = :k, and give k=3",
             )
@@ -112,9 +112,9 @@ class Parameters:
         if name not in self.values:
             known = ", ".join(self.values) or "no values"
             raise SqlSyntaxError(
-                f"there is no value for the parameter :{name}",
+                f"parameter :{name} has no value",
                 place=place,
-                detail=f"given are {known}",
+                detail=f"got {known}",
                 hint=nearest(name, list(self.values)) or f"give it: {name}=…",
             )
         self.used.add(name)
@@ -122,7 +122,7 @@ class Parameters:
 
 
 def constant_of(value: object) -> exp.Expr:
-    """A value as a constant of its type; an InputError if it can be none.
+    """A value as a constant of its type; an InputError if there is no such constant.
 
     >>> constant_of(3).sql("spark"), constant_of(date(2026, 1, 31)).sql("spark")
     ('3', "CAST('2026-01-31' AS DATE)")
@@ -163,7 +163,7 @@ def _number(text: str, *, negative: bool) -> exp.Expr:
 def _whole(value: int) -> exp.Expr:
     if not -(2**63) < value < 2**63:
         raise InputError(
-            "is too large", detail=f"got {value}", hint="whole numbers reach up to 2^63 - 1"
+            "is too large", detail=f"got {value}", hint="the largest whole number is 2^63 - 1"
         )
     return _number(str(abs(value)), negative=value < 0)
 
@@ -195,7 +195,9 @@ def _decimal(value: Decimal) -> exp.Expr:
 def _text(value: str) -> exp.Expr:
     if "\0" in value or any("\ud800" <= one <= "\udfff" for one in value):
         raise InputError(
-            "holds no text", detail=f"got {value!r:.60}", hint="leave out NUL and lone surrogates"
+            "is not valid text",
+            detail=f"got {value!r:.60}",
+            hint="leave out NUL and lone surrogates",
         )
     return exp.Literal.string(value)
 
@@ -213,11 +215,14 @@ def _instant(value: datetime) -> exp.Expr:
 
 
 def merged(given: Mapping[str, Any] | None, named: Mapping[str, Any]) -> Parameters:
-    """Values that are given as a mapping, and others by their names."""
+    """Values given as a mapping, merged with values given by keyword."""
     both = {**(given or {}), **named}
     for name in both:
         if not isinstance(name, str) or not name.isidentifier():
-            raise InputError("a parameter has a name of letters and digits", detail=f"got {name!r}")
+            raise InputError(
+                "a parameter name may only contain letters, digits and underscores",
+                detail=f"got {name!r}",
+            )
         if given is not None and name in given and name in named:
             raise InputError(f"the parameter :{name} is given twice")
     return Parameters(both)

@@ -1,4 +1,4 @@
-"""The text between the brackets of PATTERN, read: ``A B+ (C | D){2,3}? NOT E``."""
+"""Parses the text between the parentheses of PATTERN: ``A B+ (C | D){2,3}? NOT E``."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _WORDS: Final = re.compile(
 _MOST_NESTED: Final = 50
 _LONGEST_NUMBER: Final = 6
 _COUNTS: Final = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_HINT: Final = "write PATTERN (A B+ C), with | for one of several, and *, +, ?, {2,5} behind a part"
+_HINT: Final = "write PATTERN (A B+ C), with | for alternatives, and *, +, ?, {2,5} after a part"
 
 
 @dataclass
 class PatternText:
-    """A pattern that stands in a statement from one character to another."""
+    """A pattern in a statement, from one character to another."""
 
     sql: str
     start: int
     end: int
 
     def read(self) -> Pattern:
-        """The pattern; an error if there is none, or one that cannot be looked for."""
+        """The parsed pattern; raises an error if it is missing or not supported."""
         self._words = [
             found
             for found in _WORDS.finditer(self.sql, self.start, self.end)
@@ -49,14 +49,14 @@ class PatternText:
         self._next, self._nested = 0, 0
         pattern = self._alternation()
         if self._next < len(self._words):
-            self._refuse("this has no place in a pattern")
+            self._refuse("this is not allowed in a pattern")
         place = Place(self.sql, self.start, self.end)
         if least_rows(pattern) < 1:
             raise SqlError(
-                "this pattern matches where there is nothing",
+                "this pattern can match an empty sequence",
                 place=place,
-                detail="every row would begin a match without rows",
-                hint="let it begin with a row that must be there: A B* instead of A* B*",
+                detail="every row would start a match without rows",
+                hint="start it with a required row: A B* instead of A* B*",
             )
         self._require_small(pattern, place)
         return pattern
@@ -66,7 +66,7 @@ class PatternText:
             raise SqlError(
                 f"this pattern has more than {MOST_STEPS:,} steps",
                 place=place,
-                detail="A{2,5} counts as five times A",
+                detail="A{2,5} counts as five steps",
                 hint="count with COUNT(A.*) in DEFINE, or bound the time with WITHIN: A* … WITHIN",
             )
 
@@ -88,7 +88,7 @@ class PatternText:
         part = self._primary()
         if part is not None and (counts := self._quantifier()) is not None:
             if isinstance(part, Absent):
-                self._refuse("what is absent cannot be repeated", back=1)
+                self._refuse("a NOT cannot be repeated", back=1)
             part = Repeat(part, *counts, greedy=not self._sign("?"))
             self._require_small(part, Place(self.sql, self.start, self.end))
         return part
@@ -101,20 +101,18 @@ class PatternText:
             case "name" if word.group().upper() == "NOT":
                 return self._absent()
             case "name" if word.group().upper() == "PERMUTE":
-                self._refuse(
-                    "PERMUTE is not part of this dialect", hint="write the orders: (A B | B A)"
-                )
+                self._refuse("PERMUTE is not supported", hint="write out the orders: (A B | B A)")
             case "name":
                 self._next += 1
                 return Variable(variable_name(word.group()))
             case "exclusion":
                 self._refuse(
-                    "{- … -} is not part of this dialect",
+                    "{- … -} is not supported",
                     hint="measure CLASSIFIER() AS c, and leave rows out with WHERE c <> 'X'",
                 )
             case "sign" if word.group() in "^$":
                 self._refuse(
-                    f"{word.group()} is not part of this dialect: a stream has no such place",
+                    f"{word.group()} is not supported: a stream has no such place",
                     hint="leave it out",
                 )
             case "sign" if word.group() == "(":
@@ -138,14 +136,14 @@ class PatternText:
         self._next += 1
         word = self._word
         if word is None or word.lastgroup != "name":
-            self._refuse("expected a variable behind NOT")
+            self._refuse("expected a variable after NOT")
         assert word is not None
         self._next += 1
         if self._next < len(self._words) or self._nested:
             self._refuse(
-                "NOT can stand before the last variable only",
+                "NOT is only allowed before the last variable",
                 back=2,
-                detail="it says that no such row comes until the time of WITHIN is over",
+                detail="it requires that no such row arrives before the time of WITHIN is over",
                 hint="for rows in between write A X* B, and DEFINE X AS NOT (…)",
             )
         return Absent(variable_name(word.group()))
@@ -167,7 +165,7 @@ class PatternText:
         high = int(most) if most else None if word.group("comma") else low
         if high is not None and (high < low or high == 0):
             self._refuse(
-                "expected the smaller number first, and not zero at last",
+                "expected the smaller number first, and a second number above zero",
                 back=1,
                 hint="write {2,5}",
             )
@@ -192,5 +190,5 @@ class PatternText:
 
 
 def variable_name(written: str) -> str:
-    """The name of a variable: in upper case, unless it is quoted."""
+    """The name of a variable, in upper case unless it is quoted."""
     return written[1:-1] if written.startswith("`") else written.upper()

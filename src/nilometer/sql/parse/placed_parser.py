@@ -1,7 +1,7 @@
-"""Spark's parser, which also notes where clauses, calls and subqueries stand.
+"""Spark's parser, which also records the positions of clauses, calls and subqueries.
 
-sqlglot knows the places of names only; an error has to underline GROUP BY, too. It also lets
-some broken statements pass (SELECT k, FROM A), which are refused here.
+sqlglot knows the positions of names only, but an error has to underline GROUP BY as well. It also
+accepts some malformed statements (SELECT k, FROM A), which are refused here.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from nilometer.kernels.functions.table import FUNCTIONS
 from nilometer.kernels.functions.time_units import UNITS
 
 _READ_BY_OTHERS: Final = frozenset({"abs", "array", "date_trunc", "greatest", "least", "mod"})
-"""Functions that other rules look for by their nodes."""
+"""Functions that other rules recognise by their node types."""
 _WITH_UNITS: Final = {
     **dict.fromkeys(("DATEADD", "DATE_ADD", "TIMESTAMPADD"), "dateadd"),
     **dict.fromkeys(("DATEDIFF", "DATE_DIFF", "TIMESTAMPDIFF"), "datediff"),
 }
-"""Functions whose first operand of three is a unit, not a column, and what they are then."""
+"""Functions whose first of three operands may be a unit, and what they become then."""
 
 
 def _unit_or_none(name: str) -> Callable[[list[Any]], exp.Expr]:
-    """What reads a call that has a unit, or has none."""
+    """A builder for calls with or without a unit."""
 
     def read(operands: list[Any]) -> exp.Expr:
         unit = operands[0].name.upper() if operands and isinstance(operands[0], exp.Column) else ""
@@ -42,7 +42,7 @@ def _unit_or_none(name: str) -> Callable[[list[Any]], exp.Expr]:
 
 
 def _known_calls() -> dict[str, Callable[..., Any]]:
-    """How calls are read: those that are evaluated here as they are written."""
+    """Builders of calls; functions that are evaluated here stay as written."""
     plain = {name.upper() for name in FUNCTIONS if name not in _READ_BY_OTHERS}
     known = {name: read for name, read in SparkParser.FUNCTIONS.items() if name not in plain}
     return {**known, **{name: _unit_or_none(name) for name in _WITH_UNITS}}
@@ -61,29 +61,29 @@ _MOST_STEPS_BACK: Final = 20_000
 
 
 def token_place(sql: str, token: Token | None) -> Place:
-    """Where a token stands; the end of the text if there is none."""
+    """The position of a token; the end of the text if there is none."""
     if not token or token.end < token.start or not token.text:
         return Place(sql, len(sql.rstrip()), len(sql.rstrip()) + 1)
     return Place(sql, token.start, token.end + 1)
 
 
 def written(call: exp.Func) -> str:
-    """The name of a function as it was written."""
+    """The name of a function as written."""
     return str(call.meta.get(_WRITTEN) or call.sql_name())
 
 
 def write_as(call: exp.Func, name: str) -> None:
-    """Let a function that stands for another be called by the other's name."""
+    """Let a function that replaces another be called by the other's name."""
     call.meta[_WRITTEN] = name
 
 
 def operator_place(operation: exp.SetOperation, sql: str) -> Place:
-    """Where UNION ALL, or its like, stands between two queries."""
+    """The position of UNION ALL or another set operator between two queries."""
     return Place(sql, *operation.meta[_OPERATOR])
 
 
 def move_places(tree: exp.Expr, by: int) -> None:
-    """Let a tree stand so many characters later."""
+    """Move the positions of a tree by this many characters."""
     for node in tree.walk():
         for key in ("start", "end"):
             if key in node.meta:
@@ -94,7 +94,7 @@ def move_places(tree: exp.Expr, by: int) -> None:
 
 
 def _from_keyword(parse: Callable[[Any], Modifier]) -> Callable[[Any], Modifier]:
-    """The parser of a clause; what it makes begins at the keyword."""
+    """A clause parser whose node begins at the keyword."""
 
     def run(parser: PlacedParser) -> Modifier:
         first = parser._curr
@@ -108,7 +108,7 @@ def _from_keyword(parse: Callable[[Any], Modifier]) -> Callable[[Any], Modifier]
 
 
 class PlacedParser(SparkParser):
-    """Spark's parser, with places."""
+    """Spark's parser, with positions."""
 
     QUERY_MODIFIER_PARSERS: ClassVar = {
         token: _from_keyword(parse) for token, parse in SparkParser.QUERY_MODIFIER_PARSERS.items()
@@ -124,7 +124,7 @@ class PlacedParser(SparkParser):
     _steps = 0
 
     def _placed(self, node: Node, first: Token) -> Node:
-        """The node, which stands from a token to the one that was read last."""
+        """The node, placed from a token to the one read last."""
         node.meta.update(start=first.start, end=self._prev.end, line=first.line, col=first.col)
         return node
 
@@ -135,12 +135,12 @@ class PlacedParser(SparkParser):
         raise SqlSyntaxError(message, place=place, hint=hint)
 
     def _advance(self, times: int = 1) -> None:
-        """Go on by a word, or back; a text on which the parser goes in circles is given up."""
+        """Move forward or back by words; raises an error if the parser goes in circles."""
         self._steps += 1
         if self._steps > _STEPS_PER_TOKEN * len(self._tokens) + _MOST_STEPS_BACK:
             self._refuse(
                 "the statement is too complicated",
-                hint="are brackets left open, or nested in each other?",
+                hint="is a bracket unclosed, or are brackets nested too deeply?",
             )
         super()._advance(times)
 
@@ -152,7 +152,7 @@ class PlacedParser(SparkParser):
     def _parse_csv(
         self, parse_method: Callable[[], Element | None], sep: TokenType = TokenType.COMMA
     ) -> list[Element]:
-        """A list; nothing may stand behind its last comma."""
+        """A list; a trailing comma is an error."""
 
         def parse() -> Element | None:
             comma = self._prev
@@ -171,7 +171,7 @@ class PlacedParser(SparkParser):
         return projections, exclude
 
     def _parse_query_modifiers(self, this: Any) -> Any:
-        """The clauses of a query; it has them once, so that no join comes behind WHERE."""
+        """The clauses of a query; they are read once, so that no join can follow WHERE."""
         if isinstance(this, exp.Select) and this.meta.get(_COMPLETE):
             return this
         parsed = super()._parse_query_modifiers(this)
@@ -205,7 +205,7 @@ class PlacedParser(SparkParser):
         return self._placed_if(exp.Hint, self._parse_any_hint)
 
     def _parse_any_hint(self) -> exp.Hint | None:
-        """The hint, without names if it cannot be read: it has a parser of its own."""
+        """The hint, without names if it is malformed: it has a parser of its own."""
         try:
             hint = super()._parse_hint()
         except SqlglotError:
@@ -227,7 +227,7 @@ class PlacedParser(SparkParser):
             call = self._placed_if(exp.Expr, super()._parse_function_call, *args, **named)
         except ParseError as error:
             if "number of provided arguments" in str(error):
-                self.raise_error(f"{name.text} does not take so many arguments", name)
+                self.raise_error(f"too many arguments for {name.text}", name)
             raise
         if call is not None:
             called = call.this if isinstance(call, exp.Window | exp.Filter) else call
@@ -254,7 +254,7 @@ class PlacedParser(SparkParser):
     def _placed_if(
         self, kind: type[Node], parse: Callable[..., Result], *args: Any, **named: Any
     ) -> Result:
-        """What a method parses, with its place if it is of that kind."""
+        """What a method parses, with its position if it is of that type."""
         first = self._curr
         node = parse(*args, **named)
         if isinstance(node, kind):

@@ -1,4 +1,4 @@
-"""Where trees stand in the text of a statement."""
+"""The positions of trees in the text of a statement."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nilometer.errors import Place
 
 
 def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions that AND joins, from left to right."""
+    """The conditions joined by AND, from left to right."""
     waiting = [tree]
     while waiting:
         node = waiting.pop().unnest()
@@ -21,7 +21,7 @@ def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def place_of(tree: exp.Expr, sql: str) -> Place:
-    """Where an expression stands in the text: from its first to its last known word."""
+    """The position of an expression in the text: from its first to its last known word."""
     placed = (node for node in tree.walk(prune=is_placed) if is_placed(node))
     places = [(node.meta["start"], node.meta["end"]) for node in placed]
     if not places:
@@ -31,24 +31,24 @@ def place_of(tree: exp.Expr, sql: str) -> Place:
 
 
 def text_of(tree: exp.Expr, sql: str) -> str:
-    """An expression as it was written."""
+    """An expression as written."""
     place = place_of(tree, sql)
     return " ".join(sql[place.start : place.end].split())
 
 
 def is_placed(node: exp.Expr) -> bool:
-    """Whether the whole place of a node is known."""
+    """Whether the complete position of a node is known."""
     return "start" in node.meta
 
 
 def put_at(node: exp.Expr, place: Place) -> exp.Expr:
-    """The node, which stands at a place."""
+    """The node with its position set."""
     node.meta.update(start=place.start, end=place.end - 1)
     return node
 
 
 def _close_brackets(sql: str, start: int, end: int) -> int:
-    """The end moved behind brackets that were opened inside."""
+    """The end, moved past the closing brackets of those opened inside."""
     open_brackets = sql.count("(", start, end) - sql.count(")", start, end)
     while open_brackets > 0 and end < len(sql) and (sql[end] == ")" or sql[end].isspace()):
         open_brackets -= sql[end] == ")"

@@ -10,13 +10,13 @@ from nilometer.sql.parse.over_calls import HIDDEN
 from nilometer.sql.parse.places import place_of, put_at
 
 NO_FROM: Final = "no FROM"
-"""The name of the one row that a query without FROM reads; nobody can write it."""
+"""The name of the single row that a query without FROM reads; users cannot write it."""
 _NOTHING: Final = "nothing"
 _LAST: Final = ("order", "limit", "offset")
 
 
 def put_rows(tree: exp.Expr, sql: str) -> exp.Expr:
-    """The tree, in which all queries but `SELECT *` have a FROM."""
+    """The tree with a FROM in all queries except `SELECT *`."""
     for values in list(tree.find_all(exp.Values)):
         if not isinstance(values.parent, exp.From | exp.Join):
             query = put_at(exp.Select(expressions=[exp.Star()]), place_of(values, sql))
@@ -43,7 +43,7 @@ def reads_one_row(select: exp.Select) -> bool:
 
 
 def one_row() -> exp.Values:
-    """The entry of FROM that is one row, of which no column is shown."""
+    """The entry of FROM with a single row whose columns are all hidden."""
     row = exp.Values(expressions=[exp.Tuple(expressions=[exp.Literal.number(0)])])
     names = [exp.to_identifier(_NOTHING)]
     row.set("alias", exp.TableAlias(this=exp.to_identifier(NO_FROM, quoted=True), columns=names))

@@ -1,4 +1,4 @@
-"""SQL text to queries: cut into words, parsed, every failure told with its place."""
+"""SQL text to queries: split into tokens and parsed, every error with its position."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from nilometer.sql.parse.dialect import FromStart, Nilometer, NilometerParser
 from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.parse.placed_parser import token_place
 from nilometer.sql.parse.places import place_of
+from nilometer.sql.parse.put_names import put_names
 from nilometer.sql.parse.put_rows import put_rows
 
 DATABASE_WORDS: Final = frozenset(
@@ -36,7 +37,7 @@ DATABASE_WORDS: Final = frozenset(
         "ALTER",
     ]
 )
-"""With which statements of the database begin, see `sql.ddl.read`."""
+"""The first words of the database's own statements, see `sql.ddl.read`."""
 MOST_CHARACTERS: Final = 65_536
 _LENGTH_TOKENS: Final = (
     *(TokenType.STRING, TokenType.INTERVAL, TokenType.NUMBER),
@@ -46,7 +47,7 @@ _OF_PARTS: Final = (exp.Binary, exp.Unary, exp.If, exp.Case, exp.Between, exp.In
 
 
 class ExplainFormat(StrEnum):
-    """What EXPLAIN answers with."""
+    """The formats of EXPLAIN."""
 
     TEXT = "TEXT"
     DOT = "DOT"
@@ -54,22 +55,22 @@ class ExplainFormat(StrEnum):
 
 @dataclass(frozen=True)
 class Statement:
-    """A query, to be run or explained."""
+    """A query to run or explain."""
 
     sql: str
-    """The whole text from which it was read: places count in it."""
+    """The whole text it was parsed from: positions refer to it."""
     tree: exp.Query
     explain: ExplainFormat | None = None
     from_start: bool = False
-    """FROM START: it begins at the oldest kept rows of what it reads, not at the newest."""
+    """FROM START: it begins at the oldest stored rows of its sources, not at the newest."""
 
 
 LAST_CLAUSES: Final = ("order", "limit", "offset")
-"""What can stand at the end of a query, for its answer as a whole."""
+"""Clauses at the end of a query that apply to its answer as a whole."""
 
 
 def has_last_clauses(statement: Statement) -> bool:
-    """Whether ORDER BY, LIMIT or OFFSET stands at the end of a query."""
+    """Whether a query ends with ORDER BY, LIMIT or OFFSET."""
     tree: exp.Expr = statement.tree
     while isinstance(tree, exp.Subquery) and tree.is_wrapper:
         tree = tree.this
@@ -77,14 +78,14 @@ def has_last_clauses(statement: Statement) -> bool:
 
 
 def names_read(statement: Statement) -> set[str]:
-    """What a query reads, in lower case, without the names that its own WITH gives."""
+    """The names a query reads, in lower case, without those defined by its own WITH."""
     mine = {one.alias.lower() for one in statement.tree.find_all(exp.CTE)}
     read = {one.name.lower() for one in statement.tree.find_all(exp.Table)}
-    return read - mine - {""}  # a table function has no name of its own
+    return read - mine - {""}  # a table function has no name
 
 
 def tokenize(sql: str) -> list[Token]:
-    """The words of a text."""
+    """The tokens of a text."""
     tokenizer = Nilometer().tokenizer()
     try:
         tokens = tokenizer.tokenize(sql)
@@ -97,11 +98,11 @@ def tokenize(sql: str) -> list[Token]:
             ) from None
         what, end = ("comment", "*/") if sql[start : start + 2] == "/*" else ("quote", sql[start])
         raise SqlSyntaxError(
-            f"a {what} is left open",
+            f"a {what} is not closed",
             place=Place(sql, start, len(sql)),
             hint=f"close it with {end}",
         ) from None
-    except Exception as error:  # sqlglot on bytes that are no SQL
+    except Exception as error:  # sqlglot on bytes that are not SQL
         raise SqlSyntaxError("cannot read the text", detail=type(error).__name__) from None
     for number, token in enumerate(tokens):
         if token.token_type == TokenType.WINDOW and _is_function(tokens, number):
@@ -110,7 +111,7 @@ def tokenize(sql: str) -> list[Token]:
 
 
 def _is_function(tokens: list[Token], first: int) -> bool:
-    """Whether WINDOW is the function window(ts, '1 minute'), and not a window of two streams."""
+    """Whether WINDOW is the function window(ts, '1 minute'), not a window between two streams."""
     depth = 0
     for number in range(first + 1, len(tokens) - 1):
         kind = tokens[number].token_type
@@ -124,13 +125,13 @@ def _is_function(tokens: list[Token], first: int) -> bool:
 
 
 def is_database_statement(tokens: Sequence[Token]) -> bool:
-    """Whether the words of a statement begin one of the database; also behind EXPLAIN."""
+    """Whether tokens begin one of the database's own statements, also after EXPLAIN."""
     explained = len(tokens) > 1 and tokens[0].text.upper() == "EXPLAIN"
     return tokens[1 if explained else 0].text.upper() in DATABASE_WORDS
 
 
 def split_at_semicolons(tokens: list[Token]) -> Iterator[list[Token]]:
-    """The words of one statement after the other."""
+    """The tokens of each statement in turn."""
     part: list[Token] = []
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
@@ -146,7 +147,7 @@ def split_at_semicolons(tokens: list[Token]) -> Iterator[list[Token]]:
 def read_query_tokens(
     sql: str, tokens: list[Token], parameters: Parameters | None = None
 ) -> Statement:
-    """The query that these words of a text are."""
+    """Parse a query from its tokens."""
     explain = None
     if tokens[0].text.upper() == "EXPLAIN":
         explain, tokens = _explain(sql, tokens)
@@ -159,6 +160,7 @@ def read_query_tokens(
     if not isinstance(tree, exp.Query | exp.Values):
         raise no_query(sql, tokens[0])
     given.bind(tree, sql)
+    put_names(tree)
     tree = put_rows(tree, sql)
     assert isinstance(tree, exp.Query)
     from_start = _take_from_start(tree, sql)
@@ -166,7 +168,7 @@ def read_query_tokens(
 
 
 def _take_from_start(tree: exp.Expr, sql: str) -> bool:
-    """Whether FROM START stands behind the outermost query; it is taken out of the tree."""
+    """Whether FROM START follows the outermost query; it is removed from the tree."""
     outermost, found = tree, tree.args.get("from_start")
     while found is None and isinstance(outermost, exp.Subquery):
         outermost = outermost.this
@@ -174,7 +176,7 @@ def _take_from_start(tree: exp.Expr, sql: str) -> bool:
     outermost.set("from_start", None)
     for other in tree.find_all(FromStart):
         raise SqlSyntaxError(
-            "FROM START belongs to the outermost query",
+            "FROM START is only allowed in the outermost query",
             place=place_of(other, sql),
             hint="put it at the end of the statement",
         )
@@ -182,7 +184,7 @@ def _take_from_start(tree: exp.Expr, sql: str) -> bool:
 
 
 def require_whole(tree: exp.Expr | None, sql: str) -> None:
-    """Refuse expressions of which the parser has lost a part: CASE WHEN a > -1.b THEN …"""
+    """Refuse expressions of which the parser lost a part: CASE WHEN a > -1.b THEN …"""
     for node in tree.walk() if tree is not None else ():
         if isinstance(node, _OF_PARTS) and any(
             needed and node.args.get(name) is None for name, needed in node.arg_types.items()
@@ -195,11 +197,11 @@ def require_whole(tree: exp.Expr | None, sql: str) -> None:
 
 
 def no_query(sql: str, first: Token) -> SqlSyntaxError:
-    """The refusal of a statement that is not known."""
+    """The error for an unknown statement."""
     return SqlSyntaxError(
-        f"this statement cannot be run: {first.text.upper()[:40]}",
+        f"unknown statement: {first.text.upper()[:40]}",
         place=token_place(sql, first),
-        hint="queries begin with SELECT or WITH, or with EXPLAIN before them",
+        hint="a query starts with SELECT or WITH, optionally after EXPLAIN",
     )
 
 
@@ -218,7 +220,7 @@ def _explain(sql: str, tokens: list[Token]) -> tuple[ExplainFormat, list[Token]]
         rest, chosen = tokens[5:], ExplainFormat(words[2])
     else:
         raise SqlSyntaxError(
-            "EXPLAIN has no such format",
+            "unknown EXPLAIN format",
             place=token_place(sql, tokens[min(3, len(tokens) - 1)]),
             hint="write EXPLAIN SELECT … or EXPLAIN (FORMAT DOT) SELECT …",
         )
@@ -233,7 +235,7 @@ def _explain(sql: str, tokens: list[Token]) -> tuple[ExplainFormat, list[Token]]
 
 @contextmanager
 def parser_errors(sql: str, tokens: list[Token]) -> Iterator[None]:
-    """Let the parser's failures be ours, and keep it from logging."""
+    """Turn the parser's failures into our errors, and keep it from logging."""
     log = logging.getLogger("sqlglot")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -247,10 +249,10 @@ def parser_errors(sql: str, tokens: list[Token]) -> Iterator[None]:
         raise SqlSyntaxError(
             "the statement is nested too deeply",
             place=token_place(sql, tokens[0]),
-            hint="take parts of it into subqueries or columns of their own",
+            hint="move parts of it into subqueries or separate columns",
         ) from None
     except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise SqlSyntaxError(  # the parser gave up on what is no SQL at all
+        raise SqlSyntaxError(  # the parser gave up on text that is not SQL at all
             "cannot read the statement",
             place=token_place(sql, tokens[0]),
             detail=type(error).__name__,
@@ -275,15 +277,15 @@ def _syntax_error(sql: str, error: ParseError) -> SqlSyntaxError:
 
 
 def _other_dialect(sql: str, place: Place) -> str | None:
-    """What to write instead of what other databases know."""
+    """What to write in place of syntax from other databases."""
     top = re.search(
         r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*(?:\(\s*)?(\d+)$", sql[: place.end], re.IGNORECASE
     )
-    return None if top is None else f"write LIMIT {top[1]} at the end, behind ORDER BY"
+    return None if top is None else f"write LIMIT {top[1]} at the end, after ORDER BY"
 
 
 def _highlighted(sql: str, found: dict[str, object]) -> Place:
-    """The place that sqlglot tells by line and the column of a token's last character."""
+    """The position, which sqlglot reports as line and column of a token's last character."""
     line, column = int(str(found.get("line") or 1)), int(str(found.get("col") or 1))
     starts = [0]
     for _ in range(line - 1):
@@ -294,7 +296,7 @@ def _highlighted(sql: str, found: dict[str, object]) -> Place:
 
 
 def read_expression(sql: str) -> exp.Expr:
-    """A condition, or another expression, that stands alone."""
+    """A condition or another standalone expression."""
     tokens = tokenize(sql[:MOST_CHARACTERS])
     if not tokens:
         raise SqlSyntaxError("expected a condition, got nothing")

@@ -1,4 +1,4 @@
-"""How far somebody looks at ROW_NUMBER(): QUALIFY rn <= 3, or WHERE rn <= 3 of the query around."""
+"""Limits on ROW_NUMBER(): QUALIFY rn <= 3, or WHERE rn <= 3 in the enclosing query."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nilometer.sql.parse.places import conjuncts
 
 
 def find_limit(select: exp.Select, windows: Sequence[exp.Window]) -> int | None:
-    """The largest number that a query, or the one around it, asks for."""
+    """The largest number that a query, or the enclosing one, asks for."""
     texts = {one.sql() for one in windows}
     names = {
         item.alias.lower()
@@ -36,7 +36,7 @@ def _conditions(clause: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def _limit(condition: exp.Expr, is_rank: Callable[[exp.Expr], bool]) -> int | None:
-    """The largest number for which a condition can hold, if there is one."""
+    """The largest number for which a condition can hold, if it has a limit."""
     if isinstance(condition, exp.Between) and is_rank(condition.this):
         return _whole(condition.args["high"])
     if not isinstance(condition, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.EQ):

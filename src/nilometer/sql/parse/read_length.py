@@ -1,4 +1,4 @@
-"""Lengths of time as statements write them: 5 SECONDS, INTERVAL '5' SECOND, '5s', 1 HOUR 30 M."""
+"""Lengths of time in statements: 5 SECONDS, INTERVAL '5' SECOND, '5s', 1 HOUR 30 M."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CALENDAR: Final = ("MONTH", "MONTHS", "QUARTER", "QUARTERS", "YEAR", "YEARS")
 
 
 def is_part_of_length(token: Token, before: Token) -> bool:
-    """Whether a token goes on with a length: a number, a text, or a unit of time."""
+    """Whether a token can continue a length: a number, a string, or a unit of time."""
     if token.token_type in (TokenType.NUMBER, TokenType.STRING):
         return True
     if token.token_type == TokenType.DCOLON:  # 10s reads as ten, a SMALLINT
@@ -27,20 +27,20 @@ def is_part_of_length(token: Token, before: Token) -> bool:
 
 
 def is_missing_unit(token: Token, before: Token) -> bool:
-    """Whether a token stands where a unit should, behind a number, and is none."""
+    """Whether a token after a number, where a unit should be, is not a unit."""
     is_number = before.token_type in (TokenType.NUMBER, TokenType.STRING)
     return is_number and not before.text[-1:].isalpha() and token.token_type == TokenType.VAR
 
 
 def no_unit(sql: str, first: Token, unit: Token) -> SqlSyntaxError:
-    """The refusal of 5 PARSECS."""
+    """The error for an unknown unit such as 5 PARSECS."""
     name = unit.text.upper()
     is_calendar = name in _CALENDAR
     return SqlSyntaxError(
-        _no_length(name) if is_calendar else f"there is no unit of time {name}",
+        _no_length(name) if is_calendar else f"unknown unit of time {name}",
         place=Place(sql, first.start, unit.end + 1),
         detail=f"got {sql[first.start : unit.end + 1]}",
-        hint="count in days, such as 30 DAYS" if is_calendar else _EXAMPLES,
+        hint="use days, such as 30 DAYS" if is_calendar else _EXAMPLES,
     )
 
 
@@ -49,7 +49,7 @@ def _no_length(unit: str) -> str:
 
 
 def length_of(sql: str, tokens: Sequence[Token]) -> int:
-    """The length in microseconds that tokens, which follow each other, say."""
+    """The length in microseconds given by consecutive tokens."""
     start, end = tokens[0].start, tokens[-1].end + 1
     try:
         return parse_signed_duration(_without_quotes(sql, tokens))

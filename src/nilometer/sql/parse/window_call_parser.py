@@ -1,4 +1,4 @@
-"""Windows of time in FROM: ``TUMBLE(TABLE S, DESCRIPTOR(ts), INTERVAL '1' MINUTE)``."""
+"""Time windows in FROM: ``TUMBLE(TABLE S, DESCRIPTOR(ts), INTERVAL '1' MINUTE)``."""
 
 from __future__ import annotations
 
@@ -21,19 +21,21 @@ _ORDERS: Final = {
     "HOP": ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
     "SESSION": ("DATA", "TIMECOL", "GAP"),
 }
-"""The arguments of each function, in their order."""
+"""The arguments of each function, in order."""
 _OPTIONAL: Final = ("TIMECOL", "OFFSET")
 _LENGTHS: Final = ("SIZE", "SLIDE", "OFFSET", "GAP")
 _HINTS: Final = {
     "TUMBLE": "write TUMBLE(TABLE S, DESCRIPTOR(ts), INTERVAL '1' MINUTE)",
-    "HOP": "write HOP(TABLE S, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '5' MINUTES): "
-    "how often, then how long",
+    "HOP": (
+        "write HOP(TABLE S, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '5' MINUTES): the "
+        "interval between windows, then their length"
+    ),
     "SESSION": "write SESSION(TABLE S PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' MINUTES)",
 }
 
 
 class WindowCall(exp.Expression, exp.Func):
-    """Windows of the rows of an entry of FROM."""
+    """Time windows over the rows of an entry of FROM."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True,
@@ -61,7 +63,7 @@ class EndsCall(exp.Expression, exp.Func):
 
 
 class WindowCallParser(CallParser):
-    """A parser that knows the windows of time of the standard, and of Flink."""
+    """A parser for the time windows of the standard and of Flink."""
 
     def _parse_table_parts(self, *args: Any, **named: Any) -> exp.Table | exp.Dot | None:
         if self._next.token_type != TokenType.L_PAREN or self._curr.text.upper() not in _ORDERS:
@@ -125,9 +127,9 @@ class WindowCallParser(CallParser):
             return []
         if name != "SESSION":
             self._refuse(
-                f"the windows of {name} are the same for all rows",
+                f"the windows of {name} cannot be partitioned",
                 first,
-                hint="leave PARTITION BY out, and group by the column",
+                hint="leave out PARTITION BY, and group by the column",
             )
         if self._match(TokenType.L_PAREN):
             columns: list[exp.Expr] = self._parse_csv(self._parse_column)
@@ -146,7 +148,7 @@ class WindowCallParser(CallParser):
         return found
 
     def _at_another_column(self) -> bool:
-        """Whether a comma goes on with the columns, and not with the next argument."""
+        """Whether a comma is followed by another column, not by the next argument."""
         word, behind = self._next, self._tokens[self._index + 2 : self._index + 3]
         is_named = bool(behind) and behind[0].token_type == TokenType.FARROW
         is_length = word.token_type in (TokenType.NUMBER, TokenType.INTERVAL)
@@ -167,11 +169,13 @@ class WindowCallParser(CallParser):
         return self._make_windows(lengths, first, _HINTS[name])
 
     def _make_windows(self, lengths: dict[str, int], first: Any, hint: str) -> TimeWindows:
-        """Windows of these lengths; an error if there can be none such."""
+        """Windows of these lengths; raises an error for impossible ones."""
         for key, length in lengths.items():
             if length % RESOLUTION or (length <= 0 and key != "OFFSET"):
                 self._refuse(
-                    "lengths of windows are whole milliseconds, at least one", first, hint=hint
+                    "the length of a window must be a whole number of milliseconds, at least 1",
+                    first,
+                    hint=hint,
                 )
         if "GAP" in lengths:
             return SessionWindows(lengths["GAP"])
@@ -179,7 +183,9 @@ class WindowCallParser(CallParser):
         slide = lengths.get("SLIDE", size)
         if size // slide >= MOST_OVERLAPS:
             self._refuse(
-                f"a row may be in at most {MOST_OVERLAPS:,} windows", first, hint="hop further"
+                f"a row may belong to at most {MOST_OVERLAPS:,} windows",
+                first,
+                hint="use a longer hop",
             )
         return HoppingWindows(size, slide, lengths.get("OFFSET", 0) % slide)
 

@@ -1,7 +1,7 @@
-"""A statement's text with constants where its parameters stood: for queries that are kept as text.
+"""A statement's text with its parameters replaced by constants: for queries kept as text.
 
-Whatever answers a statement binds its parameters in the tree. Only where a server keeps the text
-of a query, the constants are written into it, each as the dialect writes constants of its type.
+When a statement is executed, its parameters are bound in the tree. Only where a server keeps the
+text of a query are constants written into it, each as the dialect writes constants of its type.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nilometer.sql.parse.parameters import constant_of
 from nilometer.sql.parse.query_text import tokenize
 
 _COUNTS: Final = (TokenType.LIMIT, TokenType.OFFSET)
-"""Behind these stands a number, which can have no brackets."""
+"""Clauses followed by a number, which cannot be in parentheses."""
 
 
 def with_constants(sql: str, values: Mapping[str, object]) -> str:
-    """The text, in which every `:name` that has a value is written as that value.
+    """The text with every `:name` that has a value replaced by that value.
 
     >>> with_constants("SELECT k FROM A WHERE name = :n AND ':n' <> d LIMIT :k", {"n": "x", "k": 3})
     "SELECT k FROM A WHERE name = ('x') AND ':n' <> d LIMIT 3"

@@ -1,1 +1,1 @@
-"""Plans in the terms of the operators that run them: columns by places, stages."""
+"""Plans as stages and operator specs, with columns by position."""

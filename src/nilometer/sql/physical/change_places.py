@@ -1,4 +1,4 @@
-"""The nodes of a windowed plan in the terms of the operators that run them."""
+"""The nodes of a windowed plan as specs of the operators that run them."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ from nilometer.sql.plan.unbounded import only_grows
 
 @dataclass(frozen=True)
 class StreamLeaf:
-    """A leaf, the plan whose sources are its streams, and where rows have the node's columns."""
+    """A leaf, the plan whose sources are its streams, and the positions of the node's columns."""
 
     plan: JoinPlan
     spec: BlockSpec | LastRowsSpec
     places: tuple[int, ...] | None
-    """Of a single stream: which of its columns travel as the columns of the node."""
+    """For a single stream: which of its columns travel as the columns of the node."""
 
 
 def types_of(columns: tuple[Column, ...]) -> tuple[pa.DataType, ...]:
@@ -88,7 +88,7 @@ def types_of(columns: tuple[Column, ...]) -> tuple[pa.DataType, ...]:
 
 
 def build_single(node: Block) -> StreamLeaf:
-    """A block of one stream: all its columns are computed before rows are routed."""
+    """A block of one stream: all columns are computed before rows are routed."""
     source = node.plan.sources[0]
     kinds = types_of(node.columns)
     items = [
@@ -112,7 +112,7 @@ def build_single(node: Block) -> StreamLeaf:
 
 
 def build_block(node: Block) -> StreamLeaf:
-    """A block of several streams: what is computed of results is computed by the join."""
+    """A block of several streams: the join computes the values of results."""
     times = [Carried(s.time, TIMESTAMP) for s in node.plan.sources if not s.is_table]
     output = tuple(dict.fromkeys([*node.plan.output, *times]))
     plan = replace(node.plan, output=output)
@@ -134,7 +134,7 @@ def build_block(node: Block) -> StreamLeaf:
 
 
 def build_last_rows(node: LastRows) -> StreamLeaf:
-    """The last rows of a stream; all columns are computed before, so that all rows count alike."""
+    """The last rows of a stream; all columns are computed first, so that every row counts."""
     source = node.plan.sources[0]
     kinds = types_of(node.columns)
     items = [
@@ -181,7 +181,7 @@ def build_combine(node: Combine) -> ChangeJoinSpec:
 
 
 def build_step(node: Node) -> ChangeSpec:
-    """The operator of a node that takes changes."""
+    """The operator of a node that processes changes."""
     kinds = types_of(node.columns)
     match node:
         case Combine():
@@ -241,7 +241,7 @@ def _build_mined(node: Mined) -> ChangeSpec:
 
 
 def item_ref(plan: JoinPlan, number: int) -> Ref | None:
-    """The column that an item is, as it leaves the join; None if it is computed."""
+    """The column of an item as it leaves the join; None if the item is computed."""
     tree = plan.items[number].value.tree
     if not isinstance(tree, ResolvedColumn) or tree.ref == RESULT_TIME:
         return None
@@ -263,7 +263,7 @@ def _item_values(plan: JoinPlan, first: int) -> tuple[Expression, ...]:
 
 
 def _argument_names(plan: JoinPlan, first: int) -> tuple[str, ...]:
-    """What the arguments of `_item_values` are called."""
+    """The names of the arguments of `_item_values`."""
     return ((str(RESULT_TIME),) if first else ()) + output_names(plan)
 
 
@@ -272,7 +272,7 @@ def _names_of(node: Node) -> tuple[str, ...]:
 
 
 def _said(call: AggregateCall, names: Sequence[str]) -> str:
-    """A call as its user would write it."""
+    """A call as a user would write it."""
     if call.column is None:
         return str(call.function)
     distinct = "DISTINCT " if call.distinct else ""
@@ -280,7 +280,7 @@ def _said(call: AggregateCall, names: Sequence[str]) -> str:
 
 
 def _own_ref(item: Item, source: Source) -> Ref:
-    """An item of one stream as a column that is there before the rows travel."""
+    """An item of one stream as a column that is available before the rows travel."""
 
     def own(tree: exp.Expr) -> exp.Expr:
         if isinstance(tree, ResolvedColumn):

@@ -1,4 +1,4 @@
-"""A plan in the terms of the operator that runs it: columns by their places."""
+"""A plan as the spec of the operator that runs it, with columns by position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nilometer.sql.plan.types import TIMESTAMP, Types
 
 
 def build_stage(plan: JoinPlan) -> Stage:
-    """The stage of a plan that has been through all rules."""
+    """The stage of a plan to which all rules have been applied."""
     assert plan.routing is not None
     clocks = tuple(
         StreamClock(ended=True) if source.is_table else source.relation.clock
@@ -31,11 +31,7 @@ def build_stage(plan: JoinPlan) -> Stage:
 
 def _build_operator(plan: JoinPlan) -> OperatorSpec:
     join = build_join(plan)
-    if plan.algorithm is None:
-        return join
-    from nilometer.algorithms.hosted_join import HostedJoinSpec  # noqa: PLC0415  rarely needed
-
-    return HostedJoinSpec(join, plan.algorithm.name, plan.algorithm.parameters)
+    return join if plan.algorithm is None else plan.algorithm.host(join)
 
 
 def build_join(plan: JoinPlan) -> WindowJoinSpec:
@@ -54,7 +50,7 @@ def build_join(plan: JoinPlan) -> WindowJoinSpec:
 
 
 def layouts(plan: JoinPlan) -> tuple[RowLayout, ...]:
-    """Where each source has its time and its keys."""
+    """The positions of each source's time and keys."""
     return tuple(
         RowLayout(
             time_place(source),
@@ -104,22 +100,22 @@ def place(plan: JoinPlan, carried: Carried) -> tuple[int, int]:
 
 
 def time_place(source: Source) -> int:
-    """Where the time of a source stands among the columns that travel."""
+    """The position of a source's time among the columns that travel."""
     return source.carried.index(Carried(source.time, TIMESTAMP))
 
 
 def find_column(source: Source, ref: Ref) -> int:
-    """The place of a column, in whichever type it travels."""
+    """The position of a column, whichever type it travels as."""
     return next(i for i, one in enumerate(source.carried) if one.ref == ref)
 
 
 def flat_columns(source: Source) -> tuple[int, ...]:
-    """Columns of simple types: rows may be spread by them."""
+    """Columns of simple types, by which rows may be distributed."""
     return tuple(i for i, one in enumerate(source.carried) if not pat.is_nested(one.kind))
 
 
 def residual(plan: JoinPlan, condition: Scalar) -> Residual:
-    """A condition that the join asks."""
+    """A condition that the join tests."""
     types = Types(plan.catalog, plan.sources)
     places = [place(plan, Carried(ref, types.of_ref(ref))) for ref in condition.columns]
     expression = compile_over(

@@ -1,4 +1,4 @@
-"""Where the nodes of a windowed plan run, so that the rows that they compare are together.
+"""Decide where the nodes of a windowed plan run, so that rows to be compared are together.
 
 A node wants its input's rows together by some of their columns (a group's keys, all columns of a
 set operator, the keys of a join). If they already are, or if they come straight from a stream,
@@ -65,11 +65,11 @@ class Group:
     """A stage under construction."""
 
     routing: Routing | None
-    """As a join wants it; None: by key, or everything in one place."""
+    """The routing that a join needs; None: by key, or everything in one bucket."""
     buckets: int
     merged: Group | None = None
     is_closed: bool = False
-    """Whether it sends already, and can take nothing in any more."""
+    """Whether it sends already, so that no more tasks can be added."""
 
     @property
     def root(self) -> Group:
@@ -86,9 +86,9 @@ class Task:
     streams: list[tuple[JoinPlan, int]] = field(default_factory=list)
     """The streams of a leaf."""
     feed: Task | None = None
-    """What sends to a leaf that receives."""
+    """The senders of a receiving leaf."""
     places: list[Places | None] = field(default_factory=list)
-    """By which columns the rows of each of a leaf's streams are routed."""
+    """The columns by which the rows of each of a leaf's streams are routed."""
 
     @property
     def group(self) -> Group:
@@ -111,7 +111,7 @@ class Placed:
 
     task: Task
     together: Places | None
-    """The columns by which rows are together; None: by none that are left."""
+    """The columns by which rows are together; None: by columns that are gone."""
 
 
 class Placer:
@@ -122,7 +122,7 @@ class Placer:
         self._placed: dict[int, Placed] = {}
 
     def place(self, node: Node, wanted: Places | None) -> Placed:
-        """A place for a node, if possible with its rows together by the wanted columns."""
+        """Place a node, if possible with its rows together by the wanted columns."""
         known = self._placed.get(id(node))
         if known is not None and not known.task.group.is_closed:
             fits = wanted is None or known.together == wanted
@@ -144,8 +144,10 @@ class Placer:
                 return self._compute(node, wanted)
             case Aggregate():
                 return self._aggregate(node, wanted)
-            case TopRows() | TableOver():
+            case TopRows():
                 return self._alone(node, ())
+            case TableOver():
+                return self._table_over(node)
             case LastResults():
                 return self._alone(node, node.partition)
             case Paced() | WindowEnds():
@@ -168,7 +170,7 @@ class Placer:
 
     def cut(self, placed: Placed, node: Node, wanted: Places) -> Placed:
         """The same rows in a new stage, together by the wanted columns."""
-        if placed.task.group.is_closed:  # a stage sends to one other only
+        if placed.task.group.is_closed:  # a stage sends to only one other
             return self._again(node, wanted)
         group = Group(None, self._buckets if wanted else 1)
         placed.task.group.is_closed = True
@@ -222,7 +224,7 @@ class Placer:
         return Placed(task, above(below.together, node))
 
     def _window_rows(self, node: WindowRows, wanted: Places | None) -> Placed:
-        """Rows as the input has them together; those of a session in one place."""
+        """Rows together as in the input; those of a session in one bucket."""
         child = node.inputs[0]
         own = tuple(place for place in wanted or () if place < len(child.columns))
         if isinstance(node.windows, SessionWindows):
@@ -234,7 +236,7 @@ class Placer:
         return Placed(task, below.together)
 
     def _alone(
-        self, node: TopRows | TableOver | Paced | LastResults | WindowEnds, wanted: Places | None
+        self, node: TopRows | Paced | LastResults | WindowEnds, wanted: Places | None
     ) -> Placed:
         child = node.inputs[0]
         within = all_columns(child) if wanted is None else wanted
@@ -242,8 +244,16 @@ class Placer:
         task = Task(build_step(node), [below.task], below.task.group)
         return Placed(task, below.together)
 
+    def _table_over(self, node: TableOver) -> Placed:
+        """Rows together by the columns that all PARTITION BY clauses share."""
+        shared = set.intersection(*(set(one.partition) for one in node.windows))
+        keys = tuple(sorted(shared))
+        below = self._together_by(node.inputs[0], keys, keys)
+        task = Task(build_step(node), [below.task], below.task.group)
+        return Placed(task, None if keys else below.together)
+
     def _match(self, node: Match) -> Placed:
-        """The rows of a partition in one place; its matches show the columns it is made of."""
+        """The rows of a partition in one bucket; its matches show the partition's columns."""
         below = self._together_by(node.inputs[0], node.keys, node.keys)
         task = Task(build_step(node), [below.task], below.task.group)
         shown = node.matching.before
@@ -255,7 +265,7 @@ class Placer:
         return Placed(task, below.together)
 
     def _mined(self, node: Mined, wanted: Places | None) -> Placed:
-        """Rows of a key together, and all rows of static tables beside them in every bucket."""
+        """Rows of a key together, with all rows of static tables in every bucket."""
         child, keys = node.inputs[0], node.function.keys
         if node.kind is Kind.ROWS:
             own = wanted if wanted and max(wanted) < node.passed else short_columns(child)
@@ -269,7 +279,7 @@ class Placer:
         return Placed(task, self._left(node, below.together))
 
     def _left(self, node: Mined, together: Places | None) -> Places | None:
-        """The columns that those of the input are, by which rows are together."""
+        """The columns of the input, by which rows are together, as columns of the node."""
         if together is None or node.kind is not Kind.ANSWERS:
             return None if together is None or max((0, *together)) >= node.passed else together
         keys = node.function.keys
@@ -286,7 +296,7 @@ class Placer:
         return placed.task
 
     def _together_by(self, node: Node, wanted: Places, within: Places) -> Placed:
-        """A place in which rows are together by some of these columns."""
+        """Place a node so that rows are together by some of these columns."""
         below = self.place(node, wanted)
         if below.together is None or not set(below.together) <= set(within):
             return self.cut(below, node, wanted)
@@ -321,7 +331,7 @@ class Placer:
         wanted: Sequence[Places],
         together: Places | None,
     ) -> Placed:
-        """One stage for all inputs, each cut off where it is not as wanted."""
+        """One stage for all inputs; an input not together as wanted is cut off."""
         for number, child in enumerate(node.inputs):
             if placed[number].together != wanted[number]:
                 placed[number] = self.cut(placed[number], child, wanted[number])

@@ -1,4 +1,4 @@
-"""By which columns the rows of a node are together: as seen from above, and from below."""
+"""The columns by which the rows of a node are together, mapped up and down the plan."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from nilometer.sql.plan.changes_plan import (
 from nilometer.sql.plan.join_plan import JoinPlan
 
 Places: TypeAlias = tuple[int, ...]
-"""Columns of a node by which its rows are together; none: all rows are in one place."""
+"""Columns of a node by which its rows are together; none: all rows are in one bucket."""
 
 
 def all_columns(node: Node) -> Places:
-    """All columns by which rows can be routed; of a node without any, none."""
+    """All columns by which rows can be routed; empty for a node without any."""
     return tuple(i for i, one in enumerate(node.columns) if not pat.is_null(one.kind))
 
 
 def short_columns(node: Node) -> Places | None:
-    """The columns of single values, by which rows are spread at little cost; None: none."""
+    """The columns of single values, by which rows are distributed cheaply; None: none."""
     kinds = [(place, node.columns[place].kind) for place in all_columns(node)]
     return tuple(place for place, kind in kinds if not pat.is_nested(kind)) or None
 
 
 def through(wanted: Places | None, node: Compute | Aggregate) -> Places | None:
-    """The columns below that wanted columns are, if all of them are columns."""
+    """The columns below that wanted columns come from, if all are plain columns."""
     if wanted is None:
         return None
     columns = _columns_below(node)
@@ -52,7 +52,7 @@ def through(wanted: Places | None, node: Compute | Aggregate) -> Places | None:
 
 
 def above(together: Places | None, node: Compute | Aggregate) -> Places | None:
-    """The columns that columns below have become, if all are left."""
+    """The columns above that columns below have become, if all are kept."""
     if together is None:
         return None
     left = _columns_below(node)
@@ -60,7 +60,7 @@ def above(together: Places | None, node: Compute | Aggregate) -> Places | None:
 
 
 def _columns_below(node: Compute | Aggregate) -> list[int | None]:
-    """For each column which one below it is, if it is one: of values that meet in one place."""
+    """For each column the plain column below it, if equal values of both are routed alike."""
     below = node.inputs[0].columns
     known = len(below) if isinstance(node, Compute) else node.keys
     return [
@@ -75,7 +75,7 @@ def _columns_below(node: Compute | Aggregate) -> list[int | None]:
 
 
 def _meet(left: pa.DataType, right: pa.DataType) -> bool:
-    """Whether equal values of two types are routed to the same place, and others stay apart."""
+    """Whether equal values of two types are routed to one bucket, and others count as different."""
     if left == right:
         return True
     families = (pat.is_integer, pat.is_floating)
@@ -83,7 +83,7 @@ def _meet(left: pa.DataType, right: pa.DataType) -> bool:
 
 
 def key_places(plan: JoinPlan, node: Node) -> Places | None:
-    """The items that are the columns of a join's first key, if all of them are there."""
+    """The items that are the columns of a join's first key, if all are present."""
     classes = plan.keys[0].classes
     members = [equal.members for equal in classes]
     return shown(node, plan, members, [equal.kind for equal in classes])
@@ -95,7 +95,7 @@ def shown(
     wanted: Sequence[tuple[Ref, ...]],
     kinds: Sequence[pa.DataType],
 ) -> Places | None:
-    """The columns of a node that show columns of these types, one of several each."""
+    """The columns of a node that show columns of these types, one for each."""
     items = [item_ref(plan, number) for number in range(len(plan.items))]
     found = []
     for refs, kind in zip(wanted, kinds, strict=True):
@@ -111,7 +111,7 @@ def shown(
 
 
 def is_free(node: Node) -> bool:
-    """Whether the rows of a node can be routed by any of their columns."""
+    """Whether the rows of a node can be routed by any columns."""
     match node:
         case Block():
             return len(node.plan.sources) == 1
@@ -121,7 +121,7 @@ def is_free(node: Node) -> bool:
 
 
 def is_net(node: Node) -> bool:
-    """Whether a node gives at most one change of a row at an instant."""
+    """Whether a node emits at most one change per row and instant."""
     match node:
         case Counted() | TopRows() | Paced():
             return True

@@ -1,4 +1,4 @@
-"""A windowed plan as stages: what runs where, what it reads, and to whom it sends."""
+"""A windowed plan as stages: what runs where, what it reads, and where it sends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nilometer.sql.plan.changes_plan import ChangesPlan, Column
 from nilometer.sql.plan.join_plan import JoinPlan
 
 BEST: Final = Execution.TPA
-"""Rows travel once, with their periods: what measurement has shown to be best."""
+"""Rows travel once, with their periods: the best execution as measured."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class PlannedStage:
     to_stage: int | None = None
     to_stream: int = 0
     overhears: tuple[StreamInput, ...] = ()
-    """Sources of other stages whose times are told here, too."""
+    """Sources of other stages whose times are also reported here."""
 
     @property
     def streams(self) -> Iterator[StreamInput]:
@@ -94,7 +94,7 @@ def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> St
 
 
 def _overhearing(stages: Sequence[PlannedStage]) -> tuple[PlannedStage, ...]:
-    """The stages, told of each other's streams if one may be idle: it follows all that speak."""
+    """The stages; if a stream may be idle, each also gets the times of the others' streams."""
     every = {_relation(given): given for one in stages for given in one.streams}
     if not any(clock.idle is not None for one in stages for clock in one.stage.clocks):
         return tuple(stages)
@@ -193,7 +193,7 @@ def _clock(given: StreamInput | StageInput, senders: dict[int, PlannedStage]) ->
 
 
 def _collect(output: Task, outputs: dict[Group, Task]) -> None:
-    """The groups that lead to a task, each after those that send to it, and what they send."""
+    """The groups that lead to a task, senders first, and what they send."""
     tasks: list[Task] = []
     _collect_tasks(output, tasks)
     for task in tasks:
@@ -210,7 +210,7 @@ def _collect_tasks(task: Task, tasks: list[Task]) -> None:
 
 
 def _distinct(names: Sequence[str]) -> Iterator[str]:
-    """The names, numbered where one comes again."""
+    """The names, numbered where one is repeated."""
     seen: dict[str, int] = {}
     for name in names:
         seen[name] = seen.get(name, 0) + 1

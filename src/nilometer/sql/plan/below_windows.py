@@ -1,4 +1,4 @@
-"""What is computed of rows before they are put into windows of time."""
+"""Expressions over rows that are computed before rows are put into time windows."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ from nilometer.sql.plan.join_plan import Item, WindowsClause
 
 @dataclass
 class BelowWindows:
-    """Splits expressions over rows in windows at what needs no window.
+    """Takes the parts that need no window out of expressions over rows in windows.
 
-    That is computed with the rows themselves, where all of Spark's functions are at hand.
+    These are computed with the rows themselves, where all of Spark's functions are available.
     """
 
     name: str
-    """Of the source that stands for the rows in windows."""
+    """The name of the source that stands for the rows in windows."""
     clause: WindowsClause
     _columns: dict[str, Item] = field(default_factory=dict)
 
     @property
     def items(self) -> list[Item]:
-        """The columns that are needed of the rows."""
+        """The columns of the rows that are needed."""
         return list(self._columns.values())
 
     def split(self, scalar: Scalar) -> Scalar:
-        """The same over the columns that are needed, and the windows."""
+        """The same expression over the needed columns and the windows."""
         return Scalar(self._split(scalar.tree, scalar), scalar.place)
 
     def can_compute(self, tree: exp.Expr) -> bool:
-        """Whether an expression asks for no window, and for some column."""
+        """Whether an expression uses no window, but some column."""
         asked = [ref.column for ref in columns_of(tree) if isinstance(ref, ColumnRef)]
         return bool(asked) and WINDOW_START not in asked and WINDOW_END not in asked
 
     def inside(self, tree: exp.Expr) -> exp.Expr:
-        """An expression that asks for no window, over the query below."""
+        """An expression that uses no window, over the query below."""
         if isinstance(tree, ResolvedColumn):
             return self._inner(tree)
         return rebuild(tree, self.inside)
@@ -83,6 +83,6 @@ class BelowWindows:
 
 
 def _is_part(tree: exp.Expr) -> bool:
-    """Whether a tree is not a value of its own: WHEN … THEN, or a named argument."""
+    """Whether a tree is not itself a value: WHEN … THEN, or a named argument."""
     is_branch = isinstance(tree, exp.If) and isinstance(tree.parent, exp.Case)
     return is_branch or isinstance(tree, exp.Kwarg | exp.PropertyEQ | exp.Alias | exp.Lambda)

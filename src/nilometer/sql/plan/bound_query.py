@@ -13,7 +13,7 @@ from nilometer.sql.plan.join_plan import Item, Source
 
 @dataclass(frozen=True)
 class BoundQuery:
-    """A query whose subqueries are dissolved: sources, and what must hold between them."""
+    """A query whose subqueries are flattened: sources, and the conditions between them."""
 
     sources: tuple[Source, ...]
     windows: tuple[Window, ...]
@@ -21,4 +21,4 @@ class BoundQuery:
     items: tuple[Item, ...]
     windows_place: Place | None
     lifetimes: tuple[Lifetime, ...] = ()
-    """How long rows stay, where the answer changes; a stream may have none yet."""
+    """How long rows are kept, where the answer changes; a stream may have no entry yet."""

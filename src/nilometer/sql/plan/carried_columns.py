@@ -1,4 +1,4 @@
-"""Which column stands for what: in results, in ROWS windows, in partitions."""
+"""Which columns represent others: in results, in ROWS windows, in partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nilometer.sql.plan.types import Types
 
 
 def leaves_as(ref: Ref, plan: JoinPlan, types: Types) -> Ref:
-    """The column whose value stands for that of another: equal keys leave the join once."""
+    """The column whose value represents another's: equal keys leave the join once."""
     for key in plan.keys:
         for equal in key.classes:
             first = equal.members[0]
@@ -24,7 +24,7 @@ def leaves_as(ref: Ref, plan: JoinPlan, types: Types) -> Ref:
 
 
 def selected_above(source: Source) -> Ref | None:
-    """The column that says which rows of a ROWS window are selected."""
+    """The column that marks which rows of a ROWS window are selected."""
     if not source.above:
         return None
     tree = exp.and_(*(condition.tree for condition in source.above))
@@ -32,7 +32,7 @@ def selected_above(source: Source) -> Ref | None:
 
 
 def guards_of(source: Source, carried: Carried) -> tuple[Scalar, ...]:
-    """The conditions outside of which a computed column is never looked at, nor computed."""
+    """The conditions outside of which a computed column is never read or computed."""
     if isinstance(carried.ref, ColumnRef):
         return ()
     partition = [partition_ref(source, v) for v in source.rows.partition] if source.rows else []
@@ -61,7 +61,7 @@ def _is_same_when_equal(kind: pa.DataType) -> bool:
 
 
 def output_names(plan: JoinPlan) -> tuple[str, ...]:
-    """What the columns that leave a join are called, with their streams if it has several."""
+    """The names of the columns that leave a join, with their streams if it has several."""
     refs = [one.ref for one in plan.output]
     if len(plan.sources) > 1:
         return tuple(map(str, refs))
@@ -72,6 +72,6 @@ def output_names(plan: JoinPlan) -> tuple[str, ...]:
 
 
 def only_stream(plan: JoinPlan) -> str | None:
-    """The stream of which all results are made, if it is one."""
+    """The stream that all results come from, if there is only one."""
     names = {source.relation.name for source in plan.sources}
     return names.pop() if len(names) == 1 else None

@@ -1,7 +1,7 @@
 """The plan of a query whose answer changes: operators over changes, from streams to the answer.
 
 Leaves are select-project-join blocks over streams, which run as one window join each; what stands
-above them takes changes and gives changes. A node that is used twice is one object.
+above them takes changes and emits changes. A node that is used twice is one object.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 from nilometer.operators.table_over import TableWindow
 
 RESULT_TIME_NAME = "time of the result"
-"""What the column of the time is called inside plans: it can be no name of a user's."""
+"""The name of the time column inside plans; no user can choose this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a node's rows. Names are for people: nodes refer to columns by their places.
+    """A column of a node's rows. Names are for people: nodes refer to columns by position.
 
-    What a node computes is cast to the type of its column, if it is of another.
+    Computed values are cast to the type of the column if theirs differs.
     """
 
     name: str
@@ -44,24 +44,24 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """A result stays for so long after the latest time of these streams (microseconds)."""
+    """How long a result is kept after the latest time of these streams (microseconds)."""
 
     streams: tuple[str, ...]
     length: int
     until: ColumnRef | None = None
-    """The column that says when the rows go, in place of a length."""
+    """The column that says when rows are retracted, instead of a length."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
     """A join of streams and static tables, the streams under time windows; or one alone.
 
-    A result comes at the latest of its rows' times and goes when the first of its lifetimes
-    is over: strictly later than all of them. Without any (only static tables) it stays for ever.
+    A result is emitted at the latest of its rows' times and retracted when its first lifetime
+    ends: strictly later than all of them. Without any (only static tables) it holds for ever.
     """
 
     plan: JoinPlan
-    """After all rules; its items are the columns of the node, without the time of the result."""
+    """The plan after all rules; its items are the node's columns, without the result's time."""
     lifetimes: tuple[Lifetime, ...]
     columns: tuple[Column, ...]
 
@@ -75,7 +75,7 @@ class LastRows:
     """The last n rows of a stream, or of each partition of it."""
 
     plan: JoinPlan
-    """After all rules; its one source has a ROWS window."""
+    """The plan after all rules; its one source has a ROWS window."""
     columns: tuple[Column, ...]
 
     @property
@@ -85,18 +85,18 @@ class LastRows:
 
 @dataclass(frozen=True, eq=False)
 class LastResults:
-    """The last n results of a query that is appended to, or of each partition of them."""
+    """The last n results of an append query, or of each of its partitions."""
 
     inputs: tuple[Node]
     count: int
     partition: tuple[int, ...]
-    """Columns of the results."""
+    """The columns of the results that form a partition."""
     columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Combine:
-    """A join of what other nodes hold.
+    """A join of the rows of other nodes.
 
     The sources of the plan stand for the inputs, in order; the columns of an input are those
     that its source carries. The times in the plan are those at which changes take effect.
@@ -109,14 +109,14 @@ class Combine:
 
 @dataclass(frozen=True, eq=False)
 class Compute:
-    """Rows that pass a test, and what is computed of them."""
+    """Rows that pass a test, and values computed from them."""
 
     inputs: tuple[Node]
     test: Expression | None
     values: tuple[Expression, ...]
     columns: tuple[Column, ...]
     texts: tuple[str, ...] = ()
-    """The test, if there is one, and the values, as the user may have written them."""
+    """The test, if any, and the values, as a user might write them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +138,9 @@ class UnionAll:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate:
-    """A row per group, if it passes a test.
+    """One row per group, if it passes a test.
 
-    The first columns of the input are the keys of the groups. Test and values are computed of
+    The first columns of the input are the keys of the groups. Test and values are computed from
     the keys, followed by the results of the calls. Without keys there is always one group.
     """
 
@@ -152,7 +152,7 @@ class Aggregate:
     columns: tuple[Column, ...]
     texts: tuple[str, ...] = ()
     each_instant: bool = False
-    """Whether rows come for one instant each, that of the end of their windows: so do groups."""
+    """Whether rows, and so groups, hold for one instant only: the end of their windows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +177,7 @@ class Paced:
 
 @dataclass(frozen=True, eq=False)
 class Lasting:
-    """Results that were appended; each stays for so long after its own time (microseconds)."""
+    """Appended results, each kept for this long after its own time (microseconds)."""
 
     inputs: tuple[Node]
     length: int
@@ -188,8 +188,8 @@ class Lasting:
 class Mined:
     """What a table function finds in the rows of its first input, which are only appended.
 
-    Further inputs are static tables. Of a function that answers, the columns are those of the
-    key and its own. Of others they are the first `passed` of the input, its own, and the time.
+    Further inputs are static tables. If the function answers, the columns are those of the
+    key and its own; otherwise the first `passed` of the input, its own, and the time.
     """
 
     inputs: tuple[Node, ...]
@@ -197,17 +197,17 @@ class Mined:
     function: FunctionCall
     passed: int
     every: int
-    """How often a function answers (microseconds); of others zero."""
+    """How often the function answers (microseconds); zero if it does not."""
     columns: tuple[Column, ...]
     texts: tuple[str, ...]
-    """The arguments as the user has written them."""
+    """The arguments as the user wrote them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Over:
-    """Rows that are only appended, and what windows say of each and those before it.
+    """Append-only rows, with window functions over each and the rows before it.
 
-    The columns are the first `passed` of the input, what the windows say, and the time.
+    The columns are the first `passed` of the input, the windows' values, and the time.
     """
 
     inputs: tuple[Node]
@@ -216,14 +216,16 @@ class Over:
     passed: int
     columns: tuple[Column, ...]
     texts: tuple[str, ...]
-    """The windows as the user has written them."""
+    """The windows as the user wrote them."""
 
 
 @dataclass(frozen=True, eq=False)
 class TableOver:
-    """Rows of static tables, and what windows say of each and those around it.
+    """Rows that are complete at once, with window functions over each and those around it.
 
-    The columns are the first `passed` of the input, and what the windows say.
+    Such are rows of static tables, and of time windows that are answered at their ends.
+
+    The columns are the first `passed` of the input, and the windows' values.
     """
 
     inputs: tuple[Node]
@@ -231,23 +233,23 @@ class TableOver:
     passed: int
     columns: tuple[Column, ...]
     texts: tuple[str, ...]
-    """The windows as the user has written them."""
+    """The windows as the user wrote them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """Matches of a pattern in rows that are only appended; the last column is the time."""
+    """Matches of a pattern in append-only rows; the last column is the time."""
 
     inputs: tuple[Node]
     matching: Matching
     keys: tuple[int, ...]
     passed: int
-    """By so many columns rows of one instant are ordered."""
+    """The number of columns by which rows of one instant are ordered."""
     columns: tuple[Column, ...]
     texts: tuple[str, ...]
-    """The pattern, and what it says of its variables."""
+    """The pattern, and the definitions of its variables."""
     arguments: tuple[str, ...]
-    """What the measures are computed of, as the user has written it."""
+    """The expressions of the measures as the user wrote them."""
     skip_to: str = ""
     """The variable at whose row the next match may begin."""
 
@@ -259,23 +261,23 @@ class Match:
 
 @dataclass(frozen=True, eq=False)
 class WindowRows:
-    """Rows that are only appended, in windows of time, whose starts and ends come behind them.
+    """Append-only rows in time windows, followed by the windows' starts and ends.
 
-    A row is there once for each of its windows: at the instant at which it ends, if windows are
+    A row appears once for each of its windows: at the instant the window ends, if windows are
     answered at their ends; else from its own time until then.
     """
 
     inputs: tuple[Node]
     windows: TimeWindows
     keys: tuple[int, ...]
-    """By which columns of the input rows have sessions of their own."""
+    """The columns of the input by which sessions are separated."""
     at_ends: bool
     columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class WindowEnds:
-    """What holds at the ends of windows, appended."""
+    """What holds at the ends of windows, as appended rows."""
 
     inputs: tuple[Node]
     columns: tuple[Column, ...]
@@ -303,7 +305,7 @@ Node: TypeAlias = (
 
 
 def is_static(node: Node) -> bool:
-    """Whether a node reads static tables alone, so that all its rows hold since ever."""
+    """Whether a node reads static tables alone, so that its rows have always held."""
     if isinstance(node, Block | LastRows):
         return all(source.is_table for source in node.plan.sources)
     return all(map(is_static, node.inputs))
@@ -318,27 +320,27 @@ class ChangesPlan:
     root: Node
     buckets: int
     execution: Execution | None = None
-    """As a hint says, if there is one."""
+    """The execution that a hint chose, if any."""
     appends: bool = False
-    """Whether nothing is ever taken back: results are appended, as those of a join."""
+    """Whether nothing is ever retracted: results are appended, like those of a join."""
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The columns that results have besides those of the root."""
+        """The columns of results besides those of the root."""
         return (TIME,) if self.appends else (TIME, DIFF)
 
 
 @dataclass(frozen=True)
 class UnionPlan:
-    """Append queries whose results are put together: UNION ALL.
+    """Append queries whose results are combined: UNION ALL.
 
-    The items of all plans have the names of the first's. What `kinds` says differs from the
-    type of an item where the item is to be cast.
+    The items of all plans have the names of the first's. Where `kinds` differs from the
+    type of an item, the item is to be cast.
     """
 
     plans: tuple[JoinPlan, ...]
     kinds: tuple[pa.DataType | None, ...]
-    """The types of the columns of the result; None: only Spark knows."""
+    """The types of the columns of the result; None: known to Spark alone."""
 
     @property
     def buckets(self) -> int:

@@ -1,4 +1,4 @@
-"""What a node holds as a relation, so that other queries can name its columns."""
+"""The rows of a node as a relation, so that other queries can name its columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that statements call: those that are registered, and those that are not there."""
+"""Checks of the functions that statements call: registered, safe, or unknown."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def check_calls(scalar: Scalar, functions: Mapping[str, Function]) -> None:
 
 
 def no_function(name: str) -> UnknownNameError:
-    """The refusal of a function that neither Spark nor the database has."""
+    """The error about a function that neither Spark nor the database has."""
     return UnknownNameError(
         f"there is no function {name}",
-        hint="register it with db.create_function, or use one of Spark's",
+        hint="register it with db.create_function, or use a Spark function",
     )
 
 
 def blame_call(error: SqlError, scalar: Scalar, functions: Mapping[str, Function]) -> SqlError:
-    """The error with its place: the call, if it is about a function, else the expression."""
+    """The error with its position: the call, if it is about a function, else the expression."""
     place, hint = scalar.place, error.hint
     for call in _calls(scalar):
         if error.message == no_function(call.name.lower()).message:
@@ -46,7 +46,7 @@ def blame_call(error: SqlError, scalar: Scalar, functions: Mapping[str, Function
 
 
 def _calls(scalar: Scalar) -> Iterator[exp.Anonymous]:
-    """The calls of functions that the parser does not know by name."""
+    """The calls of functions that the parser does not recognize."""
     return scalar.tree.find_all(exp.Anonymous, bfs=False)
 
 
@@ -55,7 +55,7 @@ def _check_call(call: exp.Anonymous, function: Function, sql: str) -> None:
         raise SqlError(f"{function.name} needs an argument", place=place_of(call, sql))
     try:
         signature = inspect.signature(function.function)
-    except (TypeError, ValueError):  # some functions written in C do not tell
+    except (TypeError, ValueError):  # some functions written in C have no signature
         return
     try:
         signature.bind(*call.expressions)

@@ -1,4 +1,4 @@
-"""The plan of a query: one N-way window join, filled in by one rule after the other.
+"""The plan of a query: one N-way window join, filled in by one rule after another.
 
 Every select-project-join query of the dialect, however its subqueries nest, is one such join:
 all combinations of one row of each source that satisfy the windows, the keys and the rest of
@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from nilometer.algorithms.parameters import Parameters
 from nilometer.errors import Place
 from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.routing import Routing
+from nilometer.model.algorithm_parameters import Parameters
 from nilometer.model.join_order import StreamLoad
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time_windows import TimeWindows
 from nilometer.model.windows import Window
+from nilometer.operators.offered_algorithms import OfferedAlgorithm
+from nilometer.operators.stage import OperatorSpec
+from nilometer.operators.window_join import WindowJoinSpec
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.scalars import ColumnRef, Ref, Scalar
 
@@ -45,12 +48,12 @@ class RowsClause:
 
 @dataclass(frozen=True)
 class WindowsClause:
-    """Windows of time over a query that is appended to."""
+    """Time windows over an append query."""
 
     query: BoundQuery
     windows: TimeWindows
     partition: tuple[Scalar, ...] = ()
-    """What has sessions of its own."""
+    """The columns by which sessions are separated."""
 
 
 @dataclass(frozen=True)
@@ -70,23 +73,23 @@ class Source:
     place: Place
     rows: RowsClause | None = None
     below: tuple[Scalar, ...] = ()
-    """Selections that rows must pass before anything else; their times count nevertheless."""
+    """Selections that rows must pass first; the times of all rows count nevertheless."""
     above: tuple[Scalar, ...] = ()
-    """Selections of what a ROWS window holds."""
+    """Selections over the rows that a ROWS window holds."""
     carried: tuple[Carried, ...] = ()
     """The columns that travel to the join and are kept in its state."""
     node: Node | None = None
-    """What holds the rows, if this is a query in FROM that runs as a node of its own."""
+    """The node of the rows, if this is a query in FROM that runs as a node of its own."""
     in_windows: WindowsClause | None = None
-    """What the node is made of, if it puts rows into windows of time."""
+    """What the node is made of, if it puts rows into time windows."""
     until: ColumnRef | None = None
     """Where the answer changes: the column that says until when a row counts, if one does."""
     expansions: tuple[Expansion, ...] = ()
     """Arrays of which each item makes a row; items are further columns of the relation."""
     in_order: frozenset[str] = frozenset()
-    """Columns besides the time that go up with it, as the starts of windows do with their ends."""
+    """Columns besides the time that increase with it, as window starts do with window ends."""
     is_held: bool = False
-    """Its rows come and go as changes of a node: they have no time by which they are kept."""
+    """Whether its rows are changes of a node: they have no time by which they are kept."""
 
     @property
     def is_table(self) -> bool:
@@ -98,18 +101,18 @@ class Source:
 
     @property
     def is_block(self) -> bool:
-        """Whether it can be part of a block; else a node of its own holds its rows."""
+        """Whether it can be part of a block; otherwise its rows need a node of their own."""
         return self.node is None and self.rows is None and self.until is None
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """An array, or a map, of which each item makes a row; one that is empty makes a row without."""
+    """An array or map that makes a row per item; an empty one makes a row without an item."""
 
     array: Scalar
     kind: pa.DataType
     columns: tuple[str, ...]
-    """The number of the item, which is NULL where there is none, and the item: the key and the
+    """The number of the item, NULL without an item, and the item itself: the key and the
     value of a map."""
 
 
@@ -140,7 +143,7 @@ class EqualValues:
 
 @dataclass(frozen=True)
 class JoinKey:
-    """Values that the same streams must have in common: what their rows are looked up by."""
+    """Values that the same streams must share, by which their rows are looked up."""
 
     classes: tuple[EqualValues, ...]
 
@@ -151,12 +154,24 @@ class JoinKey:
 
 @dataclass(frozen=True)
 class ChosenAlgorithm:
-    """An algorithm of the papers that the user chose for a join."""
+    """An algorithm that the user chose for a join."""
 
-    name: str
+    algorithm: OfferedAlgorithm
     place: Place | None = None
     """Where the hint stands, if it was chosen by one."""
     parameters: Parameters = field(default_factory=Parameters)
+
+    @property
+    def name(self) -> str:
+        return self.algorithm.name
+
+    @property
+    def paper(self) -> str:
+        return self.algorithm.paper
+
+    def host(self, join: WindowJoinSpec) -> OperatorSpec:
+        """The operator that runs it instead of a join; raises an error if it cannot."""
+        return self.algorithm.host(join, self.parameters)
 
 
 @dataclass(frozen=True)
@@ -168,24 +183,24 @@ class JoinPlan:
     sources: tuple[Source, ...]
     windows: tuple[Window, ...]
     conditions: tuple[Scalar, ...]
-    """What no rule has found a better place for yet."""
+    """Conditions that no rule has moved yet."""
     items: tuple[Item, ...]
     windows_place: Place | None
     """Where the WINDOW clause stands, if there is one."""
     time_conditions: tuple[tuple[Window, Place], ...] = ()
-    """The windows that were written as conditions on times, and where these stand."""
+    """The windows that were written as conditions on times, with their positions."""
     keys: tuple[JoinKey, ...] = ()
     residuals: tuple[Scalar, ...] = ()
-    """Conditions that the join itself asks."""
+    """Conditions that the join itself tests."""
     after: tuple[Scalar, ...] = ()
-    """Conditions that only Spark can ask, of results."""
+    """Conditions that only Spark can test, on results."""
     output: tuple[Carried, ...] = ()
-    """The columns that leave the join, beside the time of the result."""
+    """The columns that leave the join, besides the time of the result."""
     wanted_kernel: Kernel | None = None
     """The kernel that the user chose, if any."""
     kernel: Kernel = Kernel.MERGE
     algorithm: ChosenAlgorithm | None = None
-    """What runs in the place of the columnar join, if anything does."""
+    """The algorithm that runs instead of the columnar join, if any."""
     buckets: int = 1
     routing: Routing | None = None
     routing_reason: str = ""
@@ -194,11 +209,11 @@ class JoinPlan:
     orders: tuple[tuple[int, ...], ...] = ()
     """For new rows of each source, the order in which the others are looked up."""
     costs: tuple[float, ...] = ()
-    """What each of these orders costs, in candidates looked at per second."""
+    """The cost of each of these orders, in candidates per second."""
 
     @cached_property
     def network(self) -> TimeNetwork:
-        """The windows, closed; a WindowError if they cannot hold."""
+        """The windows, closed; raises WindowError if they contradict each other."""
         return TimeNetwork(
             tuple(source.name for source in self.sources),
             self.windows,

@@ -31,13 +31,13 @@ class RowExpressions:
         return Types(self.catalog, (self.source,))
 
     def value(self, scalar: Scalar) -> tuple[Expression, pa.DataType]:
-        """An expression and its type; an error if it cannot be evaluated here."""
+        """An expression and its type; raises an error if it cannot be evaluated here."""
         check_calls(scalar, self.catalog.functions)
         kind = self.types.of_subset(scalar)
         return self._compile(scalar), kind
 
     def test(self, conditions: Sequence[Scalar]) -> Expression | None:
-        """All conditions in one; None if there are none."""
+        """All conditions combined; None without conditions."""
         tests = []
         for condition in conditions:
             check_calls(condition, self.catalog.functions)
@@ -64,5 +64,5 @@ class RowExpressions:
 
 
 def identity(node: Node) -> tuple[Expression, ...]:
-    """The columns of a node as they are."""
+    """The columns of a node, unchanged."""
     return tuple(Argument(i) for i in range(len(node.columns)))

@@ -1,7 +1,7 @@
-"""Conditions that compare nothing but the times of streams, as bounds.
+"""Conditions that only compare the times of streams, as bounds.
 
 ``B.ts BETWEEN A.ts AND A.ts + INTERVAL '5' SECOND`` says what ``DWINDOW(A, B) = 5 SECONDS``
-says; as a bound it also tells what may be forgotten.
+says; as a bound it also determines which rows may be dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nilometer.sql.plan.join_plan import Source
 
 @dataclass(frozen=True)
 class _Sum:
-    """Times of streams, each added or taken away, and microseconds."""
+    """A sum of stream times, added or subtracted, and microseconds."""
 
     times: Mapping[str, int]
     microseconds: int
@@ -33,14 +33,14 @@ class _Sum:
 
 
 def time_window(condition: Scalar, sources: Sequence[Source]) -> DerivedWindow | None:
-    """The window that a condition is, if it is one."""
+    """The window that a condition expresses, if any."""
     times: dict[Ref, str] = {s.time: s.name for s in sources if not s.is_table}
     limits = _limits(condition.tree, times)
     return None if limits is None else DerivedWindow(limits, str(condition))
 
 
 def _limits(tree: exp.Expr, times: Mapping[Ref, str]) -> tuple[Bound, ...] | None:
-    """The bounds that a condition says, all that it says; None if it says something else."""
+    """The bounds that a condition is equivalent to; None if it is not just bounds."""
     if tree.args.get("negate"):
         return None
     if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):

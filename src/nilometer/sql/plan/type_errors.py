@@ -1,4 +1,4 @@
-"""Which part of an expression does not go together, and what to write instead."""
+"""Find the part of an expression whose types are incompatible, and what to write instead."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_NODES: Final = 200
 
 
 def type_error(error: PredicateError, scalar: Scalar, type_of: TypeOf) -> SqlTypeError:
-    """The error with the place of the part that is to blame, and a hint for users of SQL."""
+    """The error with the position of the faulty part, and a hint for SQL users."""
     if next(islice(scalar.tree.walk(), _MOST_NODES, None), None) is not None:
         return SqlTypeError(error.message, place=scalar.place, detail=error.detail)
     part = _to_blame(scalar.tree, type_of)
@@ -62,7 +62,7 @@ def _hint(part: exp.Binary, sql: str, type_of: TypeOf) -> str | None:
 
 
 def _cast_hint(sides: list[str], kinds: list[pa.DataType], is_comparison: bool) -> str:
-    """Texts are compared as texts, but reckoned with as numbers."""
+    """The hint to cast: texts are compared as texts, but computed with as numbers."""
     for side, kind, other in ((sides[1], *kinds), (sides[0], *reversed(kinds))):
         if pat.is_string(kind) and is_comparison:
             return f"cast one side, such as CAST({side} AS STRING)"

@@ -1,4 +1,4 @@
-"""The types of expressions: by Spark's rules where they are evaluated here, else by asking."""
+"""The types of expressions: by Spark's rules where evaluated here, else from the engine."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True)
 class Types:
-    """Knows the types of expressions over the sources of a query."""
+    """Determines the types of expressions over the sources of a query."""
 
     catalog: Catalog
     sources: tuple[Source, ...]
 
     def of(self, scalar: Scalar) -> pa.DataType | None:
-        """The type of an expression; None if only Spark will know, after the join."""
+        """The type of an expression; None if only Spark can tell, after the join."""
         if len(scalar.streams) > 1 or RESULT_TIME in scalar.columns:
             try:
                 return self.of_subset(self.lift(scalar))
@@ -59,7 +59,7 @@ class Types:
             return self.of_subset(scalar)
         except NotInSubsetError:
             return self._of_engine(scalar)
-        except SqlTypeError as error:  # Spark may see it otherwise: ts > '2026-01-01'
+        except SqlTypeError as error:  # Spark may allow it: ts > '2026-01-01'
             try:
                 return self._of_engine(scalar)
             except SqlError:
@@ -81,7 +81,7 @@ class Types:
         return type_of(Argument(0, ref.fields), [kind])
 
     def require_condition(self, scalar: Scalar) -> None:
-        """Refuse a condition that is not true or false."""
+        """Refuse a condition that is not boolean."""
         kind = self.of(scalar)
         if kind is not None and not (pat.is_boolean(kind) or pat.is_null(kind)):
             raise SqlTypeError(
@@ -92,7 +92,7 @@ class Types:
             )
 
     def lift(self, scalar: Scalar) -> Scalar:
-        """The same with parts that only Spark can compute, on one stream each, taken out.
+        """The same expression, with the parts on one stream that only Spark can compute lifted out.
 
         Such a part becomes a column that is computed before the join.
         """
@@ -123,7 +123,7 @@ class Types:
             return column(ComputedRef(stream, spell_own(tree), tree))
 
     def of_subset(self, scalar: Scalar) -> pa.DataType:
-        """The type of an expression that is evaluated here; an error if it cannot be."""
+        """The type of an expression that is evaluated here; raises an error if it cannot be."""
         try:
             return self._of_expression(scalar)
         except UnavailableError as error:
@@ -148,7 +148,7 @@ class Types:
         return ask_engine(self.catalog, asked[0].relation, scalar)
 
     def _below_windows(self, source: Source, clause: WindowsClause, scalar: Scalar) -> pa.DataType:
-        """The type of an expression over rows in windows, where it is computed: below them."""
+        """The type of an expression over rows in windows, computed below them."""
         below = BelowWindows(source.name, clause)
         if not below.can_compute(scalar.tree):
             return self.of_subset(scalar)
@@ -170,13 +170,13 @@ class Types:
 
 
 def _is_value(tree: exp.Expr) -> bool:
-    """Whether a tree stands for a value of its own: not WHEN … THEN, nor a named argument."""
+    """Whether a tree is itself a value: not WHEN … THEN, nor a named argument."""
     is_branch = isinstance(tree, exp.If) and isinstance(tree.parent, exp.Case)
     return not is_branch and not isinstance(tree, exp.Kwarg | exp.PropertyEQ | exp.Alias)
 
 
 def ask_engine(catalog: Catalog, relation: Relation, scalar: Scalar) -> pa.DataType:
-    """The type of an expression over one relation's columns, by the engine."""
+    """The type of an expression over one relation's columns, according to the engine."""
     try:
         return catalog.engine.types_of(relation.name, [spell_own(scalar.tree)])[0]
     except SqlError as error:
@@ -184,5 +184,5 @@ def ask_engine(catalog: Catalog, relation: Relation, scalar: Scalar) -> pa.DataT
 
 
 def names_of_types(kinds: Sequence[pa.DataType]) -> str:
-    """Types in a list, as Spark calls them."""
+    """Types in a list, by their names in Spark."""
     return " and ".join(type_name(kind) for kind in kinds)

@@ -1,6 +1,10 @@
-"""[UNBOUNDED]: rows that count for ever, where what is kept of them is bounded by groups."""
+"""[UNBOUNDED]: rows that count for ever, where their state is bounded by the groups."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
 
 from nilometer.errors import Place, SqlWindowError
 from nilometer.kernels.order_keys import has_order_keys
@@ -25,7 +29,7 @@ _OF_ROWS = (SetFunction.WITH, SetFunction.WITHOUT)
 
 
 def require_bounded(node: Node, place: Place) -> None:
-    """Refuse a plan that would keep ever more rows."""
+    """Refuse a plan whose state would grow without bound."""
     for one in node.inputs:
         require_bounded(one, place)
     if not any(map(_is_unbounded, node.inputs)):
@@ -33,7 +37,9 @@ def require_bounded(node: Node, place: Place) -> None:
     match node:
         case Aggregate():
             for call in node.calls:
-                if not _is_kept_short(call, node.inputs[0]):
+                given = node.inputs[0]
+                kinds = [one.kind for one in given.columns]
+                if not is_kept_short(call, kinds, grows=only_grows(given)):
                     raise _grows(f"{call.function} keeps all values", place)
         case Compute() | UnionAll() | Paced():
             pass
@@ -45,15 +51,18 @@ def require_bounded(node: Node, place: Place) -> None:
             raise _grows("rows would be kept", place)
 
 
-def _is_kept_short(call: AggregateCall, given: Node) -> bool:
-    """Whether a few numbers for each group are enough."""
+def is_kept_short(call: AggregateCall, kinds: Sequence[pa.DataType], *, grows: bool) -> bool:
+    """Whether a few numbers suffice for each group of rows of these types.
+
+    If it only grows, no row of a group is ever retracted.
+    """
     if call.function in EXTREMES and call.column is not None and not call.distinct:
-        return only_grows(given) and has_order_keys(given.columns[call.column].kind)
+        return grows and has_order_keys(kinds[call.column])
     return call.function not in ORDERED and not call.distinct
 
 
 def only_grows(node: Node) -> bool:
-    """Whether rows come, but none of them ever goes."""
+    """Whether rows are added, but never retracted."""
     match node:
         case Block():
             timed = [one.name for one in node.plan.sources if not one.is_table]
@@ -71,7 +80,7 @@ def only_grows(node: Node) -> bool:
 
 
 def _is_unbounded(node: Node) -> bool:
-    """Whether ever more rows hold."""
+    """Whether the number of rows that hold grows without bound."""
     match node:
         case Block():
             return any(one.length >= FOREVER for one in node.lifetimes)
@@ -84,9 +93,9 @@ def _is_unbounded(node: Node) -> bool:
 
 def _grows(what: str, place: Place) -> SqlWindowError:
     return SqlWindowError(
-        f"{what} of a stream that is [UNBOUNDED], and would grow for ever",
+        f"{what} of a stream that is [UNBOUNDED], and would grow forever",
         place=place,
         detail="COUNT, SUM, AVG, variances, DISTINCT, and MIN and MAX of numbers and times keep a "
         "few numbers for each group",
-        hint="write [RANGE 1 DAY], or windows of time: TUMBLE(TABLE S, …)",
+        hint="write [RANGE 1 DAY], or time windows: TUMBLE(TABLE S, …)",
     )

@@ -1,4 +1,4 @@
-"""Errors about windows, which the network words for Python, worded and placed for SQL."""
+"""Errors about windows from the network, reworded for SQL, with their positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RANGE: Final = re.compile(r'nm\.range\("([^"]+)", "10s"\)')
 
 
 def window_error(error: WindowError, place: Place | None) -> SqlWindowError:
-    """The error at a place, as a user of SQL would want it."""
+    """The error at a position, worded for SQL users."""
     hint = error.hint
     if hint is not None and isinstance(error, UnboundedError):
         hint = in_sql(hint, _local_name(*error.streams))
@@ -23,7 +23,7 @@ def window_error(error: WindowError, place: Place | None) -> SqlWindowError:
 
 
 def in_sql(hint: str, local_name: Callable[[str], str] = str) -> str:
-    """The hint in SQL, its streams under the names that the query has for them.
+    """The hint in SQL, with streams by their names in the query.
 
     >>> in_sql('add nm.range("A", "10s")')
     'add A [RANGE 10 SECONDS]'
@@ -35,13 +35,13 @@ def in_sql(hint: str, local_name: Callable[[str], str] = str) -> str:
 
 
 def _local_name(first: str, second: str) -> Callable[[str], str]:
-    """Of P.A and P.B, the names A and B, which the query in which both stand has for them."""
+    """For P.A and P.B, the names A and B that the query containing both uses."""
     size = len(_common(first, second))
     return lambda name: name.split(".")[size]
 
 
 def _common(first: str, second: str) -> list[str]:
-    """The subqueries in which both streams stand, from the outermost."""
+    """The subqueries that contain both streams, outermost first."""
     shared = []
     for one, other in zip(first.split(".")[:-1], second.split(".")[:-1], strict=False):
         if one != other:

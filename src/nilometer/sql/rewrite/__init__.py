@@ -1,1 +1,1 @@
-"""Trees to trees, before names are resolved: many ways to write a thing become one."""
+"""Rewrite trees before names are resolved: many ways to write something become one."""

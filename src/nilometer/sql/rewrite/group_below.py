@@ -1,4 +1,4 @@
-"""OVER in a query that groups: the groups become a query of their own, of which OVER speaks."""
+"""OVER in a query that groups: the groups become a query of their own, below OVER."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from nilometer.sql.parse.over_calls import windows_of
 from nilometer.sql.parse.places import place_of, put_at, text_of
 
 _BELOW: Final = ("from_", "joins", "laterals", "where", "group", "having", "windows")
-"""What belongs to the groups; the list, QUALIFY and what orders the answer stay above."""
+"""The clauses of the groups; the list, QUALIFY and ORDER BY stay above."""
 _ABOVE: Final = ("qualify", "order")
 _AROUND: Final = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 _SEVERAL: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _UNNAMED: Final = "groups"
 Key = tuple[str, exp.Expr]
-"""A key of GROUP BY: how the groups call it, and how it is written."""
+"""A key of GROUP BY: its name in the groups, and how it is written."""
 Named = Mapping[str, exp.Expr]
 """Columns of the list that have names of their own, in lower case."""
 
 
 def group_below(tree: exp.Query, sql: str, functions: Collection[str]) -> exp.Query:
-    """The query, in which OVER stands above groups instead of beside them."""
+    """The query with OVER above its groups instead of beside them."""
     if tree.find(exp.Window) is None:
         return tree
     tree = tree.copy()
@@ -36,7 +36,7 @@ def group_below(tree: exp.Query, sql: str, functions: Collection[str]) -> exp.Qu
 
 
 def _is_grouped(select: exp.Select, functions: Collection[str]) -> bool:
-    """Whether a query groups its rows, by expressions that can be told one by one."""
+    """Whether a query groups its rows by a list of expressions."""
     group = select.args.get("group")
     if select.args.get("from_") is None or any(one.is_star for one in select.expressions):
         return False
@@ -48,7 +48,7 @@ def _is_grouped(select: exp.Select, functions: Collection[str]) -> bool:
 
 
 def _aggregates(node: exp.Expr, functions: Collection[str]) -> Iterator[exp.Expr]:
-    """The aggregates of groups; what stands before OVER is none."""
+    """The aggregates of groups, without functions before OVER."""
     if isinstance(node, exp.Query):
         return
     if isinstance(node, exp.Window):
@@ -62,7 +62,7 @@ def _aggregates(node: exp.Expr, functions: Collection[str]) -> Iterator[exp.Expr
 
 
 def _parts_of(window: exp.Window) -> Iterator[exp.Expr]:
-    """What a window computes with: the arguments of its function, its partition and order."""
+    """The inputs of a window: the arguments of its function, its partition and order."""
     called = window.this
     while isinstance(called, _AROUND):
         yield from (one for one in called.iter_expressions() if one is not called.this)
@@ -73,13 +73,13 @@ def _parts_of(window: exp.Window) -> Iterator[exp.Expr]:
 
 @dataclass
 class _Groups:
-    """Takes one query apart."""
+    """Splits one query."""
 
     select: exp.Select
     sql: str
     functions: Collection[str]
     columns: dict[str, exp.Expr] = field(default_factory=dict)
-    """What the query of the groups computes, by the names of its columns."""
+    """The expressions of the groups' query, by the names of its columns."""
 
     def put_below(self) -> None:
         select, group = self.select, self.select.args.get("group")
@@ -115,7 +115,7 @@ class _Groups:
     def _keys(self, term: exp.Expr) -> Iterator[Key]:
         """The names that a key has in the groups, and how it can be written.
 
-        A column of the list that bears the name of a key is that key only if FROM has no column
+        A column of the list with the name of a key is that key only if FROM has no column
         of this name: below, both are there.
         """
         items = self.select.expressions
@@ -132,7 +132,7 @@ class _Groups:
             yield self._compute(f"{meant[0].alias} ", term), term.copy()
 
     def _compute(self, name: str, value: exp.Expr) -> str:
-        """The name under which the groups have a value; made unlike others."""
+        """The name of a value in the groups; made unique."""
         for known, other in self.columns.items():
             if other == value:
                 return known
@@ -142,7 +142,7 @@ class _Groups:
         return name
 
     def _name(self, item: exp.Expr) -> None:
-        """An item of the list is called what it was called."""
+        """Keep the name of an item of the list."""
         if not isinstance(item, exp.Alias):
             name = item.name if isinstance(item, exp.Column) else text_of(item, self.sql)
             place = place_of(item, self.sql)
@@ -152,7 +152,7 @@ class _Groups:
     def _put(
         self, node: exp.Expr, keys: Sequence[Key], named: Named, is_inside: bool = False
     ) -> None:
-        """Put columns of the groups in the places of what they have computed; inside OVER, too."""
+        """Replace expressions by the groups' columns that compute them, also inside OVER."""
         if isinstance(node, exp.Query):
             return
         for name, key in keys:
@@ -175,7 +175,7 @@ class _Groups:
                 self._put(child, keys, named, is_inside)
 
     def _meant(self, node: exp.Column, named: Named) -> exp.Expr:
-        """The item of the list that a column names; columns of FROM come first, and are none."""
+        """The item of the list that a column names; columns of FROM take precedence."""
         value = None if node.table else named.get(node.name.lower())
         if value is None or any(_is_name(one, node.name) for one in value.find_all(exp.Column)):
             raise no_value_of_group(node.name, place_of(node, self.sql))
@@ -192,7 +192,7 @@ def _is_name(term: exp.Expr, name: str) -> bool:
 
 
 def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
-    """Whether two expressions say the same; a column may be named with its stream or without."""
+    """Whether two expressions are the same; a column may be named with its stream or without."""
     if _bare(one) != _bare(other):
         return False
     pairs = zip(one.find_all(exp.Column), other.find_all(exp.Column), strict=True)
@@ -200,7 +200,7 @@ def _is_same(one: exp.Expr, other: exp.Expr) -> bool:
 
 
 def _bare(tree: exp.Expr) -> exp.Expr:
-    """An expression whose columns are only their names."""
+    """An expression with unqualified columns."""
 
     def bare(node: exp.Expr) -> exp.Expr:
         return exp.column(node.name.lower()) if isinstance(node, exp.Column) else node

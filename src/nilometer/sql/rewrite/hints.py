@@ -6,8 +6,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from nilometer.algorithms.parameters import Parameters
 from nilometer.errors import InputError, Place, SqlError
+from nilometer.model.algorithm_parameters import Parameters
+from nilometer.operators.offered_algorithms import find_algorithm
 from nilometer.operators.stage import Execution
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.plan.join_plan import ChosenAlgorithm
@@ -19,7 +20,7 @@ _EXECUTIONS: Final = ", ".join(f"/*+ {one.upper()} */" for one in Execution)
 def take_hint(
     tree: exp.Query, sql: str
 ) -> tuple[exp.Query, Execution | ChosenAlgorithm | None, Place | None]:
-    """A query without the hint of its first SELECT, what that says, and where it stands."""
+    """A query without the hint of its first SELECT, the hint's content, and its position."""
     hint = _first_select(tree).args.get("hint")
     if hint is None:
         return tree, None, None
@@ -41,17 +42,15 @@ def _read(hint: exp.Hint, place: Place) -> Execution | ChosenAlgorithm:
     one = hint.expressions[0] if len(hint.expressions) == 1 else None
     if not isinstance(one, exp.Var | exp.Anonymous):
         raise SqlError(
-            "a hint is one name: of an algorithm, or of how an answer that changes is executed",
+            "a hint must be a single name: an algorithm, or an execution for a changing answer",
             place=place,
             hint=f"write one such as /*+ BEW */ or {_EXECUTIONS}, or leave it out",
         )
     name, given = one.name, _parameters(one, place)
     if not given and name.lower() in [str(one) for one in Execution]:
         return Execution(name.lower())
-    from nilometer.algorithms.registry import find_algorithm  # noqa: PLC0415  rarely needed
-
     try:
-        return ChosenAlgorithm(find_algorithm(name).name, place, Parameters.read(given))
+        return ChosenAlgorithm(find_algorithm(name), place, Parameters.read(given))
     except InputError as error:
         raise at_hint(error, place) from None
 
@@ -66,13 +65,13 @@ def _parameters(hint: exp.Expr, place: Place) -> dict[str, str]:
             and isinstance(one.expression, exp.Literal)
         ):
             raise SqlError(
-                "a parameter of a hint is a name, = and a text or a number",
+                "a hint parameter must have the form name = text or number",
                 place=place,
                 detail=f"got {one.sql()}",
                 hint="write one such as /*+ LAZY(tau = '2 s', order = 'A, B') */",
             )
         if one.this.name in given:
-            raise SqlError(f"the parameter {one.this.name} is there twice", place=place)
+            raise SqlError(f"the parameter {one.this.name} is given twice", place=place)
         given[one.this.name] = one.expression.name
     return given
 
@@ -83,16 +82,16 @@ def at_hint(error: InputError, place: Place) -> SqlError:
 
 
 def refuse_execution(place: Place | None) -> SqlError:
-    """What is said to an execution where there is nothing to execute again."""
+    """The error about an execution hint for a query without a changing answer."""
     return SqlError(
-        "the answer of this query does not change, so there is no execution to choose",
+        "the answer of this query does not change, so it has no execution to choose",
         place=place,
         hint="leave the hint out",
     )
 
 
 def refuse_algorithm(chosen: ChosenAlgorithm) -> SqlError:
-    """What is said to an algorithm where there is no join whose results are appended."""
+    """The error about an algorithm where there is no join with appended results."""
     return SqlError(
         f"the answer of this query changes, and {chosen.name} only appends results",
         place=chosen.place,

@@ -1,7 +1,7 @@
 """Views and named queries in FROM: a query whose answer changes is the relation it folds to.
 
 A view, or such a query, is put into the WITH of the statement that reads it, so it is bound as if
-it had been written there. Its text is put behind that of the statement, so errors in it are told
+it had been written there. Its text is put after that of the statement, so errors in it are reported
 at the right words.
 """
 
@@ -53,14 +53,14 @@ class _Inliner:
     found: dict[str, exp.CTE] = field(default_factory=dict)
 
     def add_all(self, tree: exp.Expr, path: tuple[str, ...]) -> None:
-        """Add what a query reads; the path is of named queries that lead there."""
+        """Add the queries that a query reads; the path is of named queries that lead there."""
         for entry, name in list(self._entries(tree)):
             if name in path:
                 raise SqlError(
                     f"{name} reads itself",
                     place=place_of(entry, self.sql),
                     detail=f"{' reads '.join((*path, name))}",
-                    hint="drop one of them, and create it anew without the other",
+                    hint="drop one of them, and create it again without the other",
                 )
             if name not in self.found:
                 self._add(name, path)
@@ -87,7 +87,7 @@ class _Inliner:
         self.found[name] = exp.CTE(this=tree, alias=alias)
 
     def _require_unhidden(self, name: str, tree: exp.Expr) -> None:
-        """Refuse a statement whose WITH hides what a named query reads."""
+        """Refuse a statement whose WITH hides a name that a named query reads."""
         inside = _own_names(tree)
         for entry in tree.find_all(exp.Table):
             hidden = self.own.get(entry.name.lower())

@@ -1,4 +1,4 @@
-"""What table functions refuse, at its place in the statement."""
+"""Errors of table functions, with their position in the statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nilometer.sql.parse.places import place_of
 
 @contextmanager
 def blamed(call: TableCall, sql: str) -> Iterator[None]:
-    """Let the refusals of a function be those of its call, or of the argument to blame."""
+    """Place the errors of a function at its call, or at the argument to blame."""
     try:
         yield
     except MiningError as error:

@@ -1,4 +1,4 @@
-"""Whether the answer of a query is appended to, or changes: seen from its outermost tree."""
+"""Whether a query appends or its answer changes: decided from its outermost tree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLAUSES = {
 
 @dataclass(frozen=True)
 class Reason:
-    """What makes a query take rows back, and where it stands."""
+    """What makes a query retract rows, and its position."""
 
     what: str
     place: Place
@@ -43,18 +43,18 @@ class Reason:
 
 @dataclass(frozen=True)
 class Mode:
-    """How a query answers: with changes if there is a pace or a reason, or if it was asked to."""
+    """How a query answers: with changes if it has a pace or a reason, or was asked to."""
 
     changes: bool
     """If not, results are appended."""
     every: int | None = None
-    """EMIT CHANGES EVERY so many microseconds."""
+    """The pace of EMIT CHANGES EVERY, in microseconds."""
     at_ends: bool = False
-    """Whether results are the answers of windows of time, each appended when its window ends."""
+    """Whether results are the answers of time windows, each appended when its window ends."""
 
 
 def choose_mode(tree: exp.Expr, sql: str, functions: Collection[str]) -> Mode:
-    """The mode of a query, as EMIT says; an error if that cannot be."""
+    """The mode of a query, as EMIT says; raises an error if that is impossible."""
     emit = _outermost_emit(tree, sql)
     reason = Reasons(sql, functions).of_query(tree, {})
     has_windows = any(one.find_ancestor(EndsCall) is None for one in tree.find_all(WindowCall))
@@ -64,18 +64,20 @@ def choose_mode(tree: exp.Expr, sql: str, functions: Collection[str]) -> Mode:
     if emit.args["kind"] == "CHANGES":
         if every is not None and every <= 0:
             raise SqlError(
-                "EVERY needs a length of time that is longer than nothing",
+                "EVERY needs a positive length of time",
                 place=place,
                 hint="write EMIT CHANGES EVERY 5 SECONDS",
             )
         return Mode(True, every)
     if every is not None:
-        raise SqlError("EVERY belongs to EMIT CHANGES", place=place, hint="leave EVERY out")
+        raise SqlError(
+            "EVERY is only allowed with EMIT CHANGES", place=place, hint="leave EVERY out"
+        )
     if has_windows:
         return Mode(False, at_ends=True)
     if reason is not None:
         raise SqlError(
-            "the answer of this query cannot be appended to: it also takes rows back",
+            "EMIT APPEND is not possible for this query: it also retracts rows",
             place=place,
             detail=f"because of {reason.what} in line {reason.place.line}, "
             f"column {reason.place.column}",
@@ -85,27 +87,27 @@ def choose_mode(tree: exp.Expr, sql: str, functions: Collection[str]) -> Mode:
 
 
 def unwrap(tree: exp.Expr) -> exp.Expr:
-    """The query inside brackets that say nothing else."""
+    """The query inside plain brackets."""
     while isinstance(tree, exp.Subquery) and tree.is_wrapper:
         tree = tree.this
     return tree
 
 
 def is_union_all(tree: exp.Expr) -> bool:
-    """Whether a query puts two together, and leaves all rows."""
+    """Whether a query is a UNION ALL of two without other clauses."""
     return isinstance(tree, exp.Union) and not tree.args.get("distinct")
 
 
 @dataclass(frozen=True)
 class Reasons:
-    """Finds why queries take rows back; queries of WITH are looked at once."""
+    """Finds why queries retract rows; queries of WITH are examined once."""
 
     sql: str
     functions: Collection[str]
     _known: dict[int, Reason | None] = field(default_factory=dict)
 
     def of_query(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Reason | None:
-        """The first thing in a query that takes rows back, also in what it reads."""
+        """The first part of a query that retracts rows, including what it reads."""
         tree = unwrap(tree)
         named = {**named, **named_queries(tree, self.sql)}
         if FOLDED in tree.meta:
@@ -126,18 +128,18 @@ class Reasons:
         return None
 
     def of_select(self, tree: exp.Select) -> Reason | None:
-        """The first clause of a query itself that takes rows back."""
+        """The first clause of a query itself that retracts rows."""
         return next(chain(self._of_rows(tree), self._subqueries(tree)), None)
 
     def is_plain(self, tree: exp.Expr) -> bool:
-        """Whether a query can be dissolved into the one that reads it."""
+        """Whether a query can be flattened into the one that reads it."""
         tree = unwrap(tree)
         if not isinstance(tree, exp.Select) or FOLDED in tree.meta:
             return False
         return self.of_select(tree) is None
 
     def has_plain_rows(self, tree: exp.Expr) -> bool:
-        """Whether a query could be dissolved, but for subqueries that it asks about its rows."""
+        """Whether a query could be flattened but for subqueries in its conditions."""
         tree = unwrap(tree)
         if not isinstance(tree, exp.Select) or FOLDED in tree.meta:
             return False
@@ -199,7 +201,7 @@ class Reasons:
                 yield self._known[id(query)]
 
     def of_rows_of(self, entry: exp.Expr) -> bool:
-        """Whether the rows of an entry of FROM come and go, as far as its tree tells."""
+        """Whether the rows of an entry of FROM are retracted, as far as its tree shows."""
         alias = entry.args.get("alias")
         if alias is not None and alias.args.get("stream_window") is not None:
             return True
@@ -210,7 +212,7 @@ class Reasons:
         return isinstance(entry.this, WindowCall)
 
     def _of_named(self, entry: exp.Table) -> bool:
-        """The same of a query that some WITH around the entry names."""
+        """The same for a query that some WITH around the entry names."""
         around: exp.Expr | None = entry
         while (around := around.parent if around is not None else None) is not None:
             named = named_queries(around, self.sql)
@@ -219,7 +221,7 @@ class Reasons:
         return False
 
     def _of_call(self, call: TableCall) -> Reason | None:
-        """A function that answers takes back what does not hold any more."""
+        """A function that answers retracts what no longer holds."""
         from nilometer.sql.rewrite.mining_errors import blamed  # noqa: PLC0415  rarely needed
 
         with blamed(call, self.sql):
@@ -235,7 +237,7 @@ class Reasons:
 
 
 def _outermost_emit(tree: exp.Expr, sql: str) -> Emit | None:
-    """The EMIT of the outermost query; an error if there is one elsewhere."""
+    """The EMIT of the outermost query; raises an error if there is one elsewhere."""
     outermost: exp.Expr | None = tree
     own: Emit | None = None
     while outermost is not None and own is None:
@@ -244,7 +246,7 @@ def _outermost_emit(tree: exp.Expr, sql: str) -> Emit | None:
     for other in tree.find_all(Emit):
         if other is not own:
             raise SqlError(
-                "EMIT belongs to the outermost query",
+                "EMIT is only allowed in the outermost query",
                 place=place_of(other, sql),
                 hint="put it at the end of the statement",
             )

@@ -1,4 +1,4 @@
-"""What the list says of windows that GROUP BY cuts, as columns: their starts, ends, and both."""
+"""References of the list to windows of GROUP BY, as columns: their starts, ends, and both."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NamedWindows:
     select: exp.Select
     calls: Sequence[exp.Expr]
     names: frozenset[str]
-    """Of functions, and of columns of the list that are such calls."""
+    """The names of functions, and of columns of the list that are such calls."""
     sql: str
 
     @staticmethod
@@ -37,7 +37,7 @@ class NamedWindows:
         )
 
     def put(self) -> None:
-        """Put the columns of windows where the list and the clauses behind it name a window."""
+        """Put the columns of windows where the list and later clauses name a window."""
         for item in list(self.select.expressions):
             self._keep_name(item)
         for part in (*self.select.expressions, *self._clauses()):
@@ -45,11 +45,11 @@ class NamedWindows:
                 self._name(node)
 
     def bounds(self) -> list[exp.Expr]:
-        """What GROUP BY groups by."""
+        """The columns that GROUP BY groups by."""
         return [self._bound(WINDOW_START, self.calls[0]), self._bound(WINDOW_END, self.calls[0])]
 
     def _keep_name(self, item: exp.Expr) -> None:
-        """Note the name that a column of the list has before something else stands there."""
+        """Keep the name of a column of the list before its expression is replaced."""
         is_field = isinstance(item, exp.Column | exp.Dot) and item.name.lower() in _FIELDS
         if is_field or self._is_window(item):
             name = item.name if is_field or not self._is_call(item) else self.calls[0].name.lower()
@@ -60,7 +60,7 @@ class NamedWindows:
         return any(one.sql() == written for one in self.calls)
 
     def _is_window(self, node: exp.Expr) -> bool:
-        """Whether it stands for a whole window: the call, its name, or that of its column."""
+        """Whether it is a whole window: the call, its name, or that of its column."""
         if isinstance(node, exp.Column) and not node.table:
             return node.name.lower() in self.names
         return self._is_call(node)

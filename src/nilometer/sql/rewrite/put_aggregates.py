@@ -15,7 +15,7 @@ from nilometer.sql.parse.places import place_of, put_at
 
 
 def put_aggregates(tree: exp.Query, sql: str, functions: Mapping[str, Function]) -> exp.Query:
-    """The query, whose calls of Python aggregates are calls with arrays of all values."""
+    """The query with arrays of all values as arguments of Python aggregates."""
     known = {
         name: one.function
         for name, one in functions.items()
@@ -36,9 +36,9 @@ def _put_array(call: exp.Anonymous, aggregate: PythonAggregate, sql: str) -> Non
     around = call.parent
     if isinstance(around, exp.Window | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
         raise NotYetError(
-            f"{name} cannot stand before OVER, WITHIN GROUP or IGNORE NULLS yet",
+            f"{name} is not supported with OVER, WITHIN GROUP or IGNORE NULLS yet",
             place=place,
-            hint="group the rows instead: GROUP BY, over a window behind the stream",
+            hint="group the rows instead: GROUP BY, over a window after the stream",
         )
     given = call.expressions
     distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
@@ -59,7 +59,7 @@ def _put_array(call: exp.Anonymous, aggregate: PythonAggregate, sql: str) -> Non
 
 
 def _struct(values: list[exp.Expr]) -> exp.Expr:
-    """Several values as one, which is NULL if one of them is."""
+    """Several values as one struct, which is NULL if one of them is."""
     known = [exp.Not(this=exp.Is(this=one.copy(), expression=exp.Null())) for one in values]
     fields = [
         exp.PropertyEQ(this=exp.to_identifier(f"{ARGUMENT}{number}"), expression=one)

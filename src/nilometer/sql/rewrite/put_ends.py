@@ -1,7 +1,7 @@
-"""Answers of windows of time as streams: each comes when its window ends, and stays as it is.
+"""Answers of time windows as streams: each is emitted when its window ends, and is final.
 
-`FROM (SELECT k, window_end, AVG(v) AS m FROM TUMBLE(…) GROUP BY k, window_end) a` can so stand
-below OVER, MATCH_RECOGNIZE and table functions, and have a window behind it.
+`FROM (SELECT k, window_end, AVG(v) AS m FROM TUMBLE(…) GROUP BY k, window_end) a` can thus stand
+below OVER, MATCH_RECOGNIZE and table functions, and have a window after it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from nilometer.sql.parse.named_queries import named_queries
 from nilometer.sql.parse.over_calls import OverCall
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
+from nilometer.sql.rewrite.cut_units import windows_of_unit
 from nilometer.sql.rewrite.modes import Reasons, unwrap
 
 _TAKE_STREAMS: Final = (OverCall, MatchCall, TableCall)
@@ -26,19 +27,19 @@ Named = Mapping[str, exp.CTE]
 
 
 def put_ends(tree: exp.Query, sql: str, reasons: Reasons) -> exp.Query:
-    """The query, in which answers of windows stand as streams where streams are needed."""
+    """The query with answers of windows as streams where streams are needed."""
     if tree.find(WindowCall) is None:
         return tree
     tree = tree.copy()
     for entry in list(tree.find_all(exp.Subquery, exp.Table)):
         alias = entry.args.get("alias")
         if alias is not None and alias.args.get("stream_window") is not None:
-            _put(entry, _named_around(entry, sql), reasons)
+            _put(entry, named_around(entry, sql), reasons)
     for call in list(tree.find_all(*_TAKE_STREAMS)):
-        for below in list(_entries(call, _named_around(call, sql), reasons)):
-            _put(below, _named_around(below, sql), reasons)
+        for below in list(_entries(call, named_around(call, sql), reasons)):
+            _put(below, named_around(below, sql), reasons)
     for call in tree.find_all(WindowCall):
-        for below in _entries(call, _named_around(call, sql), reasons):
+        for below in _entries(call, named_around(call, sql), reasons):
             _refuse_again(call, below, sql, reasons)
     _forget_unread(tree)
     return tree
@@ -46,59 +47,73 @@ def put_ends(tree: exp.Query, sql: str, reasons: Reasons) -> exp.Query:
 
 def _refuse_again(call: exp.Expr, entry: exp.Expr, sql: str, reasons: Reasons) -> None:
     """Refuse windows of answers of windows: one that ends with an hour would be in the next."""
-    query = _query_of(entry, _named_around(entry, sql))
+    query = _query_of(entry, named_around(entry, sql))
     if query is not None and _answers(query, reasons):
         raise SqlError(
-            "answers of windows cannot be put into windows once more",
+            "results of time windows cannot be put into time windows again",
             place=place_of(call, sql),
-            detail="one that comes when a longer window ends would count for the next one",
-            hint="hold the last ones: FROM (SELECT … GROUP BY …) m [RANGE 1 HOUR]",
+            detail="a result emitted when a longer window ends would count in the next one",
+            hint="use a sliding window: FROM (SELECT … GROUP BY …) m [RANGE 1 HOUR]",
         )
 
 
-def order_of_answers(entry: exp.Expr, sql: str, reasons: Reasons) -> frozenset[str]:
-    """The columns, in lower case, by which the answers of windows come; none if these are not.
+def order_of_answers(
+    entry: exp.Expr, sql: str, reasons: Reasons, *, whole: bool = False
+) -> frozenset[str]:
+    """The columns, in lower case, that order the answers of windows; empty if it has none.
 
-    They may pass through queries that only choose and compute.
+    They may pass through queries that only select and compute. If only those are requested that
+    are `whole`, each of their values belongs to one window alone.
     """
-    query = _query_of(entry, _named_around(entry, sql))
+    if isinstance(entry.this, WindowCall):
+        is_regular = not isinstance(entry.this.windows, SessionWindows)
+        return frozenset((WINDOW_END, WINDOW_START) if is_regular else (WINDOW_END,))
+    query = _query_of(entry, named_around(entry, sql))
     if query is None:
         return frozenset()
     if _answers(query, reasons):
-        return frozenset(name.lower() for one in columns_in_order(query) for name in one)
+        found = columns_in_order(query, whole=whole)
+        return frozenset(name.lower() for one in found for name in one)
     entries = _from(query)
     if reasons.of_select(query) is not None or len(entries) != 1:
         return frozenset()
-    below = order_of_answers(entries[0].this, sql, reasons)
+    below = order_of_answers(entries[0].this, sql, reasons, whole=whole)
     passed = [one for one in query.expressions if one.unalias().name.lower() in below]
     named = {one.alias_or_name.lower() for one in passed if isinstance(one.unalias(), exp.Column)}
     return frozenset(named | (below if any(one.is_star for one in query.expressions) else set()))
 
 
-def columns_in_order(query: exp.Select) -> tuple[frozenset[str], frozenset[str]]:
-    """Which columns of a query are the ends of its windows, and which go up with these."""
+def columns_in_order(
+    query: exp.Select, *, whole: bool = False
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Which columns of a query are the ends of its windows, and which increase with these.
+
+    If they are `whole`, no two windows have the same value of one.
+    """
     call = windows_below(query).this
     ends, others = set(), set()
     is_regular = not isinstance(call.windows, SessionWindows)
     for item in query.expressions:
-        value = item.unalias()
+        value = item.unalias().unnest()
         bounds = {one.name.lower() for one in value.find_all(exp.Column)}
         if isinstance(value, exp.Column) and bounds == {WINDOW_END}:
             ends.add(item.alias_or_name)
         is_start = isinstance(value, exp.Column) and bounds == {WINDOW_START}
         is_cut = isinstance(value, exp.TimestampTrunc) and value.this == call.args.get("time")
+        if is_cut and whole:
+            is_cut = windows_of_unit(value.args["unit"].name) == call.windows
         if is_start or is_cut:
             others.add(item.alias_or_name)
     return frozenset(ends), frozenset(others if is_regular else ())
 
 
 def windows_below(query: exp.Select) -> exp.Table:
-    """The entry of FROM that is in windows, of a query that has one."""
+    """The entry of FROM that is in windows, if there is one."""
     return next(_in_windows(query))
 
 
 def _entries(call: exp.Expr, named: Named, reasons: Reasons) -> Iterator[exp.Expr]:
-    """The entries of FROM whose rows a call takes, below queries that only choose and compute."""
+    """The entries of FROM whose rows a call takes, below queries that only select and compute."""
     given = call.args.get("input")
     todo = [given] if isinstance(given, exp.Expr) else []
     while todo:
@@ -117,7 +132,7 @@ def _from(query: exp.Select) -> list[exp.Expr]:
 
 
 def _put(entry: exp.Expr, named: Named, reasons: Reasons) -> None:
-    """Put a call in the place of an entry, if that is a query that answers when windows end."""
+    """Replace an entry by a call, if it is a query that answers when windows end."""
     query = _query_of(entry, named)
     if query is None or not _answers(query, reasons):
         return
@@ -158,7 +173,7 @@ def _query_of(entry: exp.Expr, named: Named) -> exp.Select | None:
     return found if isinstance(found, exp.Select) else None
 
 
-def _named_around(entry: exp.Expr, sql: str) -> dict[str, exp.CTE]:
+def named_around(entry: exp.Expr, sql: str) -> dict[str, exp.CTE]:
     """The queries that some WITH around an entry names."""
     found: dict[str, exp.CTE] = {}
     around: exp.Expr | None = entry
@@ -169,7 +184,7 @@ def _named_around(entry: exp.Expr, sql: str) -> dict[str, exp.CTE]:
 
 
 def _forget_unread(tree: exp.Query) -> None:
-    """Leave out queries of WITH that nobody reads any more."""
+    """Remove queries of WITH that are no longer read."""
     for clause in list(tree.find_all(exp.With)):
         kept = []
         for query in clause.expressions:

@@ -17,8 +17,8 @@ _LISTED: Final = "exploded"
 class ExpandCall(exp.Expression):
     """The items of an array, or of a map, each as a row.
 
-    Beside an item stands its number, counted from `first`, if that is not None: before it, or
-    behind it.
+    Next to an item is its number, counted from `first`, if that is not None: before it, or
+    after it.
     """
 
     arg_types: ClassVar[dict[str, bool]] = {
@@ -31,7 +31,7 @@ class ExpandCall(exp.Expression):
 
 
 def put_expansions(tree: exp.Query, sql: str) -> exp.Query:
-    """The tree with entries of FROM in place of all that makes rows of arrays."""
+    """The tree with entries of FROM instead of everything that makes rows from arrays."""
     if tree.find(exp.Unnest, exp.Lateral, exp.Explode) is None:
         return tree
     copied = tree.copy()
@@ -54,12 +54,12 @@ def _is_generator(entry: exp.Expr) -> bool:
 
 
 def _put_join(join: exp.Join, sql: str) -> None:
-    """An entry behind a comma, CROSS JOIN, or LEFT JOIN … ON TRUE."""
+    """An entry after a comma, CROSS JOIN, or LEFT JOIN … ON TRUE."""
     side, condition = str(join.args.get("side") or "").upper(), join.args.get("on")
     is_true = condition is None or (isinstance(condition, exp.Boolean) and condition.this)
     if side not in ("", "LEFT") or not is_true or join.args.get("using"):
         raise SqlError(
-            "the items of an array are joined with their own row",
+            "the items of an array can only be joined with their own row",
             place=place_of(join, sql),
             hint="write CROSS JOIN UNNEST(…) AS u (x), or LEFT JOIN UNNEST(…) AS u (x) ON TRUE",
         )
@@ -78,13 +78,13 @@ def _put_laterals(select: exp.Select, sql: str) -> None:
 
 
 def _put_listed(select: exp.Select, sql: str) -> None:
-    """explode(a) AS x in the select list; a list has one at most."""
+    """explode(a) AS x in the select list; a list has at most one."""
     listed = [item for item in select.expressions if isinstance(_unaliased(item), exp.Explode)]
     if not listed:
         return
     if len(listed) > 1:
         raise SqlError(
-            "a select list makes rows of one array at most",
+            "a SELECT list can unnest at most one array",
             place=place_of(listed[1], sql),
             hint="write FROM …, UNNEST(a) AS u (x), UNNEST(b) AS v (y)",
         )
@@ -92,12 +92,12 @@ def _put_listed(select: exp.Select, sql: str) -> None:
     names, place = _names_of(item), place_of(item, sql)
     if not names and any(isinstance(one, exp.Star) for one in select.expressions):
         raise SqlError(
-            "what explode makes beside a star needs a name",
+            "explode beside a star needs a name",
             place=place,
             hint="write explode(a) AS x, or posexplode(a) AS (i, x)",
         )
     entry = _call_entry(_unaliased(item), _LISTED, names, sql)
-    entry.meta[HIDDEN] = names  # a star does not stand for them
+    entry.meta[HIDDEN] = names  # a star does not include them
     table = exp.to_identifier(_LISTED)
     shown: list[exp.Expr] = [exp.to_identifier(name, quoted=True) for name in names]
     columns = [
@@ -127,9 +127,9 @@ def _entry(entry: exp.Expr, sql: str) -> exp.Table:
     window = None if alias is None else alias.args.get("stream_window")
     if window is not None:
         raise SqlError(
-            "items have the window of the row that their array is in",
+            "items have the window of the row that contains their array",
             place=place_of(window, sql),
-            hint="write the window behind the stream: FROM A [RANGE 5 SECONDS], UNNEST(A.x) AS u",
+            hint="write the window after the stream: FROM A [RANGE 5 SECONDS], UNNEST(A.x) AS u",
         )
     if isinstance(entry, exp.Unnest):
         if len(entry.expressions) != 1:
@@ -149,7 +149,7 @@ def _entry(entry: exp.Expr, sql: str) -> exp.Table:
     found = entry.this
     if not isinstance(found, exp.Explode):
         raise SqlError(
-            "LATERAL stands before explode and posexplode only",
+            "LATERAL is only allowed before explode and posexplode",
             place=place_of(entry, sql),
             hint="write LATERAL explode(a) AS u (x)",
         )

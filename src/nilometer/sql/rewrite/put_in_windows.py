@@ -1,4 +1,4 @@
-"""Other ways to write windows of time, as table functions: what follows knows those alone.
+"""Other ways to write time windows, as table functions: later steps know only those.
 
 `S [RANGE 1 HOUR SLIDE 5 MINUTES]` is HOP. `GROUP BY window(ts, '1 minute')`, `session_window(…)`
 and, over a stream without a window, `GROUP BY date_trunc('minute', ts)` put the stream of FROM
@@ -7,7 +7,7 @@ into windows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,49 +26,40 @@ from nilometer.model.time_windows import (
     TimeWindows,
 )
 from nilometer.sql.catalog import UTC, Catalog
+from nilometer.sql.expressions.aggregate_calls import aggregates_in
 from nilometer.sql.parse.dialect import Emit, StreamWindow
 from nilometer.sql.parse.find_names import find
 from nilometer.sql.parse.match_parser import MatchCall
-from nilometer.sql.parse.places import place_of, text_of
+from nilometer.sql.parse.places import place_of, put_at, text_of
 from nilometer.sql.parse.window_call_parser import WindowCall
+from nilometer.sql.rewrite.cut_units import LENGTHS, windows_of_unit
 from nilometer.sql.rewrite.modes import Reasons, unwrap
 from nilometer.sql.rewrite.name_windows import NamedWindows
+from nilometer.sql.rewrite.put_unions import UnionCall
+from nilometer.sql.rewrite.stream_times import StreamTimes
 from nilometer.sql.rewrite.subqueries import subquery_columns
 
-_SECOND: Final = 1_000_000
-_LENGTHS: Final = {
-    "SECOND": _SECOND,
-    "MINUTE": 60 * _SECOND,
-    "HOUR": 3600 * _SECOND,
-    "DAY": 86_400 * _SECOND,
-    "DD": 86_400 * _SECOND,
-}
-_CALENDAR: Final = {
-    "WEEK": CalendarUnit.WEEK,
-    **dict.fromkeys(("MONTH", "MON", "MM"), CalendarUnit.MONTH),
-    "QUARTER": CalendarUnit.QUARTER,
-    **dict.fromkeys(("YEAR", "YYYY", "YY"), CalendarUnit.YEAR),
-}
 _ANYWHERE: Final = ("SECOND", "MINUTE")
 """Units that begin at the same instants in all time zones."""
 _CHANGING: Final = ("distinct", "group", "having", "order", "limit", "offset", "windows")
-"""Clauses with which an answer changes, or which say how rows of streams meet."""
+"""Clauses that make an answer change, or that say how rows of streams join."""
 
 
 def put_in_windows(tree: exp.Query, sql: str, catalog: Catalog) -> exp.Query:
-    """The query with all its windows of time as table functions."""
+    """The query with all its time windows as table functions."""
     copied = tree.copy()
     changed = False
     for entry in list(copied.find_all(exp.Table, exp.Subquery)):
         changed |= _put_sliding(entry)
+    times = StreamTimes(sql, catalog)
     for select in list(copied.find_all(exp.Select)):
-        changed |= _GroupedWindows(select, sql, catalog).put()
+        changed |= _GroupedWindows(select, sql, catalog, times).put()
     changed |= _put_instants(copied, catalog, Reasons(sql, catalog.functions))
     return copied if changed else tree
 
 
 def _comes_and_goes(entry: exp.Expr, reasons: Reasons) -> bool:
-    """Whether a query in FROM takes rows back, or would if it stood alone."""
+    """Whether a query in FROM retracts rows, or would on its own."""
     if not isinstance(entry, exp.Subquery):
         return False
     alone = [one for one in entry.find_all(exp.Select) if not one.args.get("joins")]
@@ -77,9 +68,9 @@ def _comes_and_goes(entry: exp.Expr, reasons: Reasons) -> bool:
 
 
 def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
-    """Put a stream into windows of an instant, if it meets static tables alone.
+    """Put a stream into windows of an instant, if it is joined with static tables alone.
 
-    Then outer joins, EXISTS and IN say something of each row by itself: results are appended.
+    Then outer joins, EXISTS and IN concern each row by itself: results are appended.
     """
     select = unwrap(tree)
     if not isinstance(select, exp.Select) or select.args.get("from_") is None:
@@ -89,7 +80,7 @@ def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
     joins = select.args.get("joins") or []
     entries = [select.args["from_"].this, *(join.this for join in joins)]
     named = {query.alias.lower() for query in tree.find_all(exp.CTE)}
-    streams = [entry for entry in entries if not _is_static(entry, catalog, named)]
+    streams = [entry for entry in entries if not is_static(entry, catalog, named)]
     where = select.args.get("where")
     asked = [*([] if where is None else [where]), *subquery_columns(select)]
     queries = [query for one in asked for query in one.find_all(exp.Select)]
@@ -101,21 +92,22 @@ def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
         wanted = kept.get(str(join.side).upper())
         if wanted is None or (join.side and wanted is not (join.this is streams[0])):
             return False
-    if not all(_is_static(query, catalog, named) for query in queries):
+    if not all(is_static(query, catalog, named) for query in queries):
         return False
     entry = streams[0]
     alias = entry.args.get("alias")
     if alias is not None and alias.args.get("stream_window"):
         return False
+    is_appended = isinstance(entry.this, MatchCall | UnionCall)
     is_other = isinstance(entry.this, exp.Func) or entry.name.lower() in named
-    if not isinstance(entry.this, MatchCall) and (is_other or _comes_and_goes(entry, reasons)):
+    if not is_appended and (is_other or _comes_and_goes(entry, reasons)):
         return False
     _replace(entry, WindowCall(this="FROM", input=entry.copy(), windows=InstantWindows()))
     return True
 
 
 def _is_answer(entry: exp.Expr, reasons: Reasons) -> bool:
-    """Whether a query in FROM says something of several rows, such as groups, or OVER."""
+    """Whether a query in FROM computes over several rows, such as groups, or OVER."""
     if not isinstance(entry, exp.Subquery):
         return False
     return entry.find(exp.Window) is not None or reasons.of_query(entry.this, {}) is not None
@@ -132,11 +124,11 @@ def is_static_entry(entry: exp.Expr, catalog: Catalog) -> bool:
         around = around.parent
     is_named = isinstance(entry, exp.Table) and entry.name.lower() in named
     asked = named[entry.name.lower()] if is_named else entry
-    return _is_static(asked, catalog, set(named))
+    return is_static(asked, catalog, set(named))
 
 
-def _is_static(tree: exp.Expr, catalog: Catalog, named: set[str]) -> bool:
-    """Whether all that a query or an entry of FROM reads are static tables."""
+def is_static(tree: exp.Expr, catalog: Catalog, named: Collection[str]) -> bool:
+    """Whether all that a query or an entry of FROM reads are static tables, and no name of WITH."""
     relations = list(catalog.relations.values())
     tables = [tree] if isinstance(tree, exp.Table) else list(tree.find_all(exp.Table))
     for table in tables:
@@ -149,7 +141,7 @@ def _is_static(tree: exp.Expr, catalog: Catalog, named: set[str]) -> bool:
 
 
 def _put_sliding(entry: exp.Expr) -> bool:
-    """Put an entry with a sliding window behind it into windows."""
+    """Put an entry followed by a sliding window into windows."""
     alias = entry.args.get("alias")
     window = None if alias is None else alias.args.get("stream_window")
     if window is None or window.args.get("windows") is None:
@@ -163,7 +155,7 @@ def _put_sliding(entry: exp.Expr) -> bool:
 
 
 def _replace(entry: exp.Expr, call: WindowCall) -> None:
-    """Put a call in the place of an entry, under the same name."""
+    """Replace an entry by a call, under the same name."""
     name = exp.to_identifier(entry.alias_or_name or call.function.lower())
     call.meta.update(entry.meta)
     table = exp.Table(this=call, alias=exp.TableAlias(this=name))
@@ -176,12 +168,12 @@ class _Grouping:
     """A key of GROUP BY that cuts time."""
 
     key: exp.Expr
-    """Where it stands in GROUP BY, or what stands there for it."""
+    """Its expression in GROUP BY, or what replaces it there."""
     call: exp.Expr
     time: exp.Expr
     windows: TimeWindows
     is_value: bool
-    """Whether it is also a value that can be computed of a row: date_trunc."""
+    """Whether it can also be computed from a row: date_trunc."""
 
 
 @dataclass(frozen=True)
@@ -191,11 +183,13 @@ class _GroupedWindows:
     select: exp.Select
     sql: str
     catalog: Catalog
+    times: StreamTimes
 
     def put(self) -> bool:
         """Put the stream of FROM into windows, if the groups say so."""
         if self.select.args.get("group") is None or self.select.args.get("from_") is None:
             return False
+        self._list_all()
         found = list(self._groupings())
         chosen = [one for one in found if not one.is_value] or self._finest(found)
         if not chosen:
@@ -203,12 +197,33 @@ class _GroupedWindows:
         first = chosen[0]
         if any(other.windows != first.windows for other in chosen[1:]):
             raise SqlError(
-                "a query has windows of one kind",
+                "a query can only have one kind of time windows",
                 place=place_of(chosen[1].call, self.sql),
-                hint="write a query for each, and put them together with UNION ALL",
+                hint="write one query for each, and combine them with UNION ALL",
             )
         self._put(first, [one for one in chosen if not one.is_value])
         return True
+
+    def _list_all(self) -> None:
+        """Write GROUP BY ALL as the numbers of all columns of the list without aggregates."""
+        group, items = self.select.args["group"], self.select.expressions
+        if not group.args.get("all") or self.select.is_star:
+            return
+        place = place_of(group, self.sql)
+        aggregated = {one.alias.lower() for one in items if self._is_aggregated(one)} - {""}
+        keys = [
+            put_at(exp.Literal.number(number), place)
+            for number, item in enumerate(items, 1)
+            if not self._is_aggregated(item)
+            and not any(one.name.lower() in aggregated for one in item.find_all(exp.Column))
+        ]
+        group.set("all", None)
+        group.set("expressions", keys)
+
+    def _is_aggregated(self, item: exp.Expr) -> bool:
+        """Whether a column of the list computes over several rows."""
+        is_window = item.find(exp.Window) is not None
+        return is_window or any(True for _ in aggregates_in(item, self.catalog.functions))
 
     def _groupings(self) -> Iterator[_Grouping]:
         for key in self.select.args["group"].expressions:
@@ -254,9 +269,9 @@ class _GroupedWindows:
             slide, offset = lengths[1], sum(lengths[2:])
         if size // slide >= MOST_OVERLAPS:
             raise SqlError(
-                f"a row may be in at most {MOST_OVERLAPS:,} windows",
+                f"a row may belong to at most {MOST_OVERLAPS:,} windows",
                 place=place_of(call, self.sql),
-                hint="hop further",
+                hint="use a longer hop",
             )
         return time, HoppingWindows(size, slide, offset % slide)
 
@@ -276,35 +291,26 @@ class _GroupedWindows:
             ) from None
         if length % RESOLUTION or length <= 0:
             raise SqlError(
-                "lengths of windows are whole milliseconds, at least one",
+                "the length of a window must be a whole number of milliseconds, at least 1",
                 place=place_of(call, self.sql),
             )
         return length
 
     def _truncated(self, call: exp.TimestampTrunc | exp.DateTrunc) -> TimeWindows | None:
         """The windows of date_trunc over the time of a stream that has no window."""
-        entry = self._entry
-        if not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):
-            return None
-        alias = entry.args.get("alias")
-        if self.select.args.get("joins") or (alias and alias.args.get("stream_window")):
-            return None
-        relation = find(entry.this, list(self.catalog.relations.values()))
         time = call.this
-        if relation is None or relation.is_table or relation.time is None:
+        if self.select.args.get("joins") or not isinstance(time, exp.Column):
             return None
-        if not isinstance(time, exp.Column) or time.name.lower() != relation.time.lower():
+        if time.name.lower() not in self.times.names(self._entry):
             return None
         unit = call.args["unit"].name.upper()
         if unit not in _ANYWHERE and self.catalog.zone != UTC:
             return None
-        if unit in _LENGTHS:
-            return HoppingWindows(_LENGTHS[unit], _LENGTHS[unit])
-        return CalendarWindows(_CALENDAR[unit]) if unit in _CALENDAR else None
+        return windows_of_unit(unit)
 
     def _finest(self, found: list[_Grouping]) -> list[_Grouping]:
-        """The key with the shortest windows: those of the others are made of them."""
-        order = [*_LENGTHS.values(), *CalendarUnit]
+        """The key with the shortest windows: the others are unions of these."""
+        order = [*LENGTHS.values(), *CalendarUnit]
 
         def rank(one: _Grouping) -> int:
             windows = one.windows
@@ -324,7 +330,7 @@ class _GroupedWindows:
         entry = self._entry
         if self.select.args.get("joins"):
             raise SqlError(
-                "the rows of a join are put into windows by a subquery",
+                "to put the rows of a join into time windows, use a subquery",
                 place=place_of(first.call, self.sql),
                 hint="write … FROM TUMBLE((SELECT … FROM A, B WINDOW = 5 SECONDS), 1 MINUTE) "
                 "GROUP BY window_end",
@@ -335,7 +341,7 @@ class _GroupedWindows:
             raise SqlError(
                 f"{entry.alias_or_name} has two windows",
                 place=place_of(first.call, self.sql),
-                hint="leave the one in FROM out",
+                hint="leave out the one in FROM",
             )
         others = [
             self._meant(key).copy()
@@ -357,7 +363,7 @@ class _GroupedWindows:
         _replace(entry, call)
 
     def _filtered(self, entry: exp.Expr) -> exp.Subquery:
-        """The entry with the conditions of WHERE: sessions are made of what is left."""
+        """The entry with the conditions of WHERE: sessions consist of the remaining rows."""
         where = self.select.args["where"]
         self.select.set("where", None)
         query = exp.Select(

@@ -9,14 +9,14 @@ from nilometer.sql.parse.places import place_of, put_at
 
 
 def is_semi_join(node: exp.Expr) -> bool:
-    """Whether a join only chooses rows of what stands before it."""
+    """Whether a join only selects rows of its left side."""
     return isinstance(node, exp.Join) and str(node.args.get("kind") or "").upper() in _KINDS
 
 
 def put_semi_joins(select: exp.Select, sql: str) -> None:
     """Put conditions into WHERE in place of a query's semi joins.
 
-    Rows may be chosen after other joins as well as before, unless these keep rows of their own.
+    Rows may be selected after other joins as well as before, unless these keep rows of their own.
     """
     joins: list[exp.Join] = select.args.get("joins") or []
     if any(str(join.args.get("side") or "").upper() in ("RIGHT", "FULL") for join in joins):
@@ -41,7 +41,7 @@ def _condition(join: exp.Join, before: list[exp.Expr], sql: str) -> exp.Expr:
         sides = [one.alias_or_name for one in (before[0], entry)]
         if len(before) > 1 or not all(sides):
             raise SqlError(
-                f"it is not clear whose {name.name} is meant",
+                f"column {name.name} is ambiguous",
                 place=place_of(name, sql),
                 hint=f"write ON A.{name.name} = B.{name.name}",
             )

@@ -1,4 +1,4 @@
-"""Subqueries inside expressions, taken out: each becomes a column of the rows that ask for it."""
+"""Subqueries lifted out of expressions: each becomes a column of the rows that use it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from nilometer.sql.parse.window_call_parser import WindowCall
 from nilometer.sql.rewrite.semi_joins import is_semi_join, put_semi_joins
 
 _PREFIX: Final = "subquery#"
-"""How the names of subqueries begin; their only column has the same name."""
+"""The prefix of subquery names; their only column has the same name."""
 
 
 class Asked(StrEnum):
-    """What is asked of a subquery."""
+    """How a subquery is used."""
 
     ROWS = "whether it has rows"
     EQUAL = "whether it has a row equal to a value"
@@ -30,7 +30,7 @@ class Asked(StrEnum):
 
 
 class SubqueryColumn(exp.Expression):
-    """A subquery that was taken out of an expression of its SELECT: a name, and what is asked."""
+    """A subquery lifted out of an expression of its SELECT: its name and use."""
 
     arg_types: ClassVar[dict[str, bool]] = {
         "this": True,
@@ -41,7 +41,7 @@ class SubqueryColumn(exp.Expression):
 
 
 def put_subqueries(tree: exp.Query, sql: str, functions: Collection[str]) -> exp.Query:
-    """The query with the subqueries inside expressions as columns of the rows around them."""
+    """The query with the subqueries inside expressions as columns of the outer rows."""
     if not any(_is_subquery(node) or is_semi_join(node) for node in tree.walk()):
         return tree
     copied = tree.copy()
@@ -55,17 +55,17 @@ def put_subqueries(tree: exp.Query, sql: str, functions: Collection[str]) -> exp
 
 
 def subquery_columns(select: exp.Expr) -> list[SubqueryColumn]:
-    """The subqueries that were taken out of a SELECT."""
+    """The subqueries that were lifted out of a SELECT."""
     return select.args.get("subqueries") or []
 
 
 def names_subquery(tree: exp.Expr) -> bool:
-    """Whether an expression names a subquery that was taken out."""
+    """Whether an expression names a subquery that was lifted out."""
     return any(node.table.startswith(_PREFIX) for node in tree.find_all(exp.Column))
 
 
 def is_tested(condition: exp.Expr) -> bool:
-    """Whether a condition asks for rows of a subquery and for nothing else: EXISTS, IN."""
+    """Whether a condition only tests for rows of a subquery: EXISTS, IN."""
     inner = condition.this.unnest() if isinstance(condition, exp.Not) else condition
     if isinstance(inner, exp.Exists):
         return isinstance(inner.this, exp.Query)
@@ -92,7 +92,7 @@ def _has_own(part: exp.Expr | None) -> bool:
 
 @dataclass
 class _Taker:
-    """Takes the subqueries out of one SELECT."""
+    """Lifts the subqueries out of one SELECT."""
 
     select: exp.Select
     sql: str
@@ -129,7 +129,7 @@ class _Taker:
         )
 
     def _take_item(self, item: exp.Expr) -> None:
-        """Take the subqueries out of a column of the list, whose name stays what it was."""
+        """Lift the subqueries out of a column of the list, which keeps its name."""
         if not isinstance(item, exp.Alias):
             name = exp.to_identifier(text_of(item, self.sql), quoted=True)
             named = exp.Alias(this=item.copy(), alias=name)
@@ -186,7 +186,7 @@ class _GroupSplitter:
     functions: Collection[str]
     inner: list[exp.Expr] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
-    """The texts of what the groups give, and the names of the columns."""
+    """The texts of the groups' output, and the names of the columns."""
 
     def split(self) -> None:
         select = self.select
@@ -234,7 +234,7 @@ class _GroupSplitter:
         return put_at(shown, place_of(item, self.sql))
 
     def _having(self) -> tuple[list[exp.Expr], list[exp.Expr]]:
-        """The conditions that groups can be asked, and those with subqueries, over groups."""
+        """The conditions that groups can test, and those with subqueries, over groups."""
         having = self.select.args.get("having")
         kept: list[exp.Expr] = []
         moved: list[exp.Expr] = []
@@ -251,7 +251,7 @@ class _GroupSplitter:
         return copied
 
     def _over_groups(self, tree: exp.Expr) -> exp.Expr:
-        """An expression over what groups give; subqueries stay as they are."""
+        """An expression over the groups' output; subqueries stay unchanged."""
         if _is_subquery(tree):
             copied = tree.copy()
             if isinstance(tree, exp.In):

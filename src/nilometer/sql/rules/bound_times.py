@@ -1,4 +1,4 @@
-"""Conditions on differences of times are windows."""
+"""Treat conditions on differences of times as windows."""
 
 from __future__ import annotations
 

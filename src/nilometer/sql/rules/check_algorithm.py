@@ -1,4 +1,4 @@
-"""Whether the algorithm that the user chose can run the join."""
+"""Check that the algorithm that the user chose can run the join."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from nilometer.sql.rewrite.hints import at_hint
 
 
 def check_algorithm(plan: JoinPlan) -> JoinPlan:
-    """The same plan; an error says what the algorithm cannot take, at its hint if it has one."""
+    """The same plan; raises an error, at the hint if any, if the algorithm cannot run it."""
     if plan.algorithm is not None:
-        from nilometer.algorithms.hosted_join import HostedJoinSpec  # noqa: PLC0415  rarely needed
-
         try:
-            HostedJoinSpec(build_join(plan), plan.algorithm.name, plan.algorithm.parameters)
+            plan.algorithm.host(build_join(plan))
         except InputError as error:
             if plan.algorithm.place is None:
                 raise

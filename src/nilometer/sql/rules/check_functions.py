@@ -1,4 +1,4 @@
-"""Registered functions get the arguments that they take."""
+"""Check that registered functions get the arguments that they take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every condition is true or false, and every expression has a type."""
+"""Check that every condition is boolean, and every expression has a type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nilometer.sql.plan.types import Types
 
 
 def check_types(plan: JoinPlan) -> JoinPlan:
-    """Refuse expressions whose parts do not go together."""
+    """Refuse expressions whose parts have incompatible types."""
     types = Types(plan.catalog, plan.sources)
     for condition in (*plan.conditions, *(c for s in plan.sources for c in s.below)):
         types.require_condition(condition)

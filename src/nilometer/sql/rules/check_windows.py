@@ -1,4 +1,4 @@
-"""The windows can hold together, and let go of every row."""
+"""Check that the windows are consistent, and that every row expires."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_windows(plan: JoinPlan) -> JoinPlan:
 
 
 def _place(plan: JoinPlan, error: WindowError) -> Place:
-    """A condition that contradicts others, else the WINDOW clause, else the stream in FROM."""
+    """The position of a contradicting condition, the WINDOW clause, or the stream in FROM."""
     conditions = _conditions_in(plan, error.streams)
     if isinstance(error, ContradictionError) and (found := next(conditions, None)) is not None:
         return found
@@ -30,7 +30,7 @@ def _place(plan: JoinPlan, error: WindowError) -> Place:
 
 
 def _conditions_in(plan: JoinPlan, cycle: tuple[str, ...]) -> Iterator[Place]:
-    """The conditions that say the bounds along a cycle of streams."""
+    """The conditions that set the bounds along a cycle of streams."""
     edges = set(zip(cycle, cycle[1:] + cycle[:1], strict=True))
     for window, place in plan.time_conditions:
         for bound in window.bounds(()):
@@ -39,7 +39,7 @@ def _conditions_in(plan: JoinPlan, cycle: tuple[str, ...]) -> Iterator[Place]:
 
 
 def _tightest(plan: JoinPlan, of: Bound) -> int:
-    """The smallest limit that any window sets to the difference of the same two times."""
+    """The smallest limit that any window sets on the difference of the same two times."""
     timed = [source.name for source in plan.sources if not source.is_table]
     bounds = (bound for window in plan.windows for bound in window.bounds(timed))
     return min(b.limit for b in bounds if (b.earlier, b.later) == (of.earlier, of.later))

@@ -1,4 +1,4 @@
-"""How candidates are found."""
+"""Choose how candidates are found."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from nilometer.sql.plan.join_plan import JoinPlan
 
 
 def choose_kernel(plan: JoinPlan) -> JoinPlan:
-    """By key where there is one, else by time; a user who chose another has it."""
+    """By key where there is one, else by time, unless the user chose another."""
     best = Kernel.HASH if plan.keys else Kernel.MERGE
     return replace(plan, kernel=plan.wanted_kernel or best)

@@ -1,4 +1,4 @@
-"""In which order a new row looks for partners (Golab section 5), by what is known of streams."""
+"""Choose the order in which a new row looks for partners (Golab section 5)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nilometer.sql.expressions.scalars import ColumnRef
 from nilometer.sql.plan.join_plan import ChosenAlgorithm, JoinKey, JoinPlan, Source
 
 BUCKETS: Final = (10,)
-"""Of the hash tables of Golab's joins, where the user says nothing."""
+"""The default for the hash tables of Golab's joins."""
 
 
 def choose_orders(plan: JoinPlan) -> JoinPlan:
-    """An order for the new rows of every stream; it is chosen again as rates are measured."""
+    """An order for the new rows of every stream, chosen again as rates are measured."""
     loads = tuple(_load(plan, number, source) for number, source in enumerate(plan.sources))
     links = [frozenset(map(plan.number, key.streams)) for key in plan.keys]
     scan = Scan.HASH if plan.kernel is Kernel.HASH else Scan.NLJ
@@ -28,16 +28,14 @@ def choose_orders(plan: JoinPlan) -> JoinPlan:
 
 
 def _order_loops(plan: JoinPlan, chosen: ChosenAlgorithm, links: Links) -> JoinPlan:
-    """The for-loops of an algorithm in the order of the heuristic, where the user gave none.
+    """The for-loops of an algorithm in heuristic order, unless the user gave an order.
 
     Windows in hash buckets count as a bucket (Golab section 5.3).
     """
-    from nilometer.algorithms.registry import find_algorithm  # noqa: PLC0415  rarely needed
-
-    algorithm = find_algorithm(chosen.name)
-    if "order" not in algorithm.parameters or chosen.parameters.order is not None:
+    possible = chosen.algorithm.parameters
+    if "order" not in possible or chosen.parameters.order is not None:
         return plan
-    buckets = chosen.parameters.buckets or (BUCKETS if "buckets" in algorithm.parameters else None)
+    buckets = chosen.parameters.buckets or (BUCKETS if "buckets" in possible else None)
     loads = plan.loads
     if buckets is not None:
         each = buckets * len(loads) if len(buckets) == 1 else buckets

@@ -1,4 +1,4 @@
-"""Which bucket a row goes to: rows that may join must meet."""
+"""Choose which bucket a row goes to: rows that may join must meet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def choose_routing(plan: JoinPlan) -> JoinPlan:
     if any(source.rows is not None for source in plan.sources):
         chosen = route_with_rows(keys, rows_windows(plan), plan.buckets)
         reason = (
-            "a ROWS window needs all rows of its stream in one place"
+            "a ROWS window needs all rows of its stream in one bucket"
             if chosen.key is None
             else "ROWS windows are partitioned by the join key"
         )
@@ -29,6 +29,6 @@ def choose_routing(plan: JoinPlan) -> JoinPlan:
     reason = (
         "all streams share the key"
         if everywhere
-        else "no key is common to all streams, so each has a dimension"
+        else "no key is common to all streams, so each key is a dimension"
     )
     return replace(plan, routing=route_by_keys(keys, plan.buckets), routing_reason=reason)

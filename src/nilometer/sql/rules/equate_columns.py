@@ -1,4 +1,4 @@
-"""Equalities between streams become keys, closed transitively.
+"""Turn equalities between streams into keys, closed transitively.
 
 A.k = B.k and B.k = C.k make one key of three streams; A.x = B.x and B.y = C.y two keys of two.
 Classes of equal columns that the same streams share make one key of several columns.
@@ -39,7 +39,7 @@ class _Classes:
     kinds: list[pa.DataType] = field(default_factory=list)
 
     def unite(self, left: Ref, right: Ref) -> bool:
-        """Put two columns into one class, if a type compares all its members exactly."""
+        """Put two columns into one class if one type can compare all its members exactly."""
         places = sorted({self._place(left), self._place(right)})
         kind = _exact_common_type([self.kinds[p] for p in places])
         members = [ref for p in places for ref in self.members[p]]
@@ -86,7 +86,7 @@ def equate_columns(plan: JoinPlan) -> JoinPlan:
 
 
 def _sides(condition: Scalar) -> tuple[Ref, Ref] | None:
-    """The columns that a condition equates, if they are of two streams."""
+    """The columns that a condition equates, if they belong to two streams."""
     tree = condition.tree
     if not isinstance(tree, exp.EQ):
         return None
@@ -149,7 +149,7 @@ def _is_incomparable(kind: pa.DataType) -> bool:
 
 
 def _is_exact(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether every value of one type is itself in the other."""
+    """Whether every value of one type is represented exactly in the other."""
     if kind == wanted or not pat.is_floating(wanted):
         return True
     return kind in _EXACT_IN_DOUBLE and not (is_integer(kind) and pat.is_float32(wanted))
@@ -161,7 +161,7 @@ def _within_one_stream(equal: EqualValues) -> Iterable[tuple[Ref, Ref]]:
 
 
 def _bundle(equal: list[EqualValues]) -> Iterable[JoinKey]:
-    """One key for all classes that the same streams share; those of most streams first."""
+    """One key for all classes with the same streams; those with most streams first."""
     groups: dict[frozenset[str], list[EqualValues]] = {}
     for one in equal:
         groups.setdefault(one.streams, []).append(one)

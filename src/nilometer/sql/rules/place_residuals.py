@@ -1,4 +1,4 @@
-"""What is left is asked by the join as soon as the streams are joined, or by Spark afterwards."""
+"""Remaining conditions are tested by the join once their streams are joined, or by Spark later."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nilometer.sql.plan.types import Types
 
 
 def place_residuals(plan: JoinPlan) -> JoinPlan:
-    """Empty the conditions: into residuals where they can be evaluated here."""
+    """Move all conditions into residuals where they can be evaluated here, else to Spark."""
     types = Types(plan.catalog, plan.sources)
     residuals, after = [], []
     for condition in plan.conditions:

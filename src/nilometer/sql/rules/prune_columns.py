@@ -1,4 +1,4 @@
-"""Only what is needed travels, is kept in state, and leaves the join."""
+"""Keep only needed columns in transit, in state and in the join's output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nilometer.sql.plan.types import TIMESTAMP, Types
 
 
 def prune_columns(plan: JoinPlan) -> JoinPlan:
-    """Say which columns each stream brings, and which of them results need."""
+    """Set which columns each stream sends, and which of them results need."""
     types = Types(plan.catalog, plan.sources)
     wanted = [item.value for item in plan.items] + list(plan.after)
     leaving = dict.fromkeys(ref for value in wanted for ref in value.columns)
@@ -44,7 +44,7 @@ def _needed_inside(plan: JoinPlan, types: Types) -> Iterator[Carried]:
 
 
 def _window_columns(source: Source) -> Iterator[Ref]:
-    """All declared columns, which order rows of equal times, and those of the partition."""
+    """All declared columns, which break ties in time, and those of the partition."""
     assert source.rows is not None
     for name, kind in zip(source.relation.columns, source.relation.types, strict=True):
         if kind is not None:

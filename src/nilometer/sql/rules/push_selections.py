@@ -1,7 +1,7 @@
-"""Conditions on one stream are asked before the join, where its watermark is read already.
+"""Test conditions on one stream before the join, after its watermark has been read.
 
-Of a stream with a ROWS window they are asked of what the window holds: a row that is not
-selected still takes one of the places.
+With a ROWS window they are tested on what the window holds: a row that is not
+selected still counts among the last n.
 """
 
 from __future__ import annotations

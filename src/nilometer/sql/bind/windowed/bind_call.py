@@ -23,7 +23,7 @@ from nilometer.sql.rewrite.mining_errors import blamed
 
 @dataclass(frozen=True)
 class Input:
-    """The rows that a function is given: some columns as they are, keys, arguments, their time."""
+    """The input rows of a function: columns that pass, keys, arguments, and their time."""
 
     node: Node
     passed: int
@@ -31,7 +31,7 @@ class Input:
 
 @dataclass(frozen=True)
 class CallBinder:
-    """Binds calls; `appended` makes a node of a query that is appended to, `relation` of others."""
+    """Binds calls; `appended` makes a node of an append query, `relation` of others."""
 
     sql: str
     appended: Callable[[exp.Select], Node]
@@ -48,7 +48,7 @@ class CallBinder:
         return self._node(call, function, arguments, window, rows, tables)
 
     def _window(self, call: TableCall, function: TableFunction) -> int | None:
-        """The length of the window behind the input."""
+        """The length of the window after the input."""
         found = _stream_window(call.args["input"])
         name = function.name
         if found is None:
@@ -62,9 +62,10 @@ class CallBinder:
         place, length = place_of(found, self.sql), found.args.get("length")
         if function.window is WindowUse.NONE:
             raise SqlError(
-                f"the input of {name} has no window: it looks at each row as it comes",
+                f"the input of {name} cannot have a window: rows are processed one by one as "
+                "they arrive",
                 place=place,
-                hint=f"put it behind the function: {name}(…) AS F [RANGE 10 SECONDS]",
+                hint=f"put it after the function: {name}(…) AS F [RANGE 10 SECONDS]",
             )
         if length is None:
             raise SqlError(
@@ -75,7 +76,7 @@ class CallBinder:
         return require_length(found, self.sql)
 
     def _input(self, call: TableCall, arguments: CallArguments) -> Input:
-        """The input as a query of its own: what passes, keys, arguments."""
+        """The input as a query of its own: columns that pass, keys, arguments."""
         answers = kind_of(call.function) is Kind.ANSWERS
         items: list[exp.Expr] = [] if answers else [exp.Star()]
         items += [tree.copy() for tree in (*arguments.keys, *arguments.columns.values())]
@@ -91,7 +92,7 @@ class CallBinder:
             raise SqlError(
                 f"{name} is a query over static tables",
                 place=place_of(tree, self.sql),
-                hint="what a function knows does not change while it runs",
+                hint="the tables of a function must not change while it runs",
             )
         return node
 
@@ -125,7 +126,7 @@ class CallBinder:
         rows: Input,
         tables: Mapping[str, Node],
     ) -> FunctionCall:
-        """The call with the places of what it takes: what passes comes first, then the keys."""
+        """The call with its inputs by position: columns that pass come first, then the keys."""
         first = rows.passed + len(arguments.keys)
         places = {name: first + i for i, name in enumerate(arguments.columns)}
         kinds = tuple(one.kind for one in rows.node.columns)
@@ -169,7 +170,7 @@ class CallBinder:
         every = arguments.every or window
         if not every:
             raise SqlError(
-                f"{call.function} has to be told how often it answers",
+                f"{call.function} needs the argument every: how often it emits results",
                 place=place_of(call, self.sql),
                 hint=f"write {call.function}(…, every => 1 MINUTE)",
             )
@@ -182,7 +183,7 @@ class CallBinder:
         for one in results:
             if one.name.lower() in taken:
                 raise SqlError(
-                    f"{call.function} gives a column {one.name}, and its input has one",
+                    f"{call.function} returns a column {one.name}, but its input already has one",
                     place=place_of(call.args["input"], self.sql),
                     hint=f"rename it: {call.function}((SELECT {one.name} AS other, … FROM …), …)",
                 )

@@ -10,9 +10,10 @@ from sqlglot import exp
 from nilometer.errors import Place, SqlError
 from nilometer.model.time_windows import WINDOW_END, WINDOW_START
 from nilometer.operators.change_specs import SetFunction
+from nilometer.operators.over_rows import Offset
 from nilometer.sql.bind.bind_select import items_of
 from nilometer.sql.bind.expression_binder import ExpressionBinder
-from nilometer.sql.bind.from_entry import WindowAnswers
+from nilometer.sql.bind.from_entry import DerivedStream
 from nilometer.sql.bind.refuse import refuse_query
 from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.bind.windowed.bind_match import MatchBinder, Ordered
@@ -34,7 +35,7 @@ from nilometer.sql.bind.windowed.window_ends import answer_at_ends
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expressions.aggregate_calls import aggregates_in
 from nilometer.sql.expressions.growth import PARTS_OF_QUERY, grow, grown
-from nilometer.sql.expressions.scalars import RESULT_TIME, ColumnRef, Scalar, column
+from nilometer.sql.expressions.scalars import RESULT_TIME, ColumnRef, ResolvedColumn, Scalar, column
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.named_queries import named_queries
@@ -50,13 +51,15 @@ from nilometer.sql.plan.changes_plan import (
     Mined,
     Node,
     Paced,
+    is_static,
 )
 from nilometer.sql.plan.derived import columns_of_source, derived_source
 from nilometer.sql.plan.join_plan import Item, WindowsClause
 from nilometer.sql.plan.types import Types
 from nilometer.sql.plan.unbounded import require_bounded
-from nilometer.sql.rewrite.modes import FOLDED, Mode, Reasons, unwrap
+from nilometer.sql.rewrite.modes import FOLDED, Mode, Reasons, is_union_all, unwrap
 from nilometer.sql.rewrite.put_ends import columns_in_order, windows_below
+from nilometer.sql.rewrite.put_unions import UnionCall, sides_of
 
 Named = Mapping[str, exp.CTE]
 ANYWHERE = Place("", 0, 0)
@@ -88,7 +91,9 @@ class ChangesBinder:
     builder: NodeBuilder
     reasons: Reasons
     _nodes: dict[int, tuple[Node, int]] = field(default_factory=dict)
-    """Of the queries of WITH, each with the parts that it has."""
+    """The nodes of the queries of WITH, each with its number of parts."""
+    _unions: dict[int, tuple[exp.CTE, DerivedStream, int]] = field(default_factory=dict)
+    """The same for unions of streams; their trees are kept, so that their ids stay unique."""
 
     def relation(self, tree: exp.Expr, named: Named, is_outermost: bool = False) -> Node:
         """The node of any query."""
@@ -108,15 +113,15 @@ class ChangesBinder:
         return self._select(tree, named, is_outermost)
 
     def is_plain(self, tree: exp.Expr) -> bool:
-        """Whether a query in FROM can be dissolved into the one that reads it."""
+        """Whether a query in FROM can be flattened into the one that reads it."""
         return self.reasons.is_plain(tree)
 
     def has_plain_rows(self, tree: exp.Expr) -> bool:
-        """Whether a query could be dissolved, but for subqueries that it asks about its rows."""
+        """Whether a query could be flattened but for subqueries in its conditions."""
         return self.reasons.has_plain_rows(tree)
 
     def derive(self, tree: exp.Expr, named: Named) -> Node:
-        """The node of a query in FROM that cannot be dissolved."""
+        """The node of a query in FROM that cannot be flattened."""
         if (known := self._nodes.get(id(tree))) is not None:
             node, parts = known
             grow(parts, place_of(tree, self.sql))  # it is computed once, but counts each time
@@ -133,7 +138,7 @@ class ChangesBinder:
 
     @property
     def appends(self) -> bool:
-        """Whether rows only come, so that none needs a window to leave."""
+        """Whether rows are only appended, so that no window must remove them."""
         return self.builder.appends
 
     def derive_call(self, call: TableCall, named: Named) -> Mined:
@@ -165,14 +170,14 @@ class ChangesBinder:
         for item in bound.items:
             if item.name.lower() in (WINDOW_START, WINDOW_END):
                 raise SqlError(
-                    f"{call.function} gives a column {item.name}, and its input has one",
+                    f"{call.function} returns a column {item.name}, but its input already has one",
                     place=place_of(call.args["input"], self.sql),
                     hint=f"rename it: {call.function}((SELECT {item.name} AS other, … FROM …), …)",
                 )
         return clause, self.builder.window_rows(clause, bound.items)
 
-    def derive_over(self, call: OverCall, named: Named) -> Node:
-        """The node of rows and what windows say of them; its last column is their time."""
+    def derive_over(self, call: OverCall, named: Named) -> DerivedStream:
+        """The node of rows with their OVER columns; frames that look ahead delay rows."""
         binder = OverBinder(self.sql, call)
         functions = binder.functions()
         given = _named_input(call)
@@ -181,7 +186,7 @@ class ChangesBinder:
         items = [exp.Star(), *(one.copy() for one in asked)]
         query = exp.Select(expressions=items, from_=exp.From(this=given))
         appending = self._appending
-        bound, scope = appending._appended(query, named, "what stands below OVER")
+        bound, scope = appending._appended(query, named, "the input of OVER")
         for order in call.meta.get("orders", ()):
             self._require_ascending(order, bound, scope)
         node = appending.derive_unit(bound, None)
@@ -189,7 +194,10 @@ class ChangesBinder:
         for place, one in zip(over.keys, binder.partition, strict=True):
             place_of_key = place_of(one, self.sql)
             require_comparable(node.columns[place].kind, place_of_key, "PARTITION BY")
-        return over
+        looks_ahead = any(isinstance(one, Offset) and one.steps < 0 for one in functions)
+        passed = bound.items[: over.passed]
+        times = {one.name for one in passed if _is_time(one.value.tree, bound)}
+        return DerivedStream(over, frozenset() if looks_ahead else frozenset(times))
 
     def derive_top(self, call: TopCall, named: Named) -> Node:
         """The node of the first rows of each partition; its last column is their number."""
@@ -205,7 +213,7 @@ class ChangesBinder:
         return first_rows(node, call, self.sql)
 
     def derive_table_over(self, call: TableOverCall, named: Named) -> Node:
-        """The node of rows of static tables, and what windows say of them."""
+        """The node of rows that are complete at once, with their OVER columns."""
         from nilometer.sql.bind.windowed.bind_table_over import TableOverBinder  # noqa: PLC0415  rarely needed
 
         hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
@@ -218,11 +226,17 @@ class ChangesBinder:
         )
         query.meta.update(call.meta)
         node = self.relation(query, named)
+        if not is_static(node) and not self.builder.at_ends:
+            raise SqlError(
+                "OVER results for a whole window are only known when the window ends",
+                place=place_of(call.expressions[0], self.sql),
+                hint="leave EMIT CHANGES out",
+            )
         passed = len(node.columns) - len(binder.asked)
         return binder.node(node, passed, binder.windows(passed))
 
-    def derive_ends(self, call: EndsCall, named: Named) -> WindowAnswers:
-        """The answers of windows, each of which comes when its window ends."""
+    def derive_ends(self, call: EndsCall, named: Named) -> DerivedStream:
+        """The node of window answers, each emitted when its window ends."""
         query = call.args["input"].copy()
         ends, in_order = columns_in_order(query)
         entry = windows_below(query)
@@ -233,14 +247,54 @@ class ChangesBinder:
         query.append("expressions", exp.alias_(time, RESULT_TIME_NAME, quoted=True))
         builder = replace(self.builder, appends=False, at_ends=True)
         node = replace(self, builder=builder, _nodes={}).relation(query, named)
-        return WindowAnswers(answer_at_ends(node, place_of(query, self.sql)), ends, in_order)
+        return DerivedStream(answer_at_ends(node, place_of(query, self.sql)), ends, in_order)
+
+    def derive_union(self, call: UnionCall, named: Named) -> DerivedStream:
+        """The union of several streams; columns that are the time of all are its time."""
+        given = call.args["input"]
+        if not isinstance(given, exp.Table):
+            return self._union(given, named)
+        query = named[given.name.lower()]
+        if id(query) not in self._unions:
+            before = grown()
+            others = {name: one for name, one in named.items() if one is not query}
+            stream = self._union(query.this, others)
+            self._unions[id(query)] = query, stream, grown() - before
+            return stream
+        _, stream, parts = self._unions[id(query)]
+        grow(parts, place_of(call, self.sql))  # it is computed once, but counts each time
+        return stream
+
+    def _union(self, union: exp.Expr, named: Named) -> DerivedStream:
+        named = {**named, **named_queries(unwrap(union), self.sql)}
+        what = "the input of UNION ALL"
+        sides = [self._appending._appended(one, named, what)[0] for one in sides_of(union)]
+        grow(PARTS_OF_QUERY * len(sides), place_of(union, self.sql))
+        nodes = iter([self._appending.derive_unit(one, None) for one in sides])
+
+        def put_together(tree: exp.Expr) -> Node:
+            tree = unwrap(tree)
+            if not is_union_all(tree):
+                return next(nodes)
+            refuse_query(tree, self.sql)
+            assert isinstance(tree, exp.Union)
+            left = put_together(tree.this)
+            return set_operation(tree, left, put_together(tree.expression), self.sql)
+
+        node = put_together(union)
+        times = {
+            one.name
+            for place, one in enumerate(node.columns[:-1])
+            if all(_is_time(side.items[place].value.tree, side) for side in sides)
+        }
+        return DerivedStream(node, frozenset(times))
 
     def derive_match(self, call: MatchCall, named: Named) -> Node:
         """The node of the matches of a pattern; its last column is their time."""
         appending = self._appending
 
         def below(query: exp.Select) -> tuple[Node, Ordered]:
-            bound, scope = appending._appended(query, named, "what MATCH_RECOGNIZE looks at")
+            bound, scope = appending._appended(query, named, "the input of MATCH_RECOGNIZE")
             node = appending.derive_unit(bound, None)
             return node, lambda tree: self._require_time(tree, bound, scope)
 
@@ -251,9 +305,9 @@ class ChangesBinder:
         keys = [] if order is None else order.expressions
         if len(keys) != 1 or keys[0].args.get("desc"):
             raise SqlError(
-                "the rows of OVER are in the order of time",
+                "OVER on a stream must be ordered by time",
                 place=place_of(window, self.sql),
-                detail="so that what is said of a row is known when it has come",
+                detail="so that the result for a row is known when the row arrives",
                 hint="write OVER (PARTITION BY k ORDER BY ts)",
             )
         self._require_time(keys[0].this, bound, scope)
@@ -276,7 +330,7 @@ class ChangesBinder:
         raise SqlError(
             f"{text_of(named, self.sql)} is not the time of these rows",
             place=place_of(named, self.sql),
-            detail="windows cut the time by which a stream is ordered",
+            detail="time windows must use the time that the stream is ordered by",
             hint=f"that is {shown}",
         )
 
@@ -285,16 +339,16 @@ class ChangesBinder:
         return replace(self, builder=replace(self.builder, appends=True))
 
     def derive_appended(self, query: exp.Expr, named: Named, what: str) -> Node:
-        """The node of a query that is appended to; its last column is the time of a result."""
+        """The node of an append query; its last column is the time of a result."""
         bound, _ = self._appending._appended(query, named, what)
         return self._appending.derive_unit(bound, None)
 
     def _appended(self, query: exp.Expr, named: Named, what: str) -> tuple[BoundQuery, Scope]:
-        """A query that must be appended to, and the names in it."""
+        """A query that must be an append query, and the names in it."""
         reason = self.reasons.of_query(query, named)
         if reason is not None:
             raise SqlError(
-                f"{what} must be appended to; this one also takes rows back",
+                f"{what} must only append rows; this one also retracts rows",
                 place=reason.place,
                 detail=f"because of {reason.what}",
                 hint="give it a stream, or a query without aggregates and set operators",
@@ -302,16 +356,16 @@ class ChangesBinder:
         bound, scope = self._query(query, None, named)
         if all(source.is_table for source in bound.sources):
             raise SqlError(
-                f"{what} is a stream: static tables have no time",
+                f"{what} must be a stream: static tables have no time",
                 place=place_of(query, self.sql),
-                detail="rows in windows of time come when these end, for that instant"
+                detail="rows in time windows are emitted when the windows end"
                 if any(source.in_windows is not None for source in bound.sources)
                 else None,
             )
         return bound, scope
 
     def derive_unit(self, bound: BoundQuery, length: int | None) -> Node:
-        """The node of a query that is appended to; its last column is the time of a result."""
+        """The node of an append query; its last column is the time of a result."""
         times = [source.time for source in bound.sources if not source.is_table]
         time = exp.Greatest(this=column(times[0]), expressions=[column(t) for t in times[1:]])
         item = Item(
@@ -325,7 +379,7 @@ class ChangesBinder:
         return self.builder.block(lasting, [*bound.items, item])
 
     def query(self, tree: exp.Expr, prefix: str | None, named: Named) -> BoundQuery:
-        """A query that is dissolved into the one that reads it."""
+        """A query that is flattened into the one that reads it."""
         return self._query(tree, prefix, named)[0]
 
     def _query(self, tree: exp.Expr, prefix: str | None, named: Named) -> tuple[BoundQuery, Scope]:
@@ -397,12 +451,12 @@ class ChangesBinder:
             return node
         place = place_of(distinct, self.sql)
         if distinct.args.get("on"):
-            raise SqlError("DISTINCT ON is not part of this dialect", place=place)
+            raise SqlError("DISTINCT ON is not supported", place=place)
         if hidden:
             raise SqlError(
-                "DISTINCT rows can be ordered by columns of the list only",
+                "DISTINCT rows can only be ordered by columns of the SELECT list",
                 place=hidden[0].value.place,
-                hint="add it to the list",
+                hint="add it to the SELECT list",
             )
         require_comparable_rows(node.columns, place, "DISTINCT")
         return Counted(SetFunction.DISTINCT, (node,), node.columns)
@@ -430,3 +484,9 @@ def _named_input(call: exp.Expr) -> exp.Expr:
     if isinstance(given, exp.Subquery) and not given.alias:
         given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
     return given
+
+
+def _is_time(tree: exp.Expr, bound: BoundQuery) -> bool:
+    """Whether an expression is the time of the only stream of a query."""
+    times = [source.time for source in bound.sources if not source.is_table]
+    return len(times) == 1 and isinstance(tree, ResolvedColumn) and tree.ref == times[0]

@@ -57,13 +57,13 @@ from nilometer.sql.plan.row_expressions import RowExpressions
 from nilometer.sql.plan.types import TIMESTAMP
 
 Ordered: TypeAlias = Callable[[exp.Expr], None]
-"""Refuses what is not the time of the rows."""
+"""Refuses any expression other than the time of the rows."""
 _SKIPS = {"PAST": Skip.PAST, "NEXT": Skip.NEXT, "FIRST": Skip.FIRST, "LAST": Skip.LAST}
 
 
 @dataclass(frozen=True)
 class _Defined:
-    """A condition, read: what sees rows alone, and what sees the match so far."""
+    """A parsed condition: parts that see rows alone, and parts that see the match so far."""
 
     plain: list[exp.Expr]
     near: SlotReader
@@ -81,7 +81,7 @@ class MatchBinder:
     call: MatchCall
 
     def bind(self, below: Callable[[exp.Select], tuple[Node, Ordered]]) -> Match:
-        """The node; `below` gives the rows of a query, and knows their time."""
+        """The node; `below` returns the rows of a query with their time."""
         self._check_pattern()
         arguments = Arguments()
         defined = [self._define(name, arguments) for name in self.variables]
@@ -114,7 +114,7 @@ class MatchBinder:
         for one in self.call.args.get("subsets") or ():
             if one.this.name in names:
                 raise AmbiguousNameError(
-                    f"{one.this.name} is the name of two things in this pattern",
+                    f"{one.this.name} is used for two things in this pattern",
                     place=place_of(one.this, self.sql),
                 )
             for member in one.expressions:
@@ -137,39 +137,39 @@ class MatchBinder:
         grow(count_steps(pattern), self._place)
         if len(self.variables) > MOST_VARIABLES:
             raise SqlError(
-                f"a pattern has at most {MOST_VARIABLES} variables, got {len(self.variables)}",
+                f"a pattern may have at most {MOST_VARIABLES} variables, got {len(self.variables)}",
                 place=self._place,
             )
         if within is not None and within < 0:
             raise SqlError(
-                "the time of a match cannot be negative",
+                "the duration of a match cannot be negative",
                 place=self._place,
                 hint="write WITHIN INTERVAL '5' SECONDS",
             )
         ends_absent = isinstance(pattern, Parts) and isinstance(pattern.parts[-1], Absent)
         if within is None and ends_absent:
             raise SqlError(
-                "without WITHIN nobody knows for how long something must be absent",
+                "a pattern that ends with NOT needs WITHIN: how long the row must be absent",
                 place=self._place,
                 hint="write PATTERN (… NOT C) WITHIN INTERVAL '5' SECONDS",
             )
         if within is None and max_rows(pattern) is None:
             raise SqlError(
-                "a match of this pattern has no end: its rows would be kept for ever",
+                "a match of this pattern may never end: its rows would be kept forever",
                 place=self._place,
-                detail=f"{show_pattern(pattern)} has a quantifier without a bound",
-                hint="add WITHIN INTERVAL '1' HOUR behind the pattern, or bound all quantifiers: "
+                detail=f"{show_pattern(pattern)} has an unbounded quantifier",
+                hint="add WITHIN INTERVAL '1' HOUR after the pattern, or bound all quantifiers: "
                 "A{1,100}",
             )
         if not self._measures and not self.call.args["all_rows"]:
             raise SqlError(
-                "nothing is shown of the matches",
+                "the query outputs nothing of the matches",
                 place=self._place,
                 hint="add MEASURES LAST(A.v) AS v, or ALL ROWS PER MATCH",
             )
 
     def _define(self, name: str, arguments: Arguments) -> _Defined:
-        """What DEFINE says of a variable; nothing if it is not there."""
+        """The DEFINE of a variable; empty if there is none."""
         defined = self._definitions.get(name)
         number = self.variables.index(name)
 
@@ -227,7 +227,7 @@ class MatchBinder:
         keys = [] if order is None else order.expressions
         if len(keys) != 1 or keys[0].args.get("desc"):
             raise SqlError(
-                "a pattern is looked for in the order of time",
+                "MATCH_RECOGNIZE must be ordered by time",
                 place=self._place if order is None else place_of(order, self.sql),
                 hint="write MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts …)",
             )
@@ -279,10 +279,10 @@ class MatchBinder:
         )
 
     def _column(self, tree: exp.Expr, names: Sequence[str]) -> int:
-        """The place of a column that PARTITION BY names."""
+        """The position of a column that PARTITION BY names."""
         if not isinstance(tree, exp.Column) or not isinstance(tree.this, exp.Identifier):
             raise SqlError(
-                "only columns can partition",
+                "PARTITION BY must name columns",
                 place=place_of(tree, self.sql),
                 hint="compute it in a subquery: (SELECT *, … AS p FROM S) AS s MATCH_RECOGNIZE (…)",
             )
@@ -299,7 +299,7 @@ class MatchBinder:
     def _shown(
         self, keys: tuple[int, ...], names: Sequence[str]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Which columns of the input are shown before the measures, and which behind them."""
+        """Which columns of the input are shown before the measures, and which after them."""
         if not self.call.args["all_rows"]:
             return keys, ()
         order = self.call.args["order"].expressions[0].this
@@ -341,7 +341,7 @@ class MatchBinder:
     def _expressions(
         self, slots: list[Slot], reader: SlotReader, kinds: list[pa.DataType]
     ) -> RowExpressions:
-        """What compiles expressions over slots."""
+        """The compiler of expressions over slots."""
         types = tuple(self._type(slot, kinds) for slot in slots)
         relation = Relation(MATCH, tuple(reader.names), types, is_table=True)
         return RowExpressions(
@@ -364,7 +364,7 @@ class MatchBinder:
         return pa.string()
 
     def _placed(self, slots: Sequence[Slot], passed: int) -> list[Slot]:
-        """Slots whose arguments stand behind so many columns."""
+        """Slots whose arguments are shifted by this many columns."""
         found: list[Slot] = []
         for one in slots:
             if isinstance(one, Navigation):

@@ -1,4 +1,4 @@
-"""OVER, bound: what each window says of a row, by the places of what it takes."""
+"""OVER, bound: the function of each window, with its arguments by position."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
-from nilometer.errors import DurationError, NotYetError, PredicateError, SqlError, SqlTypeError
+from nilometer.errors import (
+    DurationError,
+    NotYetError,
+    PredicateError,
+    SqlError,
+    SqlTypeError,
+    SqlWindowError,
+)
 from nilometer.kernels.aggregate_types import aggregate_type
 from nilometer.kernels.expression_types import common_type, type_name
 from nilometer.model.time import parse_duration
@@ -19,14 +26,16 @@ from nilometer.operators.over_rows import (
     Offset,
     OverFunction,
     Picked,
+    Running,
 )
 from nilometer.sql.bind.windowed.read_count import read_count, read_nth
 from nilometer.sql.expressions.aggregate_calls import read_aggregate
-from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
 from nilometer.sql.parse.over_calls import OverCall
+from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import place_of, text_of
 from nilometer.sql.plan.changes_plan import Column, Node, Over
 from nilometer.sql.plan.types import TIMESTAMP
+from nilometer.sql.plan.unbounded import is_kept_short
 
 _FRAME_HINT = (
     "write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW, "
@@ -35,8 +44,11 @@ _FRAME_HINT = (
 FRAMED = (
     *(exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile),
     *(exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop),
-    *(exp.Skewness, exp.Kurtosis),
+    *(exp.Skewness, exp.Kurtosis, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.BitwiseXorAgg),
+    *(exp.CovarPop, exp.CovarSamp, exp.Mode, exp.PercentileDisc, exp.ApproxQuantile),
+    *(exp.ArgMin, exp.ArgMax),
 )
+"""Aggregates allowed before OVER; `rewrite.put_framed` handles those composed of them."""
 _NUMBERED = {"row_number": "ROW_NUMBER", "rank": "RANK", "dense_rank": "DENSE_RANK"}
 
 _OF_ALL_ROWS: Final = {
@@ -46,12 +58,13 @@ _OF_ALL_ROWS: Final = {
     "cumedist": "CUME_DIST",
     "cume_dist": "CUME_DIST",
 }
-_PICKED: Final = (exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue)
+PICKED: Final = (exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.AnyValue, exp.NthValue)
+"""Functions that return the value of one row of a frame."""
 
 
 @dataclass
 class OverBinder:
-    """Reads the windows of one partition; arguments become columns behind the keys."""
+    """Reads the windows of one partition; arguments become columns after the keys."""
 
     sql: str
     call: OverCall
@@ -68,11 +81,11 @@ class OverBinder:
         return found
 
     def functions(self) -> list[OverFunction]:
-        """What the windows say; arguments are numbered from zero."""
+        """The functions of the windows; arguments are numbered from zero."""
         return [self._function(one) for one in self.windows]
 
     def node(self, below: Node, functions: list[OverFunction], time_name: str) -> Over:
-        """The node, given the rows with keys, arguments and their time at last."""
+        """The node, given the rows with keys, arguments and, last, their time."""
         used = len(self.partition) + len(self.arguments)
         passed = len(below.columns) - used - 1
         keys = tuple(range(passed, passed + len(self.partition)))
@@ -96,29 +109,39 @@ class OverBinder:
         match inner:
             case exp.Lag() | exp.Lead():
                 return self._offset(inner)
-            case exp.FirstValue() | exp.LastValue() | exp.First() | exp.Last() | exp.NthValue():
+            case exp.IgnoreNulls() if isinstance(inner.this, exp.Lag):
+                found = self._offset(inner.this)
+                return replace(found, ignores_nulls=found.steps > 0)
+            case exp.IgnoreNulls() if isinstance(inner.this, exp.Lead):
+                raise SqlError(
+                    "LEAD with IGNORE NULLS may wait forever",
+                    place=place_of(window, self.sql),
+                    hint="leave IGNORE NULLS out, or use a static table",
+                )
+            case _ if isinstance(inner, PICKED):
                 return self._picked(inner, window, ignores_nulls=False)
-            case exp.IgnoreNulls() if isinstance(inner.this, _PICKED):
+            case exp.IgnoreNulls() if isinstance(inner.this, PICKED):
                 return self._picked(inner.this, window, ignores_nulls=True)
         if name in _OF_ALL_ROWS:
             raise SqlError(
-                f"{_OF_ALL_ROWS[name]} looks at all rows of a partition: a stream has no last one",
+                f"{_OF_ALL_ROWS[name]} needs all rows of a partition, but a stream has no last row",
                 place=place_of(window, self.sql),
-                hint="ask it of a static table, or RANK() and COUNT(*) until now of a stream",
+                hint="use a static table, or RANK() and COUNT(*) up to the current row of a stream",
             )
         called = inner.this if isinstance(inner, exp.Filter) else inner
-        if type(called) not in FRAMED or simplify_aggregate(inner, self.sql) is not inner:
+        if type(called) not in FRAMED:
             raise NotYetError(
-                f"{text_of(inner, self.sql)} cannot stand before OVER yet",
+                f"{said(inner, self.sql)} is not supported with OVER yet",
                 place=place_of(window, self.sql),
                 hint="LAG, LEAD, ROW_NUMBER, RANK, DENSE_RANK, FIRST_VALUE, LAST_VALUE and "
-                "NTH_VALUE can, and COUNT, SUM, AVG, MIN, MAX, variances, MEDIAN",
+                "NTH_VALUE are supported, and aggregates other than lists and texts",
             )
         read = read_aggregate(inner, self.sql)
-        if read.argument is None and self._is_default(window):
-            return Numbering("COUNT")
         column = None if read.argument is None else self._argument(read.argument)
-        return Framed(read.call(column), self._frame(window))
+        frame = self._frame(window)
+        if frame.has_all:
+            return Running(read.call(column), frame.by_rows)
+        return Framed(read.call(column), frame)
 
     def _picked(self, node: exp.Expr, window: exp.Window, *, ignores_nulls: bool) -> Picked:
         last = isinstance(node, exp.LastValue | exp.Last)
@@ -138,30 +161,29 @@ class OverBinder:
             self.arguments.append(tree)
         return self.arguments.index(tree)
 
-    def _is_default(self, window: exp.Window) -> bool:
-        spec = window.args.get("spec")
-        return spec is None or (
-            spec.args.get("start") == "UNBOUNDED" and spec.args.get("kind") == "RANGE"
-        )
-
     def _frame(self, window: exp.Window) -> Frame:
         spec = window.args.get("spec")
-        start = None if spec is None else spec.args.get("start")
-        ends_here = spec is not None and spec.args.get("end") in (None, "CURRENT ROW")
-        if not ends_here or not isinstance(start, exp.Expr | str) or start == "UNBOUNDED":
+        if spec is None:
+            return Frame()
+        start = spec.args.get("start")
+        ends_here = spec.args.get("end") in (None, "CURRENT ROW")
+        if not ends_here or not isinstance(start, exp.Expr | str):
             raise SqlError(
-                "this window has no end in the past, or goes on into the future",
+                "this window extends into the future",
                 place=place_of(window, self.sql),
-                detail="rows are kept for as long as a window looks back",
+                detail="the result for a row must be known when the row arrives",
                 hint=_FRAME_HINT,
             )
-        assert spec is not None
+        if start == "UNBOUNDED":
+            return Frame(by_rows=spec.args["kind"] == "ROWS")
         if start == "CURRENT ROW":
             return Frame(0, None) if spec.args["kind"] == "ROWS" else Frame(None, 0)
         assert isinstance(start, exp.Expr)
         if spec.args.get("start_side") != "PRECEDING":
             raise SqlError(
-                "a window begins in the past", place=place_of(window, self.sql), hint=_FRAME_HINT
+                "a window must start in the past",
+                place=place_of(window, self.sql),
+                hint=_FRAME_HINT,
             )
         if spec.args["kind"] == "ROWS":
             return Frame(read_count(start, self.sql), None)
@@ -173,7 +195,7 @@ class OverBinder:
             return parse_duration(f"{tree.this.name} {unit}")
         except (DurationError, AttributeError):
             raise SqlError(
-                "RANGE goes back by a length of time",
+                "RANGE on a stream needs a length of time",
                 place=place_of(tree, self.sql),
                 hint=_FRAME_HINT,
             ) from None
@@ -189,14 +211,22 @@ class OverBinder:
                 found = common_type(kinds[column], other)
                 if found is None:
                     raise SqlTypeError(
-                        "what stands where there is no row is of another type than the column",
+                        "the default value has a different type than the column",
                         place=place_of(window, self.sql),
                         detail=f"{type_name(kinds[column])} and {type_name(other)}",
                     )
                 return found
-            case Numbering(kind):
-                return pa.int64() if kind == "COUNT" else pa.int32()
-            case Framed(call):
+            case Numbering():
+                return pa.int32()
+            case Running(call) if not is_kept_short(call, kinds, grows=True):
+                raise SqlWindowError(
+                    f"{said(window.this, self.sql)} over all rows so far would keep all of them",
+                    place=place_of(window, self.sql),
+                    detail="COUNT, SUM, AVG, variances, and MIN and MAX of numbers and times keep "
+                    "a few numbers for each partition",
+                    hint=_FRAME_HINT,
+                )
+            case Framed(call) | Running(call):
                 try:
                     return aggregate_type(call, kinds, text_of(window.this, self.sql))
                 except PredicateError as error:
@@ -208,14 +238,20 @@ class OverBinder:
                     ) from None
 
 
+def said(call: exp.Expr, sql: str) -> str:
+    """The name of the function before OVER, as it is written."""
+    inner = call.this if isinstance(call, exp.Filter | exp.IgnoreNulls) else call
+    return written(inner) if isinstance(inner, exp.Func) else text_of(inner, sql)
+
+
 def _moved(function: OverFunction, first: int) -> OverFunction:
-    """A function whose arguments stand behind so many columns."""
+    """A function whose arguments are shifted by this many columns."""
     match function:
-        case Offset(column, steps, default):
-            return Offset(first + column, steps, None if default is None else first + default)
+        case Offset(column, _, default):
+            other = None if default is None else first + default
+            return replace(function, column=first + column, default=other)
         case Picked(column):
             return replace(function, column=first + column)
-        case Framed(call, frame) if call.column is not None:
-            moved = replace(call, column=first + call.column)
-            return Framed(moved, frame)
+        case Framed(call) | Running(call) if call.column is not None:
+            return replace(function, call=replace(call, column=first + call.column))
     return function

@@ -1,4 +1,4 @@
-"""What FROM and WHERE of a changing query hold."""
+"""The rows of FROM and WHERE of a changing query."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Named = Mapping[str, exp.CTE]
 
 @dataclass(frozen=True)
 class RowsBinder:
-    """Binds FROM and WHERE; `query` dissolves subqueries, `deriver` makes nodes of others."""
+    """Binds FROM and WHERE; `query` flattens subqueries, `deriver` makes nodes of others."""
 
     sql: str
     builder: NodeBuilder
@@ -85,12 +85,12 @@ class RowsBinder:
         return InnerRows(rows, scope, held.units[:before] if around is not None else None)
 
     def _refuse_same_names(self, around: Sequence[Unit], parts: FromParts) -> None:
-        """Refuse a name that stands for two things in what is asked of one row."""
+        """Refuse a name with two meanings in the conditions on one row."""
         taken = {unit.name.lower() for unit in around}
         for entry in parts.entries:
             if entry.unit.name.lower() in taken:
                 raise AmbiguousNameError(
-                    f"{entry.unit.name} also names what stands around this query",
+                    f"{entry.unit.name} is also a name in the enclosing query",
                     place=entry.place,
                     hint=f"give it another name: {entry.unit.origin or '(SELECT …)'} AS other",
                 )

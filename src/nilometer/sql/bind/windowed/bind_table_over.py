@@ -1,4 +1,4 @@
-"""OVER of static tables, bound: the columns that its windows take, and what they say."""
+"""OVER of rows that are complete at once, bound: the inputs and functions of its windows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.types as pat
 from sqlglot import exp
 
-from nilometer.errors import PredicateError, SqlError, SqlTypeError
+from nilometer.errors import DurationError, PredicateError, SqlError, SqlTypeError
 from nilometer.kernels.aggregate_types import aggregate_type
-from nilometer.kernels.expression_types import common_type, type_name
+from nilometer.kernels.expression_types import common_type, is_number, type_name
+from nilometer.model.time import parse_duration
 from nilometer.operators.change_specs import AggregateCall
 from nilometer.operators.table_over import (
     Nth,
@@ -21,11 +23,10 @@ from nilometer.operators.table_over import (
     TableFunction,
     TableWindow,
 )
-from nilometer.sql.bind.windowed.bind_over import FRAMED
+from nilometer.sql.bind.windowed.bind_over import FRAMED, PICKED, said
 from nilometer.sql.bind.windowed.read_count import read_count, read_nth
 from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.expressions.aggregate_calls import read_aggregate
-from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
 from nilometer.sql.parse.over_calls import TableOverCall
 from nilometer.sql.parse.places import place_of, text_of
 from nilometer.sql.plan.changes_plan import Column, Node, TableOver
@@ -39,24 +40,30 @@ _RANKED: Final = {
     "ntile": "NTILE",
 }
 _REALS: Final = ("PERCENT_RANK", "CUME_DIST")
-_NTH: Final = (exp.FirstValue, exp.LastValue, exp.First, exp.Last, exp.NthValue)
-_HINT: Final = "write ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING"
+_IGNORING: Final = (*PICKED, exp.Lag, exp.Lead)
+"""Functions that can ignore NULLs."""
+_MOST: Final = 18
+"""The digits of a number that bounds a frame by values."""
+_RANGE_HINT: Final = (
+    "write ORDER BY v RANGE BETWEEN 0.5 PRECEDING AND 0.5 FOLLOWING, "
+    "or ORDER BY ts RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW"
+)
 
 
 @dataclass
 class TableOverBinder:
-    """Reads the windows of a call; what they take become columns of the rows below."""
+    """Reads the windows of a call; their inputs become columns of the rows below."""
 
     sql: str
     call: TableOverCall
     asked: list[exp.Expr] = field(default_factory=list)
 
     def windows(self, first: int) -> tuple[TableWindow, ...]:
-        """The windows, of which the columns stand behind so many."""
+        """The windows, with their columns shifted by this many."""
         return tuple(self._window(one, first) for one in self.call.expressions)
 
     def node(self, below: Node, passed: int, windows: tuple[TableWindow, ...]) -> TableOver:
-        """The node, given the rows with all that is asked for behind them."""
+        """The node, given the rows followed by all inputs of the windows."""
         kinds = [one.kind for one in below.columns]
         for tree, one in zip(self.asked, below.columns[passed:], strict=True):
             require_comparable(one.kind, place_of(tree, self.sql), "OVER")
@@ -67,6 +74,8 @@ class TableOverBinder:
             Column(tree.meta["name"], self._type(window.function, kinds, tree))
             for window, tree in zip(windows, trees, strict=True)
         ]
+        for window, tree in zip(windows, trees, strict=True):
+            self._require_lengths(window, kinds, tree)
         texts = tuple(text_of(one, self.sql) for one in trees)
         return TableOver((below,), windows, passed, (*below.columns[:passed], *results), texts)
 
@@ -97,7 +106,7 @@ class TableOverBinder:
 
     def _function(self, window: exp.Window, first: int) -> TableFunction:
         inner, ignores = window.this, False
-        if isinstance(inner, exp.IgnoreNulls) and isinstance(inner.this, _NTH):
+        if isinstance(inner, exp.IgnoreNulls) and isinstance(inner.this, _IGNORING):
             inner, ignores = inner.this, True
         if inner.key in _RANKED:
             return self._ranked(inner)
@@ -108,11 +117,12 @@ class TableOverBinder:
                 default = inner.args.get("default")
                 other = None if default is None else self._place(default, first)
                 back = steps if isinstance(inner, exp.Lag) else -steps
-                return Shifted(self._place(inner.this, first), back, other)
+                column = self._place(inner.this, first)
+                return Shifted(column, back, other, ignores and steps > 0)
             case exp.NthValue():
                 number = read_nth(inner, self.sql)
                 return Nth(self._place(inner.this, first), number, ignores)
-            case exp.FirstValue() | exp.First():
+            case exp.FirstValue() | exp.First() | exp.AnyValue():
                 return Nth(self._place(inner.this, first), 1, ignores)
             case exp.LastValue() | exp.Last():
                 return Nth(self._place(inner.this, first), -1, ignores)
@@ -124,23 +134,23 @@ class TableOverBinder:
             return Ranked(kind)
         parts = 1 if inner.this is None else read_count(inner.this, self.sql)
         if not parts:
-            raise SqlError("NTILE makes at least one part", place=place_of(inner, self.sql))
+            raise SqlError("NTILE needs at least one bucket", place=place_of(inner, self.sql))
         return Ranked(kind, parts)
 
     def _aggregate(self, inner: exp.Expr, window: exp.Window, first: int) -> AggregateCall:
         called = inner.this if isinstance(inner, exp.Filter) else inner
-        if type(called) not in FRAMED or simplify_aggregate(inner, self.sql) is not inner:
+        if type(called) not in FRAMED:
             raise SqlError(
-                f"{text_of(inner, self.sql)} cannot stand before OVER",
+                f"{said(inner, self.sql)} is not supported with OVER",
                 place=place_of(window, self.sql),
-                hint="compute it in a subquery with GROUP BY, and join that",
+                hint="compute it in a subquery with GROUP BY, and join with that",
             )
         read = read_aggregate(inner, self.sql)
         column = None if read.argument is None else self._place(read.argument, first)
         return read.call(column)
 
     def _frame(self, window: exp.Window) -> TableFrame:
-        """As it is written; else all rows, or with an order those until the last equal one."""
+        """The frame as written; else all rows, or with an order those until the last peer."""
         spec = window.args.get("spec")
         if spec is None:
             return TableFrame(last=0 if window.args.get("order") else None)
@@ -149,19 +159,53 @@ class TableOverBinder:
         last = self._bound(spec, "end", window, by_rows) if spec.args.get("end") else 0
         return TableFrame(first, last, by_rows)
 
-    def _bound(self, spec: exp.Expr, name: str, window: exp.Window, by_rows: bool) -> int | None:
+    def _bound(
+        self, spec: exp.Expr, name: str, window: exp.Window, by_rows: bool
+    ) -> int | float | None:
         bound, side = spec.args[name], spec.args.get(f"{name}_side")
         if bound == "CURRENT ROW":
             return 0
-        if bound == "UNBOUNDED" and (side == "PRECEDING") is (name == "start"):
+        if bound == "UNBOUNDED":
             return None
-        if not by_rows or bound == "UNBOUNDED":
-            raise SqlError(
-                "frames of static tables are counted in rows",
-                place=place_of(window, self.sql),
-                hint=_HINT,
+        length = read_count(bound, self.sql) if by_rows else self._length(bound, window)
+        return -length if side == "PRECEDING" else length
+
+    def _length(self, bound: exp.Expr, window: exp.Window) -> int | float:
+        """By how much values may be smaller or larger: a number, or a length of time."""
+        if isinstance(bound, exp.Literal) and not bound.is_string and len(bound.this) <= _MOST:
+            return int(bound.this) if bound.this.isdecimal() else float(bound.this)
+        try:
+            if isinstance(bound, exp.Interval):
+                unit = bound.unit.name if bound.unit is not None else ""
+                return parse_duration(f"{bound.this.name} {unit}")
+        except (DurationError, AttributeError):
+            pass
+        raise SqlError(
+            "RANGE needs a number or a length of time",
+            place=place_of(window, self.sql),
+            hint=_RANGE_HINT,
+        )
+
+    def _require_lengths(
+        self, window: TableWindow, kinds: list[pa.DataType], tree: exp.Window
+    ) -> None:
+        """Refuse a frame by values unless rows are ordered by a single number or time."""
+        if not window.frame.has_lengths:
+            return
+        spec = tree.args["spec"]
+        by_time = any(isinstance(spec.args.get(one), exp.Interval) for one in ("start", "end"))
+        by_number = any(isinstance(spec.args.get(one), exp.Literal) for one in ("start", "end"))
+        kind = kinds[window.order[0].column] if len(window.order) == 1 else None
+        is_time = kind is not None and (pat.is_timestamp(kind) or pat.is_date(kind))
+        is_decimal = kind is not None and pat.is_decimal(kind)
+        fits = is_time if by_time else kind is not None and is_number(kind) and not is_decimal
+        if not fits or (by_time and by_number):
+            raise SqlTypeError(
+                "RANGE needs exactly one ORDER BY column, a number or a time",
+                place=place_of(tree, self.sql),
+                detail=None if kind is None else f"they are ordered by {type_name(kind)}",
+                hint=_RANGE_HINT,
             )
-        return read_count(bound, self.sql) * (-1 if side == "PRECEDING" else 1)
 
     def _type(
         self, function: TableFunction, kinds: list[pa.DataType], window: exp.Window
@@ -177,7 +221,7 @@ class TableOverBinder:
                 found = common_type(kinds[column], other)
                 if found is None:
                     raise SqlTypeError(
-                        "what stands where there is no row is of another type than the column",
+                        "the default value has a different type than the column",
                         place=place,
                         detail=f"{type_name(kinds[column])} and {type_name(other)}",
                     )

@@ -48,21 +48,21 @@ from nilometer.sql.rules.check_windows import check_windows
 from nilometer.sql.rules.choose_routing import choose_routing
 
 _OF_STREAMS: Final = (bound_times, check_windows, choose_routing)
-"""Rules about times and buckets of streams, which a join of nodes has not."""
+"""Rules about times and buckets of streams, which do not apply to a join of nodes."""
 COMBINE_RULES: Final = tuple(rule for rule in RULES if rule not in _OF_STREAMS)
 
 
 @dataclass(frozen=True)
 class NodeBuilder:
-    """Builds nodes whose columns are given expressions over what FROM and WHERE hold."""
+    """Builds nodes whose columns are given expressions over the rows of FROM and WHERE."""
 
     sql: str
     catalog: Catalog
     buckets: int
     appends: bool = False
-    """Whether rows only come: then none needs to leave, and only one source may have times."""
+    """Whether rows are only appended: none is retracted, and only one source may have times."""
     at_ends: bool = False
-    """Whether windows of time are answered when they end, once."""
+    """Whether time windows are answered when they end, once."""
 
     def build(self, rows: BoundQuery, items: Sequence[Item]) -> Node:
         """A node with these columns."""
@@ -98,7 +98,7 @@ class NodeBuilder:
         return Block(plan, rows.lifetimes, self._columns(plan))
 
     def compute(self, source: Source, conditions: Sequence[Scalar], items: Sequence[Item]) -> Node:
-        """A selection of a node's rows, and what is computed of them."""
+        """A selection of a node's rows, and the values computed from them."""
         assert source.node is not None
         rows = RowExpressions(self.sql, self.catalog, source)
         test = rows.test(conditions)
@@ -115,11 +115,11 @@ class NodeBuilder:
         return Compute((node,), test, expressions, columns, tuple(texts))
 
     def window_rows(self, clause: WindowsClause, items: Sequence[Item]) -> WindowRows:
-        """Rows in windows of time: these columns of them, what has sessions, and the windows."""
+        """Rows in time windows: these columns of them, the session keys, and the windows."""
         sessions = isinstance(clause.windows, SessionWindows)
         if sessions and not self.at_ends:
             raise SqlError(
-                "a session is known when it has ended, so its rows cannot be given before",
+                "a session is only known when it has ended, so its rows cannot be emitted earlier",
                 place=clause.query.sources[0].place,
                 hint="leave EMIT CHANGES out",
             )
@@ -139,7 +139,7 @@ class NodeBuilder:
         conditions: Sequence[Scalar],
         items: Sequence[Item],
     ) -> Node:
-        """What is computed of rows in windows: below them, where it does not ask for windows."""
+        """Values of rows in windows, computed below the windows where they do not use them."""
         below = BelowWindows(source.name, clause)
         selections, tests = [], []
         for one in conditions:
@@ -153,7 +153,7 @@ class NodeBuilder:
         return self.compute(derived_source(source.name, node, source.place), tests, values)
 
     def _combine(self, rows: BoundQuery, items: Sequence[Item]) -> Combine:
-        """What nodes hold, joined."""
+        """The rows of nodes, joined."""
         held = tuple(
             replace(s, rows=None, until=None, below=(), is_held=True) for s in rows.sources
         )
@@ -209,7 +209,7 @@ class NodeBuilder:
         return plan
 
     def _lifted(self, plan: JoinPlan) -> Iterator[Item]:
-        """The items, so that they can be evaluated here of what single streams bring."""
+        """The items, with parts lifted into streams so that they can be evaluated here."""
         types = Types(self.catalog, plan.sources)
         for item in plan.items:
             value = item.value
@@ -225,20 +225,20 @@ class NodeBuilder:
 
 
 def _refuse_joined_results(rows: BoundQuery) -> None:
-    """Results of table functions under windows are joined by their names."""
+    """Refuse to join the appended results of a subquery with other streams."""
     timed = [source for source in rows.sources if not source.is_table]
     for source in timed:
         if source.node is not None and len(timed) > 1:
             raise SqlError(
-                "what a query makes cannot be joined with other streams and appended",
+                "the results of a subquery cannot be joined with other streams and appended",
                 place=source.place,
                 hint="give it a name: CREATE QUERY q AS SELECT … FROM …, and read q; "
-                "or write windows behind all of them, and EMIT CHANGES",
+                "or write a window after each of them, and EMIT CHANGES",
             )
 
 
 def _brings_all(source: Source, joined: Source) -> bool:
-    """Whether a join of nodes needs all that a node holds, as it is."""
+    """Whether a join of nodes needs all of a node's columns, unchanged."""
     if source.node is None or joined.below:
         return False
     columns = zip(source.relation.columns, source.relation.types, strict=True)
@@ -247,7 +247,7 @@ def _brings_all(source: Source, joined: Source) -> bool:
 
 
 def cast_columns(node: Node, columns: tuple[Column, ...]) -> Node:
-    """The node with columns of other types or names; what is computed anyway is cast there."""
+    """The node with columns of other types or names, cast where they are computed if possible."""
     if node.columns == columns:
         return node
     kinds = [one.kind for one in columns]
@@ -280,7 +280,7 @@ def _as_constant(value: Scalar, plan: JoinPlan, types: Types) -> Scalar:
 
 
 def _time_conditions(rows: BoundQuery) -> Iterator[Scalar]:
-    """The windows between streams as conditions on their times; ranges hold anyway."""
+    """The windows between streams as conditions on their times; RANGE windows hold anyway."""
     timed = {source.name: source for source in rows.sources if not source.is_table}
     for window in rows.windows:
         if isinstance(window, RangeWindow):

@@ -1,4 +1,4 @@
-"""The arguments of a table function, told apart: keys, columns, options, static tables."""
+"""The arguments of a table function, by kind: keys, columns, options, static tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVERY: Final = "every"
 
 @dataclass(frozen=True)
 class CallArguments:
-    """What was given to a table function, by the names of its arguments."""
+    """The arguments of a table function, by name."""
 
     keys: tuple[exp.Expr, ...] = ()
     columns: Mapping[str, exp.Expr] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class ArgumentReader:
         return kind_of(self.function.name) is Kind.ANSWERS
 
     def _given(self) -> dict[str, exp.Expr]:
-        """The arguments by name; an error if one is not known, or given twice."""
+        """The arguments by name; raises an error if one is unknown or given twice."""
         known = [one.name for one in (*self._columns, *self.function.options, *self._tables)]
         known += [] if kind_of(self.function.name) is Kind.ROWS else [BY]
         known += [EVERY] if self._answers else []
@@ -107,7 +107,7 @@ class ArgumentReader:
             return None
         if not isinstance(tree, Length) or tree.this <= 0:
             raise SqlError(
-                "every is a length of time that is longer than nothing",
+                "every must be a positive length of time",
                 place=place_of(tree, self.sql),
                 hint="write every => 5 SECONDS",
             )
@@ -127,7 +127,7 @@ class ArgumentReader:
     def _require_query(self, name: str, tree: exp.Expr) -> None:
         if not isinstance(tree, exp.Query):
             raise SqlError(
-                f"{name} is a query over static tables, in brackets",
+                f"{name} must be a query over static tables, in parentheses",
                 place=place_of(tree, self.sql),
                 hint=f"write {name} => (SELECT … FROM …)",
             )
@@ -135,7 +135,7 @@ class ArgumentReader:
     def _require_expression(self, name: str, tree: exp.Expr) -> None:
         if isinstance(tree, exp.Query | Length | exp.Tuple) or tree.is_star:
             raise SqlError(
-                f"{name} is a column of the input, or an expression over its columns",
+                f"{name} must be a column of the input, or an expression over its columns",
                 place=place_of(tree, self.sql),
                 detail=f"got {text_of(tree, self.sql)}",
             )
@@ -157,7 +157,7 @@ class ArgumentReader:
     def _require_allowed(self, option: OptionArgument, value: Any, tree: exp.Expr) -> None:
         if option.choices and value not in option.choices:
             raise SqlError(
-                f"{option.name} is one of {', '.join(option.choices)}",
+                f"{option.name} must be one of {', '.join(option.choices)}",
                 place=place_of(tree, self.sql),
                 detail=f"got {value}",
                 hint=nearest(str(value), list(option.choices)),
@@ -181,7 +181,7 @@ class ArgumentReader:
 
 
 def constant_of(tree: exp.Expr, kind: Constant) -> Any:
-    """The value of a constant of this kind; None if it is none."""
+    """The value of a constant of this kind; None if it is not one."""
     match kind:
         case Constant.DURATION:
             return int(tree.this) if isinstance(tree, Length) else None
@@ -216,7 +216,7 @@ def _shown(bound: float, kind: Constant) -> str:
 
 
 def fits(kind: pa.DataType, takes: Takes) -> bool:
-    """Whether a column of a type can be given."""
+    """Whether a column of a type is accepted."""
     match takes:
         case Takes.NUMBER:
             return _is_number(kind)

@@ -12,18 +12,18 @@ from nilometer.sql.rewrite.subqueries import Asked, is_tested
 
 @dataclass(frozen=True)
 class ExistsTest:
-    """A condition of WHERE: the query has rows of a kind, or has none."""
+    """A condition of WHERE: a subquery has matching rows, or has none."""
 
     tree: exp.Expr
     query: exp.Expr
     negated: bool
     asked: Asked = Asked.ROWS
     value: exp.Expr | None = None
-    """What stands before IN."""
+    """The value before IN."""
 
 
 def read_exists(condition: exp.Expr) -> Iterator[ExistsTest]:
-    """The tests that a condition asks, if it asks nothing else."""
+    """The tests that a condition consists of, if it is nothing else."""
     if not is_tested(condition):
         return
     negated = isinstance(condition, exp.Not)

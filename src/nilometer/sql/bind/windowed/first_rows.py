@@ -1,4 +1,4 @@
-"""The first rows of each partition: what stands in each of the first places of its order."""
+"""The first rows of each partition, one for each of the first positions of its order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_ROWS: Final = 100
 
 
 def first_rows(node: Node, call: TopCall, sql: str) -> Node:
-    """The first rows of a node, which has columns of its own, the partition, and the order.
+    """The first rows of a node, whose columns are its own, the partition, and the order.
 
     Its last column is the number of a row in the order. Ties are ordered by all columns.
     """
@@ -29,9 +29,9 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
     place = place_of(call, sql)
     if limit > MOST_ROWS:
         raise SqlError(
-            f"ROW_NUMBER() counts the first {MOST_ROWS} rows of a partition, not {limit}",
+            f"ROW_NUMBER() is limited to the first {MOST_ROWS} rows of a partition, got {limit}",
             place=place,
-            hint="ask for fewer, or order the answer itself: ORDER BY v DESC LIMIT 1000",
+            hint="use a lower limit, or order the answer itself: ORDER BY v DESC LIMIT 1000",
         )
     count = len(node.columns) - len(partition) - len(terms)
     own, keys, order = (
@@ -84,6 +84,6 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
 
 
 def _struct(names: Sequence[str], values: Sequence[Expression]) -> Expression:
-    """Several values as one, by names."""
+    """Several values as a struct, by name."""
     pairs = zip(map(Constant, names), values, strict=True)
     return Apply("named_struct", tuple(chain.from_iterable(pairs)))

@@ -1,4 +1,4 @@
-"""The entries of one FROM, joined: all at once, or one after the other where joins are outer."""
+"""The entries of one FROM, joined: all at once, or one after another for outer joins."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nilometer.sql.rewrite.subqueries import names_subquery
 
 @dataclass(frozen=True)
 class FromParts:
-    """The entries of one FROM, to be put together."""
+    """The entries of one FROM, to be joined."""
 
     sql: str
     builder: NodeBuilder
@@ -41,16 +41,16 @@ class FromParts:
         return self.scope_over([entry.unit for entry in self.entries])
 
     def scope_over(self, units: Sequence[Unit], before: int | None = None) -> Scope:
-        """The names of the query, where its units are held by something else.
+        """The names of the query, where its units are held by another node.
 
-        What USING merges counts, if told so, only up to the join before that number.
+        Columns merged by USING count, if a number is given, only up to the join before it.
         """
         scope = scope_of(self.tree, units, self.sql, is_outermost=False)
         merged = self._merged(scope, len(units) if before is None else before)
         return replace(scope, outer=self.outer, merged=merged)
 
     def _merged(self, scope: Scope, before: int) -> dict[str, exp.Expr]:
-        """Columns that USING names behind RIGHT or FULL JOIN: those of either side."""
+        """Columns that USING names after RIGHT or FULL JOIN: those of either side."""
         merged: dict[str, exp.Expr] = {}
         for number, join in enumerate(self._joins[: before - 1], start=1):
             side = str(join.args.get("side") or "").upper()
@@ -71,9 +71,9 @@ class FromParts:
         return self.tree.args.get("joins") or []
 
     def where(self) -> tuple[list[exp.Expr], list[ExistsTest], list[exp.Expr]]:
-        """The conditions of WHERE, those that ask whether rows exist, and those asked last.
+        """The conditions of WHERE, the EXISTS tests, and the conditions tested last.
 
-        The last ones name what subqueries say of the rows.
+        The last ones use the values of subqueries.
         """
         where = self.tree.args.get("where")
         plain, tests, later = [], [], []
@@ -118,7 +118,7 @@ class FromParts:
         return find_lifetimes(timed, list(written), conditions)
 
     def joined(self, sources: list[tuple[Source, ...]], where: list[exp.Expr]) -> Held:
-        """The entries joined one after the other, some of them by outer joins."""
+        """The entries joined one after another, some of them by outer joins."""
         lifetimes = self._lifetimes(sources, list(self._on([e.unit for e in self.entries])))
         parts = [
             self._part(entry, own, lifetimes)
@@ -135,11 +135,11 @@ class FromParts:
         return Held(rows, held.units)
 
     def _refuse_late_items(self, number: int) -> None:
-        """Refuse items of an array behind a join that has made other rows of the array's rows."""
+        """Refuse items of an array after a join that has changed the array's rows."""
         entry = self.entries[number]
         if not entry.bound.sources and any(join.side for join in self._joins[: number - 1]):
             raise SqlError(
-                "the items of an array stand before outer joins",
+                "UNNEST must precede outer joins",
                 place=entry.place,
                 hint="write FROM A, UNNEST(A.x) AS u (item) LEFT JOIN …",
             )
@@ -147,7 +147,7 @@ class FromParts:
     def _asked_first(self, where: list[exp.Expr]) -> tuple[list[Scalar], list[exp.Expr]]:
         """The conditions that rows of the first entry must pass anyway, and the others.
 
-        A left join keeps all rows of its left side, so they may be chosen before it.
+        A left join keeps all rows of its left side, so they may be selected before it.
         """
         if any(
             str(join.args.get("side") or "").upper() not in ("", "LEFT") for join in self._joins

@@ -31,7 +31,7 @@ class GroupKeys:
     scope: Scope
 
     def read(self, tree: exp.Select) -> tuple[list[Item], GroupingSets | None]:
-        """The keys, and which of them each set has if there are several sets."""
+        """The keys, and which of them belong to each set if there are several sets."""
         group = tree.args.get("group")
         if group is None:
             return [], None
@@ -57,7 +57,7 @@ class GroupKeys:
             return ExpressionBinder(self.scope, "GROUP BY").bind(key)
         for call in aggregates_in(self.items[place].value.tree, self.functions):
             raise SqlError(
-                "an aggregate cannot be a key of GROUP BY",
+                "GROUP BY cannot contain an aggregate",
                 place=place_of(key, self.sql),
                 detail=f"it stands for {text_of(call, self.sql)}",
                 hint="group by columns of the streams",
@@ -66,7 +66,7 @@ class GroupKeys:
 
 
 def has_time(rows: BoundQuery) -> bool:
-    """Whether rows have a time of their own: they come from streams, or from windows of them."""
+    """Whether rows have a time of their own, from streams or windows over them."""
     if len(rows.sources) == 1:
         clause = rows.sources[0].in_windows
         return rows.sources[0].node is None if clause is None else has_time(clause.query)
@@ -79,6 +79,6 @@ def _known(scope: Scope) -> set[str]:
 
 
 def aliases_of(items: Sequence[Item], scope: Scope) -> dict[str, exp.Expr]:
-    """Columns of the list that may be named in HAVING and ORDER BY: columns of FROM come first."""
+    """Columns of the list that HAVING and ORDER BY may use: columns of FROM take precedence."""
     known = _known(scope)
     return {i.name.lower(): i.value.tree for i in items if i.name.lower() not in known}

@@ -1,4 +1,4 @@
-"""GROUP BY: keys and arguments are computed below, test and list of what the groups give."""
+"""GROUP BY: keys and arguments are computed below, test and list from the groups' output."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from nilometer.sql.plan.row_expressions import RowExpressions
 from nilometer.sql.plan.types import Types
 
 GROUPS = ""
-"""The name of the rows that groups give, in errors and plans."""
+"""The name of the groups' output, in errors and plans."""
 
 
 @dataclass(frozen=True)
 class _Call:
-    """An aggregate in the statement; its argument is one of the columns behind the keys."""
+    """An aggregate in the statement; its argument is one of the columns after the keys."""
 
     text: str
     call: AggregateCall
@@ -57,7 +57,7 @@ class _Call:
 
 @dataclass
 class Groups:
-    """The keys of groups, and the aggregates that a statement asks for, as they are found."""
+    """The keys of groups, and the aggregates that a statement uses, as they are found."""
 
     sql: str
     catalog: Catalog
@@ -94,7 +94,7 @@ class Groups:
         return self._over_keys(tree)
 
     def _grouping(self, tree: exp.Func) -> exp.Expr:
-        """GROUPING(k), GROUPING_ID(a, b): which keys the group of a row leaves out."""
+        """GROUPING(k), GROUPING_ID(a, b): which keys are left out in the group of a row."""
         known = [key.name for key in self.keys if key.name != SET_NUMBER]
         names = [_text(one) for one in tree.expressions] or known
         unknown = next((name for name in names if name not in known), None)
@@ -102,9 +102,9 @@ class Groups:
         if self.sets is None or unknown is not None:
             what = "GROUPING SETS, ROLLUP or CUBE" if self.sets is None else "GROUP BY"
             raise SqlError(
-                f"{tree.sql_name()} asks for keys of {what}",
+                f"{tree.sql_name()} needs keys of {what}",
                 place=place,
-                detail=None if unknown is None else f"{unknown} is none of its keys",
+                detail=None if unknown is None else f"{unknown} is not one of its keys",
             )
         return put_at(exp.Paren(this=self.sets.left_out(names, GROUPS)), place)
 
@@ -132,12 +132,12 @@ class Groups:
             type_of(Subset(self.sql, argument, known.functions, known.zone).compile(tree), kinds)
         except (NotInSubsetError, UnavailableError):
             return False
-        except PredicateError:  # of which the place is told later
+        except PredicateError:  # whose position is added later
             return True
         return True
 
     def _aggregate(self, tree: exp.Expr) -> exp.Expr:
-        """The result of a call; calls that compute the same are one, whatever their texts are."""
+        """The result of a call; calls that compute the same are shared, whatever their text."""
         read = read_aggregate(tree, self.sql)
         place = None
         if read.argument is not None:
@@ -155,22 +155,22 @@ class Groups:
         return self._result(tree, found)
 
     def _unused(self, text: str) -> str:
-        """A name for a call: its text, which does not tell orders and fractions apart."""
+        """A unique name for a call: its text does not distinguish orders and fractions."""
         used = {one.text for one in self.calls}
         return text if text not in used else f"{text} as call {len(used) + 1}"
 
     def _require_time(self, argument: exp.Expr, tree: exp.Expr) -> None:
-        """Refuse an order of time where rows are those of an answer, which have none."""
+        """Refuse an order by time over the rows of an answer, which have no time."""
         if self.has_time or RESULT_TIME not in columns_of(argument):
             return
         raise SqlError(
-            "rows of an answer that changes have no time by which they are ordered",
+            "rows of a changing answer have no time to order them by",
             place=place_of(tree, self.sql),
-            hint="say what orders them: max_by(x, y), array_agg(x ORDER BY y)",
+            hint="give an order: max_by(x, y), array_agg(x ORDER BY y)",
         )
 
     def _result(self, tree: exp.Expr, text: str) -> exp.Expr:
-        """A key or a result of a group, where an expression has it."""
+        """A reference to a key or a result of a group in an expression."""
         return put_at(column(ColumnRef(GROUPS, text)), place_of(tree, self.sql))
 
     def _argument(self, item: Item) -> int:
@@ -186,7 +186,7 @@ class Groups:
         items: Sequence[Item],
         having: Sequence[Scalar],
     ) -> Aggregate:
-        """The node, once all expressions have been rewritten; `build` gives what is below."""
+        """The node, once all expressions have been rewritten; `build` returns the input."""
         below = build([*self.keys, *self.arguments])
         if self.sets is not None:
             below = self.sets.expand(below, self.keys)
@@ -215,7 +215,7 @@ class Groups:
         )
 
     def _placed(self, call: AggregateCall) -> AggregateCall:
-        """The call with the place of its argument behind all keys."""
+        """The call with the position of its argument after all keys."""
         return call if call.column is None else replace(call, column=len(self.keys) + call.column)
 
     def _type(self, one: _Call, call: AggregateCall, kinds: Sequence[pa.DataType]) -> pa.DataType:
@@ -228,7 +228,7 @@ class Groups:
 
 
 def _groups(columns: Sequence[Column]) -> Source:
-    """What groups give, as a source."""
+    """The groups' output as a source."""
     names, kinds = [c.name for c in columns], [c.kind for c in columns]
     relation = Relation(GROUPS, tuple(names), tuple(kinds), is_table=True)
     return Source(GROUPS, relation, Place("", 0, 0), is_held=True)

@@ -19,7 +19,7 @@ from nilometer.sql.plan.join_plan import Item
 
 MOST_SETS: Final = 64
 SET_NUMBER: Final = "grouping set"
-"""The key that tells the sets of keys apart."""
+"""The key that distinguishes the sets of keys."""
 Keys = tuple[exp.Expr, ...]
 
 
@@ -73,22 +73,22 @@ def _product(sets: Sequence[Sequence[Keys]], place: Place) -> Iterator[tuple[Key
         total *= len(one)
         if total > MOST_SETS:
             raise SqlError(
-                f"rows are grouped by more than {MOST_SETS} sets of keys",
+                f"more than {MOST_SETS} grouping sets",
                 place=place,
-                hint="list those that you need: GROUPING SETS ((a, b), (a), ())",
+                hint="list the ones you need: GROUPING SETS ((a, b), (a), ())",
             )
     return product(*sets)
 
 
 @dataclass(frozen=True)
 class GroupingSets:
-    """Sets of keys, by the names of the keys, and how a row comes to count in each of them."""
+    """Sets of keys, by the names of the keys, and how a row is repeated for each of them."""
 
     sets: tuple[frozenset[str], ...]
 
     @property
     def key(self) -> Item:
-        """The key that tells the sets apart."""
+        """The key that distinguishes the sets."""
         return Item(SET_NUMBER, Scalar(exp.Literal.number(0), Place("", 0, 0)))
 
     def expand(self, node: Node, keys: Sequence[Item]) -> Node:
@@ -96,9 +96,10 @@ class GroupingSets:
         names = [one.name for one in keys]
         if names[-1] != SET_NUMBER:
             raise SqlError(
-                "what GROUPING SETS, ROLLUP and CUBE leave out cannot be given to this function",
+                "a key that GROUPING SETS, ROLLUP or CUBE may leave out cannot be an argument of "
+                "this function",
                 place=keys[-1].value.place,
-                hint="compute it of the answer: SELECT f(k) FROM (SELECT … GROUP BY …) a",
+                hint="apply it to the answer: SELECT f(k) FROM (SELECT … GROUP BY …) a",
             )
         columns = tuple(
             Column(one.name, pa.int32()) if one.name == SET_NUMBER else one for one in node.columns

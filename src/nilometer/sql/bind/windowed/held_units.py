@@ -1,4 +1,4 @@
-"""The units of a FROM once a node holds their rows: their names stay, their columns are its."""
+"""The units of a FROM once a node holds their rows: same names, with the node's columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELD = ""
 
 @dataclass(frozen=True)
 class Held:
-    """Rows of some units, and what the names of the units mean in them."""
+    """The rows of some units, and the meaning of the units' names in them."""
 
     rows: BoundQuery
     units: tuple[Unit, ...]
@@ -32,13 +32,13 @@ class Wanted:
     """Which columns the rest of a query may name: all of them, or those with these names."""
 
     names: frozenset[tuple[str, str]]
-    """Names in lower case, each with that of its unit, which is empty if it was not told."""
+    """Names in lower case, each with that of its unit, or empty if not qualified."""
     has_star: bool
     with_times: bool
-    """Whether windows between streams ask for their times."""
+    """Whether windows between streams need their times."""
 
     def and_also(self, other: Wanted) -> Wanted:
-        """What either of two queries may name."""
+        """The columns that either of two queries may name."""
         return Wanted(
             self.names | other.names,
             self.has_star or other.has_star,
@@ -87,7 +87,7 @@ class Wanted:
 
 
 def wanted_by(tree: exp.Expr, with_times: bool) -> Wanted:
-    """What a query may want of its units: whatever it names somewhere."""
+    """The columns that a query may need of its units: all that it names."""
     names: set[tuple[str, str]] = set()
     for node in tree.find_all(exp.Identifier):
         of = node.parent

@@ -1,4 +1,4 @@
-"""Rows of a subquery by the values that the rows around it are compared with."""
+"""The rows of a subquery, keyed by the values that outer rows are compared with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nilometer.sql.plan.join_plan import Source
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """The rows of a subquery, by what they are grouped, and what that equals outside."""
+    """The rows of a subquery, their group keys, and what these equal in outer rows."""
 
     rows: BoundQuery
     keys: tuple[Scalar, ...]
@@ -38,7 +38,7 @@ class KeyedRows:
     """The types of the keys where NULL is equal to NULL."""
 
     def conditions(self, units: Sequence[Unit], place: Place) -> list[Scalar]:
-        """What is equal, where the rows outside and the groups are these units."""
+        """The equalities, where outer rows and groups are these units."""
         *around, groups = units
         held = {ref.column: ref.stream for ref in _columns(around)}
 
@@ -58,7 +58,7 @@ class KeyedRows:
 
 
 def by_values(rows: BoundQuery, value: Scalar, around: Source) -> KeyedRows:
-    """A subquery's rows, joined with the values outside that it uses, each of them once."""
+    """A subquery's rows, joined with the distinct outer values that it uses."""
     node, name = around.node, around.name
     assert node is not None
     used = {
@@ -93,7 +93,7 @@ def equal(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> exp.Expr:
 
 
 def unknown(pairs: Sequence[tuple[exp.Expr, exp.Expr]]) -> list[exp.Expr]:
-    """When NULLs leave open whether two rows are equal: any of these holds."""
+    """The conditions, any of which makes the equality of two rows unknown due to NULLs."""
     if len(pairs) == 1:
         return [_is_null(one) for one in pairs[0]]
     maybe = [exp.or_(equal([pair]), *map(_is_null, pair)) for pair in pairs]

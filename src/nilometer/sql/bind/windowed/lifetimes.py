@@ -1,7 +1,7 @@
-"""How long the rows of each stream stay, where the answer changes.
+"""How long the rows of each stream are kept, where the answer changes.
 
-A window behind the stream says it. Else it is the longest of the bounds between the stream and
-the others of its FROM, so that every result of the join is there at its own time.
+The window after the stream sets it. Otherwise it is the longest bound between the stream and
+the others of its FROM, so that every result of the join exists at its own time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nilometer.sql.plan.window_hints import window_error
 
 @dataclass(frozen=True)
 class TimedEntry:
-    """An entry of FROM that has a time, and its streams with the windows behind it."""
+    """An entry of FROM that has a time, and its streams with the windows after it."""
 
     entry: Entry
     sources: tuple[Source, ...]
@@ -35,7 +35,7 @@ class TimedEntry:
 
     @property
     def counts_rows(self) -> bool:
-        """Whether something else than the times of others says how long rows stay."""
+        """Whether something other than other streams' times sets how long rows are kept."""
         return any(
             source.rows is not None
             or source.until is not None
@@ -45,7 +45,7 @@ class TimedEntry:
 
     @property
     def lacking(self) -> Source | None:
-        """Its only stream, if nothing has been said of how long its rows stay."""
+        """Its only stream, if nothing sets how long its rows are kept."""
         found = list(lacking_sources(self.sources, self.entry.bound.lifetimes))
         return found[0] if len(found) == 1 and len(self.sources) == 1 else None
 
@@ -56,7 +56,7 @@ def timed_entry(entry: Entry, sources: Sequence[Source]) -> TimedEntry:
 
 
 def lacking_sources(sources: Sequence[Source], lifetimes: Sequence[Lifetime]) -> Iterator[Source]:
-    """The streams whose rows would stay for ever."""
+    """The streams whose rows would be kept for ever."""
     covered = {stream for lifetime in lifetimes for stream in lifetime.streams}
     for source in sources:
         if not source.is_table and source.is_block and source.name not in covered:
@@ -68,7 +68,7 @@ def find_lifetimes(
     written: Sequence[tuple[Window, Place]],
     conditions: Sequence[Scalar],
 ) -> tuple[Lifetime, ...]:
-    """The lifetimes that the windows of one FROM say, for streams that have none yet."""
+    """The lifetimes that the windows of one FROM set, for streams without any yet."""
     timed = [one for one in entries if one.sources]
     windows = [window for window, _ in written]
     _refuse_second_windows(timed, written)
@@ -99,9 +99,10 @@ def _refuse_second_windows(
             continue
         if not timed:
             raise SqlWindowError(
-                "there is no stream for this window",
+                "this window has no stream",
                 place=place,
-                detail="static tables hold for ever, rows of answers that change come and go",
+                detail="rows of static tables never expire; rows of a changing answer are added "
+                "and retracted",
                 hint="leave it out",
             )
         (one,) = timed
@@ -109,13 +110,14 @@ def _refuse_second_windows(
             raise SqlWindowError(
                 f"{one.name} has two windows",
                 place=place,
-                detail="alone in FROM, each of them says how long its rows count",
+                detail="for a single stream in FROM, each of them limits how long its rows are "
+                "kept",
                 hint="leave one of them out",
             )
 
 
 def _said(timed: Sequence[TimedEntry], conditions: Sequence[Scalar]) -> Iterator[Window]:
-    """The windows that conditions on times are, between entries of one stream each."""
+    """The windows expressed by conditions on times, between entries of one stream each."""
     names = {one.sources[0].name: one.name for one in timed if len(one.sources) == 1}
     sources = [source for one in timed for source in one.sources if len(one.sources) == 1]
     for condition in conditions:
@@ -149,19 +151,19 @@ def _longest_bound(network: TimeNetwork, timed: Sequence[TimedEntry], number: in
 
 
 def require_lifetimes(rows: BoundQuery) -> None:
-    """Refuse a stream whose rows would stay for ever."""
+    """Refuse a stream whose rows would be kept for ever."""
     for source in lacking_sources(rows.sources, rows.lifetimes):
         stream = _as_written(source)
         raise SqlWindowError(
-            f"{stream.split()[-1]} has no window: its rows would stay for ever",
+            f"{stream.split()[-1]} has no window: its rows would be kept forever",
             place=source.place,
-            detail="where an answer changes, every stream says how long its rows count",
-            hint=f"write {stream} [RANGE 10 SECONDS], or [UNBOUNDED] for all rows since ever",
+            detail="in a query with a changing answer, every stream needs a window",
+            hint=f"write {stream} [RANGE 10 SECONDS], or [UNBOUNDED] for all rows so far",
         )
 
 
 def _as_written(source: Source) -> str:
-    """A stream and its alias as FROM has them."""
+    """A stream and its alias as written in FROM."""
     place = source.place
     words = place.sql[place.start : place.end].split()
     if len(words) in (1, 2, 3) and "," not in "".join(words):

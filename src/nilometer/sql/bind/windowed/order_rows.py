@@ -1,4 +1,4 @@
-"""ORDER BY … LIMIT: what rows are ordered by, and how many of them are kept."""
+"""ORDER BY … LIMIT: the order of rows, and how many of them are kept."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nilometer.sql.plan.join_plan import Item
 
 @dataclass(frozen=True)
 class Ordering:
-    """By which columns rows are ordered, some of which come behind those of the query."""
+    """The columns by which rows are ordered, some of them after those of the query."""
 
     keys: tuple[SortKey, ...]
     terms: tuple[exp.Ordered, ...]
@@ -35,7 +35,7 @@ class Ordering:
             kind = node.columns[key.column].kind
             if pat.is_nested(kind):
                 raise SqlTypeError(
-                    "rows cannot be ordered by this",
+                    "rows cannot be ordered by this value",
                     place=place_of(term, sql),
                     detail=f"got {type_name(kind)}",
                     hint="order by single fields or elements",
@@ -51,13 +51,13 @@ def check_limits(tree: exp.Expr, sql: str) -> None:
     if limit is None and clause is not None:
         name = "OFFSET" if order is None else "ORDER BY"
         raise SqlError(
-            f"{name} needs a LIMIT: a changing answer has no order, but it has first rows",
+            f"{name} needs a LIMIT: a changing answer has no order, but it can keep the first rows",
             place=place_of(clause, sql),
-            hint="add LIMIT 10, or leave it out and sort what you read",
+            hint="add LIMIT 10, or leave it out and sort the rows that you read",
         )
     if limit is not None and order is None:
         raise SqlError(
-            "LIMIT needs an ORDER BY: it must be clear which rows are kept",
+            "LIMIT needs an ORDER BY, which determines the rows to keep",
             place=place_of(limit, sql),
             hint="write ORDER BY … LIMIT 10",
         )
@@ -66,7 +66,7 @@ def check_limits(tree: exp.Expr, sql: str) -> None:
 def read_ordering(
     tree: exp.Expr, items: Sequence[Item], bind: Callable[[exp.Expr], Scalar], sql: str
 ) -> Ordering | None:
-    """The order of a query with these columns; `bind` binds what is none of them."""
+    """The order of a query with these columns; `bind` binds other expressions."""
     order, limit = tree.args.get("order"), tree.args.get("limit")
     offset = tree.args.get("offset")
     if order is None or limit is None:
@@ -93,17 +93,17 @@ def read_ordering(
 
 
 def _own_column(term: exp.Ordered, items: Sequence[Item], sql: str) -> int | None:
-    """The place of the column that a term names or counts, if it does."""
+    """The position of the column that a term names or numbers, if any."""
     return own_column(term.this, [item.name for item in items], "ORDER BY", sql)
 
 
 def own_column(tree: exp.Expr, names: Sequence[str], clause: str, sql: str) -> int | None:
-    """The place of the column of the list that a name or a number stands for, if it does."""
+    """The position of the list column that a name or a number refers to, if any."""
     if isinstance(tree, exp.Literal) and not tree.is_string:
         number = int(tree.name) if tree.name.isdecimal() else 0
         if not 1 <= number <= len(names):
             raise SqlError(
-                f"{clause} counts the columns of the list from 1 to {len(names)}",
+                f"{clause} must number a column of the SELECT list, from 1 to {len(names)}",
                 place=place_of(tree, sql),
                 detail=f"got {tree.name}",
             )
@@ -121,7 +121,7 @@ def _same(value: Scalar, items: Sequence[Item]) -> int | None:
 
 
 def count_of(clause: exp.Expr, name: str, sql: str) -> int:
-    """The number of rows that LIMIT or OFFSET says."""
+    """The number of rows in LIMIT or OFFSET."""
     given = clause.args.get("expression")
     if isinstance(given, exp.Literal) and not given.is_string and given.name.isdecimal():
         return int(given.name)

@@ -1,4 +1,4 @@
-"""LEFT, RIGHT and FULL JOIN: what joins, and what finds no partner, padded with NULLs."""
+"""LEFT, RIGHT and FULL JOIN: matches, and rows without partners padded with NULLs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from nilometer.sql.plan.changes_plan import Compute, Counted, Node, UnionAll
 LEFT, RIGHT = "", "on the right"
 """The names of the sources that stand for the sides where nodes hold them."""
 Conditions = Callable[[Sequence[Unit]], Sequence[Scalar]]
-"""Binds the conditions of a join over units, whatever holds their rows."""
+"""Binds the conditions of a join over units."""
 
 
 @dataclass(frozen=True)
 class OuterJoin:
-    """A join of which one side, or both, keep the rows that have no partner."""
+    """A join that keeps the rows without partners of one side, or both."""
 
     builder: NodeBuilder
     wanted: Wanted
@@ -61,7 +61,7 @@ class OuterJoin:
         return node
 
     def _as_source(self, side: Held, node: Node | None, name: str) -> Held:
-        """A side that is held anyway as the node that holds it: it is used twice."""
+        """A side as a source that is a node, since it is used twice."""
         if node is None:
             return side
         return self.wanted.derive(side.units, node, self.place, name)

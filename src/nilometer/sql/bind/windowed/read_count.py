@@ -10,7 +10,7 @@ from nilometer.errors import SqlError
 from nilometer.sql.parse.places import place_of
 
 MOST: Final = 1_000_000_000
-"""More rows than this are counted by nobody, and sums of such numbers stay small."""
+"""No one counts more rows than this, and sums of such numbers stay small."""
 
 
 def read_count(tree: exp.Expr, sql: str) -> int:
@@ -36,5 +36,5 @@ def read_nth(node: exp.NthValue, sql: str) -> int:
         )
     number = read_count(node.args["offset"], sql)
     if not number:
-        raise SqlError("rows are counted from 1 on", place=place_of(node, sql))
+        raise SqlError("rows are counted from 1", place=place_of(node, sql))
     return number

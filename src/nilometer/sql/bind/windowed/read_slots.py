@@ -1,7 +1,7 @@
-"""What conditions and measures of MATCH_RECOGNIZE see of a match, read from their trees.
+"""The slots that conditions and measures of MATCH_RECOGNIZE read from a match.
 
 `LAST(A.v, 1)`, `PREV(v)`, `SUM(A.v)`, `A.v` become slots: columns of which the rest of an
-expression is computed. What stands inside them is computed of each row, below.
+expression is computed. Expressions inside them are computed for each row, below.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from nilometer.sql.parse.pattern_text import variable_name
 from nilometer.sql.parse.places import place_of, put_at, text_of
 
 MATCH: Final = ""
-"""The name of what slots are columns of."""
+"""The name of the source whose columns are slots."""
 _OF_MATCH: Final = ("MATCH_NUMBER", "CLASSIFIER", "MATCH_ROWTIME")
 _MOST_STEPS: Final = 1000
 
 
 @dataclass
 class Arguments:
-    """What is computed of every row, for all slots."""
+    """The expressions computed for every row, for all slots."""
 
     trees: list[exp.Expr] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class Arguments:
 
 @dataclass
 class SlotReader:
-    """Reads expressions of one condition, or all measures."""
+    """Reads the expressions of one condition, or of all measures."""
 
     sql: str
     catalog: Catalog
@@ -66,7 +66,7 @@ class SlotReader:
         name = _function(tree)
         if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
             raise SqlError(
-                "a star cannot stand here",
+                "a star is not allowed here",
                 place=place_of(tree, self.sql),
                 hint="write COUNT(A.*), or ALL ROWS PER MATCH",
             )
@@ -139,13 +139,13 @@ class SlotReader:
 
     def _misplaced(self, tree: exp.Expr) -> SqlError:
         return SqlError(
-            f"{text_of(tree, self.sql)} cannot stand here",
+            f"{text_of(tree, self.sql)} is not allowed here",
             place=place_of(tree, self.sql),
-            hint="FIRST and LAST may stand inside PREV and NEXT: PREV(FIRST(A.v, 1), 2)",
+            hint="FIRST and LAST are allowed inside PREV and NEXT: PREV(FIRST(A.v, 1), 2)",
         )
 
     def _with_count(self, tree: exp.Expr, default: int) -> tuple[exp.Expr, int]:
-        """The argument of a call, and how many rows it goes."""
+        """The argument of a call, and its number of rows."""
         given = tree.expressions
         if len(given) not in (1, 2):
             raise SqlError(
@@ -168,7 +168,7 @@ class SlotReader:
     def _of_match(self, name: str, tree: exp.Expr) -> Slot:
         if tree.expressions or self.defines is not None:
             raise SqlError(
-                f"{name}() stands in MEASURES, without arguments",
+                f"{name}() is only allowed in MEASURES, without arguments",
                 place=place_of(tree, self.sql),
                 hint=f"write MEASURES {name}() AS x",
             )
@@ -191,9 +191,9 @@ class SlotReader:
         called = bare.this if isinstance(bare, exp.Filter) else bare
         if type(called) not in FRAMED or simplify_aggregate(bare, self.sql) is not bare:
             raise NotYetError(
-                f"{text_of(tree, self.sql)} cannot be asked of a match yet",
+                f"{text_of(tree, self.sql)} is not supported for matches yet",
                 place=place_of(tree, self.sql),
-                hint="COUNT, SUM, AVG, MIN, MAX, variances and MEDIAN can",
+                hint="COUNT, SUM, AVG, MIN, MAX, variances and MEDIAN are supported",
             )
         read = read_aggregate(bare, self.sql)
         place = None if read.argument is None else self.arguments.number(read.argument)
@@ -203,21 +203,21 @@ class SlotReader:
         said = tree.meta.get(SEMANTICS)
         if said == "FINAL" and self.defines is not None:
             raise SqlError(
-                "a condition sees the match so far, and not its end",
+                "a condition only sees the match so far, not its end",
                 place=place_of(tree, self.sql),
                 hint="leave FINAL out",
             )
         return self.final if said is None else said == "FINAL"
 
     def _one_of(self, tree: exp.Expr) -> frozenset[int]:
-        """The variables of whose rows an expression is computed."""
+        """The variables whose rows an expression is computed from."""
         found = set(self._variables_in(tree))
         if len(found) > 1:
             raise SqlError(
-                "what is computed of a row names one variable",
+                "an expression over a row may only use one variable",
                 place=place_of(tree, self.sql),
-                detail=f"{text_of(tree, self.sql)} names several",
-                hint="compute of several outside: LAST(A.v) - LAST(B.v)",
+                detail=f"{text_of(tree, self.sql)} uses several",
+                hint="combine variables outside: LAST(A.v) - LAST(B.v)",
             )
         return found.pop() if found else self.all
 
@@ -245,7 +245,7 @@ def require_variable(name: str, tree: exp.Expr, known: Sequence[str], sql: str) 
     """Refuse a name that is not a variable of the pattern."""
     if name not in known:
         raise UnknownNameError(
-            f"there is no variable {name} in the pattern",
+            f"the pattern has no variable {name}",
             place=place_of(tree, sql),
             detail=f"it has {', '.join(known)}",
             hint=nearest(name, list(known)),

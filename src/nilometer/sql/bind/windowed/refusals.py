@@ -1,4 +1,4 @@
-"""What operators over changes cannot do, each with its place."""
+"""Refusals of what operators over changes cannot do, each with its position."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ADDED = ("_time", "_diff")
 
 
 def require_comparable(kind: pa.DataType, place: Place, what: str) -> None:
-    """Refuse rows of which nobody can say whether they are equal."""
+    """Refuse rows that cannot be compared for equality."""
     if _has_map(kind):
         raise SqlTypeError(
             f"{what} cannot be a map: maps cannot be compared",
@@ -35,20 +35,20 @@ def require_comparable_rows(columns: Sequence[Column], place: Place, what: str) 
 
 
 def refuse_added_names(items: Sequence[Item]) -> None:
-    """Refuse columns named like those that every change has."""
+    """Refuse columns with the names of those that every change has."""
     for item in items:
         if item.name.lower() in _ADDED:
             raise SqlError(
-                f"every change has a {item.name.lower()} of its own",
+                f"every change already has a column {item.name.lower()}",
                 place=item.value.place,
-                detail="where an answer changes, _time is when a change takes effect, "
-                "_diff how many rows come or go",
+                detail="in a changelog, _time is when a change takes effect, _diff how many rows "
+                "are added or retracted",
                 hint="leave it out, or give this column another name: … AS other",
             )
 
 
 def without_time(items: Sequence[Item], scope: Scope) -> list[Item]:
-    """The items without the time of a result, which every result that is appended has anyway."""
+    """The items without the time of a result, which every appended result has anyway."""
     times = [column(time) for unit in scope.units for time in unit.times]
     return [i for i in items if i.name.lower() != _ADDED[0] or i.value.tree not in times]
 

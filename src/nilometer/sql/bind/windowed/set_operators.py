@@ -14,7 +14,7 @@ from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.bind.windowed.build_nodes import cast_columns
 from nilometer.sql.bind.windowed.refusals import require_comparable_rows
 from nilometer.sql.parse.placed_parser import operator_place
-from nilometer.sql.plan.changes_plan import Column, Counted, Node, UnionAll
+from nilometer.sql.plan.changes_plan import RESULT_TIME_NAME, Column, Counted, Node, UnionAll
 
 _FUNCTIONS = {
     (exp.Union, True): SetFunction.UNION,
@@ -26,7 +26,7 @@ _FUNCTIONS = {
 
 
 def set_operation(tree: exp.SetOperation, left: Node, right: Node, sql: str) -> Node:
-    """Both queries together; the columns have the names of the first's."""
+    """Both queries combined; the columns have the names of the first's."""
     place = operator_place(tree, sql)
     columns = united(left.columns, right.columns, operator_name(tree, sql), place)
     sides = (cast_columns(left, columns), cast_columns(right, columns))
@@ -56,10 +56,11 @@ def operator_name(tree: exp.SetOperation, sql: str) -> str:
 def united(
     left: Sequence[Column], right: Sequence[Column], name: str, place: Place
 ) -> tuple[Column, ...]:
-    """The columns of both, by their places; an error that shows both if they are unlike."""
+    """The columns of both, by position; raises an error that shows both if they differ."""
     if len(left) != len(right):
         raise SqlTypeError(
-            f"{name} needs as many columns on both sides, got {len(left)} and {len(right)}",
+            f"both sides of {name} must have the same number of columns, got {len(left)} and "
+            f"{len(right)}",
             place=place,
             detail=both_schemas(left, right),
             hint="select the same columns on both sides",
@@ -69,7 +70,7 @@ def united(
         kind = unite_kinds(one.kind, other.kind)
         if kind is None:
             raise SqlTypeError(
-                f"{name} needs columns of the same types: "
+                f"both sides of {name} must have the same column types: "
                 f"{one.name} is {type_name(one.kind)}, {other.name} is {type_name(other.kind)}",
                 place=place,
                 detail=both_schemas(left, right),
@@ -80,7 +81,7 @@ def united(
 
 
 def _cast_hint(one: Column, other: Column) -> str:
-    """A cast that Spark has."""
+    """The hint for a cast that Spark supports."""
     kinds = (one.kind, other.kind)
     if any(pat.is_nested(kind) or pat.is_binary(kind) for kind in kinds):
         return "select columns of the same types on both sides"
@@ -91,7 +92,7 @@ def _cast_hint(one: Column, other: Column) -> str:
 
 
 def unite_kinds(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type that holds values of both, if there is one."""
+    """The type that can hold values of both, if there is one."""
     try:
         return common_type(left, right)
     except NilometerError:
@@ -99,8 +100,11 @@ def unite_kinds(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def both_schemas(left: Sequence[Column], right: Sequence[Column]) -> str:
-    """The columns of both sides, for an error."""
+    """The columns of both sides, for an error message."""
     first, second = (
-        ", ".join(f"{one.name} {type_name(one.kind)}" for one in side) for side in (left, right)
+        ", ".join(
+            f"{one.name} {type_name(one.kind)}" for one in side if one.name != RESULT_TIME_NAME
+        )
+        for side in (left, right)
     )
     return f"({first}) and ({second})"

@@ -1,4 +1,4 @@
-"""What subqueries say of rows: which of them have partners, and the values that go with them."""
+"""Subqueries about rows: which rows have partners, and the values that belong to them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _COUNTS: Final = (AggregateFunction.COUNT_ROWS, AggregateFunction.COUNT)
 
 @dataclass(frozen=True)
 class Around:
-    """The rows around a subquery, and the names that it can use of them."""
+    """The outer rows of a subquery, and the names that it can use of them."""
 
     held: Held
     scope: Scope
@@ -52,10 +52,10 @@ class Around:
 
 @dataclass(frozen=True)
 class InnerRows:
-    """The rows of a subquery that uses names around it, and its own names.
+    """The rows of a subquery that uses outer names, and its own names.
 
-    Where it asks further subqueries, its rows are already those of a join with the rows around
-    it, whose units are then given as well.
+    Where it has further subqueries, its rows are already those of a join with the outer rows,
+    whose units are then included.
     """
 
     rows: BoundQuery
@@ -65,7 +65,7 @@ class InnerRows:
 
 @dataclass(frozen=True)
 class SubqueryBinder:
-    """Asks subqueries about rows; `bind` gives the rows of one that uses names around it."""
+    """Evaluates subqueries for rows; `bind` returns the rows of one that uses outer names."""
 
     sql: str
     builder: NodeBuilder
@@ -83,7 +83,7 @@ class SubqueryBinder:
         return self.wanted.derive(held.units, passed, place)
 
     def add(self, held: Held, asked: SubqueryColumn, scope: Scope) -> Held:
-        """The rows, and what a subquery says of each."""
+        """The rows, each with the value of a subquery."""
         if asked.args["asked"] is Asked.VALUE:
             return self._with_value(held, asked, scope)
         args = asked.args
@@ -117,9 +117,9 @@ class SubqueryBinder:
         return node, UnionAll(tuple(parts), node.columns) if len(parts) > 1 else parts[0]
 
     def _inner(self, test: ExistsTest, around: Around) -> list[InnerRows]:
-        """The rows of the query inside EXISTS, with its conditions on those around it.
+        """The rows of the query inside EXISTS, with its conditions on outer rows.
 
-        Several, if it has to be asked in several ways, any of which may have rows.
+        Several, if it has to be tested in several ways, any of which may have rows.
         """
         query = unwrap(test.query)
         if isinstance(query, exp.Select) and query.args.get("distinct") is not None:
@@ -132,7 +132,10 @@ class SubqueryBinder:
         except UnknownNameError as error:
             if self.deriver.has_plain_rows(query):
                 return self._correlated(test, query, around)
-            hint = "inside EXISTS, only a plain SELECT … FROM … WHERE can use the names around it"
+            hint = (
+                "inside EXISTS, only a plain SELECT … FROM … WHERE can use names of the "
+                "enclosing query"
+            )
             raise UnknownNameError(
                 error.message, place=error.place, detail=error.detail, hint=error.hint or hint
             ) from None
@@ -152,7 +155,7 @@ class SubqueryBinder:
     def _compared(
         self, test: ExistsTest, around: Around, inner: InnerRows, columns: Sequence[exp.Expr]
     ) -> list[InnerRows]:
-        """The rows that are equal to the value before IN, or of which that is not known."""
+        """The rows for which equality to the value before IN is true or unknown."""
         if test.value is None:
             return [inner]
         place = place_of(test.tree, self.sql)
@@ -178,14 +181,14 @@ class SubqueryBinder:
         return found
 
     def _with_value(self, held: Held, asked: SubqueryColumn, scope: Scope) -> Held:
-        """The rows, each with the value of a subquery that has one row at most."""
+        """The rows, each with the value of a subquery that has at most one row."""
         query, place = unwrap(asked.args["query"]), place_of(asked, self.sql)
         is_one = self._has_one_row(query)
         if not is_one and not _has_one_at_most(query):
             raise SqlError(
-                "a subquery that is a value may have several rows",
+                "a scalar subquery may return several rows",
                 place=place,
-                hint="aggregate them, SELECT MAX(x) FROM …, or take the first: ORDER BY … LIMIT 1",
+                hint="aggregate them, SELECT MAX(x) FROM …, or keep the first: ORDER BY … LIMIT 1",
             )
         try:
             node = self.deriver.derive(query, self.named)
@@ -205,11 +208,11 @@ class SubqueryBinder:
     def _with_correlated(
         self, held: Held, asked: SubqueryColumn, query: exp.Expr, scope: Scope
     ) -> Held:
-        """The rows with what a group of the subquery's rows gives, one group for each key."""
+        """The rows with the values of the subquery's groups, one group for each key."""
         assert isinstance(query, exp.Select)
         place, name = place_of(asked, self.sql), _around(scope)
         node = self.builder.build(held.rows, self.wanted.items(held.units))
-        require_comparable_rows(node.columns, place, "a query with a subquery that is a value")
+        require_comparable_rows(node.columns, place, "a query with a scalar subquery")
         own = self.wanted.derive(held.units, node, place, name)
         around = Around(own, replace(scope, units=own.units), self.wanted)
         inner = self.bind(query, self.named, around)
@@ -220,7 +223,7 @@ class SubqueryBinder:
         pairs = [self._pair(c, name) for c in inner.rows.conditions if name in c.streams]
         if inner.around is not None:
             raise SqlError(
-                "a subquery that is a value and uses names around it cannot ask further ones",
+                "a correlated scalar subquery cannot contain further subqueries",
                 place=place,
                 hint="join with the stream instead",
             )
@@ -245,7 +248,7 @@ class SubqueryBinder:
     def _groups(
         self, keyed: KeyedRows, value: Scalar, asked: SubqueryColumn
     ) -> tuple[Held, Callable[[Unit], Unit]]:
-        """The groups of a subquery's rows, and how its value is made of what they give."""
+        """The groups of a subquery's rows, and how its value is computed from their output."""
         place = place_of(asked, self.sql)
         keys = {key_item(one).name: key_item(one) for one in keyed.keys}
         types = Types(self.builder.catalog, keyed.rows.sources)
@@ -254,7 +257,7 @@ class SubqueryBinder:
         for one in groups.calls:
             if one.call.function in (AggregateFunction.LIST, AggregateFunction.SET):
                 raise SqlError(
-                    f"{one.written} cannot be the value of a subquery that uses names around it",
+                    f"{one.written} is not supported as the value of a correlated subquery",
                     place=one.place,
                     hint="join with a subquery that has GROUP BY",
                 )
@@ -282,7 +285,7 @@ class SubqueryBinder:
         return Held(BoundQuery((source,), (), (), (), None), (unit,)), meaning
 
     def _pair(self, condition: Scalar, around: str) -> tuple[exp.Expr, Scalar] | None:
-        """The two sides of an equality with a row around: outside, and inside."""
+        """The two sides of an equality with an outer row: outer, and inner."""
         tree = condition.tree.unnest()
         if isinstance(tree, exp.EQ):
             left, right = (Scalar(one, condition.place) for one in (tree.left, tree.right))
@@ -292,7 +295,7 @@ class SubqueryBinder:
         return None
 
     def _has_one_row(self, query: exp.Expr) -> bool:
-        """Whether a query has one row whatever it reads: aggregates without GROUP BY."""
+        """Whether a query always has exactly one row: aggregates without GROUP BY."""
         if not isinstance(query, exp.Select):
             return False
         if any(query.args.get(one) for one in ("group", "having", "distinct", "limit", "offset")):
@@ -303,7 +306,7 @@ class SubqueryBinder:
 
 def _require_one_column(count: int, place: Place) -> None:
     if count != 1:
-        raise SqlError(f"a subquery that is a value has one column, got {count}", place=place)
+        raise SqlError(f"a scalar subquery must return one column, got {count}", place=place)
 
 
 def _has_one_at_most(query: exp.Expr) -> bool:
@@ -315,7 +318,7 @@ def _has_one_at_most(query: exp.Expr) -> bool:
 
 
 def _around(scope: Scope) -> str:
-    """A name for the rows around a subquery; subqueries in subqueries have other ones."""
+    """A name for the outer rows of a subquery, unique for nested subqueries."""
     depth, outer = 0, scope.outer
     while outer is not None:
         depth, outer = depth + 1, outer.outer
@@ -323,5 +326,5 @@ def _around(scope: Scope) -> str:
 
 
 def _unit(name: str, tree: exp.Expr, relations: Mapping[str, object]) -> Unit:
-    """What a subquery gives, under a name that no star stands for."""
+    """The value of a subquery, under a name that no star includes."""
     return Unit(name, {name: tree}, (), relations, hidden=frozenset([name]))  # type: ignore[arg-type]

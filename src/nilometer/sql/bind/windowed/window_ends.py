@@ -1,4 +1,4 @@
-"""The answers of windows of time, each appended once, when its window ends."""
+"""The answers of time windows, each appended once, when its window ends."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from nilometer.sql.plan.changes_plan import (
     LastRows,
     Mined,
     Node,
+    TableOver,
     TopRows,
     UnionAll,
     WindowEnds,
@@ -34,16 +35,16 @@ def answer_at_ends(root: Node, place: Place) -> Node:
         return _settle(root, {}, goes=False)
     if not _is_momentary(root):
         raise SqlError(
-            "this answer also holds between the ends of windows",
+            "this answer also changes between the ends of time windows",
             place=place,
-            detail="an answer that is appended when windows end is made of their rows alone",
+            detail="results that are appended when windows end may only use rows of those windows",
             hint="write EMIT CHANGES, or join and group rows of windows only",
         )
     return WindowEnds((_settle(root, {}, goes=True),), root.columns)
 
 
 def _require_windows(node: Node, place: Place) -> None:
-    """Refuse rows of streams beside those in windows."""
+    """Refuse rows of streams that are not in windows next to those that are."""
     if isinstance(node, WindowRows) or is_static(node):
         return
     if not isinstance(node, Block | LastRows | Mined | Lasting):
@@ -52,30 +53,30 @@ def _require_windows(node: Node, place: Place) -> None:
         return
     found = node.plan.sources[0].place if isinstance(node, Block | LastRows) else place
     raise SqlError(
-        "rows of this stream come and go at other times than windows end",
+        "rows of this stream are added and retracted at times other than the ends of windows",
         place=found,
-        hint="write EMIT CHANGES, or put the stream into windows, too: TUMBLE(TABLE S, …)",
+        hint="write EMIT CHANGES, or put this stream into windows as well: TUMBLE(TABLE S, …)",
     )
 
 
 def _only_comes(node: Node) -> bool:
-    """Whether rows come for single instants, so that nobody has to be told that they go."""
+    """Whether rows hold for single instants, so that retractions need not be emitted."""
     match node:
         case WindowRows():
             return True
-        case Compute() | Aggregate() | UnionAll():
+        case Compute() | Aggregate() | TableOver() | UnionAll():
             return all(map(_only_comes, node.inputs))
     return False
 
 
 def _is_momentary(node: Node) -> bool:
-    """Whether a node holds nothing but at the ends of windows."""
+    """Whether a node holds rows only at the ends of windows."""
     match node:
         case WindowRows():
             return True
         case Aggregate():
             return _is_momentary(node.inputs[0]) and (node.keys > 0 or _only_comes(node))
-        case Compute() | TopRows():
+        case Compute() | TableOver() | TopRows():
             return _is_momentary(node.inputs[0])
         case Combine():
             return any(map(_is_momentary, node.inputs))
@@ -91,7 +92,7 @@ def _is_momentary(node: Node) -> bool:
 
 
 def _settle(node: Node, done: dict[tuple[int, bool], Node], *, goes: bool) -> Node:
-    """The node with operators that know that rows come for one instant; or told that they go."""
+    """The node with operators for rows of one instant, or with retractions."""
     known = done.get((id(node), goes))
     if known is None:
         known = done[id(node), goes] = _settled(node, done, goes)

@@ -1,4 +1,4 @@
-"""How often the sensors of a stream are to speak."""
+"""The expected interval of a stream's sensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By which keys files know what has a name, so that names can change."""
+"""The keys by which files identify named things, so that names can change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who has a catalog that several could have: one database at a time, for a time."""
+"""The holder of a shared catalog: one database at a time, for a limited time."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Commands that `nilometer` has if this package is installed."""

@@ -1,0 +1,141 @@
+"""Claims about response times under the three approaches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+
+from nilometer_papers.experiments.experiment import Claim, Outcome, Row
+from nilometer_papers.experiments.measured import Label, brief, mean, select
+
+AVERAGE, MAXIMUM, CPU = "average_ms", "maximum_ms", "cpu_us"
+ALL = ("ITA", "TPA", "NTA")
+UNITS = {AVERAGE: "ms", MAXIMUM: "ms", CPU: "µs"}
+NEARLY = 0.05
+"""How much two response times may differ and still be as good as each other."""
+AS_GOOD = 1 / (1 + NEARLY)
+"""The minimum speed, relative to another, that counts as being as good."""
+BETTER = 1 + NEARLY
+"""The minimum speed, relative to another, that counts as being better."""
+
+
+def times_faster(
+    fast: str, slow: str, least: float, by: str, at: Sequence[Label], text: str, **more: str
+) -> Claim:
+    """One approach is at least this many times faster than another, at some points."""
+    column, reason = more.get("column", AVERAGE), more.get("reason", "")
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        holds, told = True, []
+        for value in at:
+            point = select(rows, **{by: value})
+            first, second = (mean(point, column, algorithm=one) for one in (fast, slow))
+            holds = holds and first * least <= second
+            told.append(f"{value}: {fast} {brief(first)}, {slow} {brief(second)} {UNITS[column]}")
+        return Outcome(holds, "; ".join(told))
+
+    less, more_of = (f"{brief(least)} × ", "") if least > 1 else ("", f"{brief(1 / least)} × ")
+    less, more_of = less.removeprefix("1 × "), more_of.removeprefix("1 × ")
+    inequality = f"{less}{column}({fast}) ≤ {more_of}{column}({slow}) for {by} in {_listed(at)}"
+    return Claim(text, inequality, check, reason)
+
+
+def same(first: str, second: str, by: str, at: Sequence[Label], text: str, **more: str) -> Claim:
+    """Two approaches have nearly equal response times, at some points."""
+    column, reason = more.get("column", AVERAGE), more.get("reason", "")
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        holds, told = True, []
+        for value in at:
+            point = select(rows, **{by: value})
+            one, other = (mean(point, column, algorithm=name) for name in (first, second))
+            holds = holds and max(one, other) <= min(one, other) * (1 + NEARLY)
+            told.append(f"{value}: {first} {brief(one)} ms, {second} {brief(other)} ms")
+        return Outcome(holds, "; ".join(told))
+
+    inequality = f"{column} of {first} and {second} differ by ≤ 5 % for {by} in {_listed(at)}"
+    return Claim(text, inequality, check, reason)
+
+
+def scans_cost(by: str, at: Sequence[Label]) -> Claim:
+    """The paper's reason for NTA's lead under several windows."""
+    text = "with several windows TPA scans the buffer of MAX: that costs more than negative tuples"
+    return times_faster("NTA", "TPA", 1, by, at, text, column=CPU)
+
+
+def grows(
+    algorithms: Sequence[str],
+    column: str,
+    by: str,
+    ends: tuple[Label, Label],
+    text: str,
+    reason: str = "",
+) -> Claim:
+    """The value of some approaches is larger at the last of two points than at the first."""
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        holds, told = True, []
+        for one in algorithms:
+            first, last = (mean(rows, column, algorithm=one, **{by: end}) for end in ends)
+            holds = holds and first < last
+            told.append(f"{one} {brief(first)} to {brief(last)} {UNITS[column]}")
+        return Outcome(holds, "; ".join(told))
+
+    listed = ", ".join(algorithms)
+    inequality = f"{column} at {by} {ends[0]} < at {by} {ends[1]} for {listed}"
+    return Claim(text, inequality, check, reason)
+
+
+def delays_of_ita(
+    by: str, at: Sequence[Label], seconds: tuple[float, float], text: str, reason: str = ""
+) -> Claim:
+    """What the paper gives in seconds: waiting does not depend on how fast a machine is."""
+    limits = [1000 * told for told in seconds]
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        averages = [mean(rows, AVERAGE, algorithm="ITA", **{by: value}) for value in at]
+        maxima = [mean(rows, MAXIMUM, algorithm="ITA", **{by: value}) for value in at]
+        found = sum(averages) / len(averages), max(maxima)
+        told = f"on average {brief(found[0])} ms, at most {brief(found[1])} ms"
+        near = [limit / 2 <= one <= 2 * limit for one, limit in zip(found, limits, strict=True)]
+        return Outcome(all(near), told)
+
+    inequality = (
+        f"the mean of average_ms(ITA) is between half and twice {brief(limits[0])}, the largest "
+        f"maximum_ms(ITA) between half and twice {brief(limits[1])}, for {by} in {_listed(at)}"
+    )
+    return Claim(text, inequality, check, reason)
+
+
+def converges(by: str, first: Label, last: Label, text: str, reason: str = "") -> Claim:
+    """ITA's lag behind the best of the others is smaller at the last point than at the first."""
+
+    def lag(rows: Sequence[Row], value: Label) -> float:
+        point = select(rows, **{by: value})
+        ita, *others = (mean(point, AVERAGE, algorithm=one) for one in ALL)
+        return ita - min(others)
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        lags = lag(rows, first), lag(rows, last)
+        told = f"{first}: {brief(lags[0])} ms, {last}: {brief(lags[1])} ms"
+        return Outcome(lags[1] < lags[0], told)
+
+    inequality = f"(average_ms(ITA) - min(TPA, NTA)) at {by} {last} < at {by} {first}"
+    return Claim(text, inequality, check, reason)
+
+
+def batches_wait(by: str, at: Sequence[Label], reason: str = "") -> Claim:
+    """What the columnar engine's micro-batches cost in response time."""
+    text = "ours: the columnar engine answers within twice the length of a micro-batch (0.5 s)"
+    told_in = "no change while it took micro-batches"
+
+    def check(rows: Sequence[Row]) -> Outcome:
+        found = {v: mean(rows, AVERAGE, algorithm="columnar", **{by: v}) for v in at}
+        told = [f"{v}: {told_in if isnan(t) else f'{brief(t)} ms'}" for v, t in found.items()]
+        return Outcome(not any(time > 1000 for time in found.values()), "; ".join(told))
+
+    return Claim(text, f"average_ms(columnar) ≤ 1000 for {by} in {_listed(at)}", check, reason)
+
+
+def _listed(at: Sequence[Label]) -> str:
+    return ", ".join(str(one) for one in at)

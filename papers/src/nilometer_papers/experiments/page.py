@@ -1,0 +1,177 @@
+"""The page of all figures and verdicts, generated from what the experiments have stored."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from nilometer_papers.experiments.refutations import Kind, refutation_of
+from nilometer_papers.experiments.report import Report, Verdict
+
+_HEAD = """\
+# The papers' experiments, repeated
+
+Written by `nilometer experiments all --page`; do not edit. Each figure of the papers has one
+command. A claim is what the paper says about the figure, in our words; it is judged by the
+inequality beside it on the numbers measured here, and nothing is tuned until it holds. Claims
+marked *ours* are not the papers': they say what the columnar engine does with the same streams.
+Those marked *target* say what was wanted of an application that a paper describes without figures;
+its setting was chosen with them in mind. A claim of a paper that did not hold is either *refuted*,
+for a reason that is in the algorithms, and then it is said what would have to be true for the paper
+to be right; or it *depends on parameters*, and then it is said where it was measured to hold; or it
+is *open*, and what is supposed about it was not measured.
+"""
+
+_HOW = """\
+## How it was measured
+
+Times are CPU times of one process. All algorithms of a figure get the same tuples, and a figure is
+drawn only if all give the same results. In the figures of TR-010 and STEAM, in ssdbm-transactions
+and in captures-joins, algorithms run in turns, three times (`full`) or twice (`quick`), and of each
+thousand tuples the least time counts. What an algorithm still holds back when the streams end is
+checked, but not timed: at most the tuples of a window.
+
+The columnar engine reads and writes columns, so tuples become columns before the clock starts, and
+results stay columns. It takes micro-batches of 1000 tuples where nothing else is told. It makes no
+comparisons one by one: where they are counted instead of times, it has no curve.
+
+What the papers do not tell is told under Parameters as ours; where a second choice was added after
+the first had not shown a claim, both are shown. A reason is given only for what does not hold, and
+its numbers were counted once, apart from the run that is shown.
+
+Experiments are run one by one, not all on the same day, and some while the machine had other work:
+each section is of one run, and times of different sections cannot be compared with each other.
+"""
+
+_KINDS = {
+    Kind.REFUTED.value: "Refuted: for a reason that is in the algorithms",
+    Kind.DEPENDS.value: "Depends on parameters: measured to hold for some, told in its section",
+    Kind.OPEN.value: "Open: did not hold here, and where it would was not measured",
+    "did not hold": "Did not hold, and nobody has looked into it",
+    "ours": "Not the papers', but ours",
+}
+
+_PROFILES = {
+    "full": "the papers' parameters",
+    "quick": "less than a minute for most: what that changes is told under Parameters",
+    "smoke": "a few seconds for each: it shows that all runs, its verdicts mean nothing",
+}
+
+
+def write_page(reports: Sequence[Report], output: Path, page: Path) -> None:
+    """Write the page, and the figures from the output folder to a folder of its name beside it."""
+    images = page.with_suffix("")
+    images.mkdir(parents=True, exist_ok=True)
+    for report in reports:
+        if not report.skipped and not images.samefile(output):
+            name = f"{report.name}.png"
+            shutil.copyfile(output / name, images / name)
+    page.write_text(render_page(reports, images.name), encoding="utf-8")
+
+
+def render_page(reports: Sequence[Report], images: str) -> str:
+    """The text of the page; figures are in the folder `images` beside it."""
+    parts = [_HEAD, "\n".join(_conditions(reports)), "\n".join(_summary(reports))]
+    parts += ["\n".join(part) for part in (_refuted(reports), _batching(reports)) if part]
+    parts += [_HOW, *("\n".join(_section(report, images)) for report in reports)]
+    return "\n".join(part.rstrip() + "\n" for part in parts)
+
+
+def _conditions(reports: Sequence[Report]) -> Iterator[str]:
+    """The conditions of the measurements; runs that differ are listed separately."""
+    for profile, cores, python in sorted({(r.profile, r.cores, r.python) for r in reports}):
+        yield f"Measured with profile `{profile}` ({_PROFILES[profile]})"
+        yield f"on {cores} cores with Python {python}."
+    measured = sum(not report.skipped for report in reports)
+    minutes = sum(report.seconds for report in reports) / 60
+    claims = [claim for report in reports for claim in report.claims]
+    theirs = [one for one in claims if not (one.ours or one.target)]
+    ours, targets = ([one for one in claims if one.ours], [one for one in claims if one.target])
+    yield (
+        f"{measured} experiments in {minutes:.0f} minutes: of the papers' claims {_held(theirs)} "
+        f"held, of ours {_held(ours)}, of targets {_held(targets)}."
+    )
+
+
+def _held(claims: Sequence[Verdict]) -> str:
+    return f"{sum(one.holds for one in claims)} of {len(claims)}"
+
+
+def _summary(reports: Sequence[Report]) -> Iterator[str]:
+    yield "| experiment | shows | claims held | seconds |"
+    yield "|---|---|---|---|"
+    for one in reports:
+        held = "skipped" if one.skipped else _held(one.claims)
+        shows = f"{one.paper}, {one.figure}: {_cell(one.title)}"
+        yield f"| {_link(one)} | {shows} | {held} | {one.seconds:.0f} |"
+
+
+def _refuted(reports: Sequence[Report]) -> list[str]:
+    """All that did not hold, in one place: the reasons are in the sections."""
+    lines = []
+    for kind, title in _KINDS.items():
+        found = [
+            f"- {_link(report)}: {claim.text}"
+            for report in reports
+            for claim in report.claims
+            if not claim.holds and _kind(report, claim) == kind
+        ]
+        lines += [f"**{title}**\n", *found, ""] if found else []
+    return ["## What did not hold\n", *lines] if lines else []
+
+
+def _kind(report: Report, claim: Verdict) -> str:
+    """Whether a claim that did not hold is refuted, depends on parameters, or is not a paper's."""
+    if claim.ours or claim.target:
+        return "ours"
+    refutation = refutation_of(report.name, claim.text)
+    return "did not hold" if refutation is None else refutation.kind
+
+
+def _batching(reports: Sequence[Report]) -> list[str]:
+    """The columnar engine's gains over the papers' algorithms, in one place."""
+    lines = [
+        f"| {_link(report)} | {_cell(claim.figures)} |"
+        for report in reports
+        for claim in report.claims
+        if claim.ours and "columnar" in claim.text
+    ]
+    head = ["## What the columnar engine gains\n", "| experiment | measured |", "|---|---|"]
+    return [*head, *lines] if lines else []
+
+
+def _section(report: Report, images: str) -> Iterator[str]:
+    yield f"## {report.name}\n"
+    yield f"{report.paper}, {report.figure}: {report.title}.\n"
+    flag = "" if report.profile == "full" else f" --{report.profile}"
+    yield f"```\nnilometer experiments run {report.name}{flag}\n```\n"
+    if report.skipped:
+        yield f"Skipped: {report.skipped}.\n"
+    else:
+        yield f"![{report.title}]({images}/{report.name}.png)\n"
+        for claim in report.claims:
+            yield from _lines(report, claim)
+        yield ""
+    yield f"Parameters: {report.parameters}"
+
+
+def _lines(report: Report, claim: Verdict) -> Iterator[str]:
+    """A claim as an item of a list: cells of a table would be too narrow for it."""
+    kind = _kind(report, claim)
+    verdict = "held" if claim.holds else "did not hold" if kind == "ours" else kind
+    yield f"- **{verdict}**: {claim.text}"
+    yield f"  - judged by: {claim.inequality}"
+    yield f"  - measured: {claim.figures}"
+    if claim.reason:
+        yield f"  - why: {claim.reason}"
+    if not claim.holds and (refutation := refutation_of(report.name, claim.text)) is not None:
+        yield f"  - {refutation.label}: {refutation.told}"
+
+
+def _link(report: Report) -> str:
+    return f"[{report.name}](#{report.name})"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

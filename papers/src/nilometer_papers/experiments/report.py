@@ -1,0 +1,107 @@
+"""The outcome of an experiment, as it is stored beside its figure."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from nilometer_papers.experiments.experiment import Claim, Experiment, Profile, Row
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim, and whether it held."""
+
+    text: str
+    inequality: str
+    holds: bool
+    figures: str
+    reason: str = ""
+    """Why it did not hold, if that is known."""
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is not a paper's claim, but about the columnar engine."""
+        return self.text.startswith("ours: ")
+
+    @property
+    def target(self) -> bool:
+        """Whether it is not a paper's claim, but a goal for what is built here."""
+        return self.text.startswith("target: ")
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run of an experiment."""
+
+    name: str
+    paper: str
+    figure: str
+    title: str
+    parameters: str
+    profile: str
+    seconds: float
+    claims: tuple[Verdict, ...]
+    skipped: str = ""
+    """Why nothing was measured; empty if it was."""
+    cores: int = field(default_factory=lambda: os.cpu_count() or 1)
+    python: str = field(default_factory=platform.python_version)
+
+    @property
+    def held(self) -> int:
+        """How many claims held."""
+        return sum(one.holds for one in self.claims)
+
+
+def make_report(
+    experiment: Experiment,
+    profile: Profile,
+    seconds: float,
+    rows: Sequence[Row],
+    skipped: str = "",
+) -> Report:
+    """Judge what was measured; nothing is judged if it was skipped."""
+    claims = () if skipped else tuple(judge(claim, rows) for claim in experiment.claims)
+    return Report(
+        experiment.name,
+        experiment.paper,
+        experiment.figure,
+        experiment.title,
+        experiment.parameters,
+        profile.value,
+        round(seconds, 1),
+        claims,
+        skipped,
+    )
+
+
+def judge(claim: Claim, rows: Sequence[Row]) -> Verdict:
+    """Whether a claim holds for the measurements; its reason counts only if it does not."""
+    outcome = claim.check(rows)
+    reason = "" if outcome.holds else claim.reason
+    return Verdict(claim.text, claim.inequality, bool(outcome.holds), outcome.figures, reason)
+
+
+def report_path(folder: Path, name: str) -> Path:
+    """The path of an experiment's report."""
+    return folder / f"{name}.verdicts.json"
+
+
+def write_report(report: Report, folder: Path) -> None:
+    """Store a report for `read_report`."""
+    text = json.dumps(asdict(report), indent=2, ensure_ascii=False, allow_nan=False)
+    report_path(folder, report.name).write_text(text + "\n", encoding="utf-8")
+
+
+def read_report(folder: Path, name: str) -> Report | None:
+    """The report of the last run, if there was one."""
+    path = report_path(folder, name)
+    if not path.exists():
+        return None
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    claims = tuple(Verdict(**one) for one in fields.pop("claims"))
+    return Report(claims=claims, **fields)

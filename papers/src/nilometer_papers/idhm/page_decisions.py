@@ -1,0 +1,64 @@
+"""The last boxes that were decided, and how long that took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+from nilometer.server.console.drawing import Shape, shape, shortened, table
+from nilometer.server.console.wording import state_words
+from nilometer_papers.idhm.page_belt import KINDS, percent
+from nilometer_papers.idhm.page_news import Verdict
+from nilometer_papers.idhm.page_state import Summary
+
+_ROWS: Final = 12
+_HEADINGS: Final = ("Box", "Verdict", "Content", "Confidence", "Time to decision", "Lines")
+
+
+def summary_figures(decisions: Sequence[Verdict]) -> Shape:
+    """The last boxes, counted."""
+    found = Summary.of(decisions)
+    mean = "—" if found.mean_exposure is None else f"{found.mean_exposure:.1f} s"
+    figures = (
+        ("decided", str(found.decided)),
+        ("safe", str(found.decided - found.suspect)),
+        ("suspect", str(found.suspect)),
+        ("mean time to decision", mean),
+    )
+    told = (shape("div", shape("b", value), shape("span", name)) for name, value in figures)
+    return shape("div", *told, class_="nm-figures")
+
+
+def last_decision(decisions: Sequence[Verdict]) -> Shape:
+    """The last decision as a sentence, read out when it changes."""
+    if not decisions:
+        return shape("p", class_="idhm-said", role="status")
+    said = decisions[-1]
+    told = f"Box {said.box} is {said.state}"
+    if said.family is not None:
+        told += f": {said.content}, {percent(said.confidence)} sure"
+    if said.exposure is not None:
+        told += f", after {said.exposure:.1f} s"
+    return shape("p", told, class_=f"idhm-said {KINDS[said.state]}", role="status")
+
+
+def decisions_table(decisions: Sequence[Verdict]) -> Shape:
+    """The last decisions, newest first."""
+    title = shape("h2", "Decisions", class_="nm-title")
+    if not decisions:
+        waiting = "No box is decided yet: that takes some bursts."
+        return shape("div", title, shape("p", waiting, class_="nm-soft"))
+    rows = (_row(one) for one in islice(reversed(decisions), _ROWS))
+    return shape("div", title, table(_HEADINGS, rows))
+
+
+def _row(said: Verdict) -> tuple[Shape | str, ...]:
+    return (
+        str(said.box),
+        state_words(KINDS[said.state], str(said.state)),
+        said.content,
+        percent(said.confidence),
+        "—" if said.exposure is None else f"{said.exposure:.1f} s",
+        shortened(said.lines or "—", 60),
+    )

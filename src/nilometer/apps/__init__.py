@@ -1,1 +1,0 @@
-"""Applications: clients of everything below."""

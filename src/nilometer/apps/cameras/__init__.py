@@ -1,5 +1,0 @@
-"""The cameras of the papers' introduction: which objects pass all of them, one after the other?"""
-
-from nilometer.extras import require_extras
-
-require_extras("the cameras", "server")

@@ -1,0 +1,101 @@
+"""Aggregates of all rows of a partition until each row: their state is totals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nilometer.kernels.aggregate_types import aggregate_type
+from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.canonical import canonical
+from nilometer.kernels.row_groups import row_groups
+from nilometer.model.expressions import Argument
+from nilometer.model.time import FOREVER
+from nilometer.operators.aggregate import AggregateOperator, AggregateSpec
+from nilometer.operators.change_operator import (
+    Stored,
+    diffs_of,
+    make_changes,
+    row_columns,
+    times_of,
+)
+from nilometer.operators.change_specs import AggregateCall, AggregateFunction
+from nilometer.operators.chunk_store import ChunkStore
+
+_COUNT = AggregateCall(AggregateFunction.COUNT_ROWS)
+"""It differs in every instant that has a row, so each instant has an answer."""
+
+
+class RunningAggregates:
+    """Aggregate calls over rows partitioned by the values of some columns."""
+
+    def __init__(
+        self,
+        calls: Sequence[AggregateCall],
+        keys: Sequence[int],
+        types: Sequence[pa.DataType],
+        store: ChunkStore,
+    ) -> None:
+        self._calls = tuple(dict.fromkeys(calls))
+        taken = dict.fromkeys(one.column for one in self._calls if one.column is not None)
+        self._columns = (*keys, *taken)
+        self._keys = len(keys)
+        given = tuple(types[place] for place in self._columns)
+        places = {place: len(keys) + number for number, place in enumerate(taken)}
+        asked = [
+            one if one.column is None else replace(one, column=places[one.column])
+            for one in self._calls
+        ]
+        kinds = (*given[: len(keys)], pa.int64(), *(aggregate_type(one, given) for one in asked))
+        spec = AggregateSpec(
+            len(keys),
+            given,
+            (_COUNT, *asked),
+            None,
+            tuple(map(Argument, range(len(kinds)))),
+            kinds,
+            only_grows=True,
+        )
+        self._operator: AggregateOperator = spec.start(store)
+
+    @property
+    def stored(self) -> Sequence[Stored]:
+        """All state that it keeps in the store."""
+        return self._operator.stored
+
+    def take(self, columns: Sequence[pa.Array], times: Int64s) -> dict[AggregateCall, pa.Array]:
+        """The results of the calls for new rows: over all rows until the time of each.
+
+        Times only have to grow within a partition.
+        """
+        given = [columns[place] for place in self._columns]
+        changes = make_changes(given, times, np.ones(len(times), np.int64))
+        found = self._operator.process([changes], FOREVER)
+        found = found.take(pa.array(np.flatnonzero(diffs_of(found) > 0)))
+        answers = row_columns(found)
+        keys = [
+            pa.concat_arrays([answer, canonical(column)])
+            for answer, column in zip(answers[: self._keys], given, strict=False)
+        ]
+        both = np.concatenate([times_of(found), times])
+        numbers = row_groups([*keys, pa.array(both)], len(both)).numbers
+        places = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
+        places[numbers[: len(found)]] = np.arange(len(found))
+        mine = places[numbers[len(found) :]]
+        wanted = pa.array(mine, mask=mine < 0)
+        return {
+            call: answer.take(wanted)
+            for call, answer in zip(self._calls, answers[self._keys + 1 :], strict=True)
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """What `restore` needs, apart from the chunks in the store."""
+        return self._operator.snapshot()
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Continue where a snapshot was taken, with the same store."""
+        self._operator.restore(snapshot)
