@@ -5,6 +5,8 @@
 #   fresh.sh trixie             on one of them
 #   COMMANDS=demo fresh.sh      only some of: demo, test, user (the demo by somebody without root),
 #                               versions (make spark-versions, on the Python of that Debian)
+#   APT='Acquire::Check-Valid-Until "false"' fresh.sh forky
+#                               an option for apt, here and in the root
 #
 # A root has python3, python3-venv, make and git. Prints seconds and megabytes of every step.
 set -euo pipefail
@@ -59,7 +61,7 @@ remove_root() {
 
 build_root() {
   mmdebstrap --quiet --variant=minbase --include=python3,python3-venv,make,git,ca-certificates \
-    "$2" "$1"
+    ${APT:+--aptopt="$APT"} "$2" "$1"
   # How this machine reaches package indexes: names of hosts, and certificates that it trusts.
   cp -L /etc/resolv.conf /etc/hosts "$1/etc/"
   cp -L /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/"

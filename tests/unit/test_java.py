@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import pyspark
 import pytest
 
 from nilometer.errors import SessionError
@@ -108,12 +109,30 @@ def test_what_was_not_tested_is_refused_unless_told(
 ) -> None:
     program = make_java(tmp_path / "path", version)
     assert refusal() == (
-        f"Nilometer was not tested with Java {version[:2]}\n"
+        f"Nilometer was not tested with Spark {pyspark.__version__} on Java {version[:2]}\n"
         f'  detail: {program} says openjdk version "{version}"\n'
         "  hint: point JAVA_HOME to Java 17, 21 or 25, or set NILOMETER_ANY_JAVA=1 to try this one"
     )
     monkeypatch.setenv("NILOMETER_ANY_JAVA", "1")
     assert require_java() == Java(program, whole=True)
+
+
+@pytest.mark.parametrize(
+    ("spark", "accepted"), [("4.0.5", False), ("4.1.4", False), ("4.2.1", True)]
+)
+def test_java_25_needs_spark_4_2(
+    spark: str, accepted: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = make_java(tmp_path / "path", "25.0.1")
+    monkeypatch.setattr(pyspark, "__version__", spark)
+    if accepted:
+        assert require_java() == Java(program, whole=True)
+    else:
+        assert refusal() == (
+            f"Nilometer was not tested with Spark {spark} on Java 25\n"
+            f'  detail: {program} says openjdk version "25.0.1"\n'
+            "  hint: point JAVA_HOME to Java 17 or 21, or set NILOMETER_ANY_JAVA=1 to try this one"
+        )
 
 
 def test_a_missing_module_is_kept_from_java_and_nothing_else(

@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nilometer.errors import SessionError
+import pyspark
 
-TESTED_JAVA: Final = (17, 21, 25)
+from nilometer.errors import SessionError
+from nilometer.spark.supported import read_version
+
+OLDEST_JAVA: Final = 17
 ANY_JAVA_VARIABLE: Final = "NILOMETER_ANY_JAVA"
 
 # Spark always requests this module. Only its linear algebra uses it, and can do without.
@@ -32,7 +35,11 @@ for argument do
 done
 exec {java} "$@"
 """
-_TESTED: Final = "Java {}, {} or {}".format(*TESTED_JAVA)
+
+
+def tested_javas() -> tuple[int, ...]:
+    """The versions of Java that this Spark was tested with; before 4.2 it does not start on 25."""
+    return (17, 21, 25) if read_version(pyspark.__version__) >= (4, 2) else (17, 21)
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ def require_java() -> Java:
     raise SessionError(
         "Spark needs Java, and none was found",
         detail=f"JAVA_HOME is {home}, which has no bin/java" if home else None,
-        hint=f"install {_TESTED}, such as Debian's default-jre-headless; "
+        hint=f"install {_tested()}, such as Debian's default-jre-headless; "
         "without root, pip install 'nilometer[java]' brings one",
     )
 
@@ -100,20 +107,25 @@ def _ask(program: Path) -> Java:
     if not whole:
         said = _version_of(program)
     major = _major(said)
-    if major is None or major < TESTED_JAVA[0]:
+    if major is None or major < OLDEST_JAVA:
         raise SessionError(
-            f"Spark needs Java {TESTED_JAVA[0]} or later",
+            f"Spark needs Java {OLDEST_JAVA} or later",
             detail=f"{program} says {said.splitlines()[0] if said else 'nothing'}",
-            hint="install a later one and point JAVA_HOME to it; without root, "
+            hint=f"install {_tested()} and point JAVA_HOME to it; without root, "
             "pip install 'nilometer[java]' brings one, which is used where JAVA_HOME is not set",
         )
-    if major not in TESTED_JAVA and not os.environ.get(ANY_JAVA_VARIABLE):
+    if major not in tested_javas() and not os.environ.get(ANY_JAVA_VARIABLE):
         raise SessionError(
-            f"Nilometer was not tested with Java {major}",
+            f"Nilometer was not tested with Spark {pyspark.__version__} on Java {major}",
             detail=f"{program} says {said.splitlines()[0]}",
-            hint=f"point JAVA_HOME to {_TESTED}, or set {ANY_JAVA_VARIABLE}=1 to try this one",
+            hint=f"point JAVA_HOME to {_tested()}, or set {ANY_JAVA_VARIABLE}=1 to try this one",
         )
     return Java(program, whole)
+
+
+def _tested() -> str:
+    *others, last = tested_javas()
+    return f"Java {', '.join(map(str, others))} or {last}"
 
 
 def _version_of(program: Path, *options: str) -> str:
