@@ -17,6 +17,7 @@ import pyarrow as pa
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.cast_values import cast_values
 from nilometer.kernels.chunk import RowLayout
+from nilometer.kernels.gather import join_batches
 from nilometer.kernels.routing import Routing
 from nilometer.kernels.row_errors import RowErrors
 from nilometer.model.time import EARLIEST, FOREVER
@@ -226,12 +227,10 @@ class BucketRun:
 
 
 def concat(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """One record batch of all parts."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
-    return pa.concat_batches(parts)
+    """One record batch of all parts, of which there may be none."""
+    if parts:
+        return join_batches(parts)
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
 
 
 def admit_rows(
