@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nilometer.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 def installed(group: str, taken: Container[str] = ()) -> dict[str, EntryPoint]:
     """What packages add to a group, by lower-case name; names already taken are left out."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  takes its time to load
+
     found = {one.name.lower(): one for one in entry_points(group=group)}
     return {name: one for name, one in found.items() if name not in taken}
 

@@ -244,6 +244,11 @@ def said(call: exp.Expr, sql: str) -> str:
     return written(inner) if isinstance(inner, exp.Func) else text_of(inner, sql)
 
 
+def looks_ahead(functions: list[OverFunction]) -> bool:
+    """Whether a function sees a later row, for which all rows wait."""
+    return any(isinstance(one, Offset) and one.steps < 0 for one in functions)
+
+
 def _moved(function: OverFunction, first: int) -> OverFunction:
     """A function whose arguments are shifted by this many columns."""
     match function:
