@@ -19,7 +19,7 @@ from nilometer.database.statements import run_statement
 from nilometer.errors import NilometerError
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP
 from nilometer.log.reader import LogReader
-from nilometer.log.static_rows import expand
+from nilometer.log.static_rows import expand, read_static_rows
 from nilometer.sensors.manager.log_store import LogStore
 from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.statements import read_one
@@ -52,7 +52,8 @@ def read_rows(home: Home, name: str) -> list[dict[str, Any]]:
     """What a new query would see of a stream or sensor table."""
     declared = home.catalog.require_declaration(name)
     log = LogReader.open(home.log_of(name), declared.layout)
-    static = log.static_rows()
+    own = log.layout.sensors
+    static = None if own is None else read_static_rows(home.log_of(name), own)
     found = []
     for frame in log.read(log.start):
         rows = frame.rows if static is None else expand(log.layout, frame.rows, static)
@@ -273,7 +274,6 @@ def _reading(value: int) -> pa.RecordBatch:
 STEPS = (
     "nilometer.sensors.catalog.stored_streams.change_declaration",
     "nilometer.sensors.catalog.stored_names.mark_changed",
-    "nilometer.sensors.catalog.stored_readers.forget_readers",
     "nilometer.sensors.manager.manager.StreamManager.forget",
     "nilometer.sensors.manager.manager.StreamManager.watch",
     "nilometer.log.published.change_layout",

@@ -14,11 +14,9 @@ import pytest
 
 from nilometer.errors import CatalogError, InputError, NameTakenError, UnknownNameError
 from nilometer.log.layout import SENSOR, TIMESTAMP
-from nilometer.log.position import Position
 from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
-from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sql.ddl.nodes import Kind
 
@@ -258,7 +256,6 @@ def test_the_generation_grows_with_every_change(catalog: SensorCatalog) -> None:
     catalog.delete_sensors("Sensors", _all)
     assert_changed()
     catalog.create(STREAM)
-    catalog.see_readers("Sensors", [])
     assert catalog.generation("Sensors") == seen[-1]
     catalog.drop(Kind.SENSOR_TABLE, "Sensors")
     assert catalog.generation("Sensors") == 0
@@ -323,21 +320,6 @@ def test_queries_are_those_of_now_whoever_changed_them(catalog_url: str) -> None
         assert here.queries() == elsewhere.queries()
         elsewhere.drop(Kind.QUERY, "q")
         assert here.queries() == []
-
-
-def test_readers_are_those_seen_last(catalog: SensorCatalog) -> None:
-    catalog.create(STREAM)
-    one = SeenReader("Gauge", "q1", "SensorID = 1", Position(3, 4096, 1, 1 << 40), True, 99)
-    two = SeenReader("Gauge", "q2", None, Position(0, 0), False, 98)
-    other = SeenReader("elsewhere", "q1", None, Position(0, 0), True, 97)
-    catalog.see_readers("gauge", [one, two])
-    catalog.see_readers("elsewhere", [other])
-    assert catalog.readers("GAUGE") == [one, two]
-    assert sorted(catalog.readers(), key=lambda reader: reader.seen) == [other, two, one]
-    catalog.see_readers("Gauge", [two])
-    assert catalog.readers("Gauge") == [two]
-    catalog.drop(Kind.STREAM, "Gauge")
-    assert catalog.readers() == [other]
 
 
 def test_drop_minds_the_kind(catalog: SensorCatalog) -> None:

@@ -49,8 +49,8 @@ def test_a_catalog_of_a_later_version_is_refused(catalog_url: str) -> None:
         SensorCatalog.open(catalog_url)
     assert caught.value.message == "the catalog was written by a later version of Nilometer"
     assert caught.value.hint == "upgrade Nilometer"
-    assert "has revision 9999, this version knows 0008" in str(caught.value.detail)
-    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0008'")
+    assert "has revision 9999, this version knows 0009" in str(caught.value.detail)
+    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0009'")
     with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]
 
@@ -61,6 +61,7 @@ def test_a_catalog_without_views_opens(catalog_url: str) -> None:
     _run(catalog_url, "DROP INDEX nilometer_names_key")
     _run(catalog_url, "ALTER TABLE nilometer_names DROP COLUMN key")
     _run(catalog_url, "DROP TABLE nilometer_views")
+    _run(catalog_url, "CREATE TABLE nilometer_readers (log VARCHAR)")
     _run(catalog_url, "DROP TABLE nilometer_alerts")
     _run(catalog_url, "DROP TABLE nilometer_dashboards")
     _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN end_column")
@@ -75,6 +76,7 @@ def test_a_catalog_without_views_opens(catalog_url: str) -> None:
 def test_a_catalog_without_dashboards_opens(catalog_url: str) -> None:
     with SensorCatalog.open(catalog_url) as catalog:
         catalog.create(SENSORS)
+    _run(catalog_url, "CREATE TABLE nilometer_readers (log VARCHAR)")
     _run(catalog_url, "DROP TABLE nilometer_alerts")
     _run(catalog_url, "DROP TABLE nilometer_dashboards")
     _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0006'")
@@ -247,6 +249,7 @@ def test_a_catalog_of_the_first_release_is_upgraded(catalog_url: str) -> None:
     _run(catalog_url, "DROP INDEX nilometer_names_key")
     _run(catalog_url, "ALTER TABLE nilometer_names DROP COLUMN key")
     _run(catalog_url, "DROP TABLE nilometer_views")
+    _run(catalog_url, "CREATE TABLE nilometer_readers (log VARCHAR)")
     _run(catalog_url, "DROP TABLE nilometer_alerts")
     _run(catalog_url, "DROP TABLE nilometer_dashboards")
     _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN end_column")

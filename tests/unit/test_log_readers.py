@@ -123,9 +123,7 @@ def test_static_rows_are_all_there_however_many_files_they_were(tmp_path: Path) 
         add_static_rows(log, static(one))
         assert read_static_rows(log)[SENSOR].to_pylist() == list(range(one + 1))
     assert len(list((log / "static").glob("*.arrow"))) < 40
-    found = LogReader.open(log).static_rows()
-    assert found is not None
-    assert found.equals(static(*range(80)))
+    assert read_static_rows(log).equals(static(*range(80)))
 
 
 def test_readings_get_the_static_values_of_their_version() -> None:
@@ -148,10 +146,8 @@ def test_readings_get_the_static_values_of_their_version() -> None:
         expand(SENSORS, rows, static(1, 2))
 
 
-def test_a_log_without_sensors_shows_what_it_stores(tmp_path: Path) -> None:
+def test_a_log_without_sensors_shows_what_it_stores() -> None:
     assert expand(LAYOUT, rows_from(0, 2), static()).equals(rows_from(0, 2))
-    LogWriter.open(tmp_path / "log", LAYOUT).close()
-    assert LogReader.open(tmp_path / "log").static_rows() is None
 
 
 def made_part(folder: Path, rows: pa.RecordBatch) -> Part:

@@ -18,9 +18,9 @@ from nilometer.sql.bind.table_rows import select_rows_text
 from nilometer.sql.catalog import Catalog, Relation, SensorColumns, rows_name
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.explain.explain_plan import explain_plan
-from nilometer.sql.plan.changes_plan import ChangesPlan, Plan
-from nilometer.sql.plan.join_plan import JoinPlan
-from nilometer.sql.sensor_conditions import row_condition, sensor_condition, sensor_sources
+from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, joins_of
+from nilometer.sql.plan.join_plan import JoinPlan, Source
+from nilometer.sql.sensor_conditions import row_condition, sensor_condition
 from nilometer.sql.statements import ExplainFormat, read_query
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
@@ -67,9 +67,15 @@ def plan(sql: str) -> Plan:
     return compile_statement(read_query(sql), CATALOG, 2)
 
 
+def sensor_sources(sql: str) -> list[tuple[JoinPlan, Source]]:
+    """The sources of a query that contact sensors, each with the join that reads it."""
+    joins = joins_of(plan(sql))
+    return [(j, s) for j in joins for s in j.sources if s.relation.sensors is not None]
+
+
 def contacted(sql: str) -> list[str]:
     """The entries of FROM that contact sensors."""
-    return sorted(source.name for _, source in sensor_sources(plan(sql)))
+    return sorted(source.name for _, source in sensor_sources(sql))
 
 
 @pytest.mark.parametrize(
@@ -167,7 +173,7 @@ def test_the_time_is_no_column_of_a_star() -> None:
     ],
 )  # fmt: skip
 def test_conditions_that_choose_sensors(sql: str, condition: str | None) -> None:
-    found = {sensor_condition(join, source) for join, source in sensor_sources(plan(sql))}
+    found = {sensor_condition(join, source) for join, source in sensor_sources(sql)}
     assert found == {condition}
 
 
@@ -182,7 +188,7 @@ def test_conditions_that_choose_sensors(sql: str, condition: str | None) -> None
     ],
 )
 def test_what_only_spark_can_tell_is_not_asked_of_rows(where: str, condition: str | None) -> None:
-    [(join, source)] = sensor_sources(plan(f"SELECT * FROM Sensors WHERE {where}"))
+    [(join, source)] = sensor_sources(f"SELECT * FROM Sensors WHERE {where}")
     assert row_condition(join, source) == condition
 
 
@@ -243,7 +249,7 @@ def test_what_is_pushed_and_the_rest_are_the_whole(
 ) -> None:
     whole = " AND ".join(term for term, _ in terms)
     rows = rows_of(given_rows)
-    ((join, source),) = sensor_sources(plan(f"SELECT * FROM Sensors WHERE {whole}"))
+    ((join, source),) = sensor_sources(f"SELECT * FROM Sensors WHERE {whole}")
     pushed = sensor_condition(join, source) or "TRUE"
     static = rows.drop_columns(["Reading"])
     chosen = select_rows_text(pushed, static)  # fails if it names more than static columns

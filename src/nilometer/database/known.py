@@ -20,8 +20,7 @@ from nilometer.spark.log_cursor import EARLIEST, LATEST
 from nilometer.spark.log_stream import LogStream, StreamFrame, describe_log
 from nilometer.sql.catalog import Relation, SensorColumns, Statistics, rows_name
 from nilometer.sql.parse.query_text import Statement, names_read
-from nilometer.sql.plan.changes_plan import Plan
-from nilometer.sql.questions import sources_of
+from nilometer.sql.plan.changes_plan import Plan, sources_of
 from nilometer.sql.statements import read_query
 
 APPEND = "append"

@@ -60,8 +60,7 @@ from nilometer.spark.pools import started_in_pool
 from nilometer.spark.start_query import Destination, start_query
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.parse.query_text import Statement
-from nilometer.sql.plan.changes_plan import Plan
-from nilometer.sql.questions import sources_of
+from nilometer.sql.plan.changes_plan import Plan, sources_of
 from nilometer.sql.statements import read_query
 
 _STOP_WITHIN: Final = 30

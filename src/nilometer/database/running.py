@@ -47,8 +47,7 @@ from nilometer.spark.engine import HostedQuery
 from nilometer.spark.engine_status import EngineStatus
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.parse.query_text import Statement, names_read
-from nilometer.sql.plan.changes_plan import Plan, emits_changes
-from nilometer.sql.sensor_conditions import reads_streams
+from nilometer.sql.plan.changes_plan import Plan, emits_changes, reads_tables_alone
 from nilometer.sql.statements import read_query
 
 _LOG: Final = logging.getLogger("nilometer.queries")
@@ -259,7 +258,7 @@ class RunningQueries:
         except NilometerError:
             self._lifecycle.plan(reader, statement, buckets)  # the same error, with its place
             raise
-        if not reads_streams(planned[0]):
+        if reads_tables_alone(planned[0]):
             raise NoStreamError(
                 "this query reads no stream, so there is nothing to continue",
                 hint="run it as it is: SELECT …",

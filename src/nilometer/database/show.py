@@ -17,7 +17,6 @@ from nilometer.model.names import count
 from nilometer.model.secrets import shown_address
 from nilometer.model.time import format_duration
 from nilometer.sensors.catalog.outcome import Outcome, placed
-from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.manager.status import SensorStatus
 from nilometer.sql.ddl.nodes import Kind, Show
@@ -134,7 +133,7 @@ def _doing(one: SensorStatus | None) -> tuple[Any, ...]:
 
 
 def show_readers(statement: Show, home: Home) -> Outcome:
-    """The readers of logs, and their offsets, which are stored in the catalog, too."""
+    """The readers of logs, and their offsets."""
     with placed(statement.place):
         of = None if statement.of is None else home.catalog.require(statement.of, *_LOGS).name
     logs = [one.name for one in home.catalog.names() if one.kind in _LOGS]
@@ -145,16 +144,16 @@ def show_readers(statement: Show, home: Home) -> Outcome:
 
 def _readers(name: str, home: Home, queries: Mapping[str, str]) -> list[tuple[Any, ...]]:
     """The readers of a log; `queries`: query names by reader names."""
-    found = registrations(home.log_of(name))
-    seen = [
-        SeenReader(name, one.reader, one.about.get(WHERE), one.position, one.active, one.seen)
-        for one in found
-    ]
-    home.catalog.see_readers(name, seen)
-    shown = (_reader_name(one, queries) for one in found)
     return [
-        (r.log, reader, r.where, r.position.row, r.active, r.seen)
-        for r, reader in zip(seen, shown, strict=True)
+        (
+            name,
+            _reader_name(one, queries),
+            one.about.get(WHERE),
+            one.position.row,
+            one.active,
+            one.seen,
+        )
+        for one in registrations(home.log_of(name))
     ]
 
 

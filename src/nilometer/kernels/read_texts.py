@@ -30,7 +30,6 @@ _SPECIAL: Final = {
     "nan": "nan",
 }
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
-_MOST_DIGITS: Final = 38
 _TRUTH: Final = {
     **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
     **dict.fromkeys(("f", "false", "n", "no", "0"), False),

@@ -21,7 +21,6 @@ from nilometer.log.published import as_watermark, read_head, read_layout
 from nilometer.log.segment_chunks import chunks_of
 from nilometer.log.segment_files import SegmentFile, segment_files
 from nilometer.log.segment_reader import AnySegment, SegmentReader, open_file, open_first
-from nilometer.log.static_rows import read_static_rows
 from nilometer.log.storage import Storage
 
 _ANY_TIME: Final = (None, None)
@@ -244,12 +243,6 @@ class LogReader:
         oldest = self.start
         if start.segment < oldest.segment and start.row < oldest.row:
             raise self._gap(start, oldest)
-
-    def static_rows(self) -> pa.Table | None:
-        """The static values of all sensors, by version; None: not the log of a sensor table."""
-        if self.layout.sensors is None:
-            return None
-        return read_static_rows(self._storage.location, self.layout.sensors)
 
     def _first_place(self, file: SegmentFile) -> Position:
         with open_first(self._storage, file) as segment:

@@ -98,14 +98,6 @@ def needless_files(storage: Storage) -> list[str]:
     return [one.name for one in found if one.name not in kept]
 
 
-def find_segment(storage: Storage, number: int) -> SegmentFile:
-    """The file with this segment; raises FileNotFoundError."""
-    for one in segment_files(storage):
-        if one.first <= number <= one.last:
-            return one
-    raise FileNotFoundError(f"segment {number} of {storage.location}")
-
-
 def _parsed(storage: Storage) -> list[SegmentFile]:
     return [one for one in (parse_name(*file) for file in storage.files()) if one is not None]
 

@@ -50,10 +50,6 @@ class Levels:
         codes[np.isnan(numbers)] = NOTHING
         return codes.astype(np.int64)
 
-    def copy(self) -> Levels:
-        """Itself: it never changes."""
-        return self
-
     def save(self) -> Saved:
         """What `load_alphabet` needs."""
         return {"breaks": self.breaks.tolist()}
@@ -80,12 +76,6 @@ class FirstSeen:
         places = pc.fill_null(found.indices, -1).to_numpy(zero_copy_only=False)
         codes: Int64s = np.array(coded, np.int64)[places]
         return codes
-
-    def copy(self) -> FirstSeen:
-        """An independent copy."""
-        made = FirstSeen(self.most, self.names)
-        made.full = self.full
-        return made
 
     def save(self) -> Saved:
         """What `load_alphabet` needs."""

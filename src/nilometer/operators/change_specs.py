@@ -24,10 +24,6 @@ class SetFunction(StrEnum):
     WITHOUT = "WITHOUT"  # s if r = 0: rows that have no partner
     WITH = "WITH"  # s if r > 0: rows that have one
 
-    @property
-    def inputs(self) -> int:
-        return 1 if self is SetFunction.DISTINCT else 2
-
 
 class AggregateFunction(StrEnum):
     """A value of all rows of a group; NULLs do not count, except in COUNT(*)."""

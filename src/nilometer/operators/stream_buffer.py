@@ -45,11 +45,6 @@ class StreamBuffer:
         """How many rows are held."""
         return sum(ref.rows for ref in self.refs)
 
-    @property
-    def size(self) -> int:
-        """How many bytes the stored rows take."""
-        return sum(ref.size for ref in self.refs)
-
     def chunks(self, before: int = FOREVER) -> tuple[Chunk, ...]:
         """All chunks that have a row strictly before an instant, oldest first."""
         return tuple(self._load(ref) for ref in self.refs if ref.first < before)

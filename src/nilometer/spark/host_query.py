@@ -14,8 +14,7 @@ from nilometer.spark.log_cursor import LogCursor
 from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.sql.catalog import Relation
 from nilometer.sql.expressions.compile_scalar import NotInSubsetError
-from nilometer.sql.plan.changes_plan import Plan
-from nilometer.sql.questions import sources_of
+from nilometer.sql.plan.changes_plan import Plan, sources_of
 
 
 def engine_plan(plan: Plan, frames: Mapping[str, StreamFrame]) -> EnginePlan:

@@ -54,10 +54,6 @@ class JoinedStream:
     def columns(self) -> list[str]:
         return list(self.schema.names)
 
-    @property
-    def types(self) -> list[DataType]:
-        return [field.dataType for field in self.schema.fields]
-
 
 def read_streams(
     inputs: Mapping[str, Input],

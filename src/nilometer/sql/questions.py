@@ -7,7 +7,7 @@ the clauses at the end of the statement, which are then applied to the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -21,16 +21,14 @@ from nilometer.sql.parse.dialect import Emit
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.parse.query_text import LAST_CLAUSES, Statement, has_last_clauses
 from nilometer.sql.plan.changes_plan import (
-    Block,
     ChangesPlan,
-    LastRows,
-    Node,
     Plan,
     UnionPlan,
     emits_changes,
-    is_static,
+    reads_tables_alone,
+    sources_of,
 )
-from nilometer.sql.plan.join_plan import JoinPlan, Source
+from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.rewrite.modes import unwrap
 
 _HIDDEN = "_order_"
@@ -108,17 +106,6 @@ def require_changing(changes: bool, option: str) -> None:
             hint=f"leave {option} out; or give every stream a window and end the statement with "
             "EMIT CHANGES",
         )
-
-
-def reads_tables_alone(plan: Plan) -> bool:
-    """Whether a plan reads no streams."""
-    match plan:
-        case ChangesPlan():
-            return is_static(plan.root)
-        case UnionPlan():
-            return all(map(reads_tables_alone, plan.plans))
-        case JoinPlan():
-            return all(source.is_table for source in plan.sources)
 
 
 @dataclass(frozen=True)
@@ -214,25 +201,6 @@ def _columns(plan: Plan) -> list[str]:
 def _has_ended(plan: Plan) -> bool:
     """Whether no more rows can arrive."""
     return all(source.relation.clock.ended for source in sources_of(plan))
-
-
-def sources_of(plan: Plan) -> Iterator[Source]:
-    """The streams and tables that a plan reads."""
-    match plan:
-        case ChangesPlan():
-            yield from _sources_below(plan.root)
-        case UnionPlan():
-            for one in plan.plans:
-                yield from one.sources
-        case JoinPlan():
-            yield from plan.sources
-
-
-def _sources_below(node: Node) -> Iterator[Source]:
-    if isinstance(node, Block | LastRows):
-        yield from node.plan.sources
-    for one in node.inputs:
-        yield from _sources_below(one)
 
 
 def _with_hint(refused: SqlError) -> SqlError:

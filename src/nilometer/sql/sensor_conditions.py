@@ -19,7 +19,6 @@ from nilometer.sql.expressions.scalars import (
     spell_own,
 )
 from nilometer.sql.parse.places import conjuncts
-from nilometer.sql.plan.changes_plan import Block, ChangesPlan, LastRows, Node, Plan, UnionPlan
 from nilometer.sql.plan.join_plan import JoinPlan, Source
 
 _COMPARISONS = (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)
@@ -61,19 +60,6 @@ def describe_sensors(plan: JoinPlan, source: Source) -> str | None:
         return f"{source.name} contacts all sensors of {source.relation.name}"
     chosen = _joined([(show(term.tree, _bare), term) for term in terms])
     return f"{source.name} contacts the sensors with {chosen}"
-
-
-def sensor_sources(plan: Plan) -> Iterator[tuple[JoinPlan, Source]]:
-    """The sources of a plan that contact sensors, each with the join that reads it."""
-    for join in _joins(plan):
-        for source in join.sources:
-            if source.relation.sensors is not None:
-                yield join, source
-
-
-def reads_streams(plan: Plan) -> bool:
-    """Whether a plan has unbounded inputs."""
-    return any(not source.is_table for join in _joins(plan) for source in join.sources)
 
 
 def static_terms(plan: JoinPlan, source: Source) -> list[Scalar]:
@@ -174,23 +160,3 @@ def _joined(terms: list[tuple[str, Scalar]]) -> str:
     return " AND ".join(
         f"({text})" if isinstance(term.tree, exp.Or) else text for text, term in terms
     )
-
-
-def _joins(plan: Plan) -> Iterator[JoinPlan]:
-    match plan:
-        case JoinPlan():
-            yield plan
-        case UnionPlan():
-            yield from plan.plans
-        case ChangesPlan():
-            yield from _leaves(plan.root, set())
-
-
-def _leaves(node: Node, seen: set[int]) -> Iterator[JoinPlan]:
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    if isinstance(node, Block | LastRows):
-        yield node.plan
-    for one in node.inputs:
-        yield from _leaves(one, seen)

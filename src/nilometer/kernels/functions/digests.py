@@ -26,7 +26,6 @@ from nilometer.kernels.functions.function import (
 
 _STRING: Final = pa.string()
 _SHA2: Final = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
-_BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
 def _md5(value: bytes) -> str:

@@ -228,11 +228,6 @@ def _is_instant(kind: pa.DataType) -> bool:
     return bool(pat.is_timestamp(kind) and kind.tz)
 
 
-def boolean(kind: pa.DataType) -> pa.DataType | None:
-    """A truth value."""
-    return pa.bool_() if pat.is_boolean(kind) or pat.is_null(kind) else None
-
-
 def anything(kind: pa.DataType) -> pa.DataType | None:
     """Any value, unchanged."""
     return kind

@@ -1,1 +1,1 @@
-"""What the database knows: streams, sensor tables and their rows, tables, queries, readers."""
+"""What the database knows: streams, sensor tables and their rows, tables, queries."""

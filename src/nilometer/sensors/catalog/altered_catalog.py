@@ -10,7 +10,6 @@ from nilometer.sensors.catalog import (
     stored_alerts,
     stored_dashboards,
     stored_queries,
-    stored_readers,
     stored_sensors,
     stored_streams,
     stored_views,
@@ -63,7 +62,6 @@ class AlteredCatalog(NamedCatalog):
         with self._changing() as (connection, number):
             found = require_name(connection, name, kind)
             rename(connection, found, to, number)
-            stored_readers.forget_readers(connection, found.name)
             if kind is Kind.QUERY:
                 _keep_reader(connection, to, found.name)
             if kind in (Kind.QUERY, Kind.ALERT):
@@ -79,8 +77,6 @@ class AlteredCatalog(NamedCatalog):
         with self._changing() as (connection, number):
             old = require_name(connection, name, Kind.QUERY)
             new = require_name(connection, by, Kind.QUERY)
-            for one in (old, new):
-                stored_readers.forget_readers(connection, one.name)
             drop_name(connection, old)
             rename(connection, new, old.name, number)
             _keep_reader(connection, old.name, new.name)

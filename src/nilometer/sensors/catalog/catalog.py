@@ -15,7 +15,6 @@ from nilometer.sensors.catalog import (
     stored_dashboards,
     stored_deliveries,
     stored_queries,
-    stored_readers,
     stored_sensors,
     stored_streams,
     stored_tables,
@@ -27,7 +26,6 @@ from nilometer.sensors.catalog.stored_alerts import StoredAlert
 from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDelivery
 from nilometer.sensors.catalog.stored_names import Named, all_names, find_name, require_name
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
-from nilometer.sensors.catalog.stored_readers import SeenReader
 from nilometer.sensors.catalog.stored_sensors import SensorChoice, SensorRow, SensorUpdate
 from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.sensors.catalog.stored_views import StoredView
@@ -37,7 +35,7 @@ from nilometer.sql.ddl.nodes import Kind
 
 
 class SensorCatalog(AlteredCatalog):
-    """Streams, sensor tables, tables, queries and readers; names are found in any case.
+    """Streams, sensor tables, tables and queries; names are found in any case.
 
     Every method is one transaction, so that any number of threads and processes may share a
     catalog. Changes are serialized: a function passed to a method runs while all others wait, and
@@ -289,19 +287,6 @@ class SensorCatalog(AlteredCatalog):
         with self._changing_name(alert.name, Kind.ALERT) as (connection, found):
             stored_alerts.change_alert(connection, found.id, alert)
 
-    # Readers
-
-    def see_readers(self, log: str, seen: Sequence[SeenReader]) -> None:
-        """Replace the readers of this log; this does not count as a change."""
-        with self._changing(by=0) as (connection, _):
-            stored_readers.store_readers(connection, _spelled(connection, log), seen)
-
-    def readers(self, log: str | None = None) -> list[SeenReader]:
-        """The readers of a log, or of all logs."""
-        with self._reading() as connection:
-            spelled = None if log is None else _spelled(connection, log)
-            return stored_readers.read_readers(connection, spelled)
-
     # Tokens of the server; they do not count as changes that statements can see.
 
     def create_token(self, token: StoredToken) -> None:
@@ -369,9 +354,3 @@ def _stored_sensors(
     declared = _declared(connection, found)
     assert declared.static is not None
     return declared, stored_sensors.read_sensors(connection, found.id, declared.static)
-
-
-def _spelled(connection: Connection, log: str) -> str:
-    """A log's name as it was declared; without a declaration, the name as given."""
-    found = find_name(connection, log)
-    return log if found is None else found.name

@@ -10,7 +10,6 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from nilometer.log.clock import now_micros
-from nilometer.sensors.catalog import stored_readers
 from nilometer.sensors.catalog.engine import open_engine, reported
 from nilometer.sensors.catalog.migrate import migrate
 from nilometer.sensors.catalog.stored_names import (
@@ -100,7 +99,6 @@ class NamedCatalog(Transactions):
             if if_exists and find_name(connection, name) is None:
                 return False
             found = require_name(connection, name, kind)
-            stored_readers.forget_readers(connection, found.name)
             drop_name(connection, found)
         self._forget_keys()
         return True

@@ -6,7 +6,6 @@ from typing import Final
 
 from sqlalchemy import (
     BigInteger,
-    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -180,14 +179,3 @@ lease: Final = Table(
     Column("until", BigInteger, nullable=False),
 )
 """The holder of a catalog that several machines can reach; there is one row, or none."""
-
-readers: Final = Table(
-    "nilometer_readers",
-    metadata,
-    Column("log", String, primary_key=True),
-    Column("reader", String, primary_key=True),
-    Column("condition", Text),
-    Column("position", Text, nullable=False),
-    Column("active", Boolean, nullable=False),
-    Column("seen", BigInteger, nullable=False),
-)

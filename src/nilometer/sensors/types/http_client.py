@@ -37,7 +37,6 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._reader: AnswerReader | None = None
         self._waiting: asyncio.Future[HttpAnswer] | None = None
-        self.used = 0
         self.idle_since = 0.0
 
     @property
@@ -84,7 +83,6 @@ class HttpConnection(asyncio.Protocol):
         if waiting is None or waiting.done():
             return
         if isinstance(found, HttpAnswer):
-            self.used += 1
             waiting.set_result(found)
         else:
             waiting.set_exception(found)

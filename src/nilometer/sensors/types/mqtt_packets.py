@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 V3: Final = 4
 """The protocol level of 3.1.1."""
 V5: Final = 5
-LARGEST: Final = 268_435_455
 _FAILURES_3: Final = {
     1: "unacceptable protocol version",
     2: "client identifier rejected",

@@ -113,7 +113,7 @@ class _AlertRow(NamedCard):
         self._history.set_visibility(False)
 
     def _draw_buttons(self) -> None:
-        self._more = self.button("History", "history", self._turn)
+        self.button("History", "history", self._turn)
         may = self.visitor.may(Scope.WRITE)
         self._silence = self.button("Silence", "notifications_paused", self._ask_silence)
         self._sound = self.button("End silence", "notifications_active", self._end_silence)

@@ -47,9 +47,6 @@ class SmallForm:
         with self._fields:
             yield
 
-    def say(self, problem: str) -> None:
-        self._problem.text = problem
-
     async def attempt(self) -> None:
         """Perform the action, or show why it failed."""
         self._button.props("loading")

@@ -38,7 +38,6 @@ class EditorPage:
     """One visitor's editor, and the query that it runs."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
         self._service = console.service
         self._visitor = console.visitor()
         self._started: Started | None = None

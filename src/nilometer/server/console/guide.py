@@ -33,7 +33,6 @@ class Guide:
         self._run = run
         self._streams = streams
         self._step = 0
-        self._is_running = False
         self._card = ui.element("section").classes("nm-card nm-guide")
         self._card.props('aria-label="Your first query"')
 
@@ -55,7 +54,6 @@ class Guide:
 
     async def running(self) -> None:
         """A query is running: show what comes next."""
-        self._is_running = True
         self._step = 2
         await self.draw()
 

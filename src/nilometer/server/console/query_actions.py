@@ -26,7 +26,7 @@ class QueryActions:
         self._changed = changed
         self._start = self._button("Start", "play_arrow", self._do_start)
         self._stop = self._button("Stop", "stop", self._do_stop)
-        self._limits = self._button("Limits", "tune", self._ask_limits)
+        self._button("Limits", "tune", self._ask_limits)
         self._drop = self._button("Drop", "delete_outline", self._ask_to_drop)
 
     def show(self, status: QueryStatus) -> None:

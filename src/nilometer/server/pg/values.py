@@ -24,7 +24,6 @@ TEXT: Final = 25
 JSON: Final = 114
 FLOAT4: Final = 700
 FLOAT8: Final = 701
-UNKNOWN: Final = 705
 DATE: Final = 1082
 TIME: Final = 1083
 TIMESTAMP: Final = 1114

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nilometer.errors import ContradictionError
@@ -17,7 +16,15 @@ from nilometer.sql.explain.picture_graph import (
     picture_windows,
 )
 from nilometer.sql.explain.picture_join import PlanStep, picture_join
-from nilometer.sql.plan.changes_plan import Block, ChangesPlan, LastRows, Node, Plan, UnionPlan
+from nilometer.sql.plan.changes_plan import (
+    Block,
+    ChangesPlan,
+    LastRows,
+    Node,
+    Plan,
+    UnionPlan,
+    leaves_of,
+)
 from nilometer.sql.plan.join_plan import JoinPlan
 
 
@@ -82,24 +89,14 @@ def _union(plan: UnionPlan) -> QueryPicture:
 def _changes(plan: ChangesPlan) -> QueryPicture:
     columns = (*(one.name for one in plan.root.columns), *plan.added)
     emits = "append" if plan.appends else "changelog"
-    leaves = [one for one in _nodes(plan.root, set()) if isinstance(one, Block | LastRows)]
-    graphs = [picture_block(one, describe_node(one)[0]) for one in leaves if _has_streams(one)]
+    leaves = [one for one in leaves_of(plan.root) if _has_streams(one)]
+    graphs = [picture_block(one, describe_node(one)[0]) for one in leaves]
     step = _step(plan.root, set())
     return QueryPicture(emits, columns, tuple(graphs), step, tuple(describe_stages(plan)))
 
 
 def _has_streams(leaf: Block | LastRows) -> bool:
     return any(not source.is_table for source in leaf.plan.sources)
-
-
-def _nodes(node: Node, seen: set[int]) -> Iterator[Node]:
-    """All nodes, each once, from the answer down."""
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    yield node
-    for one in node.inputs:
-        yield from _nodes(one, seen)
 
 
 def _step(node: Node, told: set[int]) -> PlanStep:

@@ -6,6 +6,7 @@ above them takes changes and emits changes. A node that is used twice is one obj
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,7 +20,7 @@ from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expressions.scalars import ColumnRef
-from nilometer.sql.plan.join_plan import JoinPlan
+from nilometer.sql.plan.join_plan import JoinPlan, Source
 
 if TYPE_CHECKING:
     from nilometer.mining.hosted import FunctionCall
@@ -306,9 +307,20 @@ Node: TypeAlias = (
 
 def is_static(node: Node) -> bool:
     """Whether a node reads static tables alone, so that its rows have always held."""
-    if isinstance(node, Block | LastRows):
-        return all(source.is_table for source in node.plan.sources)
-    return all(map(is_static, node.inputs))
+    return all(source.is_table for leaf in leaves_of(node) for source in leaf.plan.sources)
+
+
+def leaves_of(root: Node) -> Iterator[Block | LastRows]:
+    """The joins below a node, each once."""
+    seen, todo = set[int](), [root]
+    while todo:
+        node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Block | LastRows):
+            yield node
+        todo += reversed(node.inputs)
 
 
 @dataclass(frozen=True)
@@ -348,6 +360,28 @@ class UnionPlan:
 
 
 Plan: TypeAlias = JoinPlan | UnionPlan | ChangesPlan
+
+
+def joins_of(plan: Plan) -> Iterator[JoinPlan]:
+    """The joins that a plan consists of, each once."""
+    match plan:
+        case ChangesPlan():
+            yield from (leaf.plan for leaf in leaves_of(plan.root))
+        case UnionPlan():
+            yield from plan.plans
+        case JoinPlan():
+            yield plan
+
+
+def sources_of(plan: Plan) -> Iterator[Source]:
+    """The streams and tables that a plan reads."""
+    for join in joins_of(plan):
+        yield from join.sources
+
+
+def reads_tables_alone(plan: Plan) -> bool:
+    """Whether a plan reads no streams."""
+    return all(source.is_table for source in sources_of(plan))
 
 
 def emits_changes(plan: Plan) -> bool:
