@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from nilometer.model.time import EARLIEST, FOREVER
+from nilometer.operators.key_counts import KeyCount
 from nilometer.operators.stage import BucketRun, Stage
 
 
@@ -38,6 +39,10 @@ class JoinMetrics:
     """Rows that were emitted in the last micro-batch."""
     state_bytes: int
     chunks: int
+    bucket_rows: tuple[int, ...] = ()
+    """Rows that reached each bucket in the last micro-batch."""
+    frequent_keys: tuple[tuple[int, KeyCount], ...] = ()
+    """The most frequent keys among them, each with the number of its bucket."""
 
 
 def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
@@ -49,7 +54,10 @@ def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
             "names": stage.names,
             "internal": [clock.senders > 0 for clock in stage.clocks],
             "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
+            "buckets": stage.routing.buckets,
             "rows": run.traffic.rows_in,
+            "rows_here": run.traffic.rows_here,
+            "frequent": [astuple(one) for one in run.traffic.frequent],
             "results": run.traffic.rows_out,
             "late": run.operator.late,
             "without_time": run.traffic.without_time,
@@ -91,7 +99,18 @@ def combine_buckets(reports: Iterable[str]) -> JoinMetrics:
         results=sum(bucket["results"] for bucket in buckets),
         state_bytes=sum(bucket["state_bytes"] for bucket in buckets),
         chunks=sum(bucket["chunks"] for bucket in buckets),
+        bucket_rows=_bucket_rows(buckets),
+        frequent_keys=tuple(
+            (bucket["bucket"], KeyCount(*one)) for bucket in buckets for one in bucket["frequent"]
+        ),
     )
+
+
+def _bucket_rows(buckets: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    rows = [0] * buckets[0]["buckets"]
+    for bucket in buckets:
+        rows[bucket["bucket"]] += bucket["rows_here"]
+    return tuple(rows)
 
 
 def _instant(mark: int) -> int | None:

@@ -23,6 +23,7 @@ from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.envelope import Header
+from nilometer.operators.key_counts import KeyCount, RoutingKey, count_keys
 from nilometer.operators.watermarks import NEVER, StreamClock, Watermarks
 
 
@@ -83,6 +84,8 @@ class Stage:
     execution: Execution = Execution.TPA
     overheard: tuple[StreamClock, ...] = ()
     """Streams of other stages whose times arrive here: idle streams follow all active ones."""
+    keys: tuple[RoutingKey, ...] = ()
+    """The keys by which rows are routed, to tell which of their values are frequent."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,6 +138,10 @@ class Traffic:
     rows_in: list[int]
     rows_out: int = 0
     without_time: list[int] = field(default_factory=list)
+    rows_here: int = 0
+    """Rows that reached this bucket in the last micro-batch."""
+    frequent: list[KeyCount] = field(default_factory=list)
+    """The most frequent keys among them."""
 
 
 class BucketRun:
@@ -196,6 +203,8 @@ class BucketRun:
             self.traffic.without_time[i] += punctuation.without_time
         schemas = self._stage.operator.schemas
         rows = [concat(parts, s) for parts, s in zip(batch.rows, schemas, strict=False)]
+        self.traffic.rows_here = sum(map(len, rows))
+        self.traffic.frequent = count_keys(self._stage.keys, rows)
         for result in self.operator.process(rows, before, after):
             self.traffic.rows_out += len(result)
             yield result
