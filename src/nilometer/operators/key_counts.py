@@ -1,14 +1,14 @@
 """The most frequent keys of the rows of a bucket, so that a hot one can be named.
 
-Of n rows in a micro-batch every key with more than n / MOST_KEYS of them is counted, so there are
-at most MOST_KEYS, and of any other key no more than that is missed. Of many rows some are looked
-at, taken evenly: what is counted of those stands for all.
+Of n rows every key with more than n / MOST_KEYS of them is counted, so there are at most MOST_KEYS,
+and of any other key no more than that is missed. Of many rows some are looked at, taken evenly,
+and of small micro-batches some: what is counted there stands for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -21,8 +21,11 @@ from nilometer.kernels.print_values import print_values
 from nilometer.kernels.routing import Routing
 
 MOST_KEYS: Final = 32
-MOST_ROWS: Final = 1 << 13
+MOST_ROWS: Final = 1 << 11
 """At most this many rows are looked at in a micro-batch."""
+_EVERY_ROWS: Final = 1 << 15
+_EVERY_BATCHES: Final = 64
+"""Micro-batches are looked at after so many rows, or micro-batches, that were not."""
 _MOST_COLUMNS: Final = 8
 _MOST_CHARACTERS: Final = 60
 
@@ -48,6 +51,41 @@ class KeyCount:
     rows: int
     text: str
     """The key as a condition: `sensor_id = 'a17'`."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """The rows that reached a bucket in a micro-batch, and their most frequent keys."""
+
+    rows: int = 0
+    stands_for: int = 0
+    """Of how many rows the keys are: those of micro-batches that were not looked at, too."""
+    keys: tuple[KeyCount, ...] = ()
+
+
+class KeyWatch:
+    """Looks at the keys of a bucket: seldom enough that it costs next to nothing."""
+
+    def __init__(self, keys: Sequence[RoutingKey]) -> None:
+        self._keys = keys
+        self._rows = 0
+        """Rows since the last look, and"""
+        self._batches = _EVERY_BATCHES
+        """micro-batches that had some; the first one is looked at."""
+
+    def look(self, rows: Sequence[pa.RecordBatch]) -> Look:
+        """The rows of each stream in a micro-batch."""
+        here = sum(map(len, rows))
+        if not here or not self._keys:
+            return Look(here)
+        self._rows += here
+        self._batches += 1
+        if self._rows < _EVERY_ROWS and self._batches < _EVERY_BATCHES:
+            return Look(here)
+        stands_for, self._rows, self._batches = self._rows, 0, 0
+        scale = stands_for / here
+        keys = (replace(k, rows=round(k.rows * scale)) for k in count_keys(self._keys, rows))
+        return Look(here, stands_for, tuple(keys))
 
 
 def routing_keys(routing: Routing, names: Sequence[Sequence[str]]) -> tuple[RoutingKey, ...]:

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from nilometer.model.time import EARLIEST, FOREVER
-from nilometer.operators.key_counts import KeyCount
+from nilometer.operators.key_counts import KeyCount, Look
 from nilometer.operators.stage import BucketRun, Stage
 
 
@@ -39,10 +39,8 @@ class JoinMetrics:
     """Rows that were emitted in the last micro-batch."""
     state_bytes: int
     chunks: int
-    bucket_rows: tuple[int, ...] = ()
-    """Rows that reached each bucket in the last micro-batch."""
-    frequent_keys: tuple[tuple[int, KeyCount], ...] = ()
-    """The most frequent keys among them, each with the number of its bucket."""
+    buckets: tuple[Look, ...] = ()
+    """The rows that reached each bucket in the last micro-batch, and their most frequent keys."""
 
 
 def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
@@ -56,8 +54,7 @@ def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
             "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
             "buckets": stage.routing.buckets,
             "rows": run.traffic.rows_in,
-            "rows_here": run.traffic.rows_here,
-            "frequent": [astuple(one) for one in run.traffic.frequent],
+            "look": astuple(run.traffic.look),
             "results": run.traffic.rows_out,
             "late": run.operator.late,
             "without_time": run.traffic.without_time,
@@ -99,18 +96,17 @@ def combine_buckets(reports: Iterable[str]) -> JoinMetrics:
         results=sum(bucket["results"] for bucket in buckets),
         state_bytes=sum(bucket["state_bytes"] for bucket in buckets),
         chunks=sum(bucket["chunks"] for bucket in buckets),
-        bucket_rows=_bucket_rows(buckets),
-        frequent_keys=tuple(
-            (bucket["bucket"], KeyCount(*one)) for bucket in buckets for one in bucket["frequent"]
-        ),
+        buckets=_looks(buckets),
     )
 
 
-def _bucket_rows(buckets: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
-    rows = [0] * buckets[0]["buckets"]
-    for bucket in buckets:
-        rows[bucket["bucket"]] += bucket["rows_here"]
-    return tuple(rows)
+def _looks(reports: Sequence[Mapping[str, Any]]) -> tuple[Look, ...]:
+    """What each bucket has seen; one without a report has seen nothing."""
+    found = [Look()] * reports[0]["buckets"]
+    for report in reports:
+        rows, stands_for, keys = report["look"]
+        found[report["bucket"]] = Look(rows, stands_for, tuple(KeyCount(*one) for one in keys))
+    return tuple(found)
 
 
 def _instant(mark: int) -> int | None:

@@ -38,8 +38,12 @@ def key_names(plan: JoinPlan, routing: Routing) -> tuple[RoutingKey, ...]:
 
 
 def column_names(source: Source) -> tuple[str, ...]:
-    """The names of the columns that travel, as in SQL over their stream."""
-    return tuple(one.ref.sql for one in source.carried)
+    """The names of the columns that travel, for people."""
+    refs = [one.ref for one in source.carried]
+    return tuple(
+        ".".join((ref.column, *ref.fields)) if isinstance(ref, ColumnRef) else str(ref)
+        for ref in refs
+    )
 
 
 def _build_operator(plan: JoinPlan) -> OperatorSpec:
