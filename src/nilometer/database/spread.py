@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,6 +17,7 @@ _UNEVEN_SHARE: Final = 0.75
 """or one with this share of them, of a few buckets;"""
 _LEAST_SHARE: Final = 0.1
 """but not one with less than this, of many."""
+_MOST_SHOWN: Final = 16
 _BUSY: Final = 1000.0
 """Fewer rows a second are no work worth sharing."""
 
@@ -82,6 +83,24 @@ cores do not help'
             f"one key, {self.key}, has {percent(self.key_share or 0)} of the rows: "
             f"{one} does {work} of the work, and more cores do not help"
         )
+
+
+def describe_spreads(spreads: Sequence[Spread]) -> Iterator[str]:
+    """Lines that tell how the rows of each stage are spread."""
+    if not spreads:
+        yield "Rows by bucket: none were read in the last minutes"
+    for one in spreads:
+        yield f"Rows by bucket, of {', '.join(one.streams)} in the last {one.seconds:.0f} s"
+        shown = sorted(enumerate(one.bucket_rows, 1), key=lambda pair: -pair[1])[:_MOST_SHOWN]
+        for number, rows in shown:
+            yield f"  {number}. {rows:,} ({percent(rows / one.rows)})"
+        if len(one.bucket_rows) > _MOST_SHOWN:
+            yield f"  and {len(one.bucket_rows) - _MOST_SHOWN} with fewer"
+        if one.key is not None:
+            share = percent(one.key_share or 0)
+            yield f"  most frequent key of bucket {shown[0][0]}: {one.key} ({share} of all rows)"
+        if one.is_uneven:
+            yield f"  {one.cause}"
 
 
 def percent(share: float) -> str:
