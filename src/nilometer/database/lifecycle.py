@@ -125,10 +125,10 @@ class QueryLifecycle:
         reading = Reading(reader, True, statement.from_start, begins_now=True)
         return self._plan(statement, reading, buckets)
 
-    def plan_for_engine(self, planned: Planned) -> EnginePlan | str:
+    def plan_for_engine(self, planned: Planned, limits: QueryLimits) -> EnginePlan | str:
         """A plan made for one bucket, for the database's engine, or why that cannot run it."""
         assert self.hosting is not None
-        return self.hosting.plan(*planned)
+        return self.hosting.plan(*planned, limits)
 
     def plan_again(self, query: NamedQuery, instead: Declaration | None = None) -> Planned:
         """Plan a query as it was planned when it started, on whatever machine.
@@ -160,8 +160,8 @@ class QueryLifecycle:
         plan, known = planned
         if hosted_id(query) is not None:
             assert self.hosting is not None
-            made = self.plan_for_engine(planned)
-            run.handle = self.hosting.start(query, made, known, destination)
+            made = self.plan_for_engine(planned, run.limits)
+            run.handle = self.hosting.start(query, made, known, destination, run.limits)
         else:
             self._require_room(run)
             with started_in_pool(self._settings.session, f"query {run.place}"):

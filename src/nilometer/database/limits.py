@@ -17,7 +17,7 @@ from nilometer.errors import (
     NilometerError,
 )
 from nilometer.model.names import nearest
-from nilometer.model.options import parse_size
+from nilometer.model.options import parse_count, parse_size
 from nilometer.model.time import format_duration, parse_duration
 from nilometer.sensors.catalog.stored_queries import HOSTED, READER, REPLACES, NamedQuery
 from nilometer.sql.ddl.nodes import GivenOption
@@ -32,19 +32,24 @@ _READ: Final[Mapping[str, Callable[[str], int]]] = {
     "results": parse_size,
     "state": parse_size,
     "history": parse_duration,
+    "shed": parse_count,
 }
 _ON_ERROR: Final = "on_error"
 _ENGINE: Final = "engine"
+_SHED_BY: Final = "shed_by"
 _FROM_START: Final = "from start"
 
 
 def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
     """The limits that options set, over the default ones; `none` removes one."""
     found: dict[str, Any] = {}
-    known = (*_READ, _ON_ERROR, _ENGINE)
+    known = (*_READ, _ON_ERROR, _ENGINE, _SHED_BY)
     for name, option in given.items():
         if name in (_ON_ERROR, _ENGINE):
             found[name] = _on_error(option) if name == _ON_ERROR else _engine(option)
+            continue
+        if name == _SHED_BY:
+            found[name] = None if option.value.lower() == NO_LIMIT else option.value
             continue
         if name not in _READ:
             raise option.refusal(
@@ -52,7 +57,23 @@ def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryL
                 hint=nearest(name, known) or f"choose among {', '.join(known)}",
             )
         found[name] = None if option.value.lower() == NO_LIMIT else _length(name, option)
-    return replace(before, **found)
+    limits = replace(before, **found)
+    if limits.shed is None and _SHED_BY in given and limits.shed_by is not None:
+        raise given[_SHED_BY].refusal(
+            "option shed_by says which rows are read when too many wait, but none are too many",
+            hint="give shed as well, such as shed = '1000000'",
+        )
+    return limits
+
+
+def require_no_shedding(limits: QueryLimits, why: str) -> None:
+    """Refuse to shed rows where a query does not run in the shared engine."""
+    if limits.shed is not None:
+        raise InputError(
+            "only queries of the shared engine can shed rows",
+            detail=why,
+            hint="leave out shed, or write the query so that it can run in the shared engine",
+        )
 
 
 def _on_error(option: GivenOption) -> OnError:
@@ -154,6 +175,7 @@ def limits_of(query: NamedQuery) -> QueryLimits:
         **found,
         on_error=None if on_error is None else OnError(on_error),
         engine=None if engine is None else EngineChoice(engine),
+        shed_by=query.options.get(_SHED_BY),
     )
 
 
@@ -202,8 +224,8 @@ def shown_limits(limits: QueryLimits) -> str | None:
 
 
 def _shown(name: str, value: Any) -> str:
-    if name in (_ON_ERROR, _ENGINE):
-        return str(value)
+    if name in (_ON_ERROR, _ENGINE, _SHED_BY, "shed"):
+        return str(value).replace("'", "''")
     return format_duration(value) if name == "history" else shown_size(value)
 
 

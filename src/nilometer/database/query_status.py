@@ -107,6 +107,10 @@ class QueryLimits:
     """What happens to a row that it cannot compute; None: it becomes a dead letter."""
     engine: EngineChoice | None = None
     """Where it should run; None: in the shared engine if it can."""
+    shed: int | None = None
+    """When more rows of a stream wait than this, only some of them are read; None: always all."""
+    shed_by: str | None = None
+    """What a row is worth then, as an expression; None: all rows are worth the same."""
 
 
 @dataclass(frozen=True)
@@ -169,3 +173,5 @@ class HealthSample:
     budget_millis: float
     """How long a micro-batch may take before the next one is due."""
     streams: Mapping[str, StreamMetrics] = field(default_factory=dict)
+    shed_rows: int = 0
+    """Rows not read so far, as the query was too far behind."""

@@ -22,10 +22,12 @@ from nilometer.database.lifecycle import (
 )
 from nilometer.database.limits import (
     altered_options,
+    hosted_id,
     is_temporary,
     limits_of,
     replacement_of,
     replaces,
+    require_no_shedding,
     stored_options,
     usual_for,
 )
@@ -149,7 +151,7 @@ class RunningQueries:
         planned = self._planned(reader, text, given, 1 if self._lifecycle.hosting else None)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
         found = self._limits(kind, limits)
-        hosted = self._choose_engine(planned, found.engine)
+        hosted = self._choose_engine(planned, found)
         if hosted is None and self._lifecycle.hosting is not None:
             planned = self._planned(reader, text, given)
         options = stored_options(
@@ -239,14 +241,16 @@ class RunningQueries:
         found = [(replaces(one), one.name) for one in self._home.catalog.queries()]
         return [(old, new) for old, new in found if old is not None]
 
-    def _choose_engine(self, planned: Planned, choice: EngineChoice | None) -> str | None:
+    def _choose_engine(self, planned: Planned, limits: QueryLimits) -> str | None:
         """An id in the shared engine for a query that can run there; None: it cannot."""
-        if self._lifecycle.hosting is None or choice is EngineChoice.OWN:
+        if self._lifecycle.hosting is None or limits.engine is EngineChoice.OWN:
+            require_no_shedding(limits, "the query was given an engine of its own")
             return None
-        made = self._lifecycle.plan_for_engine(planned)
+        made = self._lifecycle.plan_for_engine(planned, limits)
         if not isinstance(made, str):
             return uuid4().hex
-        if choice is EngineChoice.SHARED:
+        require_no_shedding(limits, made)
+        if limits.engine is EngineChoice.SHARED:
             raise InputError(
                 "this query cannot run in the shared engine", detail=made, hint="leave out engine"
             )
@@ -322,6 +326,10 @@ class RunningQueries:
                     "where a query runs cannot be changed",
                     hint=f"drop {query.name}, and create it WITH (engine = '{limits.engine}')",
                 )
+            if hosted_id(query) is None:
+                require_no_shedding(limits, "the query has an engine of its own")
+            elif limits.shed_by != before.shed_by:
+                self._lifecycle.plan_for_engine(self._lifecycle.plan_as_kept(query), limits)
             self._home.catalog.set_query_options(query.name, altered_options(query, limits))
             if run.handle is not None and run.handle.isActive:
                 self._lifecycle.halt(run)

@@ -139,6 +139,8 @@ class Traffic:
     rows_in: list[int]
     rows_out: int = 0
     without_time: list[int] = field(default_factory=list)
+    shed: list[int] = field(default_factory=list)
+    """Rows of each stream that were not read, as too many waited."""
     look: Look = field(default_factory=Look)
     """The rows that reached this bucket in the last micro-batch, and their keys."""
 
@@ -151,7 +153,7 @@ class BucketRun:
         self._stage = stage
         self.watermarks = Watermarks((*stage.clocks, *stage.overheard))
         self.operator = stage.operator.start(store)
-        self.traffic = Traffic([0] * streams, 0, [0] * streams)
+        self.traffic = Traffic([0] * streams, 0, [0] * streams, [0] * streams)
         self._watch = KeyWatch(stage.keys)
         self._reached = NEVER
         """The latest row that has reached the operator."""
@@ -214,6 +216,7 @@ class BucketRun:
             "watermarks": self.watermarks.snapshot(),
             "operator": self.operator.snapshot(),
             "without_time": list(self.traffic.without_time),
+            "shed": list(self.traffic.shed),
             "reached": self._reached,
         }
 
@@ -230,6 +233,7 @@ class BucketRun:
         self.watermarks.restore(state["watermarks"])
         self.operator.restore(state["operator"])
         self.traffic.without_time = state["without_time"]
+        self.traffic.shed = state.get("shed", self.traffic.shed)  # which earlier ones lack
         self._reached = state["reached"]
 
 

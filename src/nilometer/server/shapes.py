@@ -68,9 +68,25 @@ class LimitsShape(Request):
         description="whether a row that cannot be computed is left out (skip, also if null), "
         "or stops the query (stop)",
     )
+    shed: int | None = Field(
+        default=None,
+        ge=1,
+        le=1 << 62,
+        description="when more rows of a stream wait than this, only some of them are read",
+    )
+    shed_by: str | None = Field(
+        default=None, description="what a row is worth then, as an expression"
+    )
 
     def read(self) -> QueryLimits:
-        return QueryLimits(self.results, self.state, self.history, self.on_error)
+        return QueryLimits(
+            self.results,
+            self.state,
+            self.history,
+            self.on_error,
+            shed=self.shed,
+            shed_by=self.shed_by,
+        )
 
 
 class QueryRequest(Request):
@@ -178,6 +194,7 @@ class InputShape(BaseModel):
 
     rows: int = Field(description="rows of this micro-batch")
     late: int = Field(description="rows dropped so far because they were late")
+    shed: int = Field(description="rows not read so far, as the query was too far behind")
     held: int = Field(description="rows kept because they may still matter")
     watermark: str | None
 
@@ -191,6 +208,7 @@ class SampleShape(BaseModel):
     state_bytes: int
     watermark_lag: int | None = Field(description="microseconds, then")
     late_rows: int
+    shed_rows: int = Field(description="rows not read so far, as the query was too far behind")
     batch_millis: float
     budget_millis: float
     streams: dict[str, InputShape]
@@ -278,6 +296,8 @@ def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
             state=limits.state,
             history=limits.history,
             on_error=limits.on_error,
+            shed=limits.shed,
+            shed_by=limits.shed_by,
         ),
         result_rows=status.result_rows,
         result_bytes=status.result_bytes,
@@ -321,6 +341,7 @@ def shape_of_sample(sample: HealthSample) -> SampleShape:
         state_bytes=sample.state_bytes,
         watermark_lag=sample.watermark_lag,
         late_rows=sample.late_rows,
+        shed_rows=sample.shed_rows,
         batch_millis=sample.batch_millis,
         budget_millis=sample.budget_millis,
         streams={name: _input(one) for name, one in sample.streams.items()},
@@ -331,6 +352,7 @@ def _input(metrics: StreamMetrics) -> InputShape:
     return InputShape(
         rows=metrics.rows,
         late=metrics.late,
+        shed=metrics.shed,
         held=metrics.buffered,
         watermark=_moment(metrics.watermark),
     )
