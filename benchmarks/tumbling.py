@@ -27,37 +27,70 @@ import nilometer as nm
 from benchmarks.loads import Load
 from benchmarks.log_queries import open_logs, start_statement
 from benchmarks.queries import read, session
+from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
+from nilometer.engine.plan_set import PlanEntry
+from nilometer.local.database import NoEngine
 from nilometer.log.reader import LogReader
+from nilometer.log.writer import make_log
+from nilometer.spark.engine import Engine
+from nilometer.spark.log_stream import describe_log
+from nilometer.sql.catalog import Catalog
+from nilometer.sql.compile import compile_statement
+from nilometer.sql.statements import read_query
 
 LOAD: Final = Load(streams=1, keys=1000, rate=1000, batches=14)
 WARM_UP: Final = 4
 """Micro-batches that do not count."""
+_SILENCE: Final = 3.0
+"""A named query has come to the end when this many seconds bring nothing new."""
 STATEMENT: Final = (
     "SELECT window_end AS e, k, COUNT(*) AS n, SUM(v) AS s "
     "FROM TUMBLE(TABLE A, DESCRIPTOR(ts), INTERVAL '1' MINUTE) GROUP BY window_end, k"
 )
 
 
-def by_spark(folder: Path) -> StreamingQuery:
+def by_spark(folder: Path) -> float:
     """Spark's own windows, over files."""
     frame = read(session(), LOAD)["A"].withWatermark("ts", "0 seconds")
     grouped = frame.groupBy(F.window("ts", "1 minute").alias("w"), "k")
     counted = grouped.agg(F.count(F.lit(1)).alias("n"), F.sum("v").alias("s"))
-    return _write(counted.select(F.col("w.end").alias("e"), "k", "n", "s"), folder)
+    return _watch(_write(counted.select(F.col("w.end").alias("e"), "k", "n", "s"), folder))
 
 
-def by_nilometer(folder: Path) -> StreamingQuery:
+def by_nilometer(folder: Path) -> float:
     """The same statement over the same files."""
     spark = session()
     db = nm.connect(spark)
     db.create_stream("A", read(spark, LOAD)["A"], time="ts")
-    return _write(db.sql(STATEMENT).drop("_time"), folder)
+    return _watch(_write(db.sql(STATEMENT).drop("_time"), folder))
 
 
-def from_log(folder: Path) -> StreamingQuery:
-    """From a log to a log."""
+def from_log(folder: Path) -> float:
+    """From a log to a log, in a streaming query of its own."""
     logs = open_logs(session(), LOAD, LOAD.rows_per_file)
-    return start_statement(logs, STATEMENT, folder / "checkpoint")
+    return _watch(start_statement(logs, STATEMENT, folder / "checkpoint"))
+
+
+def in_engine(folder: Path) -> float:
+    """From a log to a log, as named queries run: in the engine that they share, on one core."""
+    log, results = str(LOAD.folder("A", "log")), str(folder / "results")
+    reader = LogReader.open(log)
+    catalog = Catalog({"A": describe_log("A", reader.layout)}, {}, NoEngine())
+    plan = make_plan(compile_statement(read_query(STATEMENT), catalog, 1), {})
+    feeds = tuple(OpenedFeed(one, log, reader.start, "q", reader.layout) for one in plan.feeds)
+    entry = PlanEntry("q", 0, None, results=results, log_id=make_log(results, plan.layout))
+    engine = Engine(session(), folder / "engine", 2.0, set(), str(folder))
+    engine.warm_up()
+    engine.host("q", HostedPlan(plan, feeds, "zstd", None), entry)
+    found: list[tuple[float, int]] = []
+    while not found or time.perf_counter() - found[-1][0] < _SILENCE:
+        time.sleep(0.01)
+        reached = LogReader.open(results).watermark
+        if reached is not None and (not found or reached > found[-1][1]):
+            found.append((time.perf_counter(), reached))
+    engine.close()
+    (began, first), (ended, last) = found[0], found[-1]
+    return LOAD.rate * (last - first) / 1e6 / (ended - began)
 
 
 def _write(frame: DataFrame, folder: Path) -> StreamingQuery:
@@ -66,10 +99,23 @@ def _write(frame: DataFrame, folder: Path) -> StreamingQuery:
     return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
 
 
-CONTENDERS: Final[dict[str, Callable[[Path], StreamingQuery]]] = {
+def _watch(query: StreamingQuery) -> float:
+    """Rows per second in the micro-batches after the warm-up."""
+    query.awaitTermination()
+    durations = [
+        report["durationMs"]["triggerExecution"]
+        for report in query.recentProgress
+        if report["numInputRows"] or "addBatch" in report["durationMs"]
+    ]
+    counted = durations[WARM_UP : LOAD.batches]
+    return LOAD.rows_per_file * len(counted) / (sum(counted) / 1000)
+
+
+CONTENDERS: Final[dict[str, Callable[[Path], float]]] = {
     "Spark's groupBy(window)": by_spark,
     "Nilometer, files": by_nilometer,
     "Nilometer, from log to log": from_log,
+    "Nilometer, log to log, shared engine": in_engine,
 }
 
 
@@ -77,20 +123,10 @@ def measure(name: str) -> dict[str, Any]:
     """Rows per second after the warm-up, with checked results."""
     LOAD.folder("A", "log"), LOAD.folder("A", "parquet")
     with tempfile.TemporaryDirectory() as given:
-        folder = Path(given)
         began = time.perf_counter()
-        query = CONTENDERS[name](folder)
-        query.awaitTermination()
+        rate = CONTENDERS[name](Path(given))
         seconds = time.perf_counter() - began
-        durations = [
-            report["durationMs"]["triggerExecution"]
-            for report in query.recentProgress
-            if report["numInputRows"] or "addBatch" in report["durationMs"]
-        ]
-        windows = check(name, folder)
-    counted = durations[WARM_UP : LOAD.batches]
-    rows = LOAD.rows_per_file * len(counted)
-    return {"rate": rows / (sum(counted) / 1000), "seconds": seconds, "windows": windows}
+        return {"rate": rate, "seconds": seconds, "windows": check(name, Path(given))}
 
 
 def check(name: str, folder: Path) -> int:

@@ -9,6 +9,7 @@ from nilometer.alerts.definition import AlertDefinition
 from nilometer.alerts.rule import AlertState
 from nilometer.alerts.status import AlertStatus, GroupStatus
 from nilometer.database.query_status import QueryPhase, Stall, StallReason
+from nilometer.database.spread import Spread
 from nilometer.deliveries.status import DeliveryState
 from nilometer.server.console.drawing import Shape
 from nilometer.server.console.health_page import health_figures, health_troubles, storage_table
@@ -75,6 +76,16 @@ def test_what_needs_somebody_is_named_and_linked() -> None:
     assert len([one for one in shapes(drawn) if one.tag == "li"]) == 4
     links = [one.attributes["href"] for one in shapes(drawn) if one.tag == "a"]
     assert links == ["/console/queries/a", "/console/queries/b", "/console/deliveries"]
+
+
+def test_a_bucket_with_most_of_much_work_is_told() -> None:
+    hot = Spread(("S",), (83_000, *[2000] * 7), "sensor_id = 'a17'", 80_000, 60.0)
+    found = replace(network(1), queries=(replace(query("a"), spreads=(hot,)),))
+    told = words(health_troubles(found, DISK))
+    assert "uneven   a  one key, sensor_id = 'a17', has 82 % of the rows: one bucket of 8" in told
+    idle = replace(hot, seconds=6000.0)
+    found = replace(network(1), queries=(replace(query("a"), spreads=(idle,)),))
+    assert words(health_troubles(found, DISK)) == "No problems."
 
 
 def test_many_troubles_are_counted() -> None:

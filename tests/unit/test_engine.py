@@ -328,6 +328,7 @@ def check_history(folder: Path, seed: int) -> None:
     world = World(folder)
     with pytest.MonkeyPatch.context() as patch, closing(world):
         patch.setattr(bucket_module, "_WHOLE_AFTER_FILES", chance.choice((3, 200)))
+        patch.setattr(bucket_module, "CATCH_UP_FOR", chance.choice((0, 0.5)))
         patch.setattr(bucket_files, "_LARGE", chance.choice((100, 1 << 20)))
         max_rows = chance.choice((3, 1000))
         patch.setattr(log_reads.LogReads.__init__, "__defaults__", (max_rows,))
@@ -446,6 +447,32 @@ def test_a_query_that_raises_fails_alone(world: World) -> None:
     assert not [one for one in world.control.reports() if one.query == "bad"]
     wanted = expected(world, Query(STATEMENTS[0], starts), world.ends())
     assert world.published("good") == wanted
+
+
+def test_a_query_that_is_behind_catches_up_while_others_can_wait(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_reads.LogReads.__init__, "__defaults__", (10,))
+    starts = world.ends()
+    chance, now = random.Random(1), 0
+    while world.writers["A"].end.row < 100 or world.writers["B"].end.row < 100:
+        now = world.add_rows(chance, now)
+    world.start("behind", "SELECT k, v FROM A", starts)
+    world.start("small", "SELECT k, v FROM B", {**starts, "B": world.ends()["B"]})
+    monkeypatch.setattr(bucket_module, "CATCH_UP_FOR", 0)
+    world.run(0)
+    told = {one.query: one.told for one in world.control.reports()}
+    assert told["behind"]["behind"]
+    first = Position.from_json(told["behind"]["positions"][0])
+    assert first.row <= 10
+    monkeypatch.setattr(bucket_module, "CATCH_UP_FOR", 1000)
+    world.run(0)
+    told = {one.query: one.told for one in world.control.reports()}
+    assert not told["behind"]["behind"]
+    assert Position.from_json(told["behind"]["positions"][0]) == world.ends()["A"]
+    world.settle()
+    wanted = expected(world, Query("SELECT k, v FROM A", starts), world.ends())
+    assert world.published("behind") == wanted
 
 
 def test_results_that_find_no_room_wait_alone(world: World) -> None:

@@ -23,6 +23,7 @@ from nilometer.database.query_status import (
     Stall,
     StallReason,
 )
+from nilometer.database.spread import Spread
 from nilometer.deliveries.status import DeliveryState, DeliveryStatus
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.manager.status import SensorState, StreamStatus
@@ -42,6 +43,7 @@ QUERY = QueryStatus(
     "q", "SELECT", "append", QueryPhase.RUNNING, 1, 1, None, 0, None, False, QueryLimits(),
     7, 70, 700, None, 3, lag=2_000_000, rows_behind=9,
     stalled=Stall(StallReason.HELD, "S", "roof", 1),
+    spreads=(Spread(("S",), (75, 15, 10), "k = 1", 50, 60.0),),
 )  # fmt: skip
 SAMPLE = HealthSample(0, 10.0, 5.0, 700, 2_000_000, 4, 250.0, 500.0)
 STREAM = StreamStatus(
@@ -118,6 +120,9 @@ def values(family: Metric) -> dict[tuple[str, ...], float]:
         ("nilometer_query_watermark_lag_seconds", ("q",), 2),
         ("nilometer_query_rows_behind", ("q",), 9),
         ("nilometer_query_stalled", ("q", "held"), 1),
+        ("nilometer_query_buckets", ("q",), 3),
+        ("nilometer_query_fullest_bucket_share", ("q",), 0.75),
+        ("nilometer_query_hottest_key_share", ("q",), 0.5),
         ("nilometer_queries", ("running",), 1),
         ("nilometer_queries", ("failed",), 0),
         ("nilometer_stream_rows", ("S",), 100),

@@ -45,7 +45,9 @@ def test_a_stream_without_rows_has_no_watermark(told: int, expected: int | None)
         "internal": [False],
         "copies": [1],
         "watermarks": [told],
-        **dict.fromkeys(("results", "state_bytes", "chunks"), 0),
+        **dict.fromkeys(("results", "state_bytes", "chunks", "bucket"), 0),
+        "buckets": 1,
+        "look": [0, 0, []],
     }
     report = {"observedMetrics": {"nilometer-x": {"buckets": [json.dumps(bucket)]}}}
     [found] = progress_metrics(report)

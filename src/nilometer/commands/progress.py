@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
-from rich.status import Status
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 _PATIENCE: Final = 2.0
 
@@ -66,6 +68,8 @@ class Progress:
                     self._status.start()
 
     def _begin(self) -> None:
+        from rich.status import Status  # noqa: PLC0415  most commands are done before it is shown
+
         with self._lock:
             if self._open:
                 self._status = Status(self._line(), console=self.console)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,9 +21,10 @@ from rich.text import Text
 from nilometer.commands.options import Kept
 from nilometer.errors import InputError, InUseError
 from nilometer.extras import require_extras
-from nilometer.model.served_at import find_server, holder_of
 
 if TYPE_CHECKING:
+    import ssl
+
     from nilometer.client import Client
 
 TOKEN_VARIABLE: Final = "NILOMETER_TOKEN"
@@ -142,6 +142,8 @@ def _server_of(
 
     InUseError if it is open but cannot be reached: it says how to continue.
     """
+    from nilometer.model.served_at import find_server, holder_of  # noqa: PLC0415  needs sockets
+
     holder = holder_of(folder)
     if holder is None:
         if token_file is not None or ca is not None:
@@ -196,6 +198,8 @@ def read_token(file: Path | None) -> str | None:
 
 
 def _trusted(ca: Path) -> ssl.SSLContext:
+    import ssl  # noqa: PLC0415  takes its time to load, and is rarely needed
+
     try:
         return ssl.create_default_context(cafile=str(ca.expanduser()))
     except (OSError, ssl.SSLError) as error:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from nilometer.database.query_status import HealthSample
 from nilometer.database.result_size import ResultSize
+from nilometer.database.spread import SpreadCounter
 from nilometer.operators.metrics import JoinMetrics, StreamMetrics
 from nilometer.spark.metrics import progress_metrics
 
@@ -31,10 +32,12 @@ class HealthHistory:
     last_batch: int = -1
     last_time: int | None = None
     """When the last micro-batch seen began."""
+    counter: SpreadCounter = field(default_factory=SpreadCounter)
 
     def begin(self, size: ResultSize) -> None:
         """Start a run, with the results that exist already."""
         self.size, self.counted = size, size.rows
+        self.counter = SpreadCounter()
 
     def add(
         self, reports: Sequence[Mapping[str, Any]], size: ResultSize, now: int, budget: float
@@ -48,9 +51,10 @@ class HealthHistory:
         seconds = self._seconds(_began(fresh[-1]), budget)
         made = []
         for report in fresh:
-            began = _began(report)
+            began, metrics = _began(report), progress_metrics(report)
             rate = rows / seconds
-            one = _sample(report, self._seconds(began, budget), rate, size, now, budget)
+            one = _sample(report, metrics, self._seconds(began, budget), rate, size, now, budget)
+            self.counter.add(metrics, began, now)
             made.append(self._with_what_lasts(one))
             self.samples.append(made[-1])
             self.last_batch, self.last_time = int(report["batchId"]), began
@@ -89,13 +93,13 @@ class HealthHistory:
 
 def _sample(
     report: Mapping[str, Any],
+    metrics: Sequence[JoinMetrics],
     seconds: float,
     output_rate: float,
     size: ResultSize,
     now: int,
     budget: float,
 ) -> HealthSample:
-    metrics = progress_metrics(report)
     streams = _streams(metrics)
     mark = size.watermark if size.watermark is not None else _least_mark(streams)
     return HealthSample(

@@ -140,6 +140,11 @@ class QueryLifecycle:
         reading = Reading(query.reader, True, starts, instead is None, columns, instead)
         return self._plan(statement, reading, buckets_of(query))
 
+    def plan_as_kept(self, query: NamedQuery) -> Planned:
+        """The same, only to look at."""
+        reading = Reading(columns=query.options.get(KNOWN, {}))
+        return self._plan(read_query(query.text), reading, buckets_of(query))
+
     def plan_with(self, statement: Statement, instead: Declaration | None) -> Planned:
         """The plan of a text, given a hypothetical declaration of a stream."""
         return self._plan(statement, Reading(instead=instead), 1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from nilometer.database.spread import Spread
 from nilometer.model.time import format_instant
 from nilometer.operators.metrics import StreamMetrics
 
@@ -143,6 +144,13 @@ class QueryStatus:
     """How many stored rows it has not read yet; None: unknown."""
     stalled: Stall | None = None
     """Why it is stalled, if it is."""
+    spreads: tuple[Spread, ...] = ()
+    """How the rows of its stages are spread over buckets, those with the fullest bucket first."""
+
+    @property
+    def bottleneck(self) -> Spread | None:
+        """The stage in which one bucket has much more than its share of much work."""
+        return next((one for one in self.spreads if one.is_bottleneck), None)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from nilometer.database.query_status import (
     QueryStatus,
 )
 from nilometer.database.run_table import RunTable
+from nilometer.database.spread import describe_spreads
 from nilometer.database.statuses import QueryStatuses
 from nilometer.database.supervisor import Supervisor
 from nilometer.errors import InputError, NilometerError, NoStreamError, SqlError, in_one_line
@@ -46,6 +47,7 @@ from nilometer.sensors.declaration import Declaration
 from nilometer.spark.engine import HostedQuery
 from nilometer.spark.engine_status import EngineStatus
 from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.plan.changes_plan import Plan, emits_changes, reads_tables_alone
 from nilometer.sql.statements import read_query
@@ -91,6 +93,13 @@ class RunningQueries:
     def find_status(self, name: str) -> QueryStatus | None:
         """The last known status of one query, or None if it does not exist."""
         return self._statuses.find(name)
+
+    def explain(self, name: str) -> str:
+        """The plan of a query as it runs, and how its rows are spread over buckets."""
+        status = self.status(name)
+        plan, _ = self._lifecycle.plan_as_kept(self._lifecycle.require(name))
+        engine = f"Engine: {status.engine}"
+        return "\n".join([explain_plan(plan), engine, *describe_spreads(status.spreads)])
 
     def health(self, name: str) -> list[HealthSample]:
         """The samples of a query from the last ten minutes, oldest first."""

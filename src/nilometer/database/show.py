@@ -39,6 +39,7 @@ _QUERIES: Final = pa.schema(
         "rows_behind": pa.int64(),
         "stalled_by": pa.string(),
         "stalled_since": TIMESTAMP,
+        "bottleneck": pa.string(),
     }
 )
 _SENSORS: Final = pa.schema(
@@ -92,6 +93,7 @@ def show_queries(queries: RunningQueries) -> Outcome:
             one.rows_behind,
             None if one.stalled is None else one.stalled.cause,
             None if one.stalled is None else one.stalled.since,
+            None if one.bottleneck is None else one.bottleneck.cause,
         )
         for one in found
     ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import pyarrow as pa
+
 from nilometer.database.alert_statements import create_alert, drop_alert
 from nilometer.database.alter import alter_stream, rename
 from nilometer.database.home import Home
@@ -29,6 +31,7 @@ from nilometer.sql.ddl.nodes import (
     DatabaseStatement,
     Describe,
     Drop,
+    ExplainQuery,
     Kind,
     Rename,
     Show,
@@ -90,6 +93,10 @@ def run_statement(
             with placed(statement.place):
                 _refuse_if_read(statement.name, statement.kind, home, queries)
             return _dropped(statement, home)
+        case ExplainQuery():
+            with placed(statement.place):
+                told = queries.explain(statement.name)
+            return Outcome(f"plan of query {statement.name}", pa.table({"plan": told.splitlines()}))
         case Show(what=Shown.QUERIES):
             return show_queries(queries)
         case Show(what=Shown.STORAGE):

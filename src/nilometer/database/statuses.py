@@ -13,6 +13,7 @@ from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import MOVED, EngineChoice, QueryPhase, QueryStatus
 from nilometer.database.result_size import ResultSize, result_size
 from nilometer.database.run_table import RunTable
+from nilometer.database.spread import Spread
 from nilometer.database.stalls import Input, find_stall
 from nilometer.errors import LogError, NilometerError, in_one_line
 from nilometer.log.position import Position
@@ -136,12 +137,15 @@ class QueryStatuses:
     def _status(self, query: NamedQuery) -> QueryStatus:
         run = self._runs.find(query.name)
         state = None if run is None else run.state
+        spreads: list[Spread] = []
         if run is None or state is None:
             size, sample = self._stored_size(query), None
             state = RunState(_PHASES[query.state], error=query.error, failures=query.failures)
         else:
             size = run.health.size
             sample = run.health.samples[-1] if run.health.samples else None
+            if run.is_active:
+                spreads = run.health.counter.spreads(self._clock())
         if (trouble := _trouble_of(run)) is not None and state.phase is QueryPhase.RUNNING:
             state = replace(state, phase=QueryPhase.RESTARTING, error=in_one_line(trouble))
         return QueryStatus(
@@ -162,6 +166,7 @@ class QueryStatuses:
             size.watermark,
             size.dead_letters,
             _engine_of(query, run),
+            spreads=tuple(spreads),
         )
 
     def _stored_size(self, query: NamedQuery) -> ResultSize:

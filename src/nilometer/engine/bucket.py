@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 FLUSH_AFTER: Final = 0.5
 """The longest (seconds) that results of fast queries wait for those of slow ones."""
+CATCH_UP_FOR: Final = 0.5
+"""How long (seconds) a micro-batch may go on for queries whose logs have more rows for them."""
 MOST_SECONDS: Final = 10.0
 """A query that takes longer (seconds) in one micro-batch needs a bucket of its own."""
 _WHOLE_AFTER_BYTES: Final = 16 << 20
@@ -109,29 +111,40 @@ class Bucket:
         if self._set.revision < max(task.revision, self._followed):
             self._read_set()
         try:
-            self._run_all(LogReads(self._logs, task.ends), task.now)
+            self._run_all(task)
         finally:
             self._at_work.end()
         self._at_work.all_is_well()
         self._sweep()
 
-    def _run_all(self, reads: LogReads, now: int) -> None:
-        """Run the fast queries first: their results do not wait for those of slow ones."""
+    def _run_all(self, task: MicroBatchTask) -> None:
+        """Run the fast queries first: their results do not wait for those of slow ones.
+
+        Queries that are behind are then run again for a while.
+        """
         entries = self._fatal()
-        begun = self._clock()
+        begun = flushed = self._clock()
         fatal = {one.query for one in entries}
-        for one in sorted(self._set.in_bucket(self._number), key=self._expected):
-            if one.query in fatal:
-                continue
-            entry = self._run_one(one, reads, now)
-            if entry is not None:
-                entries.append(entry)
-            if entries and self._clock() - begun >= FLUSH_AFTER:
-                if not self._write(entries, now):
-                    return
-                entries, begun = [], self._clock()
+        waiting = [one for one in self._set.in_bucket(self._number) if one.query not in fatal]
+        while waiting:
+            reads, behind = LogReads(self._logs, task.ends), []
+            for one in sorted(waiting, key=self._expected):
+                entry = self._run_one(one, reads, task.now)
+                if entry is not None:
+                    entries.append(entry)
+                    if entry.told.get("behind"):
+                        behind.append(one)
+                if entries and self._clock() - flushed >= FLUSH_AFTER:
+                    if not self._write(entries, task.now):
+                        return
+                    entries, flushed = [], self._clock()
+            if not behind or self._clock() - begun >= CATCH_UP_FOR:
+                break
+            if entries and not self._write(entries, task.now):
+                return  # a file has one entry for each query
+            entries, waiting = [], behind
         if entries or self._followed < self._set.revision:
-            self._write(entries, now)
+            self._write(entries, task.now)
 
     def _fatal(self) -> list[Entry]:
         """The failure of a query that worker processes have died of."""

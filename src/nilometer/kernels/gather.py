@@ -25,7 +25,7 @@ class Gatherer:
     def columns(self, columns: Sequence[int], rows: Int64s) -> list[pa.Array]:
         """The values of some columns in the given rows."""
         if self._whole is None and self._ends[-1] <= _CHEAP * len(rows):
-            self._whole = pa.concat_batches(self._batches)
+            self._whole = join_batches(self._batches)
         if self._whole is not None:
             return [take(self._whole.column(c), rows) for c in columns]
         pieces = self._pieces(rows)
@@ -58,6 +58,11 @@ class Gatherer:
         back = np.empty(rows, dtype=np.int64)
         back[np.concatenate([places for _, places, _ in pieces])] = np.arange(rows)
         return pa.concat_arrays(taken).take(pa.array(back))
+
+
+def join_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of at least one batch, in one; a single batch is not copied."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def take(column: pa.Array, rows: Int64s) -> pa.Array:

@@ -6,16 +6,20 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nilometer.errors import InputError
 from nilometer.extras import require_packages
 from nilometer.model.names import nearest
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 
 def installed(group: str, taken: Container[str] = ()) -> dict[str, EntryPoint]:
     """What packages add to a group, by lower-case name; names already taken are left out."""
+    from importlib.metadata import entry_points  # noqa: PLC0415  takes its time to load
+
     found = {one.name.lower(): one for one in entry_points(group=group)}
     return {name: one for name, one in found.items() if name not in taken}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from nilometer.kernels.gather import join_batches
 from nilometer.kernels.row_errors import compute, passing
 from nilometer.model.expressions import Expression
 from nilometer.operators.change_operator import (
@@ -83,7 +84,7 @@ class UnionAll(Stateless):
         parts = [changes for changes in inputs if len(changes)]
         if not parts:
             return no_changes(self._spec.types)
-        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        return join_batches(parts)
 
 
 @dataclass(frozen=True, slots=True)

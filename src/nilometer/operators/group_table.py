@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s, as_int64
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
-from nilometer.kernels.gather import take
+from nilometer.kernels.gather import join_batches, take
 from nilometer.kernels.indexes import TimeIndex
 from nilometer.kernels.row_ids import RowIds
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
@@ -138,7 +138,7 @@ class GroupTable:
     def _read(self, refs: Sequence[ChunkRef]) -> Groups:
         """All rows of a run."""
         parts = [self._load(ref).rows for ref in refs]
-        rows = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        rows = join_batches(parts)
         ids = RowIds(as_int64(rows.column(0)), as_int64(rows.column(1)))
         keys = rows.columns[_IDS : self._first_value]
         return Groups(ids, keys, dict(_value_columns(rows, self._first_value)))

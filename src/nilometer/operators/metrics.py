@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from nilometer.model.time import EARLIEST, FOREVER
+from nilometer.operators.key_counts import KeyCount, Look
 from nilometer.operators.stage import BucketRun, Stage
 
 
@@ -38,6 +39,8 @@ class JoinMetrics:
     """Rows that were emitted in the last micro-batch."""
     state_bytes: int
     chunks: int
+    buckets: tuple[Look, ...] = ()
+    """The rows that reached each bucket in the last micro-batch, and their most frequent keys."""
 
 
 def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
@@ -49,7 +52,9 @@ def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
             "names": stage.names,
             "internal": [clock.senders > 0 for clock in stage.clocks],
             "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
+            "buckets": stage.routing.buckets,
             "rows": run.traffic.rows_in,
+            "look": astuple(run.traffic.look),
             "results": run.traffic.rows_out,
             "late": run.operator.late,
             "without_time": run.traffic.without_time,
@@ -91,7 +96,17 @@ def combine_buckets(reports: Iterable[str]) -> JoinMetrics:
         results=sum(bucket["results"] for bucket in buckets),
         state_bytes=sum(bucket["state_bytes"] for bucket in buckets),
         chunks=sum(bucket["chunks"] for bucket in buckets),
+        buckets=_looks(buckets),
     )
+
+
+def _looks(reports: Sequence[Mapping[str, Any]]) -> tuple[Look, ...]:
+    """What each bucket has seen; one without a report has seen nothing."""
+    found = [Look()] * reports[0]["buckets"]
+    for report in reports:
+        rows, stands_for, keys = report["look"]
+        found[report["bucket"]] = Look(rows, stands_for, tuple(KeyCount(*one) for one in keys))
+    return tuple(found)
 
 
 def _instant(mark: int) -> int | None:

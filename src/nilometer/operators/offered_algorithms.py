@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nilometer.errors import InputError
 from nilometer.model.algorithm_parameters import Parameters
@@ -13,6 +12,9 @@ from nilometer.model.installed import installed, load_installed
 from nilometer.model.names import nearest
 from nilometer.operators.stage import OperatorSpec
 from nilometer.operators.window_join import WindowJoinSpec
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS: Final = "nilometer.algorithms"
 """The entry point group; each entry names a sequence of `OfferedAlgorithm`."""

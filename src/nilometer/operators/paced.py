@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.canonical import canonical
-from nilometer.kernels.gather import take
+from nilometer.kernels.gather import join_batches, take
 from nilometer.kernels.row_groups import row_groups
 from nilometer.model.time import EARLIEST
 from nilometer.operators.change_operator import (
@@ -64,7 +64,7 @@ class Paced:
         paced = make_changes(row_columns(changes), times, diffs_of(changes))
         out = [paced.take(pa.array(np.flatnonzero(ready))), *self._release(frontier)]
         self._hold(paced.take(pa.array(np.flatnonzero(~ready))))
-        return net_changes(out[0] if len(out) == 1 else pa.concat_batches(out))
+        return net_changes(join_batches(out))
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""

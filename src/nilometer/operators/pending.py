@@ -11,8 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from nilometer.kernels.arrays import Bools
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, make_chunk
+from nilometer.kernels.gather import join_batches
 from nilometer.operators.change_operator import no_changes, times_of
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.stream_buffer import StreamBuffer
@@ -39,15 +42,13 @@ class Pending:
         ]
         kept = []
         for changes in new:
-            early = times_of(changes) < frontier
-            if early.all():
-                ready.append(changes)
-                continue
-            kept.append(changes if not early.any() else _where(changes, ~early))
-            if early.any():
-                ready.append(_where(changes, early))
+            early, late = _split(changes, times_of(changes) < frontier)
+            ready.append(early)
+            if len(late):
+                kept.append(late)
         self._keep(kept, frontier)
-        return pa.concat_batches([no_changes(self._types), *(r for r in ready if len(r))])
+        some = [changes for changes in ready if len(changes)]
+        return join_batches(some) if some else no_changes(self._types)
 
     def _keep(self, kept: list[pa.RecordBatch], frontier: int) -> None:
         for changes in kept:
@@ -75,5 +76,10 @@ def _between(chunk: Chunk, first: int, last: int) -> pa.RecordBatch:
     return chunk.rows.slice(low, high - low)
 
 
-def _where(changes: pa.RecordBatch, chosen: np.ndarray) -> pa.RecordBatch:
-    return changes.take(pa.array(np.flatnonzero(chosen)))
+def _split(changes: pa.RecordBatch, early: Bools) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The early changes and the others, without copies where all early ones come first."""
+    count = int(np.count_nonzero(early))
+    if early[:count].all():
+        return changes.slice(0, count), changes.slice(count)
+    chosen = pa.array(early)
+    return changes.filter(chosen), changes.filter(pc.invert(chosen))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.chunk import RowLayout
+from nilometer.kernels.gather import join_batches
 from nilometer.model.time import EARLIEST
 from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_operator import (
@@ -143,7 +144,7 @@ class RunningProgram:
             ):
                 done.append([no_changes(step.spec.types)])
                 continue
-            inputs = [pa.concat_batches(done[i]) for i in step.inputs]
+            inputs = [join_batches(done[i]) for i in step.inputs]
             done.append([operator.process(inputs, frontier)])
         yield from (batch for batch in done[-1] if len(batch))
 

@@ -17,12 +17,14 @@ import pyarrow as pa
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.cast_values import cast_values
 from nilometer.kernels.chunk import RowLayout
+from nilometer.kernels.gather import join_batches
 from nilometer.kernels.routing import Routing
 from nilometer.kernels.row_errors import RowErrors
 from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.envelope import Header
+from nilometer.operators.key_counts import KeyWatch, Look, RoutingKey
 from nilometer.operators.watermarks import NEVER, StreamClock, Watermarks
 
 
@@ -83,6 +85,8 @@ class Stage:
     execution: Execution = Execution.TPA
     overheard: tuple[StreamClock, ...] = ()
     """Streams of other stages whose times arrive here: idle streams follow all active ones."""
+    keys: tuple[RoutingKey, ...] = ()
+    """The keys by which rows are routed, to tell which of their values are frequent."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,6 +139,8 @@ class Traffic:
     rows_in: list[int]
     rows_out: int = 0
     without_time: list[int] = field(default_factory=list)
+    look: Look = field(default_factory=Look)
+    """The rows that reached this bucket in the last micro-batch, and their keys."""
 
 
 class BucketRun:
@@ -146,6 +152,7 @@ class BucketRun:
         self.watermarks = Watermarks((*stage.clocks, *stage.overheard))
         self.operator = stage.operator.start(store)
         self.traffic = Traffic([0] * streams, 0, [0] * streams)
+        self._watch = KeyWatch(stage.keys)
         self._reached = NEVER
         """The latest row that has reached the operator."""
 
@@ -196,6 +203,7 @@ class BucketRun:
             self.traffic.without_time[i] += punctuation.without_time
         schemas = self._stage.operator.schemas
         rows = [concat(parts, s) for parts, s in zip(batch.rows, schemas, strict=False)]
+        self.traffic.look = self._watch.look(rows)
         for result in self.operator.process(rows, before, after):
             self.traffic.rows_out += len(result)
             yield result
@@ -226,12 +234,10 @@ class BucketRun:
 
 
 def concat(parts: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """One record batch of all parts."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
-    return pa.concat_batches(parts)
+    """One record batch of all parts, of which there may be none."""
+    if parts:
+        return join_batches(parts)
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
 
 
 def admit_rows(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nilometer.errors import InputError, TooLargeError
+from nilometer.kernels.gather import join_batches
 from nilometer.kernels.json_values import iso_time
 from nilometer.local.complete_rows import rows_at
 from nilometer.local.shown_rows import ShownRows
@@ -194,7 +195,7 @@ def _bounded(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 
 def _joined(some: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return some[0] if len(some) == 1 else pa.concat_batches(some)
+    return join_batches(some)
 
 
 def _times(use: TableUse) -> Bounds:

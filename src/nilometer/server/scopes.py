@@ -18,6 +18,7 @@ from nilometer.sql.ddl.nodes import (
     Delete,
     Describe,
     Drop,
+    ExplainQuery,
     Insert,
     Kind,
     Rename,
@@ -73,7 +74,7 @@ def require_scope(held: Set[Scope], needed: Scope, detail: str | None = None) ->
 def scope_needed(statement: AnyStatement) -> Scope:
     """The scope needed to run a statement; an unknown statement needs the highest."""
     match statement:
-        case Statement() | Show() | Describe():
+        case Statement() | Show() | Describe() | ExplainQuery():
             return Scope.READ
         case CreateQuery() | CreateView() | CreateTable() | Insert() | Update() | Delete():
             return Scope.WRITE

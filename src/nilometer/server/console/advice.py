@@ -51,6 +51,17 @@ def left_out(status: QueryStatus) -> Iterator[Advice]:
         )
 
 
+def uneven(status: QueryStatus) -> Iterator[Advice]:
+    """A bucket that does much more than its share of the work."""
+    if status.bottleneck is not None:
+        cause = status.bottleneck.cause
+        yield Advice(
+            f"{cause[0].upper()}{cause[1:]}",
+            f"EXPLAIN QUERY {written_name(status.name)} tells how the rows are spread; "
+            "what helps is in docs/cluster.md, under Hot keys",
+        )
+
+
 def _slow(recent: Sequence[HealthSample]) -> Iterator[Advice]:
     """Micro-batches so slow that results are late; sharing cores is not a problem."""
     if len(recent) < _FEWEST:

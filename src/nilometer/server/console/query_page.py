@@ -15,7 +15,7 @@ from nilometer.model.dashboard import SourceKind
 from nilometer.model.time import duration_words
 from nilometer.server.console.access import Console
 from nilometer.server.console.address_state import keep_in_address, known_or
-from nilometer.server.console.advice import Advice, advise, left_out
+from nilometer.server.console.advice import Advice, advise, left_out, uneven
 from nilometer.server.console.constraint_graph import constraint_graph
 from nilometer.server.console.dashboard_forms import add_to_dashboard
 from nilometer.server.console.download_dialog import download_button
@@ -113,6 +113,7 @@ class QueryView:
             _advice(
                 [
                     *advise(samples, streams, is_stalled=status.stalled is not None),
+                    *uneven(status),
                     *left_out(status),
                 ]
             )

@@ -33,6 +33,7 @@ def query_metrics(
     yield _stalls(known)
     yield from _of_progress(known)
     yield from _of_results(known)
+    yield from _of_spreads(known)
     yield from _of_samples({one.name: last[one.name] for one in known if one.name in last})
 
 
@@ -80,6 +81,19 @@ def _of_results(known: Sequence[QueryStatus]) -> Iterator[Metric]:
     yield gauges("query", "query_state_bytes", "Bytes that the state takes.", state)
     yield gauges("query", "query_failures", "How often in a row a query has failed.", failures)
     yield counters("query", "query_dead_letters", left_out, letters)
+
+
+def _of_spreads(known: Sequence[QueryStatus]) -> Iterator[Metric]:
+    """Of the stage with the fullest bucket, over the last minute or two."""
+    found = [(q.name, next(iter(q.spreads), None)) for q in known]
+    buckets = [(n, None if s is None else len(s.bucket_rows)) for n, s in found]
+    fullest = [(n, None if s is None else s.fullest) for n, s in found]
+    keys = [(n, None if s is None else s.key_share) for n, s in found]
+    of_bucket = "The share of its rows that the fullest bucket has."
+    of_key = "The share of its rows that have the most frequent key of the fullest bucket."
+    yield gauges("query", "query_buckets", "Buckets that its rows are spread over.", buckets)
+    yield gauges("query", "query_fullest_bucket_share", of_bucket, fullest)
+    yield gauges("query", "query_hottest_key_share", of_key, keys)
 
 
 def _of_samples(last: Mapping[str, HealthSample]) -> Iterator[Metric]:

@@ -380,6 +380,14 @@ class Describe:
     place: Place
 
 
+@dataclass(frozen=True)
+class ExplainQuery:
+    """EXPLAIN QUERY name: the plan of a query as it runs, and how its rows are spread."""
+
+    name: str
+    place: Place
+
+
 DatabaseStatement: TypeAlias = (
     CreateStream
     | CreateSensorTable
@@ -402,4 +410,5 @@ DatabaseStatement: TypeAlias = (
     | StopDelivery
     | Show
     | Describe
+    | ExplainQuery
 )

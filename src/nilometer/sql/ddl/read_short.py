@@ -1,4 +1,4 @@
-"""DROP, SHOW, DESCRIBE, START and STOP."""
+"""DROP, SHOW, DESCRIBE, EXPLAIN QUERY, START and STOP."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.ddl.nodes import (
     Describe,
     Drop,
+    ExplainQuery,
     Kind,
     Show,
     Shown,
@@ -26,6 +27,7 @@ _SHOW: Final = f"write SHOW and one of {', '.join(Shown)}"
 _DESCRIBE: Final = (
     "write DESCRIBE and the name of a stream, table, sensor table, view, query, delivery or alert"
 )
+_EXPLAIN: Final = "write EXPLAIN QUERY q"
 _OF_ONE: Final = (Shown.SENSORS, Shown.READERS, Shown.DEAD_LETTERS)
 
 
@@ -72,6 +74,14 @@ def read_describe(reader: StatementReader) -> Describe:
     name, place = reader.name("a name", _DESCRIBE)
     reader.finish(_DESCRIBE)
     return Describe(name, place)
+
+
+def read_explain(reader: StatementReader) -> ExplainQuery:
+    """EXPLAIN QUERY name."""
+    reader.take("EXPLAIN", "QUERY")
+    name, place = reader.name("the name of the query", _EXPLAIN)
+    reader.finish(_EXPLAIN)
+    return ExplainQuery(name, place)
 
 
 def read_start(reader: StatementReader) -> StartQuery | StartDelivery:

@@ -124,8 +124,15 @@ def _is_function(tokens: list[Token], first: int) -> bool:
     return False
 
 
+def is_explained_query(tokens: Sequence[Token]) -> bool:
+    """Whether tokens begin EXPLAIN QUERY."""
+    return [token.text.upper() for token in tokens[:2]] == ["EXPLAIN", "QUERY"]
+
+
 def is_database_statement(tokens: Sequence[Token]) -> bool:
     """Whether tokens begin one of the database's own statements, also after EXPLAIN."""
+    if is_explained_query(tokens):
+        return True
     explained = len(tokens) > 1 and tokens[0].text.upper() == "EXPLAIN"
     return tokens[1 if explained else 0].text.upper() in DATABASE_WORDS
 

@@ -19,11 +19,8 @@ from nilometer.operators.compute import ComputeSpec, UnionAllSpec
 from nilometer.operators.last_results import LastResultsSpec
 from nilometer.operators.last_rows import LastRowsSpec
 from nilometer.operators.lasting import LastingSpec
-from nilometer.operators.match_rows import MatchSpec
-from nilometer.operators.over_rows import OverSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
-from nilometer.operators.table_over import TableOverSpec
 from nilometer.operators.top_rows import TopRowsSpec
 from nilometer.operators.window_ends import WindowEndsSpec
 from nilometer.operators.window_rows import WindowRowsSpec
@@ -211,13 +208,12 @@ def build_step(node: Node) -> ChangeSpec:
             return LastingSpec(length, kinds)
         case Mined():
             return _build_mined(node)
-        case Over(inputs, functions, keys, passed):
-            return OverSpec(functions, keys, passed, types_of(inputs[0].columns), kinds)
-        case TableOver(_, windows, passed):
-            return TableOverSpec(windows, passed, kinds)
-        case Match(inputs, matching, keys, passed):
-            given = types_of(inputs[0].columns)
-            return MatchSpec(matching, keys, passed, given, kinds, node.arguments)
+        case Over():
+            return _build_over(node)
+        case TableOver():
+            return _build_table_over(node)
+        case Match():
+            return _build_match(node)
         case WindowRows(_, windows, sessions, at_ends):
             return WindowRowsSpec(windows, sessions, at_ends, kinds)
         case WindowEnds():
@@ -238,6 +234,26 @@ def _build_mined(node: Mined) -> ChangeSpec:
             return FollowSpec(node.function, node.passed, kinds)
         case Kind.ANSWERS:
             return AnswersSpec(node.function, node.every, kinds)
+
+
+def _build_over(node: Over) -> ChangeSpec:
+    from nilometer.operators.over_rows import OverSpec  # noqa: PLC0415  plain queries start sooner
+
+    given, kinds = types_of(node.inputs[0].columns), types_of(node.columns)
+    return OverSpec(node.functions, node.keys, node.passed, given, kinds)
+
+
+def _build_table_over(node: TableOver) -> ChangeSpec:
+    from nilometer.operators.table_over import TableOverSpec  # noqa: PLC0415  as above
+
+    return TableOverSpec(node.windows, node.passed, types_of(node.columns))
+
+
+def _build_match(node: Match) -> ChangeSpec:
+    from nilometer.operators.match_rows import MatchSpec  # noqa: PLC0415  plain queries start sooner
+
+    given, kinds = types_of(node.inputs[0].columns), types_of(node.columns)
+    return MatchSpec(node.matching, node.keys, node.passed, given, kinds, node.arguments)
 
 
 def item_ref(plan: JoinPlan, number: int) -> Ref | None:

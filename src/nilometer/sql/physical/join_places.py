@@ -6,8 +6,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.kernels.chunk import RowLayout
+from nilometer.kernels.routing import Routing
 from nilometer.kernels.rows_window import RowsWindow
 from nilometer.kernels.window_join import Residual
+from nilometer.operators.key_counts import RoutingKey, routing_keys
 from nilometer.operators.predicates import SqlTest
 from nilometer.operators.stage import OperatorSpec, Stage
 from nilometer.operators.watermarks import StreamClock
@@ -26,7 +28,22 @@ def build_stage(plan: JoinPlan) -> Stage:
         StreamClock(ended=True) if source.is_table else source.relation.clock
         for source in plan.sources
     )
-    return Stage(_build_operator(plan), clocks, plan.routing)
+    keys = key_names(plan, plan.routing)
+    return Stage(_build_operator(plan), clocks, plan.routing, keys=keys)
+
+
+def key_names(plan: JoinPlan, routing: Routing) -> tuple[RoutingKey, ...]:
+    """The keys by which a join's rows are routed, with the names of their columns; maybe none."""
+    return routing_keys(routing, [column_names(one) for one in plan.sources]) if plan.keys else ()
+
+
+def column_names(source: Source) -> tuple[str, ...]:
+    """The names of the columns that travel, for people."""
+    refs = [one.ref for one in source.carried]
+    return tuple(
+        ".".join((ref.column, *ref.fields)) if isinstance(ref, ColumnRef) else str(ref)
+        for ref in refs
+    )
 
 
 def _build_operator(plan: JoinPlan) -> OperatorSpec:

@@ -89,6 +89,8 @@ class Task:
     """The senders of a receiving leaf."""
     places: list[Places | None] = field(default_factory=list)
     """The columns by which the rows of each of a leaf's streams are routed."""
+    names: tuple[str, ...] = ()
+    """The names of the columns that a receiving leaf gets."""
 
     @property
     def group(self) -> Group:
@@ -175,7 +177,8 @@ class Placer:
         group = Group(None, self._buckets if wanted else 1)
         placed.task.group.is_closed = True
         leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
-        task = Task(leaf, [], group, feed=placed.task, places=[wanted or None])
+        names = tuple(column.name for column in node.columns)
+        task = Task(leaf, [], group, feed=placed.task, places=[wanted or None], names=names)
         return Placed(task, wanted)
 
     def _single(self, node: Block, wanted: Places) -> Placed:

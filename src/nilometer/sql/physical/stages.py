@@ -9,12 +9,14 @@ from typing import Final
 from nilometer.kernels.routing import Routing
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.compute import NetSpec
+from nilometer.operators.key_counts import RoutingKey, routing_keys
 from nilometer.operators.leaves import LeafSpec
 from nilometer.operators.program import Program, Step
 from nilometer.operators.received import ReceivedSpec
 from nilometer.operators.stage import Execution, Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.physical.change_places import types_of
+from nilometer.sql.physical.join_places import column_names
 from nilometer.sql.physical.place_nodes import Group, Placed, Placer, Task
 from nilometer.sql.physical.rows_together import all_columns, is_net
 from nilometer.sql.plan.changes_plan import ChangesPlan, Column
@@ -154,7 +156,23 @@ def _stage(
     clocks = tuple(_clock(one, senders) for one in inputs)
     places = tuple((own,) for leaf in leaves for own in leaf.places)
     routing = group.routing or Routing((group.buckets,), places, with_nulls=True)
-    return PlannedStage(Stage(program, clocks, routing, execution), tuple(inputs))
+    keys = _keys(leaves, routing, is_dealt=group.routing is not None)
+    return PlannedStage(Stage(program, clocks, routing, execution, keys=keys), tuple(inputs))
+
+
+def _keys(leaves: Sequence[Task], routing: Routing, *, is_dealt: bool) -> tuple[RoutingKey, ...]:
+    """The keys by which rows are routed; `is_dealt`: as the join of a leaf needs it."""
+    plans = [leaf.streams[0][0] for leaf in leaves if leaf.streams]
+    if is_dealt and not any(plan.keys for plan in plans):
+        return ()
+    return routing_keys(routing, [names for leaf in leaves for names in _column_names(leaf)])
+
+
+def _column_names(leaf: Task) -> list[tuple[str, ...]]:
+    """The names of the columns of each of a leaf's streams."""
+    if leaf.feed is not None:
+        return [leaf.names]
+    return [column_names(plan.sources[number]) for plan, number in leaf.streams]
 
 
 def _inputs(leaf: Task, groups: Sequence[Group]) -> list[StreamInput | StageInput]:

@@ -17,7 +17,6 @@ from nilometer.model.expressions import Expression
 from nilometer.model.time_windows import TimeWindows
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
-from nilometer.operators.match_spec import Matching
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expressions.scalars import ColumnRef
@@ -25,8 +24,9 @@ from nilometer.sql.plan.join_plan import JoinPlan, Source
 
 if TYPE_CHECKING:
     from nilometer.mining.hosted import FunctionCall
+    from nilometer.operators.match_spec import Matching
     from nilometer.operators.over_rows import OverFunction
-from nilometer.operators.table_over import TableWindow
+    from nilometer.operators.table_over import TableWindow
 
 RESULT_TIME_NAME = "time of the result"
 """The name of the time column inside plans; no user can choose this name."""

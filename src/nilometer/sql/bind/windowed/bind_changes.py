@@ -10,14 +10,11 @@ from sqlglot import exp
 from nilometer.errors import Place, SqlError
 from nilometer.model.time_windows import WINDOW_END, WINDOW_START
 from nilometer.operators.change_specs import SetFunction
-from nilometer.operators.over_rows import Offset
 from nilometer.sql.bind.bind_select import items_of
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_entry import DerivedStream
 from nilometer.sql.bind.refuse import refuse_query
 from nilometer.sql.bind.scope import Scope, Unit
-from nilometer.sql.bind.windowed.bind_match import MatchBinder, Ordered
-from nilometer.sql.bind.windowed.bind_over import OverBinder
 from nilometer.sql.bind.windowed.bind_rows import RowsBinder
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.first_rows import first_rows
@@ -178,6 +175,8 @@ class ChangesBinder:
 
     def derive_over(self, call: OverCall, named: Named) -> DerivedStream:
         """The node of rows with their OVER columns; frames that look ahead delay rows."""
+        from nilometer.sql.bind.windowed.bind_over import OverBinder, looks_ahead  # noqa: PLC0415  plain queries start sooner
+
         binder = OverBinder(self.sql, call)
         functions = binder.functions()
         given = _named_input(call)
@@ -194,10 +193,9 @@ class ChangesBinder:
         for place, one in zip(over.keys, binder.partition, strict=True):
             place_of_key = place_of(one, self.sql)
             require_comparable(node.columns[place].kind, place_of_key, "PARTITION BY")
-        looks_ahead = any(isinstance(one, Offset) and one.steps < 0 for one in functions)
         passed = bound.items[: over.passed]
         times = {one.name for one in passed if _is_time(one.value.tree, bound)}
-        return DerivedStream(over, frozenset() if looks_ahead else frozenset(times))
+        return DerivedStream(over, frozenset() if looks_ahead(functions) else frozenset(times))
 
     def derive_top(self, call: TopCall, named: Named) -> Node:
         """The node of the first rows of each partition; its last column is their number."""
@@ -291,6 +289,8 @@ class ChangesBinder:
 
     def derive_match(self, call: MatchCall, named: Named) -> Node:
         """The node of the matches of a pattern; its last column is their time."""
+        from nilometer.sql.bind.windowed.bind_match import MatchBinder, Ordered  # noqa: PLC0415  plain queries start sooner
+
         appending = self._appending
 
         def below(query: exp.Select) -> tuple[Node, Ordered]:

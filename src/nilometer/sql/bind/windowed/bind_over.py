@@ -230,18 +230,18 @@ class OverBinder:
                 try:
                     return aggregate_type(call, kinds, text_of(window.this, self.sql))
                 except PredicateError as error:
-                    raise SqlTypeError(
-                        error.message,
-                        place=place_of(window, self.sql),
-                        detail=error.detail,
-                        hint=error.hint,
-                    ) from None
+                    raise SqlTypeError.at(place_of(window, self.sql), error) from None
 
 
 def said(call: exp.Expr, sql: str) -> str:
     """The name of the function before OVER, as it is written."""
     inner = call.this if isinstance(call, exp.Filter | exp.IgnoreNulls) else call
     return written(inner) if isinstance(inner, exp.Func) else text_of(inner, sql)
+
+
+def looks_ahead(functions: list[OverFunction]) -> bool:
+    """Whether a function sees a later row, for which all rows wait."""
+    return any(isinstance(one, Offset) and one.steps < 0 for one in functions)
 
 
 def _moved(function: OverFunction, first: int) -> OverFunction:
