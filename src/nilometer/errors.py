@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
 _WIDTH: Final = 96
 _CONTEXT: Final = 40
@@ -259,6 +259,11 @@ class SqlError(NilometerError):
     ) -> None:
         super().__init__(message, detail=detail, hint=hint)
         self.place = place
+
+    @classmethod
+    def at(cls, place: Place, error: NilometerError) -> Self:
+        """The words of another error, about this place."""
+        return cls(error.message, place=place, detail=error.detail, hint=error.hint)
 
     def __str__(self) -> str:
         message, *rest = super().__str__().split("\n")

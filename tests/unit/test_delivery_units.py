@@ -391,7 +391,7 @@ def test_a_function_gets_rows(tmp_path: Path, results: Results, form: str) -> No
 
 
 def test_units_by_name() -> None:
-    assert known_units() == ["kafka", "mqtt", "parquet", "python", "webhook"]
+    assert list(known_units()) == ["kafka", "mqtt", "parquet", "python", "webhook"]
     with pytest.raises(InputError, match="there is no delivery unit 'webhok'") as refused:
         unit_class("webhok")
     assert refused.value.hint == "did you mean webhook?"

@@ -153,7 +153,7 @@ def test_deliveries_say_which(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(InstallationError) as caught:
             unit_class(unit)
         assert str(caught.value) == (
-            f"unit {unit.lower()} needs {package}: pip install 'nilometer[deliveries]'"
+            f"delivery unit {unit.lower()} needs {package}: pip install 'nilometer[deliveries]'"
         )
     assert unit_class("parquet")
 

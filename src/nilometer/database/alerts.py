@@ -331,7 +331,7 @@ def _read_options(given: Mapping[str, GivenOption], known: tuple[Option, ...]) -
         return read_options("an alert", known, {name: one.value for name, one in given.items()})
     except OptionError as error:
         place = given[(error.option or "").lower()].place
-        raise SqlError(error.message, place=place, detail=error.detail, hint=error.hint) from None
+        raise SqlError.at(place, error) from None
 
 
 def _require_column(source: str, schema: pa.Schema, name: str) -> None:

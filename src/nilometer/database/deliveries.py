@@ -270,4 +270,4 @@ def _option_placed(statement: CreateDelivery) -> Iterator[None]:
     except OptionError as error:
         given: GivenOption | None = statement.options.get((error.option or "").lower())
         place = statement.unit_place if given is None else given.place
-        raise SqlError(error.message, place=place, detail=error.detail, hint=error.hint) from None
+        raise SqlError.at(place, error) from None

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from importlib.metadata import EntryPoint
 from typing import Any, Final
 
 from nilometer.deliveries.unit import ENTRY_POINTS, ChunkSize
-from nilometer.errors import InputError
-from nilometer.extras import require_packages
-from nilometer.model.installed import installed, load_installed
-from nilometer.model.names import nearest
+from nilometer.model.installed import KnownClasses
 from nilometer.model.options import Option, one_of, parse_size, read_options, seconds, whole
 from nilometer.model.secrets import options_with_secrets
 
@@ -22,38 +17,27 @@ _BUILT_IN: Final = {
     "python": "nilometer.deliveries.units.python:PythonUnit",
     "webhook": "nilometer.deliveries.units.webhook:WebhookUnit",
 }
-_PACKAGES: Final = {
-    "kafka": ("kafka", "confluent_kafka"),
-    "mqtt": ("deliveries", "paho"),
-    "webhook": ("deliveries", "httpx"),
-}
-"""The packages that built-in units import, available only with an extra: extra and package."""
-_NEEDED: Final = ("options", "deliver", "close")
 
 
-def known_units() -> list[str]:
-    """The names of all units."""
-    return sorted({*_BUILT_IN, *installed(ENTRY_POINTS)})
+def known_units() -> KnownClasses:
+    """All delivery units."""
+    return KnownClasses(
+        "delivery unit",
+        ENTRY_POINTS,
+        _BUILT_IN,
+        {
+            "kafka": ("kafka", "confluent_kafka"),
+            "mqtt": ("deliveries", "paho"),
+            "webhook": ("deliveries", "httpx"),
+        },
+        ("options", "deliver", "close"),
+        "options, deliver and close",
+    )
 
 
 def unit_class(name: str) -> Any:
     """The class of a unit."""
-    found = name.lower()
-    if (place := _BUILT_IN.get(found)) is not None:
-        if (needed := _PACKAGES.get(found)) is not None:
-            extra, package = needed
-            require_packages(f"unit {found}", extra, [package])
-        module, _, attribute = place.partition(":")
-        return getattr(import_module(module), attribute)
-    others = installed(ENTRY_POINTS)  # built-in ones were found first: their names cannot be taken
-    if found not in others:
-        known = known_units()
-        raise InputError(
-            f"there is no delivery unit {name!r}",
-            detail=f"known are {', '.join(known)}",
-            hint=nearest(name, known) or f"packages add units by the entry point {ENTRY_POINTS}",
-        )
-    return _load(others[found])
+    return known_units().find(name)
 
 
 def read_unit_options(name: str, given: Mapping[str, str]) -> dict[str, Any]:
@@ -89,15 +73,3 @@ _START: Final = one_of("start", "now")
 
 def _size(text: str) -> int:
     return max(1, parse_size(text))
-
-
-def _load(entry: EntryPoint) -> Any:
-    found = load_installed(entry, "delivery unit")
-    missing = [one for one in _NEEDED if not hasattr(found, one)]
-    if missing:
-        raise InputError(
-            f"delivery unit {entry.name} is not a delivery unit",
-            detail=f"{entry.value} has no {', '.join(missing)}",
-            hint="a delivery unit is a class with options, deliver and close",
-        )
-    return found

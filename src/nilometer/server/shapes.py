@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
 
 from nilometer.client.parameter_json import value_from_json
-from nilometer.database.query_status import (
-    HealthSample,
-    OnError,
-    QueryLimits,
-    QueryStatus,
-    Stall,
-)
-from nilometer.database.spread import Spread
+from nilometer.database.query_status import OnError, QueryLimits, QueryStatus
 from nilometer.kernels.json_values import iso_time
-from nilometer.operators.metrics import StreamMetrics
-from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.server.error_shape import ErrorDetail
 
 _SELECT = "SELECT room, AVG(temperature) AS mean FROM Readings [RANGE 1 MINUTE] GROUP BY room"
@@ -27,6 +18,20 @@ class Request(BaseModel):
     """A body, of which no field is taken for another that was misspelt."""
 
     model_config = ConfigDict(extra="forbid", str_max_length=1 << 20)
+
+
+class Answer(BaseModel):
+    """What is said of an object with attributes of the same names."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+def _iso(given: Any) -> Any:
+    return given if given is None or isinstance(given, str) else iso_time(given)
+
+
+Instant = Annotated[str, BeforeValidator(_iso)]
+"""An instant in ISO's form, made of microseconds since 1970."""
 
 
 class StatementRequest(Request):
@@ -79,14 +84,7 @@ class LimitsShape(Request):
     )
 
     def read(self) -> QueryLimits:
-        return QueryLimits(
-            self.results,
-            self.state,
-            self.history,
-            self.on_error,
-            shed=self.shed,
-            shed_by=self.shed_by,
-        )
+        return QueryLimits(**self.model_dump())
 
 
 class QueryRequest(Request):
@@ -128,7 +126,7 @@ class PlanShape(BaseModel):
     plan: str
 
 
-class StallShape(BaseModel):
+class StallShape(Answer):
     """Why a query that runs does not get on."""
 
     reason: str = Field(
@@ -138,11 +136,13 @@ class StallShape(BaseModel):
     )
     stream: str = Field(description="the stream, or the query, that it waits for")
     sensor: str | None
-    since: str | None
-    text: str = Field(description="the same in words")
+    since: Instant | None
+    text: str = Field(
+        validation_alias=AliasChoices("text", "cause"), description="the same in words"
+    )
 
 
-class SpreadShape(BaseModel):
+class SpreadShape(Answer):
     """How the rows of a query are spread over its buckets, over the last one to two minutes."""
 
     bucket_rows: list[int] = Field(description="rows that reached each bucket")
@@ -156,25 +156,25 @@ class SpreadShape(BaseModel):
     )
 
 
-class QueryShape(BaseModel):
+class QueryShape(Answer):
     """One named query."""
 
     name: str
     statement: str
     emits: str = Field(description="append or changelog")
     phase: str = Field(examples=["running"])
-    created: str
-    started: str | None
+    created: Instant
+    started: Instant | None
     error: str | None
     failures: int
-    next_try: str | None
+    next_try: Instant | None
     is_temporary: bool
     followers: int
     limits: LimitsShape
     result_rows: int
     result_bytes: int
     state_bytes: int | None
-    watermark: str | None = Field(description="before which instant its results are complete")
+    watermark: Instant | None = Field(description="before which instant its results are complete")
     lag: int | None = Field(description="microseconds by which the watermark is behind now")
     rows_behind: int | None = Field(
         description="rows that are there and were not read; null: that is not known"
@@ -189,20 +189,23 @@ class QueryShape(BaseModel):
     )
 
 
-class InputShape(BaseModel):
+class InputShape(Answer):
     """One stream that a query reads, after one micro-batch."""
 
     rows: int = Field(description="rows of this micro-batch")
     late: int = Field(description="rows dropped so far because they were late")
     shed: int = Field(description="rows not read so far, as the query was too far behind")
-    held: int = Field(description="rows kept because they may still matter")
-    watermark: str | None
+    held: int = Field(
+        validation_alias=AliasChoices("held", "buffered"),
+        description="rows kept because they may still matter",
+    )
+    watermark: Instant | None
 
 
-class SampleShape(BaseModel):
+class SampleShape(Answer):
     """A query after one micro-batch."""
 
-    time: str
+    time: Instant
     input_rows_per_second: float
     output_rows_per_second: float
     state_bytes: int
@@ -214,7 +217,7 @@ class SampleShape(BaseModel):
     streams: dict[str, InputShape]
 
 
-class StreamShape(BaseModel):
+class StreamShape(Answer):
     """One stream or sensor table."""
 
     name: str
@@ -223,15 +226,15 @@ class StreamShape(BaseModel):
     readers: int
     rows: int
     stored_bytes: int
-    watermark: str | None
+    watermark: Instant | None
     lag: int | None = Field(description="microseconds by which the watermark is behind now")
     held_by: str | None = Field(description="the sensor that holds the watermark back, if one does")
-    held_since: str | None = Field(
+    held_since: Instant | None = Field(
         description="since when silence keeps the watermark from going on; null: it goes on"
     )
     silent: int = Field(description="sensors that have not spoken for longer than expected")
-    silent_since: str | None = Field(description="since when all sensors are silent; null: no")
-    last_arrival: str | None = Field(description="when a reading arrived last")
+    silent_since: Instant | None = Field(description="since when all sensors are silent; null: no")
+    last_arrival: Instant | None = Field(description="when a reading arrived last")
     full: bool
     error: str | None
     dead_letters: int
@@ -244,24 +247,24 @@ class StreamShape(BaseModel):
     )
 
 
-class SensorShape(BaseModel):
+class SensorShape(Answer):
     """One sensor that some query needs at present."""
 
     stream: str
     sensor: str
     address: str
     state: str
-    since: str
+    since: Instant
     readings: int
     rate: float
     last_value: str | None
-    last_time: str | None
+    last_time: Instant | None
     delay: int | None = Field(
         description="microseconds by which the last reading came later than its time"
     )
     lag: int | None = Field(description="microseconds since the time of the last reading")
     expected: int | None = Field(description="microseconds after which it is to speak again")
-    silent_since: str | None = Field(
+    silent_since: Instant | None = Field(
         description="when it spoke last, if that is longer ago than expected"
     )
     errors: int
@@ -279,133 +282,11 @@ class SensorShape(BaseModel):
 
 def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
     limits = status.limits
-    return QueryShape(
-        name=status.name,
-        statement=status.text,
-        emits=status.emits,
-        phase=status.phase.value,
-        created=iso_time(status.created),
-        started=_moment(status.started),
-        error=status.error,
-        failures=status.failures,
-        next_try=_moment(status.next_try),
-        is_temporary=status.is_temporary,
-        followers=followers,
-        limits=LimitsShape(
-            results=limits.results,
-            state=limits.state,
-            history=limits.history,
-            on_error=limits.on_error,
-            shed=limits.shed,
-            shed_by=limits.shed_by,
-        ),
-        result_rows=status.result_rows,
-        result_bytes=status.result_bytes,
-        state_bytes=status.state_bytes,
-        watermark=_moment(status.watermark),
-        lag=status.lag,
-        rows_behind=status.rows_behind,
-        stalled=None if status.stalled is None else _stall(status.stalled),
-        dead_letters=status.dead_letters,
-        engine=status.engine,
-        spread=_spread(status.bottleneck or next(iter(status.spreads), None)),
-    )
-
-
-def _spread(spread: Spread | None) -> SpreadShape | None:
-    if spread is None:
-        return None
-    return SpreadShape(
-        bucket_rows=list(spread.bucket_rows),
-        key=spread.key,
-        key_share=spread.key_share,
-        is_bottleneck=spread.is_bottleneck,
-    )
-
-
-def _stall(stall: Stall) -> StallShape:
-    return StallShape(
-        reason=stall.reason.value,
-        stream=stall.stream,
-        sensor=stall.sensor,
-        since=_moment(stall.since),
-        text=stall.cause,
-    )
-
-
-def shape_of_sample(sample: HealthSample) -> SampleShape:
-    return SampleShape(
-        time=iso_time(sample.time),
-        input_rows_per_second=sample.input_rows_per_second,
-        output_rows_per_second=sample.output_rows_per_second,
-        state_bytes=sample.state_bytes,
-        watermark_lag=sample.watermark_lag,
-        late_rows=sample.late_rows,
-        shed_rows=sample.shed_rows,
-        batch_millis=sample.batch_millis,
-        budget_millis=sample.budget_millis,
-        streams={name: _input(one) for name, one in sample.streams.items()},
-    )
-
-
-def _input(metrics: StreamMetrics) -> InputShape:
-    return InputShape(
-        rows=metrics.rows,
-        late=metrics.late,
-        shed=metrics.shed,
-        held=metrics.buffered,
-        watermark=_moment(metrics.watermark),
-    )
-
-
-def shape_of_stream(status: StreamStatus) -> StreamShape:
-    return StreamShape(
-        name=status.name,
-        sensors=status.sensors,
-        connected=status.connected,
-        readers=status.readers,
-        rows=status.rows,
-        stored_bytes=status.stored_bytes,
-        watermark=_moment(status.watermark),
-        lag=status.lag,
-        held_by=status.held_by,
-        held_since=_moment(status.held_since),
-        silent=status.silent,
-        silent_since=_moment(status.silent_since),
-        last_arrival=_moment(status.last_arrival),
-        full=status.full,
-        error=status.error,
-        dead_letters=status.dead_letters,
-        dropped=status.dropped,
-        backlog=status.backlog,
-        behind=status.behind,
-    )
-
-
-def shape_of_sensor(status: SensorStatus) -> SensorShape:
-    return SensorShape(
-        stream=status.stream,
-        sensor=status.sensor,
-        address=status.address,
-        state=status.state.value,
-        since=iso_time(status.since),
-        readings=status.readings,
-        rate=status.rate,
-        last_value=status.last_value,
-        last_time=_moment(status.last_time),
-        delay=status.delay,
-        lag=status.lag,
-        expected=status.expected,
-        silent_since=_moment(status.silent_since),
-        errors=status.errors,
-        last_error=status.last_error,
-        dead_letters=status.dead_letters,
-        duplicates=status.duplicates,
-        dropped=status.dropped,
-        backlog=status.backlog,
-        behind=status.behind,
-    )
-
-
-def _moment(micros: int | None) -> str | None:
-    return None if micros is None else iso_time(micros)
+    given = {name: getattr(status, name, None) for name in QueryShape.model_fields}
+    given |= {
+        "statement": status.text,
+        "followers": followers,
+        "limits": LimitsShape(**{name: getattr(limits, name) for name in LimitsShape.model_fields}),
+        "spread": status.bottleneck or next(iter(status.spreads), None),
+    }
+    return QueryShape.model_validate(given)

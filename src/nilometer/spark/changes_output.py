@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, LongType, StructField, StructType, TimestampType
+from pyspark.sql.types import DataType, LongType, TimestampType
 
 from nilometer.operators.change_operator import DIFF, TIME
-from nilometer.spark.output import Expressions
-from nilometer.spark.types import is_flat
+from nilometer.spark.output import Expressions, Shape
 from nilometer.spark.versions import spark_type
 from nilometer.sql.plan.changes_plan import Column
 
 
 @dataclass(frozen=True)
-class ChangesShape:
+class ChangesShape(Shape):
     """Changes as columns c0, c1, … with time and count last, and how they are finished."""
 
     columns: tuple[Column, ...]
+    types: tuple[DataType, ...]
     appends: bool = False
     """Whether nothing is ever retracted: then `_diff` is not emitted."""
-
-    @cached_property
-    def types(self) -> tuple[DataType, ...]:
-        own = (spark_type(one.kind) for one in self.columns)
-        return (*own, LongType(), LongType())
-
-    @property
-    def is_flat(self) -> bool:
-        return all(map(is_flat, self.types))
-
-    @property
-    def schema(self) -> StructType:
-        """The columns as the host sends them: timestamps as microseconds."""
-        return StructType(
-            [
-                StructField(f"c{i}", LongType() if isinstance(t, TimestampType) else t)
-                for i, t in enumerate(self.types)
-            ]
-        )
 
     def finish(self, results: DataFrame) -> DataFrame:
         """The changes under the names of the answer's columns."""
@@ -62,3 +43,8 @@ class ChangesShape:
     def _column(self, number: int) -> str:
         is_time = isinstance(self.types[number], TimestampType)
         return f"timestamp_micros(c{number})" if is_time else f"c{number}"
+
+
+def change_types(columns: Sequence[Column]) -> tuple[DataType, ...]:
+    """The types of the columns of changes, as the host sends them."""
+    return (*(spark_type(one.kind) for one in columns), LongType(), LongType())

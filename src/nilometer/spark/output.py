@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -66,13 +67,11 @@ class Expressions:
         return [f"{item} AS {quote_name(name)}" for item, name in named]
 
 
-@dataclass(frozen=True)
-class ResultShape:
-    """Result columns c0, c1, … as the host sends them, and how they are finished."""
+class Shape(ABC):
+    """The form of results: columns c0, c1, … as the host sends them, and when finished."""
 
-    plan: JoinPlan
     types: tuple[DataType, ...]
-    """Their types; c0 is the time of the result in microseconds."""
+    """The types of the columns."""
 
     @property
     def is_flat(self) -> bool:
@@ -87,6 +86,24 @@ class ResultShape:
                 for i, t in enumerate(self.types)
             ]
         )
+
+    @abstractmethod
+    def finish(self, results: DataFrame) -> DataFrame:
+        """The results as readers see them."""
+
+    @property
+    @abstractmethod
+    def expressions(self) -> Expressions:
+        """The expressions that Spark computes."""
+
+
+@dataclass(frozen=True)
+class ResultShape(Shape):
+    """Result columns c0, c1, … as the host sends them, and how they are finished."""
+
+    plan: JoinPlan
+    types: tuple[DataType, ...]
+    """Their types; c0 is the time of the result in microseconds."""
 
     def finish(self, results: DataFrame) -> DataFrame:
         """The select list over results, after the conditions that only Spark can evaluate."""

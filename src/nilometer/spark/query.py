@@ -4,32 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from nilometer.engine.describe_query import describe_changes, describe_join
-from nilometer.spark.changes_output import ChangesShape
-from nilometer.spark.output import Expressions, ResultShape, result_types
+from nilometer.spark.changes_output import ChangesShape, change_types
+from nilometer.spark.output import ResultShape, Shape, result_types
 from nilometer.sql.physical.join_places import build_stage
 from nilometer.sql.physical.stages import PlannedStage, StreamInput, cut_into_stages
 from nilometer.sql.plan.changes_plan import ChangesPlan
 from nilometer.sql.plan.join_plan import JoinPlan
-
-
-class Shape(Protocol):
-    """The form of results: columns c0, c1, … as the host sends them, and when finished."""
-
-    @property
-    def types(self) -> tuple[DataType, ...]: ...
-    @property
-    def is_flat(self) -> bool: ...
-    @property
-    def schema(self) -> StructType: ...
-    @property
-    def expressions(self) -> Expressions: ...
-    def finish(self, results: DataFrame) -> DataFrame: ...
 
 
 @dataclass(frozen=True)
@@ -58,5 +43,5 @@ def join_query(plan: JoinPlan, schemas: Sequence[StructType]) -> SparkQuery:
 def changes_query(plan: ChangesPlan) -> SparkQuery:
     """The query of a windowed plan."""
     staged = cut_into_stages(plan)
-    description = describe_changes(staged)
-    return SparkQuery(staged.stages, ChangesShape(staged.columns, plan.appends), description)
+    shape = ChangesShape(staged.columns, change_types(staged.columns), plan.appends)
+    return SparkQuery(staged.stages, shape, describe_changes(staged))

@@ -49,12 +49,8 @@ def placed(place: Place) -> Iterator[None]:
     except SqlError as error:
         if error.place is not None:
             raise
-        raise _copy(type(error), error, place) from None
+        raise type(error).at(place, error) from None
     except LimitError:
         raise  # nothing is wrong with the statement
     except InputError as error:
-        raise _copy(SqlError, error, place) from None
-
-
-def _copy(kind: type[SqlError], error: SqlError | InputError, place: Place) -> SqlError:
-    return kind(error.message, place=place, detail=error.detail, hint=error.hint)
+        raise SqlError.at(place, error) from None

@@ -179,8 +179,7 @@ def open_delivery_form(
         query = ui.select(
             queries, value=queries[0], label="Results of", with_input=len(queries) > 9
         )
-        units = known_units()
-        unit = ui.select(units, value="webhook" if "webhook" in units else units[0], label="To")
+        unit = ui.select([*known_units()], value="webhook", label="To")
         names = dict.fromkeys(one for wanted in _FIELDS.values() for one in wanted)
         fields = {one: ui.input(_LABELS.get(one, one.capitalize())) for one in names}
         options = ui.textarea("Further options, one on each line: name = value")

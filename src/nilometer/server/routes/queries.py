@@ -16,7 +16,6 @@ from nilometer.server.shapes import (
     QueryShape,
     SampleShape,
     shape_of_query,
-    shape_of_sample,
 )
 
 QueryName = Annotated[str, Path(description="The name of a query.", examples=["mean"])]
@@ -76,6 +75,6 @@ def queries_router(service: Service) -> APIRouter:
     @router.get("/{name}/health", operation_id="getQueryHealth", responses=responses(404))
     async def get_health(name: QueryName, _: Reader) -> list[SampleShape]:
         """How a query has been doing for the last ten minutes: a sample per micro-batch."""
-        return [shape_of_sample(one) for one in await service.health(name)]
+        return [SampleShape.model_validate(one) for one in await service.health(name)]
 
     return router

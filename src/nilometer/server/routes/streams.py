@@ -14,8 +14,6 @@ from nilometer.server.shapes import (
     ExecutedShape,
     SensorShape,
     StreamShape,
-    shape_of_sensor,
-    shape_of_stream,
 )
 
 StreamName = Annotated[
@@ -30,7 +28,7 @@ def streams_router(service: Service) -> APIRouter:
     @router.get("/streams", operation_id="listStreams", responses=responses())
     async def list_streams(_: Reader) -> list[StreamShape]:
         """All streams and sensor tables, and how they are doing."""
-        return [shape_of_stream(one) for one in await service.streams()]
+        return [StreamShape.model_validate(one) for one in await service.streams()]
 
     @router.get("/streams/{name}", operation_id="describeStream", responses=responses(404))
     async def describe_stream(name: StreamName, _: Reader) -> ExecutedShape:
@@ -48,7 +46,7 @@ def streams_router(service: Service) -> APIRouter:
         stream: Annotated[str | None, Query(description="Only those of this stream.")] = None,
     ) -> list[SensorShape]:
         """The sensors that some query needs at present; SHOW SENSORS lists the others, too."""
-        return [shape_of_sensor(one) for one in await service.sensors(stream)]
+        return [SensorShape.model_validate(one) for one in await service.sensors(stream)]
 
     @router.get("/dead-letters/{name}", operation_id="listDeadLetters", responses=responses(404))
     async def list_dead_letters(name: StreamName, _: Reader) -> ExecutedShape:

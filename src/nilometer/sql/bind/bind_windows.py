@@ -163,9 +163,7 @@ def _pair_window(node: PairWindowNode, scope: Scope) -> Window:
     try:
         return PairWindow(units[0].name, units[1].name, low, high)
     except WindowError as error:
-        raise SqlWindowError(
-            error.message, place=place, detail=error.detail, hint=error.hint
-        ) from None
+        raise SqlWindowError.at(place, error) from None
 
 
 def _apply(written: Window, groups: dict[str, _Group], place: Place) -> Iterator[Window | Scalar]:

@@ -76,15 +76,11 @@ def _column(number: int, cells: Sequence[exp.Expr], subset: Subset, sql: str) ->
                 error.message, place=error.place or place_of(cell, sql), hint="write its value"
             ) from None
         except PredicateError as error:
-            raise SqlTypeError(
-                error.message, place=place_of(cell, sql), detail=error.detail, hint=error.hint
-            ) from None
+            raise SqlTypeError.at(place_of(cell, sql), error) from None
     try:
         kind = common_of_all([one.type for one in arrays], f"the values in column {number + 1}")
     except PredicateError as error:
-        raise SqlTypeError(
-            error.message, place=place_of(cells[0], sql), detail=error.detail, hint=error.hint
-        ) from None
+        raise SqlTypeError.at(place_of(cells[0], sql), error) from None
     if pat.is_null(kind):
         raise SqlTypeError(
             f"the type of column {number + 1} of VALUES is unknown: it is NULL in every row",

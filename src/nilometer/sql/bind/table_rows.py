@@ -93,9 +93,7 @@ class _Failures:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, PredicateError):
-            raise SqlTypeError(
-                error.message, place=self._place, detail=error.detail, hint=error.hint
-            ) from None
+            raise SqlTypeError.at(self._place, error) from None
 
 
 def is_evaluated_here(condition: Scalar, columns: Mapping[str, pa.DataType]) -> bool:

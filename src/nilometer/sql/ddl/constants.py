@@ -43,10 +43,7 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
             hint="the largest whole number is 9223372036854775807; write 1e19 for a DOUBLE",
         ) from None
     except PredicateError as error:
-        place = place_of(tree, sql)
-        raise SqlTypeError(
-            error.message, place=place, detail=error.detail, hint=error.hint
-        ) from None
+        raise SqlTypeError.at(place_of(tree, sql), error) from None
 
 
 def _item(tree: exp.Expr, sql: str) -> object:

@@ -125,7 +125,7 @@ def _written(reader: StatementReader) -> WrittenTimes:
         return WrittenTimes(token.text)
     except InputError as error:
         place = Place(reader.sql, token.start, token.end + 1)
-        raise SqlError(error.message, place=place, detail=error.detail, hint=error.hint) from None
+        raise SqlError.at(place, error) from None
 
 
 def _kind(reader: StatementReader, column: str) -> pa.DataType:

@@ -52,7 +52,7 @@ def _read(hint: exp.Hint, place: Place) -> Execution | ChosenAlgorithm:
     try:
         return ChosenAlgorithm(find_algorithm(name), place, Parameters.read(given))
     except InputError as error:
-        raise at_hint(error, place) from None
+        raise SqlError.at(place, error) from None
 
 
 def _parameters(hint: exp.Expr, place: Place) -> dict[str, str]:
@@ -74,11 +74,6 @@ def _parameters(hint: exp.Expr, place: Place) -> dict[str, str]:
             raise SqlError(f"the parameter {one.this.name} is given twice", place=place)
         given[one.this.name] = one.expression.name
     return given
-
-
-def at_hint(error: InputError, place: Place) -> SqlError:
-    """The error about an algorithm at the hint that names it."""
-    return SqlError(error.message, place=place, detail=error.detail, hint=error.hint)
 
 
 def refuse_execution(place: Place | None) -> SqlError:

@@ -22,8 +22,6 @@ def blamed(call: TableCall, sql: str) -> Iterator[None]:
         guilty: exp.Expr = next(
             (one for one in call.expressions if one.this == error.argument), call
         )
-        raise SqlError(
-            error.message, place=place_of(guilty, sql), detail=error.detail, hint=error.hint
-        ) from None
+        raise SqlError.at(place_of(guilty, sql), error) from None
     except InstallationError as error:
         raise SqlError(error.message, place=place_of(call, sql)) from None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from nilometer.errors import InputError
+from nilometer.errors import InputError, SqlError
 from nilometer.sql.physical.join_places import build_join
 from nilometer.sql.plan.join_plan import JoinPlan
-from nilometer.sql.rewrite.hints import at_hint
 
 
 def check_algorithm(plan: JoinPlan) -> JoinPlan:
@@ -16,5 +15,5 @@ def check_algorithm(plan: JoinPlan) -> JoinPlan:
         except InputError as error:
             if plan.algorithm.place is None:
                 raise
-            raise at_hint(error, plan.algorithm.place) from None
+            raise SqlError.at(plan.algorithm.place, error) from None
     return plan

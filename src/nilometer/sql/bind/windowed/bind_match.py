@@ -356,9 +356,7 @@ class MatchBinder:
                 try:
                     return aggregate_type(call, kinds)
                 except PredicateError as error:
-                    raise SqlTypeError(
-                        error.message, place=self._place, detail=error.detail, hint=error.hint
-                    ) from None
+                    raise SqlTypeError.at(self._place, error) from None
             case Numbered():
                 return pa.int64()
         return pa.string()

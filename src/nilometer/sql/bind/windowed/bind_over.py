@@ -230,12 +230,7 @@ class OverBinder:
                 try:
                     return aggregate_type(call, kinds, text_of(window.this, self.sql))
                 except PredicateError as error:
-                    raise SqlTypeError(
-                        error.message,
-                        place=place_of(window, self.sql),
-                        detail=error.detail,
-                        hint=error.hint,
-                    ) from None
+                    raise SqlTypeError.at(place_of(window, self.sql), error) from None
 
 
 def said(call: exp.Expr, sql: str) -> str:

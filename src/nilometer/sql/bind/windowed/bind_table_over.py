@@ -230,6 +230,4 @@ class TableOverBinder:
                 try:
                     return aggregate_type(function, kinds, text_of(window.this, self.sql))
                 except PredicateError as error:
-                    raise SqlTypeError(
-                        error.message, place=place, detail=error.detail, hint=error.hint
-                    ) from None
+                    raise SqlTypeError.at(place, error) from None

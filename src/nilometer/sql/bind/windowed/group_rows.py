@@ -222,9 +222,7 @@ class Groups:
         try:
             return aggregate_type(call, kinds, one.written)
         except PredicateError as error:
-            raise SqlTypeError(
-                error.message, place=one.place, detail=error.detail, hint=error.hint
-            ) from None
+            raise SqlTypeError.at(one.place, error) from None
 
 
 def _groups(columns: Sequence[Column]) -> Source:
