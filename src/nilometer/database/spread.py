@@ -93,7 +93,7 @@ def describe_spreads(spreads: Sequence[Spread]) -> Iterator[str]:
         yield f"Rows by bucket, of {', '.join(one.streams)} in the last {one.seconds:.0f} s"
         shown = sorted(enumerate(one.bucket_rows, 1), key=lambda pair: -pair[1])[:_MOST_SHOWN]
         for number, rows in shown:
-            yield f"  {number}. {rows:,} ({percent(rows / one.rows)})"
+            yield f"  bucket {number}: {rows:,} ({percent(rows / one.rows)})"
         if len(one.bucket_rows) > _MOST_SHOWN:
             yield f"  and {len(one.bucket_rows) - _MOST_SHOWN} with fewer"
         if one.key is not None:
