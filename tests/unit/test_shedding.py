@@ -131,6 +131,12 @@ def test_what_cannot_be_a_utility(world: World, text: str) -> None:
         compile_utility(text, world.catalog, world.catalog.relations["A"])
 
 
+def test_an_error_shows_the_place_in_the_option(world: World) -> None:
+    with pytest.raises(UnknownNameError) as told:
+        compile_utility("k + priority", world.catalog, world.catalog.relations["A"])
+    assert "    k + priority\n        ^^^^^^^^\n" in str(told.value)
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

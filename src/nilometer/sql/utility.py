@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import SqlError
+from nilometer.errors import Place, SqlError
 from nilometer.model.expressions import Argument, Expression
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.compile import compile_statement
@@ -15,6 +15,7 @@ from nilometer.sql.expressions.scalars import ColumnRef, Ref, quote_name
 from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.statements import read_query
 
+_BEFORE: Final = "SELECT CAST(("
 _HINT: Final = "write an expression over the columns of a row, such as shed_by = 'priority'"
 
 
@@ -23,8 +24,21 @@ def compile_utility(text: str, catalog: Catalog, relation: Relation) -> Expressi
 
     Raises UnknownNameError if the relation lacks a column.
     """
+    try:
+        return _compile(text, catalog, relation)
+    except SqlError as error:
+        if error.place is not None:
+            start, end = (
+                min(max(0, place - len(_BEFORE)), len(text))
+                for place in (error.place.start, error.place.end)
+            )
+            error.place = Place(text, start, end)
+        raise
+
+
+def _compile(text: str, catalog: Catalog, relation: Relation) -> Expression:
     name = quote_name(relation.name)
-    statement = read_query(f"SELECT CAST(({text}\n) AS DOUBLE) AS u FROM {name}")
+    statement = read_query(f"{_BEFORE}{text}\n) AS DOUBLE) AS u FROM {name}")
     tree = statement.tree
     parts = {name for name, part in tree.args.items() if part}
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or len(parts) != 2:
