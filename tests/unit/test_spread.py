@@ -102,6 +102,20 @@ def test_another_number_of_buckets_begins_anew() -> None:
     assert spread.bucket_rows == (1, 2, 3)
 
 
+def test_of_two_keys_of_a_grid_the_first_that_has_most_is_named() -> None:
+    counter = SpreadCounter()
+    keys = (
+        KeyCount(1, 5, 100, "part = 1"),
+        KeyCount(0, 5, 90, "k = 1"),
+        KeyCount(0, 6, 9, "k = 2"),
+    )
+    counter.add([metrics(Look(100, 100, keys))], 0, 0)
+    assert counter.spreads(SECOND)[0].key == "k = 1"
+    few = (KeyCount(0, 5, 30, "k = 1"), KeyCount(1, 5, 40, "part = 1"))
+    counter.add([metrics(Look(1000, 1000, few))], 0, 0)
+    assert counter.spreads(SECOND)[0].key == "part = 1"
+
+
 def test_few_looks_stand_for_many_micro_batches() -> None:
     counter = SpreadCounter()
     for number in range(8):
