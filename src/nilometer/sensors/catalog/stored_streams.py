@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, insert, select, update
 
-from nilometer.sensors.catalog.arrow_values import pack_schema, unpack_schema
+from nilometer.log.layout import pack_schema, unpack_schema
 from nilometer.sensors.catalog.schema import names, streams
 from nilometer.sensors.declaration import Declaration
 
