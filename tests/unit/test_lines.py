@@ -178,7 +178,7 @@ def broken(**columns: Any) -> dict[str, pa.RecordBatch]:
         (broken(c0=["a", None, "b"]), "each template needs a name of its own"),
         (broken(c1=[[1.0, 2.0], [1.0, 0.0], [3.0]]), "the known spectra do not fit together"),
         (broken(c1=[[0.0] * CHANNELS] * 3), "a template has no counts"),
-        (broken(c1=[BACKGROUND, *TEMPLATES[1:]]), "the templates cannot be told apart"),
+        (broken(c1=[BACKGROUND, *TEMPLATES[1:]]), "the templates cannot be distinguished"),
         (broken(c2=[1.0, None, 0.0]), "a template has a weight that cannot be used"),
         (broken(c2=[0.0, 0.0, 0.0]), "a template has a weight that cannot be used"),
         (

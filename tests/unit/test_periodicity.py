@@ -187,7 +187,7 @@ def test_symbols_beyond_those_told_apart_match_nothing() -> None:
     assert (best.period, best.symbol, best.confidence) == (3, "a", 1.0)
     whole = [one for one in found.periods() if one.symbol is None and one.period == 3]
     assert whole[0].confidence == pytest.approx(2 / 3)
-    with pytest.raises(MiningError, match="more symbols than it tells apart"):
+    with pytest.raises(MiningError, match="more symbols than it distinguishes"):
         Periodicity(10, FirstSeen(5)).merge(found)
 
 

@@ -228,7 +228,7 @@ def test_the_page_of_a_stream_tells_of_silence() -> None:
 def test_the_page_of_a_stream_tells_of_a_backlog() -> None:
     assert texts(backlog_note(None)) == texts(backlog_note(ALIVE)) == []
     [told] = texts(backlog_note(replace(ALIVE, backlog=1004)))
-    assert told.startswith("1 004 readings had been kept elsewhere")
+    assert told.startswith("1 004 readings had been kept at their source")
     assert told.endswith("their time is that of their arrival.")
 
 

@@ -136,7 +136,7 @@ class Client:
         columns     only these; with bucket or points, the relevant columns of numbers.
         bucket      such as "1 minute": the minimum, maximum and mean of every minute.
         points      this many rows that look the same in a chart, by the values of one column.
-        per         columns that tell series apart, with bucket or points.
+        per         columns that distinguish series, with bucket or points.
         answer      for a changelog query: the answer, not its changes.
 
         >>> client.download("mean", "mean.parquet", bucket="1 minute")  # doctest: +SKIP

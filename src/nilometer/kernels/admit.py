@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Bools, as_int64, validity
+from nilometer.kernels.arrays import Bools, as_bools, as_int64, validity
 from nilometer.kernels.chunk import RowLayout
 from nilometer.model.time import EARLIEST, LATEST
 
@@ -56,7 +56,7 @@ def admit(
         timed = _both(timed, _both(validity(rows.column(end)), as_int64(rows.column(end)) >= times))
     seen = times if timed is None else times[timed]
     size, largest = len(rows), int(seen.max()) if len(seen) else None
-    kept = timed if selected is None else _both(timed, _truth(selected))
+    kept = timed if selected is None else _both(timed, as_bools(selected))
     if not keep_null_keys:
         for place in layout.key_columns:
             kept = _both(kept, validity(rows.column(place)))
@@ -107,12 +107,6 @@ def _with_time(rows: pa.RecordBatch, layout: RowLayout) -> Bools | None:
     if len(times) and (times.min() < EARLIEST or times.max() > LATEST):
         valid = _both(valid, (times >= EARLIEST) & (times <= LATEST))
     return valid
-
-
-def _truth(column: pa.Array) -> Bools:
-    filled = column.fill_null(False) if column.null_count else column
-    truth: Bools = filled.to_numpy(zero_copy_only=False)
-    return truth
 
 
 def _both(left: Bools | None, right: Bools | None) -> Bools | None:

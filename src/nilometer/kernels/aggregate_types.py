@@ -42,7 +42,7 @@ def aggregate_type(
         return pa.int64()
     name, kind = call.function, types[call.column]
     said = written or name
-    if call.distinct and _has_map(kind):
+    if call.distinct and has_map(kind):
         raise PredicateError(
             f"{said}(DISTINCT …) cannot compare maps",
             detail=f"got {type_name(kind)}",
@@ -87,7 +87,7 @@ def _of_values(name: str, said: str, kind: pa.DataType) -> pa.DataType:
     for one in parts if name == "STRING_AGG" else parts[:-1]:
         _orderable(said, one)
     value = parts[-1]
-    if name == "COLLECT_LIST" and _has_map(value):
+    if name == "COLLECT_LIST" and has_map(value):
         raise PredicateError(
             f"{said} needs values that have an order",
             detail=f"got {type_name(value)}",
@@ -145,7 +145,8 @@ def _orderable(name: str, kind: pa.DataType, *, or_struct: bool = False) -> pa.D
     return kind
 
 
-def _has_map(kind: pa.DataType) -> bool:
+def has_map(kind: pa.DataType) -> bool:
+    """Whether a value of a type is a map, or has one inside."""
     if pat.is_map(kind):
         return True
-    return any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
+    return any(has_map(kind.field(i).type) for i in range(kind.num_fields))

@@ -45,3 +45,17 @@ def as_floating(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """
     exact = column.cast(pa.string()) if pat.is_decimal(column.type) else column
     return exact.cast(kind, safe=False)
+
+
+def changes(values: Int64s) -> Bools:
+    """The positions where a value differs from the one before it, including the first."""
+    changed = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=changed[1:])
+    return changed
+
+
+def as_bools(column: pa.Array) -> Bools:
+    """The values of a boolean column; NULL is false."""
+    filled = column.fill_null(False) if column.null_count else column
+    bools: Bools = filled.to_numpy(zero_copy_only=False)
+    return bools

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.arrays import Bools, Int64s, as_bools
 
 
 def equal_rows(left: pa.Array, right: pa.Array) -> Bools:
@@ -23,16 +23,16 @@ def equal_rows(left: pa.Array, right: pa.Array) -> Bools:
     elif pat.is_null(kind):
         return np.ones(len(left), dtype=np.bool_)
     else:
-        same = _as_bools(pc.equal(left, right))
+        same = as_bools(pc.equal(left, right))
         if pat.is_floating(kind):
-            same |= _as_bools(pc.and_(pc.is_nan(left), pc.is_nan(right)))
+            same |= as_bools(pc.and_(pc.is_nan(left), pc.is_nan(right)))
     return _where_null(left, right, same)
 
 
 def _where_null(left: pa.Array, right: pa.Array, same: Bools) -> Bools:
     if left.null_count == 0 and right.null_count == 0:
         return same
-    no_left, no_right = _as_bools(left.is_null()), _as_bools(right.is_null())
+    no_left, no_right = as_bools(left.is_null()), as_bools(right.is_null())
     result: Bools = np.where(no_left | no_right, no_left & no_right, same)
     return result
 
@@ -57,9 +57,3 @@ def _equal_lists(left: pa.ListArray, right: pa.ListArray) -> Bools:
 def _extents(column: pa.ListArray) -> tuple[Int64s, Int64s]:
     offsets = np.asarray(column.offsets.to_numpy(), dtype=np.int64)
     return offsets[:-1], np.diff(offsets)
-
-
-def _as_bools(column: pa.Array) -> Bools:
-    filled = column.fill_null(False) if column.null_count else column
-    bools: Bools = filled.to_numpy(zero_copy_only=False)
-    return bools

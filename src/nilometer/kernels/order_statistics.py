@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.arrays import Int64s, changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ def kth_smallest(elements: Elements, begins: Int64s, ends: Int64s, ranks: Int64s
     """
     order = order_by_two(elements.groups, elements.values)
     groups, values = elements.groups[order], elements.values[order]
-    new_group = _begins(groups)
-    distinct = np.cumsum(new_group | _begins(values)) - 1
+    new_group = changes(groups)
+    distinct = np.cumsum(new_group | changes(values)) - 1
     firsts = distinct[np.flatnonzero(new_group)]
     codes = np.empty(len(order), np.int64)
     codes[order] = distinct - firsts[np.cumsum(new_group) - 1]
@@ -82,10 +82,3 @@ def _running(values: Int64s) -> Int64s:
     sums = np.zeros(len(values) + 1, np.int64)
     np.cumsum(values, out=sums[1:])
     return sums
-
-
-def _begins(values: Int64s) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """The positions where a value differs from the one before, including the first."""
-    new = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=new[1:])
-    return new

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Bools, Int64s
+from nilometer.kernels.arrays import Bools, Int64s, changes
 from nilometer.kernels.row_ids import RowIds, identify_rows
 
 
@@ -52,7 +52,7 @@ def _sort(ids: RowIds) -> tuple[Int64s, Bools]:
     packed = (ids.h1 & ~low) | np.arange(len(ids))
     packed.sort()
     order = packed & low
-    starts = _changes(packed >> row_bits)
+    starts = changes(packed >> row_bits)
     if (~starts & _id_changes(ids.only(order))).any():  # different rows with equal upper bits
         order = np.lexsort((ids.h2, ids.h1))
         starts = _id_changes(ids.only(order))
@@ -60,11 +60,4 @@ def _sort(ids: RowIds) -> tuple[Int64s, Bools]:
 
 
 def _id_changes(ids: RowIds) -> Bools:
-    return _changes(ids.h1) | _changes(ids.h2)
-
-
-def _changes(values: Int64s) -> Bools:
-    """The positions where a value differs from the one before it, including the first."""
-    changed = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=changed[1:])
-    return changed
+    return changes(ids.h1) | changes(ids.h2)

@@ -108,17 +108,17 @@ class LogLayout:
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "stored": _text(self.stored),
+            "stored": pack_schema(self.stored),
             "time": self.time,
             "changes": self.changes,
             "names": list(self.names),
         }
         if (own := self.sensors) is not None:
             found["sensors"] = {
-                "static": _text(own.static),
+                "static": pack_schema(own.static),
                 "place": own.place,
                 "column": own.column,
-                "fields": _text(own.fields),
+                "fields": pack_schema(own.fields),
                 "time": own.time,
                 "names": list(own.names),
             }
@@ -128,14 +128,14 @@ class LogLayout:
     def from_json(cls, found: dict[str, Any]) -> LogLayout:
         own = found.get("sensors")
         sensors = own and SensorLayout(
-            _schema(own["static"]),
+            unpack_schema(own["static"]),
             own["place"],
             own["column"],
-            _schema(own["fields"]),
+            unpack_schema(own["fields"]),
             own["time"],
             _names(own),
         )
-        stored = _schema(found["stored"])
+        stored = unpack_schema(found["stored"])
         return cls(stored, found["time"], sensors, found["changes"], _names(found))
 
 
@@ -175,9 +175,11 @@ def _names(found: dict[str, Any]) -> Names:
     return tuple((column, name) for column, name in found.get("names", ()))
 
 
-def _text(schema: pa.Schema) -> str:
+def pack_schema(schema: pa.Schema) -> str:
+    """A schema as text, in Arrow's own format, to preserve types."""
     return base64.b64encode(schema.serialize()).decode()
 
 
-def _schema(text: str) -> pa.Schema:
+def unpack_schema(text: str) -> pa.Schema:
+    """The schema in such a text."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

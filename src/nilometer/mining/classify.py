@@ -125,7 +125,7 @@ class Classify:
         OptionArgument(
             "neighbours", Constant.INTEGER, "how many neighbours vote", default=5, least=1
         ),
-        OptionArgument("depth", Constant.INTEGER, "the greatest depth of the tree", least=1),
+        OptionArgument("depth", Constant.INTEGER, "the maximum depth of the tree", least=1),
         OptionArgument(
             "leaf", Constant.INTEGER, "the fewest patterns in a leaf of the tree", 5, least=1
         ),

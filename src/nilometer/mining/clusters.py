@@ -93,7 +93,7 @@ class Clusters:
         ),
     )
     options: tuple[OptionArgument, ...] = (
-        OptionArgument("clusters", Constant.INTEGER, "at most so many clusters", 8, least=1),
+        OptionArgument("clusters", Constant.INTEGER, "the maximum number of clusters", 8, least=1),
         OptionArgument(
             "apart",
             Constant.NUMBER,
@@ -111,7 +111,7 @@ class Clusters:
         OptionArgument(
             "micro_clusters",
             Constant.INTEGER,
-            "so many micro-clusters are kept; more make clusters finer, and take longer",
+            "how many micro-clusters are kept; more make clusters finer, and take longer",
             default=256,
             least=2,
             most=4096,
@@ -119,7 +119,7 @@ class Clusters:
         OptionArgument(
             "dimensions",
             Constant.INTEGER,
-            "distances are taken after a random projection of items to so many: faster",
+            "distances are computed after a random projection to this many dimensions: faster",
             least=1,
         ),
     )

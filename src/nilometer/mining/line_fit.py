@@ -126,7 +126,7 @@ def _check(shapes: Numbers, heights: Numbers) -> None:
     rank = np.linalg.matrix_rank(shapes / heights[:, None], tol=_LEAST_DIFFERENCE)
     if rank < len(shapes):
         raise MiningError(
-            "the templates cannot be told apart",
+            "the templates cannot be distinguished",
             detail="one of the templates and backgrounds is a sum of others",
             hint="leave one of them out",
             argument="templates",

@@ -154,7 +154,7 @@ class Lines:
         OptionArgument(
             "floor",
             Constant.NUMBER,
-            "so many sigmas are added to an amount before its logarithm is taken for the pattern",
+            "how many sigmas are added to an amount before its logarithm enters the pattern",
             default=2.0,
             least=1e-3,
         ),
@@ -187,7 +187,7 @@ class Lines:
         TableArgument(
             "background",
             (ColumnArgument("counts", Takes.NUMBERS, "what it gives in a unit of live time"),),
-            "what is there besides: its amount is fitted, too, as it may vary",
+            "the background: its amount is fitted, too, as it may vary",
             False,
         ),
     )

@@ -70,7 +70,7 @@ class Motifs:
         OptionArgument(
             "rows",
             Constant.INTEGER,
-            "how many of the last rows are looked at; by default all in the window",
+            "how many of the last rows are searched; by default all in the window",
             least=2 * SHORTEST,
             most=100_000,
         ),
@@ -84,7 +84,7 @@ class Motifs:
         rows, length = call.options["rows"], call.options["length"]
         if rows is None and call.window is None:
             raise MiningError(
-                "MOTIFS needs a window, or the number of rows to look at",
+                "MOTIFS needs a window, or the number of rows to search",
                 hint="write a window behind the stream, or rows => 10000",
                 argument="rows",
             )

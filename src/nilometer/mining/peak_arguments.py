@@ -28,9 +28,7 @@ COLUMNS: Final = (
         "counts of a background, of the same length, to be subtracted",
         required=False,
     ),
-    ColumnArgument(
-        "scale", Takes.NUMBER, "how many times it is to be subtracted; 1 if left out", False
-    ),
+    ColumnArgument("scale", Takes.NUMBER, "how many times it is subtracted; 1 if left out", False),
     ColumnArgument(
         "live", Takes.NUMBER, "the live time of the spectrum, if there is a blank", False
     ),

@@ -54,7 +54,7 @@ class PeriodsFunction:
         OptionArgument(
             "longest",
             Constant.INTEGER,
-            "the longest period to be found, in samples; periods near it are seen less well",
+            "the longest period to look for, in samples; periods near it are detected less well",
             default=4096,
             least=2,
             most=1_000_000,
@@ -118,7 +118,7 @@ def _check_size(call: Call) -> None:
         raise MiningError(
             f"{symbols} symbols and periods up to {options['longest']} are too many together",
             detail=f"longest times the number of symbols may be {_MOST_COUNTS}",
-            hint="choose a smaller longest, or tell fewer symbols apart",
+            hint="choose a smaller longest, or distinguish fewer symbols",
             argument="longest",
         )
 

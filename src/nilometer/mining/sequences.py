@@ -99,7 +99,7 @@ class Sequences:
         OptionArgument(
             "gap",
             Constant.INTEGER,
-            "so many other rows of the stream may lie between two neighbours",
+            "how many other rows of the stream may lie between two neighbours",
             default=0,
             least=0,
         ),
@@ -125,7 +125,7 @@ class Sequences:
         OptionArgument(
             "counters",
             Constant.INTEGER,
-            "so many sequences are counted in each stream; in a window all are",
+            "how many sequences are counted in each stream; in a window all are",
             default=COUNTERS,
             least=1,
             most=1_000_000,

@@ -68,7 +68,7 @@ OPTIONS: Final = (
     OptionArgument(
         "symbols",
         Constant.INTEGER,
-        "how many symbols are told apart: the first so many; others match nothing",
+        "how many symbols are distinguished: the first ones that occur; others match nothing",
         default=32,
         least=1,
         most=1000,

@@ -154,9 +154,9 @@ def codes_in(symbols: Alphabet, other: Alphabet) -> Int64s:
     if isinstance(symbols, FirstSeen) and isinstance(other, FirstSeen):
         if other.full:
             raise MiningError(
-                "a part that has seen more symbols than it tells apart cannot be merged",
-                detail=f"it tells {other.most} apart",
-                hint="let it tell more of them apart: FirstSeen(…)",
+                "a part with more symbols than it distinguishes cannot be merged",
+                detail=f"it distinguishes {other.most}",
+                hint="let it distinguish more: FirstSeen(…)",
             )
         own = symbols.encode(pa.array(other.names, pa.string()))
     elif symbols.names == other.names:

@@ -93,7 +93,7 @@ class QueryRequest(Request):
     statement: str = Field(examples=[_SELECT])
     name: str | None = Field(default=None, description="without one it gets one", examples=["mean"])
     temporary: bool = Field(
-        default=False, description="it goes when nobody has followed it for a while"
+        default=False, description="whether it is dropped when nobody has followed it for a while"
     )
     limits: LimitsShape | None = None
 
@@ -127,7 +127,7 @@ class PlanShape(BaseModel):
 
 
 class StallShape(Answer):
-    """Why a query that runs does not get on."""
+    """Why a query that runs is stalled."""
 
     reason: str = Field(
         description="no input: nothing arrives; held: the watermark waits for a stream or sensor; "
@@ -179,10 +179,10 @@ class QueryShape(Answer):
     rows_behind: int | None = Field(
         description="rows that are there and were not read; null: that is not known"
     )
-    stalled: StallShape | None = Field(description="why it does not get on; null: it does")
+    stalled: StallShape | None = Field(description="why it is stalled; null: it is not")
     dead_letters: int = Field(description="rows left out because they could not be computed")
     engine: str = Field(
-        description="where it runs: shared with others, own, or moved since others had to wait"
+        description="where it runs: shared with others, own, or moved because others had to wait"
     )
     spread: SpreadShape | None = Field(
         description="of the stage with the fullest bucket; null: nothing was read lately"
@@ -230,9 +230,9 @@ class StreamShape(Answer):
     lag: int | None = Field(description="microseconds by which the watermark is behind now")
     held_by: str | None = Field(description="the sensor that holds the watermark back, if one does")
     held_since: Instant | None = Field(
-        description="since when silence keeps the watermark from going on; null: it goes on"
+        description="since when silence keeps the watermark from advancing; null: it advances"
     )
-    silent: int = Field(description="sensors that have not spoken for longer than expected")
+    silent: int = Field(description="sensors that have been silent for longer than expected")
     silent_since: Instant | None = Field(description="since when all sensors are silent; null: no")
     last_arrival: Instant | None = Field(description="when a reading arrived last")
     full: bool
@@ -240,10 +240,10 @@ class StreamShape(Answer):
     dead_letters: int
     dropped: int
     backlog: int = Field(
-        description="readings that the other side had kept, stored with the time of their arrival"
+        description="readings that were kept at their source, stored with their time of arrival"
     )
     behind: int | None = Field(
-        description="readings that wait at the other side, where that is known (Kafka)"
+        description="readings that wait at their source, where that is known (Kafka)"
     )
 
 
@@ -263,9 +263,11 @@ class SensorShape(Answer):
         description="microseconds by which the last reading came later than its time"
     )
     lag: int | None = Field(description="microseconds since the time of the last reading")
-    expected: int | None = Field(description="microseconds after which it is to speak again")
+    expected: int | None = Field(
+        description="microseconds within which its next reading is expected"
+    )
     silent_since: Instant | None = Field(
-        description="when it spoke last, if that is longer ago than expected"
+        description="when it last sent a reading, if that is longer ago than expected"
     )
     errors: int
     last_error: str | None
@@ -273,10 +275,10 @@ class SensorShape(Answer):
     duplicates: int
     dropped: int
     backlog: int = Field(
-        description="readings that the other side had kept, stored with the time of their arrival"
+        description="readings that were kept at their source, stored with their time of arrival"
     )
     behind: int | None = Field(
-        description="readings that wait at the other side, where that is known (Kafka)"
+        description="readings that wait at their source, where that is known (Kafka)"
     )
 
 

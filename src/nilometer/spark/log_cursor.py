@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from typing import Final
 
 from nilometer.errors import InputError, LogGapError
+from nilometer.log.clock import now_micros
 from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
@@ -80,8 +80,8 @@ class LogCursor:
             return
         if not self._told:
             self._register(position)
-        elif _now() - self._told >= _LIFE_EVERY:
-            self._told = _now()
+        elif now_micros() - self._told >= _LIFE_EVERY:
+            self._told = now_micros()
             touch(self._given.location, self._reader, now=self._told)
 
     def advance(self, start: Position, last: Position, max_rows: int | None) -> Position:
@@ -108,12 +108,12 @@ class LogCursor:
         """Commit an offset: rows before it are no longer needed."""
         if self._reader is not None and position != self._committed:
             self._committed = position
-            commit(self._given.location, self._reader, position, now=_now())
+            commit(self._given.location, self._reader, position, now=now_micros())
 
     def stop(self) -> None:
         """Report that the reader has stopped for now."""
         if self._reader is not None and self._told:
-            release(self._given.location, self._reader, now=_now())
+            release(self._given.location, self._reader, now=now_micros())
 
     def _kept(self, start: Position) -> Position:
         """The same offset or, if rows may be lost, the first that still exists."""
@@ -126,7 +126,7 @@ class LogCursor:
         return start
 
     def _register(self, position: Position, anew: bool = False) -> Position:
-        given, now = self._given, _now()
+        given, now = self._given, now_micros()
         if self._reader is None:
             return position
         about = {QUERY: given.query, WHERE: given.needs}
@@ -153,7 +153,3 @@ def read_start(text: str | None) -> str | Position:
         raise InputError(
             f"startingOffsets cannot be {text!r}", hint="write earliest or latest"
         ) from None
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

@@ -48,14 +48,14 @@ class StageInputs:
         sessions = [frame.sparkSession for frame in frames.values()]
         for stream, given in enumerate(self.planned.inputs):
             if isinstance(given, StreamInput):
-                frame = frames[_relation(given)]
+                frame = frames[given.relation]
                 feed = self._feed(stream, given, frame) if isinstance(frame, LogStream) else None
                 if feed is not None:
                     feeds.append(feed)
                 else:
                     (live if frame.isStreaming else ended).append(self._pack(stream, given, frame))
         for stream, given in enumerate(self.planned.overhears, start=len(self.planned.inputs)):
-            frame = frames[_relation(given)]
+            frame = frames[given.relation]
             if isinstance(frame, LogStream):
                 name = f"overheard {stream}"
                 feeds.append(LogFeed(name, stream, frame.range_for(None), None))
@@ -121,7 +121,3 @@ def _conditions(given: StreamInput) -> tuple[str | None, str | None]:
     """The conditions on the sensors whose rows a source reads, and that it needs."""
     plan, source = given.plan, given.plan.sources[given.source]
     return row_condition(plan, source), sensor_condition(plan, source)
-
-
-def _relation(given: StreamInput) -> str:
-    return given.plan.sources[given.source].relation.name

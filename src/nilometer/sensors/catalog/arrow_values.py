@@ -1,22 +1,13 @@
-"""Schemas and rows as the catalog stores them: in Arrow's own format, to preserve types."""
+"""Rows as the catalog stores them: in Arrow's own format, to preserve types."""
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from nilometer.errors import CatalogError
-
-
-def pack_schema(schema: pa.Schema) -> str:
-    return base64.b64encode(schema.serialize()).decode()
-
-
-def unpack_schema(text: str) -> pa.Schema:
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
 
 
 def pack_table(rows: pa.Table) -> bytes:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, Row, insert, update
 
-from nilometer.sensors.catalog.schema import alerts, names
-from nilometer.sensors.catalog.stored_names import require_text
+from nilometer.sensors.catalog.schema import alerts
+from nilometer.sensors.catalog.stored_names import require_text, rows_of_kind
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,12 @@ def store_alert(connection: Connection, owner: int, alert: StoredAlert) -> None:
 
 
 def read_alert(connection: Connection, name: str) -> StoredAlert | None:
-    found = connection.execute(_stored().where(names.c.folded == name.lower())).one_or_none()
-    return None if found is None else _alert(found)
+    return next((_alert(row) for row in rows_of_kind(connection, alerts, name)), None)
 
 
 def read_alerts(connection: Connection) -> list[StoredAlert]:
     """All alerts, by name."""
-    return [_alert(row) for row in connection.execute(_stored().order_by(names.c.folded))]
+    return [_alert(row) for row in rows_of_kind(connection, alerts)]
 
 
 def change_alert(connection: Connection, owner: int, alert: StoredAlert) -> None:
@@ -65,11 +64,6 @@ def change_alert(connection: Connection, owner: int, alert: StoredAlert) -> None
 def move_alerts(connection: Connection, source: str, to: str) -> None:
     """Tell alerts the new name of their source."""
     connection.execute(update(alerts).where(alerts.c.source == source).values(source=to))
-
-
-def _stored() -> Select[Any]:
-    wanted = select(names.c.name, alerts)
-    return wanted.join_from(alerts, names, alerts.c.owner == names.c.id)
 
 
 def _alert(row: Row[Any]) -> StoredAlert:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, Row, insert, update
 
-from nilometer.sensors.catalog.schema import deliveries, names
-from nilometer.sensors.catalog.stored_names import require_text
+from nilometer.sensors.catalog.schema import deliveries
+from nilometer.sensors.catalog.stored_names import require_text, rows_of_kind
 
 
 class KeptState(StrEnum):
@@ -54,25 +54,18 @@ def store_delivery(connection: Connection, owner: int, delivery: StoredDelivery)
 
 
 def read_delivery(connection: Connection, name: str) -> StoredDelivery | None:
-    wanted = _stored().where(names.c.folded == name.lower())
-    found = connection.execute(wanted).one_or_none()
-    return None if found is None else _delivery(found)
+    return next((_delivery(row) for row in rows_of_kind(connection, deliveries, name)), None)
 
 
 def read_deliveries(connection: Connection) -> list[StoredDelivery]:
     """All deliveries, by name."""
-    return [_delivery(row) for row in connection.execute(_stored().order_by(names.c.folded))]
+    return [_delivery(row) for row in rows_of_kind(connection, deliveries)]
 
 
 def set_state(connection: Connection, owner: int, state: KeptState, error: str | None) -> None:
     stored = None if error is None else error.replace("\0", "")
     changed = update(deliveries).where(deliveries.c.owner == owner)
     connection.execute(changed.values(state=state.value, error=stored))
-
-
-def _stored() -> Select[Any]:
-    wanted = select(names.c.name, deliveries)
-    return wanted.join_from(deliveries, names, deliveries.c.owner == names.c.id)
 
 
 def _delivery(row: Row[Any]) -> StoredDelivery:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, Table, delete, insert, select, update
 
 from nilometer.errors import InputError, NameTakenError, UnknownNameError
 from nilometer.model.names import nearest
@@ -67,6 +67,14 @@ def require_name(connection: Connection, name: str, *kinds: Kind) -> Named:
     if found.kind not in kinds:
         raise UnknownNameError(f"{found.name} is a {found.noun}, not a {expected}")
     return found
+
+
+def rows_of_kind(connection: Connection, table: Table, name: str | None = None) -> list[Row[Any]]:
+    """The rows of things of one kind with their names, by name; only that of `name` if given."""
+    wanted = select(names.c.name, table).join_from(table, names, table.c.owner == names.c.id)
+    if name is not None:
+        wanted = wanted.where(names.c.folded == name.lower())
+    return list(connection.execute(wanted.order_by(names.c.folded)))
 
 
 def claim_name(

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
-from nilometer.sensors.catalog.schema import names, queries
-from nilometer.sensors.catalog.stored_names import require_text
+from nilometer.sensors.catalog.schema import queries
+from nilometer.sensors.catalog.stored_names import require_text, rows_of_kind
 
 HOSTED: Final = "hosted"
 """The option that holds the id of a query in the shared engine."""
@@ -74,14 +74,12 @@ def store_query(connection: Connection, owner: int, query: NamedQuery) -> None:
 
 
 def read_query(connection: Connection, name: str) -> NamedQuery | None:
-    wanted = _stored().where(names.c.folded == name.lower())
-    found = connection.execute(wanted).one_or_none()
-    return None if found is None else _query(found)
+    return next((_query(row) for row in rows_of_kind(connection, queries, name)), None)
 
 
 def read_queries(connection: Connection) -> list[NamedQuery]:
     """All queries, by name."""
-    return [_query(row) for row in connection.execute(_stored().order_by(names.c.folded))]
+    return [_query(row) for row in rows_of_kind(connection, queries)]
 
 
 def set_state(
@@ -101,11 +99,6 @@ def set_state(
 def set_options(connection: Connection, owner: int, options: Mapping[str, Any]) -> None:
     changed = update(queries).where(queries.c.owner == owner)
     connection.execute(changed.values(options=json.dumps(dict(options))))
-
-
-def _stored() -> Select[Any]:
-    wanted = select(names.c.name, queries)
-    return wanted.join_from(queries, names, queries.c.owner == names.c.id)
 
 
 def _query(row: Row[Any]) -> NamedQuery:

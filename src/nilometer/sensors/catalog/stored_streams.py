@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, Row, insert, update
 
-from nilometer.sensors.catalog.arrow_values import pack_schema, unpack_schema
-from nilometer.sensors.catalog.schema import names, streams
+from nilometer.log.layout import pack_schema, unpack_schema
+from nilometer.sensors.catalog.schema import streams
+from nilometer.sensors.catalog.stored_names import rows_of_kind
 from nilometer.sensors.declaration import Declaration
 
 
@@ -39,18 +40,12 @@ def _row(declared: Declaration) -> dict[str, object]:
 
 
 def read_declaration(connection: Connection, name: str) -> Declaration | None:
-    wanted = _declared().where(names.c.folded == name.lower())
-    found = connection.execute(wanted).one_or_none()
-    return None if found is None else _declaration(found)
+    return next((_declaration(row) for row in rows_of_kind(connection, streams, name)), None)
 
 
 def read_declarations(connection: Connection) -> list[Declaration]:
     """All declarations, by name."""
-    return [_declaration(row) for row in connection.execute(_declared().order_by(names.c.folded))]
-
-
-def _declared() -> Select[Any]:
-    return select(names.c.name, streams).join_from(streams, names, streams.c.owner == names.c.id)
+    return [_declaration(row) for row in rows_of_kind(connection, streams)]
 
 
 def _declaration(row: Row[Any]) -> Declaration:

@@ -7,13 +7,8 @@ from typing import Final
 import pyarrow as pa
 from sqlalchemy import Connection, delete, func, insert, select
 
-from nilometer.sensors.catalog.arrow_values import (
-    fit_table,
-    pack_schema,
-    pack_table,
-    unpack_schema,
-    unpack_table,
-)
+from nilometer.log.layout import pack_schema, unpack_schema
+from nilometer.sensors.catalog.arrow_values import fit_table, pack_table, unpack_table
 from nilometer.sensors.catalog.schema import table_rows, tables
 
 _SMALL: Final = 16_384

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, update
 
-from nilometer.sensors.catalog.schema import names, views
-from nilometer.sensors.catalog.stored_names import require_text
+from nilometer.sensors.catalog.schema import views
+from nilometer.sensors.catalog.stored_names import require_text, rows_of_kind
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,5 @@ def replace_view(connection: Connection, owner: int, text: str) -> None:
 
 def read_views(connection: Connection) -> list[StoredView]:
     """All views, by name."""
-    wanted = select(names.c.name, views).join_from(views, names, views.c.owner == names.c.id)
-    found = connection.execute(wanted.order_by(names.c.folded))
+    found = rows_of_kind(connection, views)
     return [StoredView(row.name, row.text, row.created) for row in found]

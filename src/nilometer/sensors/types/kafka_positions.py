@@ -120,8 +120,8 @@ def _resume(place: Place, held: Held, position: int, when_reset: str) -> Begin:
             f"{place} ends before offset {position}, with which reading was to go on",
             detail=f"it holds offsets {held.low} to {held.high}: the topic was made anew, or the "
             "cluster has lost messages",
-            hint="ALTER STREAM … SET (when_reset = 'start') reads what is there from the start, "
-            "'now' what comes from now on",
+            hint="ALTER STREAM … SET (when_reset = 'start') reads everything that is there, "
+            "'now' only what arrives from now on",
         )
     offset = held.low if when_reset == FROM_START else held.high
     return Begin(place, offset, held.high)

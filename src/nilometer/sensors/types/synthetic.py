@@ -68,7 +68,7 @@ class SyntheticStream:
         Option("burst", "further readings at once: '10 every 5s'", read_burst),
         Option("count", "after how many readings the stream ends", whole(0, 1 << 62)),
         Option("seed", "a number that makes the same stream every time", whole(0, 1 << 62)),
-        Option("start", "the first instant told, in seconds since 1970", float),
+        Option("start", "the first instant of its readings, in seconds since 1970", float),
     )
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:

@@ -102,7 +102,7 @@ def match_header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
         raise InputError(
             "the header names none of the declared columns",
             detail=f"the header is {', '.join(header)}; declared are {', '.join(columns)}",
-            hint="where the first line is none, say header = 'no'; see also the option separator",
+            hint="if the file has no header, write header = 'no'; see also the option separator",
         )
     return matched
 

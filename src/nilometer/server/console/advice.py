@@ -46,8 +46,8 @@ def left_out(status: QueryStatus) -> Iterator[Advice]:
         rows = "row" if status.dead_letters == 1 else "rows"
         yield Advice(
             f"{count_text(status.dead_letters)} {rows} could not be computed, and left out",
-            f"SHOW DEAD LETTERS FROM {written_name(status.name)} tells which, and why; "
-            "CASE or try_cast can say what else is to be done with them",
+            f"SHOW DEAD LETTERS FROM {written_name(status.name)} shows which, and why; "
+            "CASE or try_cast can handle them",
         )
 
 
@@ -70,7 +70,7 @@ def _slow(recent: Sequence[HealthSample]) -> Iterator[Advice]:
     if took > _MOST_MILLIS:
         yield Advice(
             f"results come some {length_words(round(took * 1000))} after the readings: "
-            "so long a micro-batch takes",
+            "a micro-batch takes that long",
             "narrow the windows, select earlier, stop queries that nobody needs, "
             "or give the server more cores",
         )
@@ -111,19 +111,23 @@ def _held_back(last: HealthSample, streams: Sequence[StreamStatus]) -> Iterator[
     behind = min(marks, key=lambda one: one.watermark or 0, default=None)
     lag = f"its watermark is {length_words(last.watermark_lag)} behind the clock"
     if behind is None:
-        yield Advice(lag, "a stream is silent, or its times are old; IDLE lets silent ones pass")
+        yield Advice(
+            lag,
+            "a stream is silent, or its times are old; with IDLE silent ones are not waited for",
+        )
         return
     reached = last.time + round(last.batch_millis * 1000) - last.watermark_lag
     if (behind.watermark or 0) - reached > _MOST_LAG:  # the sensors are not the cause
         yield Advice(
-            f"{lag}: it has not worked through what has come",
+            f"{lag}: the query has not kept up with its input",
             f"its last micro-batch took {count_text(round(last.batch_millis))} ms; "
-            "if that goes on, narrow the windows, select earlier, or give the server more cores",
+            "if that continues, narrow the windows, select earlier, or give the server more cores",
         )
         return
     yield Advice(
         f"{lag}: held back by the sensor {behind.held_by} of {behind.name}",
-        "look at that sensor, or declare the stream with IDLE so that silent sensors pass",
+        "check that sensor, or declare the stream with IDLE so that silent sensors are not waited "
+        "for",
     )
 
 

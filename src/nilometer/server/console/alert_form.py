@@ -21,7 +21,7 @@ _FIELDS: Final[dict[str, dict[str, str]]] = {
     "mqtt": {"url": "mqtt://broker", "topic": "plant/alerts"},
 }
 """The fields by unit."""
-_NOWHERE: Final = "nobody: only shown here"
+_NOWHERE: Final = "nowhere: only shown here"
 _LENGTHS: Final = ("15 minutes", "1 hour", "8 hours", "1 day", "7 days")
 
 

@@ -74,7 +74,11 @@ class DashboardList:
             return
         with ui.element("div").classes("nm-helped"):
             self._button(
-                "Make one from what is there", "auto_awesome", self._make, "nm-first", "unelevated"
+                "Make one of all queries and streams",
+                "auto_awesome",
+                self._make,
+                "nm-first",
+                "unelevated",
             )
             self._button("Begin with an empty one", "add", self._new, "nm-second", "flat")
             self._button("Import", "upload", self._import, "nm-second", "flat")

@@ -139,7 +139,7 @@ class EditorPage:
         with ui.element("div").classes("nm-empty"):
             ui.icon("show_chart").classes("nm-empty-icon")
             ui.label("Results appear here.").classes("nm-title")
-            ui.label("A query over streams goes on for as long as you watch it.")
+            ui.label("A query over streams runs for as long as you watch it.")
 
     def _show_started(self, started: Started) -> None:
         self._started = started

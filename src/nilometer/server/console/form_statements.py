@@ -106,7 +106,8 @@ def create_stream(form: StreamForm) -> str:
     static = read_columns(form.static)
     if not static:
         raise InputError(
-            "a sensor table has a column that tells its sensors apart", hint="such as place STRING"
+            "a sensor table has a column that distinguishes its sensors",
+            hint="such as place STRING",
         )
     columns = ", ".join(f"{written_name(one.name)} {one.kind}" for one in static)
     made = (

@@ -108,7 +108,9 @@ class Guide:
             )
 
     def _draw_run(self) -> None:
-        ui.label("Rows and the chart follow the sensors as they speak.").classes("nm-soft nm-small")
+        ui.label("Rows and the chart follow the sensors as readings arrive.").classes(
+            "nm-soft nm-small"
+        )
         ui.label("Then:").classes("nm-soft nm-small")
         with ui.element("ul").classes("nm-small nm-next"):
             for text in (

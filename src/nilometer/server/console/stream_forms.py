@@ -109,7 +109,7 @@ def open_stream_form(console: Console, done: Done) -> None:
         source = ui.select([*known_types()], value="http", label="Type")
         address = ui.input("Address", placeholder=_ADDRESSES["http"])
         columns = ui.textarea("Columns of a reading, one on each line", value="temperature DOUBLE")
-        static = ui.textarea("Columns that tell sensors apart", value="place STRING")
+        static = ui.textarea("Columns that distinguish sensors", value="place STRING")
         sensors = ui.textarea("Sensors, one on each line: their values, then the address")
         sensors.props('placeholder="barn, http://10.0.0.7/reading"')
         with ui.expansion("More", icon="tune").classes("nm-wide"):

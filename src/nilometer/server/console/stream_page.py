@@ -231,8 +231,8 @@ def backlog_note(status: StreamStatus | None) -> Shape:
     if status is None or not status.backlog:
         return shape("div")
     told = (
-        f"{count_text(status.backlog)} readings had been kept elsewhere while nobody listened, and "
-        "came at once: their time is that of their arrival."
+        f"{count_text(status.backlog)} readings had been kept at their source while nobody "
+        "listened, and arrived together: their time is that of their arrival."
     )
     return shape("p", told, class_="nm-small nm-soft nm-facts", role="status")
 

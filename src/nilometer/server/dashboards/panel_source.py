@@ -170,7 +170,7 @@ def _select(sql: str, at: Interval) -> exp.Query:
         continues = False  # any error is reported below
     if continues:
         raise InputError(
-            "a panel asks for what is stored, and this query goes on",
+            "a panel shows what is stored, and this query does not end",
             hint="keep it with CREATE QUERY, and show the query's results",
         )
     return parse_past(sql.strip().rstrip(";"), values)

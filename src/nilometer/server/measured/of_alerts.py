@@ -26,4 +26,9 @@ def alert_metrics(alerts: Sequence[AlertStatus], most: int) -> Iterator[Metric]:
     yield gauges(_LABEL, "alert_pending", "Groups that will fire if nothing changes.", pending)
     yield gauges(_LABEL, "alert_no_data", "Groups without data.", silent)
     yield gauges(_LABEL, "alert_silenced", "1 while nothing is delivered.", silenced)
-    yield counters(_LABEL, "alert_failed_rows", "Rows of which a condition said nothing.", failed)
+    yield counters(
+        _LABEL,
+        "alert_failed_rows",
+        "Rows for which an alert's condition could not be computed.",
+        failed,
+    )

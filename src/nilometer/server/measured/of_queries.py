@@ -26,7 +26,7 @@ def query_metrics(
     known = named[:most]
     yield gauge(
         "queries_left_out",
-        "Queries, such as temporary ones, of which the metrics of queries do not tell.",
+        "Queries that the metrics of queries leave out, such as temporary ones.",
         len(queries) - len(known),
     )
     yield _phases(known)
@@ -51,7 +51,7 @@ def _stalls(known: Sequence[QueryStatus]) -> Metric:
     """One series for each stalled query: the label is the reason."""
     family = GaugeMetricFamily(
         "nilometer_query_stalled",
-        "1, with the reason why a query does not get on.",
+        "1, with the reason why a query is stalled.",
         labels=["query", "reason"],
     )
     for one in known:

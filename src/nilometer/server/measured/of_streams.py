@@ -24,10 +24,10 @@ def stream_metrics(streams: Sequence[StreamStatus], now: int, most: int) -> Iter
     yield counters(_LABEL, "stream_dead_letters", "Readings that could not be stored.", letters)
     yield counters(_LABEL, "stream_dropped", no_room, dropped)
     backlog = [(s.name, s.backlog) for s in known]
-    had_kept = "Readings that the other side had kept, stored with the time of their arrival."
+    had_kept = "Readings that were kept at their source, stored with their time of arrival."
     yield counters(_LABEL, "stream_backlog", had_kept, backlog)
     behind = [(s.name, s.behind) for s in known]
-    yield gauges(_LABEL, "stream_behind", "Readings that wait at the other side.", behind)
+    yield gauges(_LABEL, "stream_behind", "Readings that wait at their source.", behind)
     yield from _of_silence(known, now)
     readers = [(s.name, s.readers) for s in known]
     pending = [(s.name, s.pending) for s in known]
@@ -66,7 +66,7 @@ def _of_silence(known: Sequence[StreamStatus], now: int) -> Iterator[Metric]:
     heard = [(s.name, _ago(s.last_arrival, now)) for s in known]
     silent = [(s.name, s.silent) for s in known]
     held = [(s.name, float(s.held_since is not None)) for s in known]
-    whatever = "Sensors that have not spoken for longer than expected, whatever their state is."
+    whatever = "Sensors that have been silent for longer than expected, whatever their state is."
     keeps = "1 where silence keeps the watermark from going on."
     yield gauges(
         _LABEL, "stream_lag_seconds", "How far the watermark is behind the clock now.", lags

@@ -39,7 +39,7 @@ class AlertShape(BaseModel):
     name: str
     on: str = Field(description="the stream, sensor table or query that it looks at")
     when: str | None = Field(
-        description="when it fires; null: it tells of silence only", examples=["v > 50"]
+        description="when it fires; null: on silence only", examples=["v > 50"]
     )
     hold: str | None = Field(description="FOR: how long the condition must hold")
     clear_when: str | None

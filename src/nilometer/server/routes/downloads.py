@@ -125,15 +125,19 @@ def read_wanted(
         list[str], Query(max_length=100, description="only these; with bucket or points: values")
     ] = [],  # noqa: B006  FastAPI copies it
     per: Annotated[
-        list[str], Query(max_length=20, description="columns that tell series apart")
+        list[str], Query(max_length=20, description="columns that distinguish series")
     ] = [],  # noqa: B006
     bucket: Annotated[
         str | None,
-        Query(max_length=50, description="least, greatest and mean values of every 1 minute, …"),
+        Query(max_length=50, description="minimum, maximum and mean of each minute, …"),
     ] = None,
     points: Annotated[
         int | None,
-        Query(ge=3, le=100_000, description="so many rows of each series, which look the same"),
+        Query(
+            ge=3,
+            le=100_000,
+            description="how many rows of each series, chosen so that a chart looks the same",
+        ),
     ] = None,
 ) -> Wanted:
     """Parse the parameters of a request."""

@@ -246,7 +246,7 @@ class FromBinder:
         assert self.deriver is not None
         name = entry.alias or call.function.lower()
         unit = Unit(name, {}, (), {}, call.function)
-        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
         node, full = self.deriver.derive_call(call, self.named), self._full_name(name, alone)
         if node.kind is Kind.ANSWERS:
             return derived_entry(found, full, node, self.sql)
@@ -256,7 +256,7 @@ class FromBinder:
         """The entry whose rows a node appends."""
         assert self.deriver is not None
         unit = Unit(name, {}, (), {}, origin)
-        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
         full = self._full_name(name, alone)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
 
@@ -301,7 +301,7 @@ class FromBinder:
         assert self.deriver is not None
         name = entry.alias or call.args["input"].alias_or_name or call.function.lower()
         unit = Unit(name, {}, (), {}, call.function)
-        found = Entry(unit, _NOTHING, _stream_window(entry), place_of(entry, self.sql))
+        found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
         clause, node = self.deriver.derive_windows(call, self.named)
         bound = derived_entry(found, self._full_name(name, alone), node, self.sql)
         # The columns by which sessions are separated are not shown, nor the bounds of an instant.
@@ -331,7 +331,7 @@ class FromBinder:
         named: Mapping[str, exp.CTE],
     ) -> Entry:
         name, place = entry.alias_or_name, place_of(entry, self.sql)
-        window, full = _stream_window(entry), self._full_name(name, alone)
+        window, full = stream_window(entry), self._full_name(name, alone)
         if self.deriver is not None:
             found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, window, place)
             if window is not None and query.find(*_STREAMS) is not None:
@@ -382,7 +382,7 @@ class FromBinder:
         source = Source(full, relation, place, until=self._until(full, relation))
         bound = BoundQuery((source,), (), (), (), None)
         unit = Unit(name, columns, times, {full: relation}, origin)
-        return Entry(unit, bound, _stream_window(entry), place)
+        return Entry(unit, bound, stream_window(entry), place)
 
     def _until(self, name: str, relation: Relation) -> ColumnRef | None:
         """The column until which rows count, where rows are retracted; appended rows never are."""
@@ -435,6 +435,7 @@ def _is_listed(entry: exp.Table) -> bool:
     return isinstance(join, exp.Join) and not join.args.get("on") and not join.args.get("using")
 
 
-def _stream_window(entry: exp.Expr) -> StreamWindow | None:
+def stream_window(entry: exp.Expr) -> StreamWindow | None:
+    """The window behind an entry of FROM, if it has one."""
     alias = entry.args.get("alias")
     return None if alias is None else alias.args.get("stream_window")

@@ -13,11 +13,10 @@ from nilometer.kernels.arrays import as_type
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.expression_types import common_of_all
 from nilometer.kernels.type_of import type_of
-from nilometer.model.expressions import Argument
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.catalog import Catalog, Relation
+from nilometer.sql.ddl.constants import no_column
 from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
-from nilometer.sql.expressions.scalars import Ref
 from nilometer.sql.parse.places import place_of
 
 
@@ -37,7 +36,7 @@ def values_relation(values: exp.Values, sql: str, catalog: Catalog) -> Relation:
             place=place_of(values, sql),
             hint="write VALUES (1, 'a'), (2, 'b')",
         )
-    subset = Subset(sql, _no_column, catalog.functions, catalog.zone)
+    subset = Subset(sql, no_column, catalog.functions, catalog.zone)
     columns = [
         _column(number, [row[number] for row in rows], subset, sql)
         for number in range(len(rows[0]))
@@ -88,7 +87,3 @@ def _column(number: int, cells: Sequence[exp.Expr], subset: Subset, sql: str) ->
             hint="give the type once: CAST(NULL AS INT)",
         )
     return pa.concat_arrays([as_type(one, kind) for one in arrays])
-
-
-def _no_column(ref: Ref) -> Argument:
-    raise AssertionError(f"names are refused before, but not {ref}")

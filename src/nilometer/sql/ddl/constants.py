@@ -31,7 +31,7 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
     placed = with_zone(tree, sql)
     _refuse_names(placed, sql)
     try:
-        expression = Subset(sql, _no_column, {}).compile(placed)
+        expression = Subset(sql, no_column, {}).compile(placed)
         type_of(expression, [])
         return evaluate(expression, [], 1)[0].as_py()
     except NotInSubsetError as error:
@@ -79,7 +79,8 @@ def with_zone(tree: exp.Expr, sql: str) -> exp.Expr:
     return tree.transform(spelled)
 
 
-def _no_column(ref: Ref) -> Argument:
+def no_column(ref: Ref) -> Argument:
+    """The argument of a name in an expression that has none."""
     raise AssertionError(f"names are refused before, but not {ref}")
 
 

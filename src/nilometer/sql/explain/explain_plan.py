@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from nilometer.model.names import count
 from nilometer.model.time import FOREVER, format_duration
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, ASSUMED_RATE, ASSUMED_TABLE
 from nilometer.sql.explain.describe_sources import (
@@ -56,14 +57,10 @@ def _join(plan: JoinPlan) -> str:
 def _head(plan: JoinPlan) -> Iterator[str]:
     tables = sum(source.is_table for source in plan.sources)
     streams = len(plan.sources) - tables
-    parts = [_count(streams, "stream"), *([_count(tables, "table")] if tables else [])]
+    parts = [count(streams, "stream"), *([count(tables, "table")] if tables else [])]
     what = "Window join of" if len(plan.sources) > 1 else "Selection from"
     yield f"{what} {' and '.join(parts)}; every result is appended once"
     yield f"  result    {', '.join(item.name for item in plan.items)}"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _windows(plan: JoinPlan) -> Iterator[str]:
@@ -169,7 +166,7 @@ def _lacks_distinct(source: Source, plan: JoinPlan) -> bool:
 def describe_routing(plan: JoinPlan) -> Iterator[str]:
     """How many buckets a join runs in, and why."""
     assert plan.routing is not None
-    buckets = _count(plan.routing.buckets, "bucket")
+    buckets = count(plan.routing.buckets, "bucket")
     grid = " x ".join(map(str, plan.routing.shares))
     shape = f", a grid of {grid}" if len(plan.routing.shares) > 1 else ""
     copies = [

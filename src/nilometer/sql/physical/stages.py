@@ -33,6 +33,11 @@ class StreamInput:
     plan: JoinPlan
     source: int
 
+    @property
+    def relation(self) -> str:
+        """The name of what is read."""
+        return self.plan.sources[self.source].relation.name
+
 
 @dataclass(frozen=True)
 class StageInput:
@@ -97,22 +102,18 @@ def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> St
 
 def _overhearing(stages: Sequence[PlannedStage]) -> tuple[PlannedStage, ...]:
     """The stages; if a stream may be idle, each also gets the times of the others' streams."""
-    every = {_relation(given): given for one in stages for given in one.streams}
+    every = {given.relation: given for one in stages for given in one.streams}
     if not any(clock.idle is not None for one in stages for clock in one.stage.clocks):
         return tuple(stages)
     told = []
     for one in stages:
-        own = {_relation(given) for given in one.streams}
+        own = {given.relation for given in one.streams}
         others = [given for name, given in every.items() if name not in own]
         others = [given for given in others if not _is_table(given)]
         clocks = tuple(_clock(given, {}) for given in others)
         stage = replace(one.stage, overheard=clocks)
         told.append(replace(one, stage=stage, overhears=tuple(others)))
     return tuple(told)
-
-
-def _relation(given: StreamInput) -> str:
-    return given.plan.sources[given.source].relation.name
 
 
 def _finish(last: Task, execution: Execution) -> tuple[PlannedStage, ...]:

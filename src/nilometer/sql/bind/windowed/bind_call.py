@@ -11,10 +11,10 @@ from nilometer.errors import SqlError
 from nilometer.mining.hosted import FunctionCall
 from nilometer.mining.registry import Kind, find_function, kind_of
 from nilometer.mining.table_function import Call, TableFunction, WindowUse
+from nilometer.sql.bind.bind_from import stream_window
 from nilometer.sql.bind.derived_entries import require_length
 from nilometer.sql.bind.windowed.call_arguments import ArgumentReader, CallArguments, require_type
 from nilometer.sql.parse.call_parser import TableCall
-from nilometer.sql.parse.dialect import StreamWindow
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.plan.changes_plan import RESULT_TIME_NAME, Column, Mined, Node, is_static
 from nilometer.sql.plan.types import TIMESTAMP
@@ -49,7 +49,7 @@ class CallBinder:
 
     def _window(self, call: TableCall, function: TableFunction) -> int | None:
         """The length of the window after the input."""
-        found = _stream_window(call.args["input"])
+        found = stream_window(call.args["input"])
         name = function.name
         if found is None:
             if function.window is WindowUse.NEEDED:
@@ -187,11 +187,6 @@ class CallBinder:
                     place=place_of(call.args["input"], self.sql),
                     hint=f"rename it: {call.function}((SELECT {one.name} AS other, … FROM …), …)",
                 )
-
-
-def _stream_window(entry: exp.Expr) -> StreamWindow | None:
-    alias = entry.args.get("alias")
-    return None if alias is None else alias.args.get("stream_window")
 
 
 def _without_window(entry: exp.Expr) -> exp.Expr:

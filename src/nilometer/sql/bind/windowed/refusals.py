@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
-import pyarrow.types as pat
 
 from nilometer.errors import Place, SqlError, SqlTypeError
+from nilometer.kernels.aggregate_types import has_map
 from nilometer.kernels.expression_types import type_name
 from nilometer.sql.bind.scope import Scope
 from nilometer.sql.expressions.scalars import column
@@ -19,7 +19,7 @@ _ADDED = ("_time", "_diff")
 
 def require_comparable(kind: pa.DataType, place: Place, what: str) -> None:
     """Refuse rows that cannot be compared for equality."""
-    if _has_map(kind):
+    if has_map(kind):
         raise SqlTypeError(
             f"{what} cannot be a map: maps cannot be compared",
             place=place,
@@ -51,9 +51,3 @@ def without_time(items: Sequence[Item], scope: Scope) -> list[Item]:
     """The items without the time of a result, which every appended result has anyway."""
     times = [column(time) for unit in scope.units for time in unit.times]
     return [i for i in items if i.name.lower() != _ADDED[0] or i.value.tree not in times]
-
-
-def _has_map(kind: pa.DataType) -> bool:
-    if pat.is_map(kind):
-        return True
-    return any(_has_map(kind.field(i).type) for i in range(kind.num_fields))
