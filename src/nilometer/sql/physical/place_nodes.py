@@ -89,6 +89,8 @@ class Task:
     """The senders of a receiving leaf."""
     places: list[Places | None] = field(default_factory=list)
     """The columns by which the rows of each of a leaf's streams are routed."""
+    together: Places | None = None
+    """The columns by which its rows are together; None: by columns that are gone."""
 
     @property
     def group(self) -> Group:
@@ -112,6 +114,9 @@ class Placed:
     task: Task
     together: Places | None
     """The columns by which rows are together; None: by columns that are gone."""
+
+    def __post_init__(self) -> None:
+        self.task.together = self.together
 
 
 class Placer:
