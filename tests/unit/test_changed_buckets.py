@@ -28,27 +28,31 @@ def check(draw: st.DataObject) -> None:
     rows, case = draw.draw(change_data()), draw.draw(change_cases())
     batches = draw.draw(splits(rows, least=2, most=5))
     plan = plan_of(database(rows), case)
-    due = settled(changes_of(LocalChanges(plan, Execution.TPA).run_all(database(rows).tables)), case, rows)
+    due = settled(
+        changes_of(LocalChanges(plan, Execution.TPA).run_all(database(rows).tables)), case, rows
+    )
     execution = draw.draw(st.sampled_from(Execution))
     number = draw.draw(st.sampled_from(NUMBERS))
-    query = LocalChanges(
-        plan_of(database(rows, number), case), execution, {"T": rows.static()}
-    )
+    query = LocalChanges(plan_of(database(rows, number), case), execution, {"T": rows.static()})
     tables = []
     for parts in batches:
         number = draw.draw(st.sampled_from(NUMBERS))
         try:
             query = change_buckets(query, plan_of(database(rows, number), case), execution)
         except InputError as error:
-            REFUSED[str(error.message)+str(error.detail)] = REFUSED.get(str(error.message)+str(error.detail),0)+1
+            REFUSED[str(error.message) + str(error.detail)] = (
+                REFUSED.get(str(error.message) + str(error.detail), 0) + 1
+            )
         else:
-            REFUSED['ok'] = REFUSED.get('ok',0)+1
+            REFUSED["ok"] = REFUSED.get("ok", 0) + 1
         tables.append(query.feed({name: rows.batch(name, *part) for name, part in parts.items()}))
     found = changes_of(pa.concat_tables(tables))
     check_net(found)
     check_same(found, due, execution, case)
 
+
 REFUSED = {}
+
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_change_comes_once(part: int) -> None:

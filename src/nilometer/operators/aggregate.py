@@ -307,8 +307,8 @@ class AggregateOperator:
         numbers = self._groups.contents().value(_NUMBER)
         for ref, table in self._orders.items():
             table.take_over([one._orders[ref] for one in old], numbers)
-        for ref, copies in self._copies.items():
-            copies.take_over([one._copies[ref] for one in old], share)
+        for argument, copies in self._copies.items():
+            copies.take_over([one._copies[argument] for one in old], share)
         self._next_number = max(one._next_number for one in old) * len(old)
         self._opened = all(one._opened for one in old)
 
