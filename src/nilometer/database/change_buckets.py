@@ -24,8 +24,8 @@ from nilometer.log.writer import LogWriter
 from nilometer.operators.stage import BucketRun, Stage
 from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.spark.buckets import bucket_numbers
+from nilometer.spark.copy_state import copy_state
 from nilometer.spark.log_stream import LogStream, StreamFrame
-from nilometer.spark.moved_state import copy_state
 from nilometer.spark.start_query import Destination, stages_of, start_query
 from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.questions import sources_of

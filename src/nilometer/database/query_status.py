@@ -143,6 +143,8 @@ class QueryStatus:
     """How many stored rows it has not read yet; None: unknown."""
     stalled: Stall | None = None
     """Why it is stalled, if it is."""
+    buckets: int = 1
+    """How many parts its work is split into: at most one core works on each."""
 
 
 @dataclass(frozen=True)

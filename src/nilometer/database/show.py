@@ -40,6 +40,7 @@ _QUERIES: Final = pa.schema(
         "rows_behind": pa.int64(),
         "stalled_by": pa.string(),
         "stalled_since": TIMESTAMP,
+        "buckets": pa.int64(),
     }
 )
 _SENSORS: Final = pa.schema(
@@ -93,6 +94,7 @@ def show_queries(queries: RunningQueries) -> Outcome:
             one.rows_behind,
             None if one.stalled is None else one.stalled.cause,
             None if one.stalled is None else one.stalled.since,
+            one.buckets,
         )
         for one in found
     ]

@@ -10,36 +10,30 @@ the copy. What is left of the old one is deleted at the next start.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from nilometer.errors import CheckpointError
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
 from nilometer.kernels.routing import Routing
 from nilometer.log.local_storage import sync_folder
-from nilometer.log.sealed import seal, unseal
+from nilometer.log.sealed import unseal
 from nilometer.operators.chunk_codec import decode_rows
 from nilometer.operators.chunk_store import ChunkRef
-from nilometer.spark.ship import ship_function
 
 MOVED: Final = "moved"
 """The folder of a checkpoint with copies of its state."""
 MANIFEST: Final = "manifest"
-_ABOUT: Final = "about.json"
-_SETTLED: Final = "settled"
-_SUFFIX: Final = ".bucket"
-_FORMAT: Final = 1
-_SCHEMA: Final = pa.schema([("name", pa.string()), ("content", pa.large_binary())])
+ABOUT: Final = "about.json"
+SETTLED: Final = "settled"
+FORMAT: Final = 1
 _OWN_OF_SPARK: Final = ("offsets", "commits", "sources", "state", "metadata")
 
 
@@ -96,95 +90,6 @@ def _open(path: str) -> MovedBucket:
 
 
 @dataclass(frozen=True)
-class _CopyState:
-    """Copies state as Spark's store has it into files; tells the files and their manifests."""
-
-    folder: str
-    told = "bucket INT, file STRING, manifest STRING"
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened: dict[int, tuple[Path, pa.OSFile, pa.ipc.RecordBatchFileWriter]] = {}
-        manifests: dict[int, str] = {}
-        for batch in batches:
-            for bucket, name, content in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                if bucket not in opened:
-                    path = Path(self.folder, f"{uuid4().hex}{_SUFFIX}")
-                    sink = pa.OSFile(str(path), "wb")
-                    opened[bucket] = (path, sink, pa.ipc.new_file(sink, _SCHEMA))
-                row = [pa.array([name]), pa.array([content], pa.large_binary())]
-                opened[bucket][2].write_batch(pa.RecordBatch.from_arrays(row, schema=_SCHEMA))
-                if name == MANIFEST:
-                    manifests[bucket] = content.decode()
-        for bucket, (path, sink, writer) in opened.items():
-            writer.close()
-            sink.close()
-            _sync(path)
-            told = [[bucket], [path.name], [manifests.get(bucket)]]
-            kinds = (pa.int32(), pa.string(), pa.string())
-            arrays = [pa.array(one, kind) for one, kind in zip(told, kinds, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, ["bucket", "file", "manifest"])
-
-
-def copy_state(
-    session: SparkSession,
-    checkpoint: Path,
-    last: tuple[str, int],
-    routings: Mapping[str, Routing],
-    numbers: Mapping[str, Sequence[int]],
-) -> str:
-    """Copy the state after a micro-batch, the last one with results; returns the copy's name.
-
-    `routings` and `numbers`: by stage, how its rows are routed, and what its buckets are called.
-    """
-    for old in (checkpoint / MOVED).glob("*"):
-        if not (old / _SETTLED).exists():  # a change that was given up
-            shutil.rmtree(old, ignore_errors=True)
-    name = uuid4().hex
-    folder = checkpoint / MOVED / name
-    folder.mkdir(parents=True)
-    found: dict[str, dict[int, str]] = {}
-    for operator in sorted((checkpoint / "state").glob("*")):
-        if not operator.name.isdecimal():
-            continue
-        stored = (
-            session.read.format("statestore")
-            .options(operatorId=operator.name, batchId=last[1], stateVarName="state")
-            .load(str(checkpoint))
-            .selectExpr("key.bucket", "user_map_key.name", "user_map_value.content")
-        )
-        copy = _CopyState(str(folder))
-        for bucket, file, manifest in stored.mapInArrow(
-            ship_function(copy), copy.told
-        ).toLocalIterator():
-            stage = json.loads(manifest or "{}").get("stage")
-            if stage is not None:
-                found.setdefault(stage, {})[bucket] = file
-    for stage, wanted in numbers.items():
-        if set(found.get(stage, ())) != set(wanted):
-            raise CheckpointError(
-                "the state of this query cannot be copied",
-                detail=f"of stage {stage} it has the buckets {sorted(found.get(stage, ()))}, "
-                f"and {sorted(wanted)} are wanted",
-                hint="create the query anew with the number of buckets that you want",
-            )
-    stages = {
-        stage: {
-            "shares": routing.shares,
-            "places": routing.places,
-            "with nulls": routing.with_nulls,
-            "files": [found[stage][number] for number in numbers[stage]],
-        }
-        for stage, routing in routings.items()
-    }
-    about = {"format": _FORMAT, "last": last, "stages": stages}
-    (folder / _ABOUT).write_bytes(seal(json.dumps(about).encode()))
-    _sync(folder / _ABOUT)
-    for one in (folder, checkpoint / MOVED, checkpoint):
-        sync_folder(one)
-    return name
-
-
-@dataclass(frozen=True)
 class MovedState:
     """A copy of a query's state with which it goes on."""
 
@@ -197,7 +102,7 @@ def read_moved(checkpoint: Path, name: str) -> MovedState:
     """Read what is known about a copy."""
     folder = checkpoint / MOVED / name
     try:
-        about = json.loads(unseal((folder / _ABOUT).read_bytes()))
+        about = json.loads(unseal((folder / ABOUT).read_bytes()))
     except (OSError, ValueError) as error:
         raise CheckpointError(
             "the copied state of this query is damaged or missing",
@@ -218,7 +123,7 @@ def read_moved(checkpoint: Path, name: str) -> MovedState:
 
 def is_settled(checkpoint: Path, name: str) -> bool:
     """Whether what came before a copy is deleted, so that the checkpoint goes on from it."""
-    return (checkpoint / MOVED / name / _SETTLED).exists()
+    return (checkpoint / MOVED / name / SETTLED).exists()
 
 
 def settle(checkpoint: Path, name: str) -> None:
@@ -233,13 +138,5 @@ def settle(checkpoint: Path, name: str) -> None:
         if old != folder:
             shutil.rmtree(old, ignore_errors=True)
     sync_folder(checkpoint)
-    (folder / _SETTLED).touch()
+    (folder / SETTLED).touch()
     sync_folder(folder)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
