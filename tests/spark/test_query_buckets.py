@@ -131,7 +131,7 @@ def test_a_stopped_query_is_changed_twice_before_it_goes_on(
     db.execute("STOP QUERY q")
     db.execute("ALTER QUERY q SET (buckets = 5)")
     db.execute("ALTER QUERY q SET (buckets = 3)")
-    assert not db.query_status("q").phase == QueryPhase.RUNNING
+    assert db.query_status("q").phase != QueryPhase.RUNNING
     db.execute("START QUERY q")
     plant.load()
     plant.wait("q", "twin")

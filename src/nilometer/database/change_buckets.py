@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark.errors import PySparkException
+
 from nilometer.database.known import Known
 from nilometer.database.limits import hosted_id, moved_of, moved_options
 from nilometer.errors import InputError
@@ -25,6 +27,7 @@ from nilometer.operators.stage import BucketRun, Stage
 from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.copy_state import copy_state
+from nilometer.spark.failures import explain_failure
 from nilometer.spark.log_stream import LogStream, StreamFrame
 from nilometer.spark.start_query import Destination, stages_of, start_query
 from nilometer.sql.plan.changes_plan import Plan
@@ -87,6 +90,8 @@ def _finish(
     handle = start_query(plan, frames, destination, beats)
     try:
         handle.processAllAvailable()
+    except PySparkException as error:
+        raise explain_failure(error, "a stream") from error
     finally:
         handle.stop()
         handle.awaitTermination(_STOP_WITHIN)

@@ -184,13 +184,14 @@ class AggregateOperator:
                 hint="shorten the window, or group by more columns",
             )
 
-    def _routes(self, period: Period, firsts: Int64s) -> Int64s:
-        """The routes of groups, as far as they are kept."""
-        by = None if self._spec.each_instant else self._spec.routed_by
-        keys = [take(column, firsts) for column in period.columns[: self._spec.keys if by else 0]]
-        return routes(keys, by, len(period.ids))
+    def _routes(self, period: Period, firsts: Int64s) -> Int64s | None:
+        """The routes of groups, if they are known and kept."""
+        if self._spec.each_instant or not self._spec.routed_by:
+            return None
+        keys = [take(column, firsts) for column in period.columns[: self._spec.keys]]
+        return routes(keys, self._spec.routed_by)
 
-    def _events(self, period: Period, route: Int64s) -> dict[ArgumentRef, ArgumentEvents]:
+    def _events(self, period: Period, route: Int64s | None) -> dict[ArgumentRef, ArgumentEvents]:
         """The values added and removed, for every argument of a call."""
         return {
             ref: distinct_events(period, ref.column, self._kept(self._copies[ref]), route)
@@ -312,7 +313,7 @@ class AggregateOperator:
         self._next_number = max(one._next_number for one in old) * len(old)
         self._opened = all(one._opened for one in old)
 
-    def _keep(self, period: Period, totals: Totals, numbers: Int64s, route: Int64s) -> None:
+    def _keep(self, period: Period, totals: Totals, numbers: Int64s, route: Int64s | None) -> None:
         lasts = period.instants.lasts
         values = {
             name: total[lasts]
@@ -320,7 +321,9 @@ class AggregateOperator:
             if name not in (_NUMBER, ROUTE)
         }
         alive = totals[ROWS][lasts] > 0
-        values[_NUMBER], values[ROUTE] = np.where(alive, numbers, 0), np.where(alive, route, 0)
+        values[_NUMBER] = np.where(alive, numbers, 0)
+        if route is not None:
+            values[ROUTE] = np.where(alive, route, 0)
         self._groups.update(Groups(period.ids, (), values))
 
     def _tables(self) -> dict[str, GroupTable | ValueTable]:

@@ -93,7 +93,7 @@ def argument_events(period: Period, column: int) -> ArgumentEvents:
 
 
 def distinct_events(
-    period: Period, column: int, table: GroupTable | None, route: Int64s
+    period: Period, column: int, table: GroupTable | None, route: Int64s | None
 ) -> ArgumentEvents:
     """The values of a column whose first copy in a group is added, or whose last is removed.
 
@@ -111,8 +111,10 @@ def distinct_events(
     changes = (line.after[0] > 0).astype(np.int64) - (line.before[0] > 0)
     if table is not None:
         left = line.after[0][line.lasts]
-        routed = np.where(left != 0, route[groups[pairs.firsts]], 0)
-        table.update(Groups(pairs.ids, [], {_COPIES: left, ROUTE: routed}))
+        values = {_COPIES: left}
+        if route is not None:
+            values[ROUTE] = np.where(left != 0, route[groups[pairs.firsts]], 0)
+        table.update(Groups(pairs.ids, [], values))
     diffs = np.zeros(len(period.times), np.int64)
     diffs[rows[line.order[line.ends]]] = changes
     order = period.order

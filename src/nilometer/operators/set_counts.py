@@ -96,10 +96,12 @@ class SetCounts:
         differ = [total != first for total, first in zip(totals, initial, strict=True)]
         changed = np.flatnonzero(np.logical_or.reduce(differ))
         values = {name: total[changed] for name, total in zip(names, totals, strict=True)}
-        rows = shown_rows(inputs, groups.firsts[changed])
-        alive = np.logical_or.reduce([total != 0 for total in values.values()])
-        route = routes(rows, self._spec.routed_by, len(changed))
-        values[ROUTE] = np.where(alive, route, 0)
+        routed_by = self._spec.routed_by
+        rows = shown_rows(inputs, groups.firsts[changed]) if routed_by else ()
+        route = routes(rows, routed_by)
+        if route is not None:
+            alive = np.logical_or.reduce([total != 0 for total in values.values()])
+            values[ROUTE] = np.where(alive, route, 0)
         self._table.update(Groups(groups.ids.only(changed), (), values))
         return line
 

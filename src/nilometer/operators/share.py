@@ -129,9 +129,9 @@ def take_over(operator: object, old: Sequence[Any], shares: Sequence[Any]) -> No
     operator.take_over(old, shares)
 
 
-def routes(columns: Sequence[pa.Array], routed_by: Columns, size: int) -> Int64s:
-    """The routes of groups with these columns; all the same where nothing is known."""
+def routes(columns: Sequence[pa.Array], routed_by: Columns) -> Int64s | None:
+    """The routes of groups with these columns; None: they are in one bucket, or not known."""
     if not routed_by:
-        return np.ones(size, np.int64)
+        return None
     hashes = hash_rows([columns[column] for column in routed_by])
     return (hashes & LOW_HALF).view(np.int64) + 1

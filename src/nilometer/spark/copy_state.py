@@ -93,8 +93,8 @@ def copy_state(
         if set(found.get(stage, ())) != set(wanted):
             raise CheckpointError(
                 "the state of this query cannot be copied",
-                detail=f"of stage {stage} it has the buckets {sorted(found.get(stage, ()))}, "
-                f"and {sorted(wanted)} are wanted",
+                detail=f"stage {stage} has the buckets {sorted(found.get(stage, ()))}, not "
+                f"{sorted(wanted)}; a query that an earlier release began has none by name",
                 hint="create the query anew with the number of buckets that you want",
             )
     stages = {

@@ -53,6 +53,8 @@ class OpenHost:
     def __init__(self, host: Host, state: MapState) -> None:
         self._host = host
         self._state = state
+        self._begun_before = False
+        """Whether its state is of a release that kept no routes of groups."""
 
     def process(self, bucket: int, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Process a micro-batch in one bucket; yields its results and metrics."""
@@ -90,6 +92,7 @@ class OpenHost:
             manifest = json.loads(saved[0])
             check_same_query(manifest, self._host.query, self._host.stage.routing.buckets)
             run.take_state(manifest["state"])
+            self._begun_before = "stage" not in manifest
             store.sweep(ref for buffer in run.operator.stored for ref in buffer.refs)
         elif self._host.moved is not None:
             self._take_over(run, self._host.moved, self._place(bucket))
@@ -121,7 +124,7 @@ class OpenHost:
         manifest = {
             "format": FORMAT,
             "buckets": self._host.stage.routing.buckets,
-            "stage": self._host.name,
+            **({} if self._begun_before else {"stage": self._host.name}),
             "query": self._host.query,
             "state": run.state(),
         }
