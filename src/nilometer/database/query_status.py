@@ -148,6 +148,8 @@ class QueryStatus:
     """How many stored rows it has not read yet; None: unknown."""
     stalled: Stall | None = None
     """Why it is stalled, if it is."""
+    buckets: int = 1
+    """How many parts its work is split into: at most one core works on each."""
     spreads: tuple[Spread, ...] = ()
     """How the rows of its stages are spread over buckets, those with the fullest bucket first."""
 

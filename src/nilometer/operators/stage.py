@@ -25,6 +25,7 @@ from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.envelope import Header
 from nilometer.operators.key_counts import KeyWatch, Look, RoutingKey
+from nilometer.operators.share import StreamShare, take_over
 from nilometer.operators.watermarks import NEVER, StreamClock, Watermarks
 
 
@@ -209,6 +210,24 @@ class BucketRun:
         for result in self.operator.process(rows, before, after):
             self.traffic.rows_out += len(result)
             yield result
+
+    def take_over(self, old: Sequence[BucketRun], bucket: int) -> None:
+        """Take over, without any state yet, what belongs to this bucket of others' states.
+
+        Where rows are routed as they were, the store has the chunks of that bucket already.
+        Raises InputError if the number of buckets cannot be changed so.
+        """
+        before, after = old[0]._stage.routing, self._stage.routing
+        if before == after:
+            self.operator.restore(old[bucket].operator.snapshot())
+        else:
+            streams = range(len(self._stage.names))
+            shares = [StreamShare(before, after, bucket, stream) for stream in streams]
+            take_over(self.operator, [one.operator for one in old], shares)
+        self.watermarks.take_over([one.watermarks for one in old])
+        counted = zip(*(one.traffic.without_time for one in old), strict=True)
+        self.traffic.without_time = [max(rows) for rows in counted]
+        self._reached = min(one._reached for one in old)
 
     def state(self) -> dict[str, Any]:
         """Everything but the chunks in the store, fit for JSON."""
