@@ -33,6 +33,7 @@ from nilometer.server.measured.of_queries import query_metrics
 from nilometer.server.measured.of_server import database_metrics
 from nilometer.server.measured.of_streams import sensor_metrics, stream_metrics
 from nilometer.server.routes.metrics import written
+from nilometer.server.shapes import shape_of_query
 from nilometer.spark.engine_status import EngineStatus
 from nilometer.spark.processes import JavaStatus, Processes, processes_below
 from tests.served import served
@@ -227,3 +228,14 @@ def test_processes_are_found_by_their_parents(tmp_path: Path) -> None:
     page = found.java_bytes // 50 if found else 0
     assert found == Processes(2, 10 * page, 50 * page)
     assert processes_below(99, tmp_path) is None
+
+
+def test_the_api_tells_how_rows_are_spread() -> None:
+    told = shape_of_query(QUERY, followers=0).model_dump()["spread"]
+    assert told == {
+        "bucket_rows": [75, 15, 10],
+        "key": "k = 1",
+        "key_share": 0.5,
+        "is_bottleneck": False,
+    }
+    assert shape_of_query(replace(QUERY, spreads=()), followers=0).spread is None

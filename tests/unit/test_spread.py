@@ -91,7 +91,33 @@ def test_what_is_old_is_forgotten() -> None:
     [spread] = counter.spreads(141 * SECOND)
     assert spread.bucket_rows == (0, 50)
     assert spread.key == "k = 2"
-    assert counter.spreads(400 * SECOND) == []
+    assert counter.spreads(700 * SECOND)
+    assert counter.spreads(740 * SECOND) == []
+
+
+def test_a_micro_batch_of_minutes_is_told() -> None:
+    """A hot key makes micro-batches long: that is when it has to be seen."""
+    counter = SpreadCounter()
+    for number in range(3):
+        look = look_at([number] * (900_000 // 3))
+        began, now = 300 * number * SECOND, 300 * (number + 1) * SECOND
+        counter.add([metrics(look, Look(), Look())], began, now)
+        for later in (0, 299):
+            [spread] = counter.spreads(now + later * SECOND)
+            assert spread.bucket_rows == (300_000, 0, 0)
+            assert spread.key == f"k = {number}"
+            assert spread.seconds == 300 + later
+        assert counter.spreads(now)[0].is_bottleneck
+
+
+def test_micro_batches_that_report_nothing_change_nothing() -> None:
+    counter = SpreadCounter()
+    counter.add([metrics(Look(10), Look(5))], 0, 0)
+    for second in (61, 62, 70):
+        counter.add([], second * SECOND, second * SECOND)
+    counter.add([metrics(Look(1), Look(1))], 80 * SECOND, 80 * SECOND)
+    [spread] = counter.spreads(81 * SECOND)
+    assert spread.bucket_rows == (11, 6)
 
 
 def test_another_number_of_buckets_begins_anew() -> None:

@@ -10,7 +10,10 @@ from nilometer.operators.key_counts import MOST_KEYS, KeyCount, Look
 from nilometer.operators.metrics import JoinMetrics
 
 _SPAN: Final = 60_000_000
-"""Rows are counted for the last one to two times this long (microseconds)."""
+"""Rows are counted for the last one to two times this long (microseconds), or, where one
+micro-batch takes longer, for that one."""
+_KEPT: Final = 600_000_000
+"""How long counts are told if nothing comes after them."""
 _UNEVEN: Final = 2.0
 """A bucket with more than this many times its share of the rows has much more than its share,"""
 _UNEVEN_SHARE: Final = 0.75
@@ -116,23 +119,26 @@ class SpreadCounter:
     """
 
     def __init__(self) -> None:
-        self._now = _Span(0, {})
-        self._before = _Span(0, {})
+        self._now = _Span()
+        self._before = _Span()
 
     def add(self, stages: Sequence[JoinMetrics], began: int, now: int) -> None:
         """Add a micro-batch that began, and was done, at these times."""
-        if not self._now.stages or now - self._now.began >= _SPAN:
-            is_old = now - self._now.began >= 2 * _SPAN
-            self._before = _Span(began, {}) if is_old else self._now
-            self._now = _Span(began, {})
+        if not stages:  # a micro-batch without rows
+            return
+        if not self._now.stages or now - self._now.opened >= _SPAN:
+            is_old = now - self._now.opened >= 2 * _SPAN
+            self._before = _Span() if is_old else self._now
+            self._now = _Span(began, now)
+        self._now.last = now
         for one in stages:
             self._now.stage(one).add(one.buckets)
 
     def spreads(self, now: int) -> list[Spread]:
         """How the rows of each stage are spread, those with most rows in one bucket first."""
-        if now - self._now.began >= 2 * _SPAN:
+        if now - self._now.last >= _KEPT:
             return []
-        began = min(self._now.began, self._before.began or self._now.began)
+        began = self._before.began if self._before.stages else self._now.began
         found = []
         for streams, one in self._now.stages.items():
             total = _Stage.empty(len(one.buckets))
@@ -198,10 +204,15 @@ class _Stage:
 
 @dataclass
 class _Span:
-    """What was counted since an instant, by the streams that a stage reads."""
+    """What was counted for a while, by the streams that a stage reads."""
 
-    began: int
-    stages: dict[tuple[str, ...], _Stage]
+    began: int = 0
+    """When its first micro-batch began,"""
+    opened: int = 0
+    """when that was done, and"""
+    last: int = 0
+    """when its last one was."""
+    stages: dict[tuple[str, ...], _Stage] = field(default_factory=dict)
 
     def stage(self, metrics: JoinMetrics) -> _Stage:
         streams, buckets = tuple(metrics.streams), len(metrics.buckets)
