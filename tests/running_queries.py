@@ -147,7 +147,7 @@ def open_queries(
 ) -> Iterator[tuple[Home, RunningQueries]]:
     """A database's queries over fake handles; the supervisor checks only when told to."""
     patch.setattr(lifecycle, "start_query", starts)
-    patch.setattr(running, "reads_streams", lambda plan: True)
+    patch.setattr(running, "reads_tables_alone", lambda plan: False)
     home = Home(folder, None, None, lambda rows, where: set())
     queries = RunningQueries(home, no_plan, 1, settings or RunSettings(look_every=3600))
     try:
