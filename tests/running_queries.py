@@ -88,7 +88,8 @@ class Handle:
         """Let Spark report a micro-batch."""
         bucket = (
             f'{{"names": ["A"], "internal": [false], "copies": [1], "rows": [{rows}], '
-            f'"late": [3], "without_time": [0], "buffered": [0], "watermarks": [{at - SECOND}], '
+            '"late": [3], "without_time": [0], "shed": [0], "buffered": [0], '
+            f'"watermarks": [{at - SECOND}], '
             f'"results": 0, "state_bytes": {state}, "chunks": 0, '
             f'"buckets": 1, "bucket": 0, "look": [{rows}, 0, []]}}'
         )

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import nilometer as nm
 from nilometer.database.query_status import QueryPhase
 from nilometer.engine import bucket
-from nilometer.errors import LogGapError, SqlError
+from nilometer.errors import LogGapError, NilometerError, SqlError
 from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.reader import LogReader
 from nilometer.spark.engine import HostedQuery
@@ -72,6 +72,32 @@ def test_bad_queries_do_not_hold_back_good_ones(db: nm.Database, tmp_path: Path)
     db.execute("ALTER QUERY full SET (results = none)")
     db.execute("START QUERY full")
     wait_for_results(db, "full", list(range(150)))
+
+
+def test_a_query_that_is_too_far_behind_sheds_what_matters_least(
+    db: nm.Database, tmp_path: Path
+) -> None:
+    file = declare(db, tmp_path, 30)
+    with pytest.raises(SqlError, match="there is no column w"):
+        db.execute("CREATE QUERY q WITH (shed = 10, shed_by = 'w') AS SELECT k, v FROM A")
+    with pytest.raises(NilometerError, match="only queries of the shared engine can shed rows"):
+        db.execute("CREATE QUERY q WITH (shed = 10, engine = 'own') AS SELECT k, v FROM A")
+    wait_for(lambda: LogReader.open(db.log_of("A")).end.row == 30)
+    db.execute("CREATE QUERY q WITH (shed = 10, shed_by = 'v') AS SELECT k, v FROM A FROM START")
+    wait_for_results(db, "q", list(range(20, 30)))
+    assert shed_rows(db) == 20
+    with pytest.raises(SqlError, match="there is no column w"):
+        db.execute("ALTER QUERY q SET (shed_by = 'w')")
+    db.execute("ALTER QUERY q SET (shed = none)")
+    write_rows(file, range(30, 90))
+    wait_for_results(db, "q", list(range(20, 90)))
+    assert shed_rows(db) == 20
+
+
+def shed_rows(db: nm.Database) -> int:
+    samples: list[Any] = []
+    wait_for(lambda: samples.extend(db.query_health("q")) or samples)
+    return int(samples[-1].shed_rows)
 
 
 def test_an_answer_that_changes_goes_on_beyond_what_its_limit_would_hold(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nilometer.database.query_status import HealthSample
+from nilometer.database.spread import Spread
 from nilometer.operators.metrics import StreamMetrics
 from nilometer.sensors.manager.status import StreamStatus
-from nilometer.server.console.advice import advise
+from nilometer.server.console.advice import advise, uneven
 from nilometer.server.console.health_charts import thinned
+from tests.unit.test_console_drawings import query
 
 _SECOND = 1_000_000
 _GOOD = HealthSample(0, 10.0, 5.0, 1000, _SECOND, 0, 200.0, 500.0, {})
@@ -84,6 +86,14 @@ def test_sensors_are_not_to_blame_for_what_a_query_has_not_read_yet() -> None:
 def test_a_full_log_is_told() -> None:
     (one,) = advise(samples(1), [stream("A", full=True)])
     assert one.message == "the log of A is full, its sensors wait"
+
+
+def test_a_bucket_with_most_of_the_rows_is_told() -> None:
+    hot = Spread(("A",), (83_000, *[2000] * 7), "sensor_id = 'a17'", 80_000, 60.0)
+    (one,) = uneven(replace(query("my q"), spreads=(replace(hot, seconds=1e6), hot)))
+    assert one.message.startswith("One key, sensor_id = 'a17', has 82 % of the rows: one bucket")
+    assert "EXPLAIN QUERY `my q`" in one.hint
+    assert not list(uneven(replace(query("q"), spreads=(replace(hot, seconds=1e6),))))
 
 
 def test_charts_show_a_bounded_number_of_points_and_always_the_last() -> None:

@@ -100,9 +100,11 @@ class World:
         *,
         disk: int | None = None,
         dead: bool = True,
+        shed: int | None = None,
+        shed_by: str | None = None,
     ) -> None:
         """Let a query run."""
-        plan = make_plan(self.plan(sql), {"T": TABLE})
+        plan = make_plan(self.plan(sql), {"T": TABLE}, shed_by)
         feeds = tuple(
             OpenedFeed(
                 feed,
@@ -115,7 +117,7 @@ class World:
         )
         letters = f"{self.results(query)}.dead" if dead else None
         log_id = make_log(self.results(query), plan.layout)
-        hosted = HostedPlan(plan, feeds, "zstd", letters)
+        hosted = HostedPlan(plan, feeds, "zstd", letters, shed)
         entry = PlanEntry(
             query,
             0,

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.kernels.frequent_hashes import frequent_hashes
@@ -31,6 +31,7 @@ def _batch(*columns: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, [f"c{i}" for i in range(len(arrays))])
 
 
+@settings(max_examples=1000)
 @given(_HASHES, st.integers(1, 50), st.sampled_from([1, 1 << 54, 0x9E3779B97F4A7C15]))
 def test_frequent_hashes_are_exact(values: list[int], least: int, factor: int) -> None:
     hashes = np.array([value * factor % (1 << 64) for value in values], np.uint64)
@@ -40,6 +41,7 @@ def test_frequent_hashes_are_exact(values: list[int], least: int, factor: int) -
     assert found.tolist() == sorted(exact)
 
 
+@settings(max_examples=1000)
 @given(st.lists(_HASHES, min_size=1, max_size=3))
 def test_every_key_with_its_part_of_few_rows_is_counted_exactly(streams: list[list[int]]) -> None:
     key = RoutingKey(((0,),) * len(streams), (("k",),) * len(streams))

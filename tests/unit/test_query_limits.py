@@ -54,7 +54,8 @@ def test_limits_are_read_over_those_that_hold_otherwise() -> None:
             "  line 1, column 39:\n"
             "    CREATE QUERY q WITH (results = '1GB', memory = '1GB') AS SELECT 1\n"
             "                                          ^^^^^^^^^^^^^^\n"
-            "  hint: choose among results, state, history, on_error, engine",
+            "  hint: choose among results, state, history, shed, on_error, engine, shed_by, "
+            "buckets",
         ),
     ],
 )
@@ -88,3 +89,21 @@ def test_what_becomes_of_rows_that_cannot_be_computed() -> None:
     with pytest.raises(NilometerError, match="option on_error cannot be explode") as told:
         limits("on_error = 'explode'")
     assert "'skip' to leave out" in str(told.value)
+
+
+def test_which_rows_are_shed() -> None:
+    shed = limits("shed = '1 000 000', shed_by = 'CASE WHEN k = ''a'' THEN 1 ELSE 0 END'")
+    assert shed == QueryLimits(shed=1_000_000, shed_by="CASE WHEN k = 'a' THEN 1 ELSE 0 END")
+    shown = shown_limits(shed)
+    assert shown == "shed = '1000000', shed_by = 'CASE WHEN k = ''a'' THEN 1 ELSE 0 END'"
+    assert limits(shown) == shed
+    assert limits("shed = 5", shed).shed_by == shed.shed_by
+    assert limits("shed = none", shed).shed is None
+    assert limits("shed_by = none", shed) == QueryLimits(shed=1_000_000)
+    with pytest.raises(NilometerError, match="which rows are read when too many wait"):
+        limits("shed_by = 'k'")
+    with pytest.raises(NilometerError, match="option shed must be greater than zero"):
+        limits("shed = 0")
+    with pytest.raises(NilometerError, match="option shed cannot be used") as told:
+        limits("shed = 'often'")
+    assert "cannot read a number of rows" in str(told.value)

@@ -40,7 +40,7 @@ def test_a_watermark_is_told_once_it_says_something(
 @pytest.mark.parametrize(("told", "expected"), [(EARLIEST, None), (-FOREVER, None), (5, 5)])
 def test_a_stream_without_rows_has_no_watermark(told: int, expected: int | None) -> None:
     bucket = {
-        **{name: [0] for name in ("rows", "late", "without_time", "buffered")},
+        **{name: [0] for name in ("rows", "late", "without_time", "shed", "buffered")},
         "names": ["A"],
         "internal": [False],
         "copies": [1],

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.database.spread import Spread, SpreadCounter
@@ -32,6 +32,7 @@ def look_at(values: list[int]) -> Look:
     return Look(len(values), len(values), tuple(found))
 
 
+@settings(max_examples=1000)
 @given(st.lists(st.lists(st.integers(0, 99), max_size=120), min_size=1, max_size=12))
 def test_the_counts_of_many_micro_batches_keep_their_bound(batches: list[list[int]]) -> None:
     counter = SpreadCounter()
@@ -65,6 +66,21 @@ def test_a_hot_key_is_found_among_many() -> None:
     assert spread.bucket_rows == (10_000, 0)
 
 
+def test_no_count_is_lost_beyond_the_bound_when_keys_are_left_out() -> None:
+    """Each micro-batch has twenty other keys beside one that all have."""
+    counter = SpreadCounter()
+    exact: Counter[int] = Counter()
+    for number in range(50):
+        values = [7] * 24 + [1000 + (20 * number + n) % 200 for n in range(20)] * 16
+        exact.update(values)
+        counter.add([metrics(look_at(values))], number * SECOND, number * SECOND)
+    [spread] = counter.spreads(50 * SECOND)
+    hot = next(one for one in counter._now.stages[()].buckets[0].look.keys if one.hash == 7)
+    assert exact[7] - exact.total() / 33 <= hot.rows < exact[7]
+    assert len(counter._now.stages[()].buckets[0].look.keys) <= MOST_KEYS
+    assert spread.key_rows <= exact.most_common(1)[0][1]
+
+
 def test_what_is_old_is_forgotten() -> None:
     counter = SpreadCounter()
     counter.add([metrics(look_at([1] * 10), Look())], 0, 0)
@@ -84,6 +100,20 @@ def test_another_number_of_buckets_begins_anew() -> None:
     counter.add([metrics(Look(1), Look(2), Look(3))], SECOND, SECOND)
     [spread] = counter.spreads(SECOND)
     assert spread.bucket_rows == (1, 2, 3)
+
+
+def test_of_two_keys_of_a_grid_the_first_that_has_most_is_named() -> None:
+    counter = SpreadCounter()
+    keys = (
+        KeyCount(1, 5, 100, "part = 1"),
+        KeyCount(0, 5, 90, "k = 1"),
+        KeyCount(0, 6, 9, "k = 2"),
+    )
+    counter.add([metrics(Look(100, 100, keys))], 0, 0)
+    assert counter.spreads(SECOND)[0].key == "k = 1"
+    few = (KeyCount(0, 5, 30, "k = 1"), KeyCount(1, 5, 40, "part = 1"))
+    counter.add([metrics(Look(1000, 1000, few))], 0, 0)
+    assert counter.spreads(SECOND)[0].key == "part = 1"
 
 
 def test_few_looks_stand_for_many_micro_batches() -> None:
@@ -192,3 +222,48 @@ def test_small_micro_batches_are_looked_at_seldom() -> None:
     assert sum(1 for one in stands_for if one) == 3
     query.feed({})
     assert stage.metrics().buckets == (Look(),)
+
+
+_SPREAD_JOIN = """
+    SELECT A.id AS a, B.id AS b FROM A, B, Parts P WINDOW (A, B) = 5 MILLISECONDS
+    WHERE  A.k = B.k AND pmod(A.id, 4) = P.part
+"""
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 1 << 30), st.sampled_from([1, 8, 12]))
+def test_a_join_spread_by_hand_has_the_same_results(seed: int, buckets: int) -> None:
+    """As docs/cluster.md has it: a hot key's rows are parted by a table of numbers."""
+    random = np.random.default_rng(seed)
+    given = {name: _keyed(random) for name in "AB"}
+    db = LocalDatabase(buckets=buckets)
+    for name, batch in given.items():
+        db.create_stream(name, pa.Table.from_batches([batch.slice(0, 0)]), time="ts")
+    db.create_table("Parts", pa.table({"part": pa.array(range(4), pa.int64())}))
+    query = db.query(_SPREAD_JOIN)
+    found = query.feed(given)
+    left, right = (
+        list(
+            zip(
+                b["ts"].cast("int64").to_pylist(),
+                *(c.to_pylist() for c in b.columns[1:]),
+                strict=True,
+            )
+        )
+        for b in given.values()
+    )
+    expected = Counter(
+        (a, b) for at, k, a in left for bt, j, b in right if k == j and abs(at - bt) <= 5000
+    )
+    pairs = zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True)
+    assert Counter(pairs) == expected
+    full = max(look.rows for look in query.stages[0].metrics().buckets)
+    together = sum(k == 7 for _, k, _ in (*left, *right))
+    assert buckets == 1 or full < together
+
+
+def _keyed(random: np.random.Generator) -> pa.RecordBatch:
+    times = pa.array(np.sort(random.integers(0, 100_000, 150))).cast(TS)
+    keys = np.where(random.random(150) < 0.8, 7, random.integers(0, 50, 150))
+    columns = [times, pa.array(keys), pa.array(np.arange(150))]
+    return pa.RecordBatch.from_arrays(columns, ["ts", "k", "id"])

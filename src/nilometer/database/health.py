@@ -83,7 +83,12 @@ class HealthHistory:
         if one.streams or not self.samples:
             return one
         before = self.samples[-1]
-        return replace(one, state_bytes=before.state_bytes, late_rows=before.late_rows)
+        return replace(
+            one,
+            state_bytes=before.state_bytes,
+            late_rows=before.late_rows,
+            shed_rows=before.shed_rows,
+        )
 
     def _seconds(self, began: int, budget: float) -> float:
         """How long the rows of a micro-batch were collected."""
@@ -112,6 +117,7 @@ def _sample(
         batch_millis=float(report["durationMs"].get("triggerExecution", 0)),
         budget_millis=budget,
         streams=streams,
+        shed_rows=sum(one.shed for one in streams.values()),
     )
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from nilometer.database.home import Home
 from nilometer.database.known import Known
 from nilometer.database.limits import hosted_id
+from nilometer.database.query_status import QueryLimits
 from nilometer.engine.plan import EnginePlan
 from nilometer.engine.plan_set import PlanEntry
 from nilometer.errors import CheckpointError
@@ -46,15 +47,20 @@ class Hosting:
                 self._engine = Engine(self._session, folder, self._beats, known, self._home.logs)
             return self._engine
 
-    def plan(self, plan: Plan, known: Known) -> EnginePlan | str:
+    def plan(self, plan: Plan, known: Known, limits: QueryLimits) -> EnginePlan | str:
         """A plan for the shared engine, or why the query needs one of its own."""
         try:
-            return engine_plan(plan, known.frames)
+            return engine_plan(plan, known.frames, limits.shed_by)
         except NotInSubsetError as error:
             return error.message
 
     def start(
-        self, query: NamedQuery, plan: EnginePlan | str, known: Known, destination: Destination
+        self,
+        query: NamedQuery,
+        plan: EnginePlan | str,
+        known: Known,
+        destination: Destination,
+        limits: QueryLimits,
     ) -> HostedQuery:
         """Start a query beside the others."""
         name = hosted_id(query)
@@ -66,7 +72,7 @@ class Hosting:
                 hint="drop it and create it again",
             )
         log_id = make_log(destination.location, plan.layout)
-        hosted = host_plan(plan, known.frames, destination.dead_letters)
+        hosted = host_plan(plan, known.frames, destination.dead_letters, limits.shed)
         entry = PlanEntry(
             name,
             0,

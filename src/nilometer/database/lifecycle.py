@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.back_off import BackOff
+from nilometer.database.change_buckets import change_buckets, require_changeable
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
 from nilometer.database.hosting import Hosting
@@ -26,6 +27,7 @@ from nilometer.database.limits import (
     buckets_of,
     hosted_id,
     limits_of,
+    moved_of,
     replaces,
     results_error,
     state_error,
@@ -125,20 +127,25 @@ class QueryLifecycle:
         reading = Reading(reader, True, statement.from_start, begins_now=True)
         return self._plan(statement, reading, buckets)
 
-    def plan_for_engine(self, planned: Planned) -> EnginePlan | str:
+    def plan_for_engine(self, planned: Planned, limits: QueryLimits) -> EnginePlan | str:
         """A plan made for one bucket, for the database's engine, or why that cannot run it."""
         assert self.hosting is not None
-        return self.hosting.plan(*planned)
+        return self.hosting.plan(*planned, limits)
 
-    def plan_again(self, query: NamedQuery, instead: Declaration | None = None) -> Planned:
+    def plan_again(
+        self,
+        query: NamedQuery,
+        instead: Declaration | None = None,
+        buckets: int | None = None,
+    ) -> Planned:
         """Plan a query as it was planned when it started, on whatever machine.
 
-        `instead`: a hypothetical declaration of a stream.
+        `instead`: a hypothetical declaration of a stream. `buckets`: another number of them.
         """
         statement, columns = read_query(query.text), query.options.get(KNOWN, {})
         starts = begins_at_start(query) or statement.from_start
         reading = Reading(query.reader, True, starts, instead is None, columns, instead)
-        return self._plan(statement, reading, buckets_of(query))
+        return self._plan(statement, reading, buckets or buckets_of(query))
 
     def plan_as_kept(self, query: NamedQuery) -> Planned:
         """The same, only to look at."""
@@ -160,8 +167,8 @@ class QueryLifecycle:
         plan, known = planned
         if hosted_id(query) is not None:
             assert self.hosting is not None
-            made = self.plan_for_engine(planned)
-            run.handle = self.hosting.start(query, made, known, destination)
+            made = self.plan_for_engine(planned, run.limits)
+            run.handle = self.hosting.start(query, made, known, destination, run.limits)
         else:
             self._require_room(run)
             with started_in_pool(self._settings.session, f"query {run.place}"):
@@ -174,6 +181,15 @@ class QueryLifecycle:
         run.health.begin(result_size(location))
         run.state = (before or RunState(QueryPhase.RUNNING)).begun(self._settings.clock())
         self._keep_state(query.name, QueryState.RUNNING, run.state)
+
+    def change_buckets(self, run: QueryRun, query: NamedQuery, buckets: int) -> None:
+        """Stop a query, and have it go on in another number of buckets when it starts again."""
+        before = self.plan_again(query)
+        require_changeable(query, before, self.plan_again(query, buckets=buckets))
+        self.halt(run)
+        destination = self._destination(query, self._home.log_of(query.name), limits_of(query))
+        options = change_buckets(query, before, buckets, destination, self._beats)
+        self._home.catalog.set_query_options(query.name, options)
 
     def _progress(self, run: QueryRun, query: NamedQuery, inputs: tuple[str, ...]) -> Progress:
         """The progress of a query that has read nothing yet; its readers will report offsets."""
@@ -212,6 +228,7 @@ class QueryLifecycle:
             {"processingTime": f"{_BUDGET} milliseconds"},
             query.name,
             None if limits.on_error is OnError.STOP else dead_letters_at(location),
+            moved_of(query),
         )
 
     def attempt(self, run: QueryRun) -> NilometerError | None:

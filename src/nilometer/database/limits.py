@@ -17,7 +17,7 @@ from nilometer.errors import (
     NilometerError,
 )
 from nilometer.model.names import nearest
-from nilometer.model.options import parse_size
+from nilometer.model.options import parse_count, parse_size
 from nilometer.model.time import format_duration, parse_duration
 from nilometer.sensors.catalog.stored_queries import HOSTED, READER, REPLACES, NamedQuery
 from nilometer.sql.ddl.nodes import GivenOption
@@ -25,6 +25,8 @@ from nilometer.sql.ddl.nodes import GivenOption
 TEMPORARY: Final = "temporary"
 CHANGES_KEPT: Final = 86_400_000_000
 _BUCKETS: Final = "buckets"
+_MOVED: Final = "moved"
+MOST_BUCKETS: Final = 1_024
 _OWNER: Final = "owner"
 NO_LIMIT: Final = "none"
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
@@ -32,19 +34,27 @@ _READ: Final[Mapping[str, Callable[[str], int]]] = {
     "results": parse_size,
     "state": parse_size,
     "history": parse_duration,
+    "shed": parse_count,
 }
 _ON_ERROR: Final = "on_error"
 _ENGINE: Final = "engine"
+_SHED_BY: Final = "shed_by"
 _FROM_START: Final = "from start"
 
 
 def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
     """The limits that options set, over the default ones; `none` removes one."""
     found: dict[str, Any] = {}
-    known = (*_READ, _ON_ERROR, _ENGINE)
+    known = (*_READ, _ON_ERROR, _ENGINE, _SHED_BY, _BUCKETS)
     for name, option in given.items():
+        if name == _BUCKETS:
+            read_buckets(given)
+            continue
         if name in (_ON_ERROR, _ENGINE):
             found[name] = _on_error(option) if name == _ON_ERROR else _engine(option)
+            continue
+        if name == _SHED_BY:
+            found[name] = None if option.value.lower() == NO_LIMIT else option.value
             continue
         if name not in _READ:
             raise option.refusal(
@@ -52,7 +62,36 @@ def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryL
                 hint=nearest(name, known) or f"choose among {', '.join(known)}",
             )
         found[name] = None if option.value.lower() == NO_LIMIT else _length(name, option)
-    return replace(before, **found)
+    limits = replace(before, **found)
+    if limits.shed is None and _SHED_BY in given and limits.shed_by is not None:
+        raise given[_SHED_BY].refusal(
+            "option shed_by says which rows are read when too many wait, but none are too many",
+            hint="give shed as well, such as shed = '1000000'",
+        )
+    return limits
+
+
+def require_no_shedding(limits: QueryLimits, why: str) -> None:
+    """Refuse to shed rows where a query does not run in the shared engine."""
+    if limits.shed is not None:
+        raise InputError(
+            "only queries of the shared engine can shed rows",
+            detail=why,
+            hint="leave out shed, or write the query so that it can run in the shared engine",
+        )
+
+
+def read_buckets(given: Mapping[str, GivenOption]) -> int | None:
+    """The number of buckets that options ask for; None: they say nothing about it."""
+    option = given.get(_BUCKETS)
+    if option is None:
+        return None
+    if not option.value.isdecimal() or not 1 <= int(option.value) <= MOST_BUCKETS:
+        raise option.refusal(
+            f"option {_BUCKETS} cannot be {option.value}",
+            hint=f"write a number from 1 to {MOST_BUCKETS}: at most one core works on a bucket",
+        )
+    return int(option.value)
 
 
 def _on_error(option: GivenOption) -> OnError:
@@ -154,12 +193,23 @@ def limits_of(query: NamedQuery) -> QueryLimits:
         **found,
         on_error=None if on_error is None else OnError(on_error),
         engine=None if engine is None else EngineChoice(engine),
+        shed_by=query.options.get(_SHED_BY),
     )
 
 
 def buckets_of(query: NamedQuery) -> int | None:
     """How many buckets a query started with, as its state depends on it; None: not stored."""
     return query.options.get(_BUCKETS)
+
+
+def moved_of(query: NamedQuery) -> str | None:
+    """The copy of its state with which it went on in another number of buckets, if it did."""
+    return query.options.get(_MOVED)
+
+
+def moved_options(query: NamedQuery, buckets: int, moved: str | None) -> dict[str, Any]:
+    """What the catalog keeps of a query that goes on in another number of buckets."""
+    return _without_nothing({**query.options, _BUCKETS: buckets, _MOVED: moved})
 
 
 def hosted_id(query: NamedQuery) -> str | None:
@@ -202,8 +252,8 @@ def shown_limits(limits: QueryLimits) -> str | None:
 
 
 def _shown(name: str, value: Any) -> str:
-    if name in (_ON_ERROR, _ENGINE):
-        return str(value)
+    if name in (_ON_ERROR, _ENGINE, _SHED_BY, "shed"):
+        return str(value).replace("'", "''")
     return format_duration(value) if name == "history" else shown_size(value)
 
 

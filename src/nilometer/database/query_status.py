@@ -107,6 +107,10 @@ class QueryLimits:
     """What happens to a row that it cannot compute; None: it becomes a dead letter."""
     engine: EngineChoice | None = None
     """Where it should run; None: in the shared engine if it can."""
+    shed: int | None = None
+    """When more rows of a stream wait than this, only some of them are read; None: always all."""
+    shed_by: str | None = None
+    """What a row is worth then, as an expression; None: all rows are worth the same."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,8 @@ class QueryStatus:
     """How many stored rows it has not read yet; None: unknown."""
     stalled: Stall | None = None
     """Why it is stalled, if it is."""
+    buckets: int = 1
+    """How many parts its work is split into: at most one core works on each."""
     spreads: tuple[Spread, ...] = ()
     """How the rows of its stages are spread over buckets, those with the fullest bucket first."""
 
@@ -169,3 +175,5 @@ class HealthSample:
     budget_millis: float
     """How long a micro-batch may take before the next one is due."""
     streams: Mapping[str, StreamMetrics] = field(default_factory=dict)
+    shed_rows: int = 0
+    """Rows not read so far, as the query was too far behind."""

@@ -13,7 +13,14 @@ from typing import Final
 from sqlglot.tokenizer_core import TokenType
 
 from nilometer.database.home import Home
-from nilometer.database.limits import is_temporary, limits_of, owner_of, read_limits, replacement_of
+from nilometer.database.limits import (
+    is_temporary,
+    limits_of,
+    owner_of,
+    read_buckets,
+    read_limits,
+    replacement_of,
+)
 from nilometer.database.running import RunningQueries
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.outcome import Outcome, placed
@@ -45,6 +52,7 @@ def replace_query(
             statement.text,
             statement.query,
             limits=lambda _: read_limits(statement.options, limits_of(query)),
+            buckets=read_buckets(statement.options),
             temporary=is_temporary(query),
             owner=owner_of(query) or owner,
             in_place_of=name,
@@ -65,7 +73,11 @@ def replace_query(
 def _go_on(statement: CreateQuery, query: NamedQuery, queries: RunningQueries) -> Outcome:
     """Keep running a query whose text is the same, with its state, under other limits."""
     if statement.options:
-        queries.alter(query.name, lambda limits: read_limits(statement.options, limits))
+        queries.alter(
+            query.name,
+            lambda limits: read_limits(statement.options, limits),
+            read_buckets(statement.options),
+        )
     queries.start(query.name)
     return Outcome(f"query {query.name} has this text already, and goes on")
 

@@ -22,10 +22,13 @@ from nilometer.database.lifecycle import (
 )
 from nilometer.database.limits import (
     altered_options,
+    buckets_of,
+    hosted_id,
     is_temporary,
     limits_of,
     replacement_of,
     replaces,
+    require_no_shedding,
     stored_options,
     usual_for,
 )
@@ -135,6 +138,7 @@ class RunningQueries:
         *,
         if_not_exists: bool = False,
         limits: LimitChange | None = None,
+        buckets: int | None = None,
         temporary: bool = False,
         owner: str | None = None,
         in_place_of: str | None = None,
@@ -149,9 +153,9 @@ class RunningQueries:
         planned = self._planned(reader, text, given, 1 if self._lifecycle.hosting else None)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
         found = self._limits(kind, limits)
-        hosted = self._choose_engine(planned, found.engine)
+        hosted = self._choose_engine(planned, found, buckets)
         if hosted is None and self._lifecycle.hosting is not None:
-            planned = self._planned(reader, text, given)
+            planned = self._planned(reader, text, given, buckets)
         options = stored_options(
             found,
             is_temporary=temporary,
@@ -239,14 +243,26 @@ class RunningQueries:
         found = [(replaces(one), one.name) for one in self._home.catalog.queries()]
         return [(old, new) for old, new in found if old is not None]
 
-    def _choose_engine(self, planned: Planned, choice: EngineChoice | None) -> str | None:
+    def _choose_engine(
+        self, planned: Planned, limits: QueryLimits, buckets: int | None
+    ) -> str | None:
         """An id in the shared engine for a query that can run there; None: it cannot."""
-        if self._lifecycle.hosting is None or choice is EngineChoice.OWN:
+        if self._lifecycle.hosting is None or limits.engine is EngineChoice.OWN:
+            require_no_shedding(limits, "the query was given an engine of its own")
             return None
-        made = self._lifecycle.plan_for_engine(planned)
+        if buckets is not None and limits.engine is EngineChoice.SHARED:
+            raise InputError(
+                "a query has one bucket in the shared engine",
+                hint="leave out buckets, or write engine = 'own'",
+            )
+        if buckets is not None:
+            require_no_shedding(limits, "a query of several buckets has an engine of its own")
+            return None
+        made = self._lifecycle.plan_for_engine(planned, limits)
         if not isinstance(made, str):
             return uuid4().hex
-        if choice is EngineChoice.SHARED:
+        require_no_shedding(limits, made)
+        if limits.engine is EngineChoice.SHARED:
             raise InputError(
                 "this query cannot run in the shared engine", detail=made, hint="leave out engine"
             )
@@ -311,8 +327,8 @@ class RunningQueries:
         if self._home.catalog.query(replacement_of(name)) is not None:
             self.drop(replacement_of(name))
 
-    def alter(self, name: str, change: LimitChange) -> None:
-        """Change the limits of a query; a running one continues under the new ones."""
+    def alter(self, name: str, change: LimitChange, buckets: int | None = None) -> None:
+        """Change the limits of a query, or its number of buckets; a running one goes on."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             query = self._lifecycle.require(name)
             before = limits_of(query)
@@ -322,10 +338,22 @@ class RunningQueries:
                     "where a query runs cannot be changed",
                     hint=f"drop {query.name}, and create it WITH (engine = '{limits.engine}')",
                 )
-            self._home.catalog.set_query_options(query.name, altered_options(query, limits))
-            if run.handle is not None and run.handle.isActive:
-                self._lifecycle.halt(run)
-                self._begin(run)
+            if hosted_id(query) is None:
+                require_no_shedding(limits, "the query has an engine of its own")
+            elif limits.shed_by != before.shed_by:
+                self._lifecycle.plan_for_engine(self._lifecycle.plan_as_kept(query), limits)
+            is_running = run.handle is not None and run.handle.isActive
+            try:
+                if buckets not in (None, buckets_of(query)):
+                    self._lifecycle.change_buckets(run, query, buckets)
+                    query = self._lifecycle.require(query.name)
+                if limits != before or buckets is None:
+                    options = altered_options(query, limits)
+                    self._home.catalog.set_query_options(query.name, options)
+                    self._lifecycle.halt(run)
+            finally:
+                if is_running and not (run.handle is not None and run.handle.isActive):
+                    self._begin(run)
 
     def resume(self) -> list[str]:
         """Restart all queries that were running when the database was closed; their names."""

@@ -40,6 +40,7 @@ _QUERIES: Final = pa.schema(
         "stalled_by": pa.string(),
         "stalled_since": TIMESTAMP,
         "bottleneck": pa.string(),
+        "buckets": pa.int64(),
     }
 )
 _SENSORS: Final = pa.schema(
@@ -94,6 +95,7 @@ def show_queries(queries: RunningQueries) -> Outcome:
             None if one.stalled is None else one.stalled.cause,
             None if one.stalled is None else one.stalled.since,
             None if one.bottleneck is None else one.bottleneck.cause,
+            one.buckets,
         )
         for one in found
     ]

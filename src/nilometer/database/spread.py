@@ -93,7 +93,7 @@ def describe_spreads(spreads: Sequence[Spread]) -> Iterator[str]:
         yield f"Rows by bucket, of {', '.join(one.streams)} in the last {one.seconds:.0f} s"
         shown = sorted(enumerate(one.bucket_rows, 1), key=lambda pair: -pair[1])[:_MOST_SHOWN]
         for number, rows in shown:
-            yield f"  {number}. {rows:,} ({percent(rows / one.rows)})"
+            yield f"  bucket {number}: {rows:,} ({percent(rows / one.rows)})"
         if len(one.bucket_rows) > _MOST_SHOWN:
             yield f"  and {len(one.bucket_rows) - _MOST_SHOWN} with fewer"
         if one.key is not None:
@@ -186,7 +186,9 @@ class _Stage:
 
     def spread(self, streams: tuple[str, ...], seconds: float) -> Spread:
         full = max(self.buckets, key=lambda one: one.rows)
-        most = max(full.look.keys, key=lambda one: one.rows, default=None)
+        tops = [max(own.values(), key=lambda one: one.rows) for own in full.keys.values() if own]
+        hot = (one for one in sorted(tops, key=lambda one: one.key) if _is_most(one, full))
+        most = next(hot, max(tops, key=lambda one: one.rows, default=None))
         rows = tuple(one.rows for one in self.buckets)
         if most is None:
             return Spread(streams, rows, None, 0, seconds)
@@ -207,6 +209,11 @@ class _Span:
         if found is None or len(found.buckets) != buckets:
             found = self.stages[streams] = _Stage.empty(buckets)
         return found
+
+
+def _is_most(key: KeyCount, bucket: _Bucket) -> bool:
+    """Whether a key has most of the rows of a bucket; of several such, the first is to blame."""
+    return 2 * key.rows >= bucket.stands_for
 
 
 def _fewer(keys: dict[int, KeyCount]) -> dict[int, KeyCount]:

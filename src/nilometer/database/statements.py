@@ -9,7 +9,7 @@ import pyarrow as pa
 from nilometer.database.alert_statements import create_alert, drop_alert
 from nilometer.database.alter import alter_stream, rename
 from nilometer.database.home import Home
-from nilometer.database.limits import is_temporary, read_limits
+from nilometer.database.limits import is_temporary, read_buckets, read_limits
 from nilometer.database.replace import replace_query
 from nilometer.database.running import RunningQueries
 from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
@@ -66,7 +66,11 @@ def run_statement(
             return Outcome(f"query {statement.name} {'stopped' if stopped else 'did not run'}")
         case AlterQuery():
             with placed(statement.place):
-                queries.alter(statement.name, lambda limits: read_limits(statement.options, limits))
+                queries.alter(
+                    statement.name,
+                    lambda limits: read_limits(statement.options, limits),
+                    read_buckets(statement.options),
+                )
             return Outcome(f"query {statement.name} altered")
         case CreateView():
             return create_view(statement, home, queries)
@@ -197,6 +201,7 @@ def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | 
             statement.query,
             if_not_exists=statement.if_not_exists,
             limits=lambda usual: read_limits(statement.options, usual),
+            buckets=read_buckets(statement.options),
             owner=owner,
         )
     if not made:

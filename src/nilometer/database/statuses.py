@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from nilometer.database.limits import hosted_id, is_temporary, limits_of
+from nilometer.database.limits import buckets_of, hosted_id, is_temporary, limits_of
 from nilometer.database.query_events import tell_gets_on, tell_stalled
 from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import MOVED, EngineChoice, QueryPhase, QueryStatus
@@ -167,6 +167,7 @@ class QueryStatuses:
             size.dead_letters,
             _engine_of(query, run),
             spreads=tuple(spreads),
+            buckets=buckets_of(query) or 1,
         )
 
     def _stored_size(self, query: NamedQuery) -> ResultSize:

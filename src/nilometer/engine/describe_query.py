@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nilometer.engine.same_query import PREDICATES
+from nilometer.engine.same_query import PREDICATES, STAGES
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import format_duration
 from nilometer.operators.stage import Stage
@@ -23,7 +23,7 @@ def describe_changes(staged: StagedPlan) -> dict[str, Any]:
         "statement": " ".join(staged.plan.sql.split()),
         **_describe_sources(sources, clocks),
         "executions": [str(one.stage.execution) for one in staged.stages[:1]],
-        "stages": [one.stage.routing.buckets for one in staged.stages],
+        STAGES: [one.stage.routing.buckets for one in staged.stages],
     }
 
 

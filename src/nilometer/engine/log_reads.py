@@ -28,8 +28,13 @@ class LogRows:
     rows: pa.RecordBatch | None
     watermark: int | None
     end: Position
-    is_behind: bool
-    """Whether the log has more rows."""
+    waiting: int
+    """How many more rows the log has."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the log has more rows."""
+        return self.waiting > 0
 
 
 class OpenLogs:
@@ -69,7 +74,7 @@ class LogReads:
         self._logs = logs
         self._max_rows = max_rows
         self._ends = dict(ends)
-        self._ranges: dict[tuple[str, Position], tuple[Position, bool]] = {}
+        self._ranges: dict[tuple[str, Position], tuple[Position, int]] = {}
         self._read: dict[_Start, tuple[pa.RecordBatch | None, int | None]] = {}
         self._shown: dict[tuple[_Start, str | None], pa.RecordBatch] = {}
 
@@ -78,28 +83,29 @@ class LogReads:
     ) -> LogRows | None:
         """The rows of a log from this offset on, in this layout; None if there are none."""
         reader = self._logs.reader(log, layout)
-        stop, is_behind = self._range(log, reader, start)
+        stop, waiting = self._range(log, reader, start)
         if stop <= start:
             return None
         begin = (log, layout.key, start)
         stored, watermark = self._stored(begin, reader, stop)
         if stored is None:
-            return LogRows(None, watermark, stop, is_behind)
+            return LogRows(None, watermark, stop, waiting)
         key = (begin, where)
         if key not in self._shown:
             self._shown[key] = self._logs.shown(log, layout, where).show(stored)
-        return LogRows(self._shown[key], watermark, stop, is_behind)
+        return LogRows(self._shown[key], watermark, stop, waiting)
 
-    def _range(self, log: str, reader: LogReader, start: Position) -> tuple[Position, bool]:
-        """The offset up to which to read, and whether the log has more."""
+    def _range(self, log: str, reader: LogReader, start: Position) -> tuple[Position, int]:
+        """The offset up to which to read, and how many rows come after it."""
         if log not in self._ends:
             self._ends[log] = reader.end
         found = self._ranges.get((log, start))
         if found is None:
             end = self._ends[log]
-            found = (end, False)
+            found = (end, 0)
             if end.row - start.row > self._max_rows:
-                found = (min(end, reader.limit(start, self._max_rows)), True)
+                stop = min(end, reader.limit(start, self._max_rows))
+                found = (stop, end.row - stop.row)
             self._ranges[log, start] = found
         return found
 

@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from nilometer.engine.describe_query import describe_changes, describe_join
 from nilometer.engine.result_rows import ResultRows, finish_results, result_layout, with_time
+from nilometer.errors import UnknownNameError
 from nilometer.local.read_source import read_source
 from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
+from nilometer.model.expressions import Expression
 from nilometer.operators.source_reader import SourceReader
 from nilometer.operators.stage import Stage
 from nilometer.sql.expressions.compile_scalar import NotInSubsetError
@@ -21,6 +23,7 @@ from nilometer.sql.physical.stages import PlannedStage, StreamInput, cut_into_st
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan
 from nilometer.sql.plan.join_plan import JoinPlan, Source
 from nilometer.sql.sensor_conditions import row_condition, sensor_condition
+from nilometer.sql.utility import compile_utility
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Feed:
     """For a sensor table: the condition on static columns that selects the rows it reads."""
     needs: str | None
     """The same for the sensors to contact."""
+    utility: Expression | None
+    """What a row is worth when not all can be read; None: all are worth the same."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +100,22 @@ class HostedPlan:
     """The compression of the results."""
     dead_letters: str | None
     """The log of dead letters; None: a row that cannot be computed fails the query."""
+    shed_above: int | None = None
+    """When more rows of a log wait than this, only some of them are read; None: always all."""
 
 
-def make_plan(plan: Plan, tables: Mapping[str, pa.RecordBatch]) -> EnginePlan:
+def make_plan(
+    plan: Plan, tables: Mapping[str, pa.RecordBatch], shed_by: str | None = None
+) -> EnginePlan:
     """The engine plan of a plan made for one bucket; static tables are given by name.
 
-    Raises NotInSubsetError if only Spark can compute part of it.
+    `shed_by` is what rows are worth when not all can be read. Raises NotInSubsetError if only
+    Spark can compute part of it.
     """
     plan = with_time(plan)
     found = finish_results(plan)
     parts, described = [], []
+    utilities = _Utilities(shed_by)
     for one, rows in found.parts:
         if isinstance(one, ChangesPlan):
             staged = cut_into_stages(one)
@@ -113,14 +124,43 @@ def make_plan(plan: Plan, tables: Mapping[str, pa.RecordBatch]) -> EnginePlan:
             stage = build_stage(one)
             inputs = tuple(StreamInput(one, number) for number in range(len(one.sources)))
             stages, about = (PlannedStage(stage, inputs),), describe_join(one, stage)
-        parts.append(_part(stages, rows, tables))
+        parts.append(_part(stages, rows, tables, utilities))
         described.append(about)
     description = described[0] if len(described) == 1 else {"parts": described}
+    utilities.require_one()
     return EnginePlan(tuple(parts), result_layout(found.schema, plan), description)
 
 
+@dataclass
+class _Utilities:
+    """What rows are worth; those of a stream without the columns needed are worth the same."""
+
+    text: str | None
+    found: int = 0
+    unknown: UnknownNameError | None = None
+
+    def of(self, source: Source, plan: JoinPlan) -> Expression | None:
+        if self.text is None:
+            return None
+        try:
+            found = compile_utility(self.text, plan.catalog, source.relation)
+        except UnknownNameError as error:
+            self.unknown = error
+            return None
+        self.found += 1
+        return found
+
+    def require_one(self) -> None:
+        """Raise an error if no stream has the columns of the expression."""
+        if self.unknown is not None and not self.found:
+            raise self.unknown
+
+
 def _part(
-    stages: tuple[PlannedStage, ...], rows: ResultRows, tables: Mapping[str, pa.RecordBatch]
+    stages: tuple[PlannedStage, ...],
+    rows: ResultRows,
+    tables: Mapping[str, pa.RecordBatch],
+    utilities: _Utilities,
 ) -> PlanPart:
     feeds, held = [], []
     for number, planned in enumerate(stages):
@@ -135,7 +175,8 @@ def _part(
             if table is not None:
                 held.append((number, stream, *reader.read(table, None)))
             else:
-                feeds.append(_feed(number, stream, plan, source, reader))
+                utility = utilities.of(source, plan)
+                feeds.append(_feed(number, stream, plan, source, reader, utility))
     sends = [None if s.to_stage is None else (s.to_stage, s.to_stream) for s in stages]
     return PlanPart(
         tuple(one.stage for one in stages), tuple(sends), tuple(feeds), tuple(held), rows
@@ -148,6 +189,13 @@ def _rows_of(source: Source, tables: Mapping[str, pa.RecordBatch]) -> pa.RecordB
     return tables.get(source.relation.name)
 
 
-def _feed(stage: int, stream: int, plan: JoinPlan, source: Source, reader: SourceReader) -> Feed:
+def _feed(
+    stage: int,
+    stream: int,
+    plan: JoinPlan,
+    source: Source,
+    reader: SourceReader,
+    utility: Expression | None,
+) -> Feed:
     where, needs = row_condition(plan, source), sensor_condition(plan, source)
-    return Feed(stage, stream, source.relation.name, reader, where, needs)
+    return Feed(stage, stream, source.relation.name, reader, where, needs, utility)

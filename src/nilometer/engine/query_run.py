@@ -11,6 +11,7 @@ import pyarrow as pa
 from nilometer.engine.held_chunks import HeldChunks
 from nilometer.engine.log_reads import LogReads
 from nilometer.engine.same_query import FORMAT, check_same_query
+from nilometer.engine.shedding import select_rows, share_to_read
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.row_errors import RowErrors, leaving_out
 from nilometer.log.position import Position
@@ -19,7 +20,7 @@ from nilometer.operators.metrics import bucket_metrics
 from nilometer.operators.stage import BucketRun, MicroBatch, admit_rows, concat
 
 if TYPE_CHECKING:
-    from nilometer.engine.plan import HostedPlan, PlanPart  # loads all of SQL
+    from nilometer.engine.plan import HostedPlan, OpenedFeed, PlanPart  # loads all of SQL
 
 
 @dataclass
@@ -82,11 +83,28 @@ class QueryRun:
             feed, stage = opened.feed, self._parts[number].part.stages[opened.feed.stage]
             batch = batches[number][feed.stage]
             if found.rows is not None and len(found.rows):
-                carried, selected = feed.reader.read(found.rows, now)
+                rows = self._shed(reads, opened, at, found.rows, found.waiting)
+                traffic = self._parts[number].runs[feed.stage].traffic
+                traffic.shed[feed.stream] += len(found.rows) - len(rows)
+                carried, selected = feed.reader.read(rows, now)
                 admitted, punctuation = admit_rows(carried, stage, feed.stream, selected)
                 batch.add(feed.stream, [admitted], punctuation)
             batch.add(feed.stream, [], Punctuation(watermark=found.watermark))
         return came, is_behind
+
+    def _shed(
+        self, reads: LogReads, opened: OpenedFeed, at: Position, rows: pa.RecordBatch, waiting: int
+    ) -> pa.RecordBatch:
+        """The rows to read of those found: all, unless too many wait."""
+        above = self._hosted.shed_above
+        if above is None or waiting + len(rows) <= above:
+            return rows
+        everything = rows
+        if opened.feed.where is not None:
+            others = reads.rows(opened.log, opened.layout, at, None)
+            everything = rows if others is None or others.rows is None else others.rows
+        share = share_to_read(waiting + len(everything), above)
+        return select_rows(rows, everything, opened.feed.utility, share)
 
     def _watermark(self) -> int | None:
         reached = min(part.frontier for part in self._parts)

@@ -8,6 +8,8 @@ from nilometer.errors import CheckpointError
 
 PREDICATES: Final = "predicates"
 """Their key in a query's description; the parser's way to write them varies by release."""
+STAGES: Final = "stages"
+"""The key in a description of the numbers of buckets of all stages."""
 FORMAT: Final = 1
 """The format of manifests, to be raised when a release cannot use the state of earlier ones."""
 

@@ -18,13 +18,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from nilometer.kernels.arrays import Int64s
+from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.chunk import StreamKeys
 from nilometer.kernels.key_hashes import hash_rows, key_hashes
 from nilometer.kernels.rows_window import RowsWindow
 
 _MOST_DIMENSIONS: Final = 4
-_LOW_HALF: Final = np.uint64(0xFFFFFFFF)
+LOW_HALF: Final = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,29 @@ class Routing:
                 parts[place + sum(steps)] = part
         return parts
 
+    def belong(self, rows: pa.RecordBatch, stream: int, bucket: int) -> Bools:
+        """Which rows of a stream come to a bucket."""
+        found = np.ones(len(rows), np.bool_)
+        stride = self.buckets
+        for share, columns in zip(self.shares, self.places[stream], strict=True):
+            stride //= share
+            if columns is not None and share > 1:
+                found &= self._coordinates(rows, columns, share) == bucket // stride % share
+        return found
+
+    def is_first_copy(self, bucket: int, stream: int) -> bool:
+        """Whether a bucket is the first of those that have the same rows of a stream."""
+        stride = self.buckets
+        for share, columns in zip(self.shares, self.places[stream], strict=True):
+            stride //= share
+            if columns is None and bucket // stride % share:
+                return False
+        return True
+
     def _coordinates(self, rows: pa.RecordBatch, columns: tuple[int, ...], share: int) -> Int64s:
         values = [rows.column(c) for c in columns]
         hashes = hash_rows(values) if self.with_nulls else key_hashes(values)
-        return ((hashes & _LOW_HALF) % np.uint64(share)).view(np.int64)
+        return ((hashes & LOW_HALF) % np.uint64(share)).view(np.int64)
 
 
 def route_by_keys(keys: Sequence[StreamKeys], buckets: int) -> Routing:

@@ -132,3 +132,17 @@ def parse_size(text: str) -> int:
             hint="write a number and a unit, such as '64MB' or '1.5 GB'",
         )
     return int(float(found[1]) * unit)
+
+
+def parse_count(text: str) -> int:
+    """A number of rows.
+
+    >>> parse_count("1000000"), parse_count("1 000 000")
+    (1000000, 1000000)
+    """
+    digits = re.sub("[ _]", "", text)
+    if not digits.isdecimal() or len(digits) > 18:
+        raise InputError(
+            "cannot read a number of rows", detail=f"got {text!r}", hint="write it as '1000000'"
+        )
+    return int(digits)

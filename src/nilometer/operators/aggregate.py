@@ -53,6 +53,7 @@ from nilometer.operators.change_operator import (
 from nilometer.operators.change_specs import AggregateCall, AggregateFunction
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
+from nilometer.operators.share import ROUTE, Columns, Share, routes
 from nilometer.operators.value_table import ValueTable
 
 _NUMBER: Final = "number"
@@ -76,6 +77,8 @@ class AggregateSpec:
     """Whether rows hold for one instant each: groups need no state, and none is retracted."""
     only_grows: bool = False
     """Whether no row is ever retracted: MIN and MAX keep one value for each group."""
+    routed_by: Columns = None
+    """The columns by which rows are together in buckets."""
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -132,7 +135,8 @@ class AggregateOperator:
         period, firsts = self._period(changes)
         initial = {} if self._spec.each_instant else self._groups.lookup(period.ids)
         self._check_size(period, initial.get(ROWS))
-        events = self._events(period)
+        route = self._routes(period, firsts)
+        events = self._events(period, route)
         totals = self._totals(period, initial, events)
         if (totals[ROWS] < 0).any():
             raise _taken_back()
@@ -147,7 +151,7 @@ class AggregateOperator:
         for bad, error in sums.refused:
             answer.leave_out(bad, error, period.instants, self._spec.names)
         if not self._spec.each_instant:
-            self._keep(period, totals, numbers)
+            self._keep(period, totals, numbers, route)
         self._opened = True
         spec = self._spec
         values = list(zip(spec.values, spec.types, strict=True))
@@ -180,10 +184,17 @@ class AggregateOperator:
                 hint="shorten the window, or group by more columns",
             )
 
-    def _events(self, period: Period) -> dict[ArgumentRef, ArgumentEvents]:
+    def _routes(self, period: Period, firsts: Int64s) -> Int64s | None:
+        """The routes of groups, if they are known and kept."""
+        if self._spec.each_instant or not self._spec.routed_by:
+            return None
+        keys = [take(column, firsts) for column in period.columns[: self._spec.keys]]
+        return routes(keys, self._spec.routed_by)
+
+    def _events(self, period: Period, route: Int64s | None) -> dict[ArgumentRef, ArgumentEvents]:
         """The values added and removed, for every argument of a call."""
         return {
-            ref: distinct_events(period, ref.column, self._kept(self._copies[ref]))
+            ref: distinct_events(period, ref.column, self._kept(self._copies[ref]), route)
             if ref.distinct
             else argument_events(period, ref.column)
             for ref in self._arguments
@@ -290,10 +301,29 @@ class AggregateOperator:
         exists[0] = self._opened
         return exists
 
-    def _keep(self, period: Period, totals: Totals, numbers: Int64s) -> None:
+    def take_over(self, old: Sequence[AggregateOperator], shares: Sequence[Share]) -> None:
+        """Take over, without any state yet, the groups that belong to this bucket."""
+        share = shares[0].require()
+        self._groups.take_over([one._groups for one in old], share, _NUMBER)
+        numbers = self._groups.contents().value(_NUMBER)
+        for ref, table in self._orders.items():
+            table.take_over([one._orders[ref] for one in old], numbers)
+        for argument, copies in self._copies.items():
+            copies.take_over([one._copies[argument] for one in old], share)
+        self._next_number = max(one._next_number for one in old) * len(old)
+        self._opened = all(one._opened for one in old)
+
+    def _keep(self, period: Period, totals: Totals, numbers: Int64s, route: Int64s | None) -> None:
         lasts = period.instants.lasts
-        values = {name: total[lasts] for name, total in totals.values.items() if name != _NUMBER}
-        values[_NUMBER] = np.where(totals[ROWS][lasts] > 0, numbers, 0)
+        values = {
+            name: total[lasts]
+            for name, total in totals.values.items()
+            if name not in (_NUMBER, ROUTE)
+        }
+        alive = totals[ROWS][lasts] > 0
+        values[_NUMBER] = np.where(alive, numbers, 0)
+        if route is not None:
+            values[ROUTE] = np.where(alive, route, 0)
         self._groups.update(Groups(period.ids, (), values))
 
     def _tables(self) -> dict[str, GroupTable | ValueTable]:

@@ -18,6 +18,7 @@ from nilometer.kernels.row_ids import RowIds, identify_rows
 from nilometer.kernels.timeline import run_timeline
 from nilometer.operators.change_specs import AggregateCall, AggregateFunction
 from nilometer.operators.group_table import Groups, GroupTable
+from nilometer.operators.share import ROUTE
 
 _COPIES = "copies"
 
@@ -91,11 +92,13 @@ def argument_events(period: Period, column: int) -> ArgumentEvents:
     return _events(period, column, order if valid is None else order[valid[order]], period.diffs)
 
 
-def distinct_events(period: Period, column: int, table: GroupTable | None) -> ArgumentEvents:
+def distinct_events(
+    period: Period, column: int, table: GroupTable | None, route: Int64s | None
+) -> ArgumentEvents:
     """The values of a column whose first copy in a group is added, or whose last is removed.
 
     The table holds how many copies of each value each group has, and is updated;
-    without one, groups had nothing before.
+    without one, groups had nothing before. `route` has the routes of the groups.
     """
     valid = validity(period.columns[column])
     rows = np.arange(len(period.times)) if valid is None else np.flatnonzero(valid)
@@ -107,7 +110,11 @@ def distinct_events(period: Period, column: int, table: GroupTable | None) -> Ar
     line = run_timeline(pairs.numbers, period.times[rows], [period.diffs[rows]], [copies])
     changes = (line.after[0] > 0).astype(np.int64) - (line.before[0] > 0)
     if table is not None:
-        table.update(Groups(pairs.ids, [], {_COPIES: line.after[0][line.lasts]}))
+        left = line.after[0][line.lasts]
+        values = {_COPIES: left}
+        if route is not None:
+            values[ROUTE] = np.where(left != 0, route[groups[pairs.firsts]], 0)
+        table.update(Groups(pairs.ids, [], values))
     diffs = np.zeros(len(period.times), np.int64)
     diffs[rows[line.order[line.ends]]] = changes
     order = period.order

@@ -17,6 +17,7 @@ from nilometer.model.expressions import Expression
 from nilometer.model.time import FOREVER, LATEST
 from nilometer.operators.change_operator import TIME, Stored
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.share import Share, StreamShare
 from nilometer.operators.single_stream import SingleStream
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
@@ -73,6 +74,7 @@ class Joined(Protocol):
     ) -> Iterator[pa.RecordBatch]: ...
     def snapshot(self) -> dict[str, Any]: ...
     def restore(self, snapshot: dict[str, Any]) -> None: ...
+    def take_over(self, old: Sequence[Any], shares: Sequence[StreamShare]) -> None: ...
 
 
 class Block:
@@ -162,3 +164,9 @@ class Block:
         self.join.restore(snapshot["join"])
         for buffer, refs in zip(self._waiting, snapshot["waiting"], strict=True):
             buffer.restore(ChunkRef(**ref) for ref in refs)
+
+    def take_over(self, old: Sequence[Block], shares: Sequence[StreamShare], output: Share) -> None:
+        """Take over, without any state yet, what belongs to this bucket."""
+        self.join.take_over([one.join for one in old], shares)
+        for i, (buffer, share) in enumerate(zip(self._waiting, shares, strict=True)):
+            buffer.take_over([one._waiting[i] for one in old], share)

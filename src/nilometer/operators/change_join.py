@@ -37,6 +37,7 @@ from nilometer.operators.change_operator import (
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, ASSUMED_TABLE, JoinOrders
 from nilometer.operators.net_changes import net_changes
+from nilometer.operators.share import Share
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _UNBOUND: Final = 1 << 61
@@ -257,6 +258,14 @@ class ChangeJoin:
             buffer.restore(ChunkRef(**ref) for ref in refs)
         self._alive = list(snapshot["alive"])
         self._orders.restore(snapshot["orders"])
+
+    def take_over(self, old: Sequence[ChangeJoin], shares: Sequence[Share]) -> None:
+        """Take over, without any state yet, the rows that belong to this bucket."""
+        for i, (buffer, share) in enumerate(zip(self._buffers, shares, strict=True)):
+            buffer.take_over([one._buffers[i] for one in old], share.require())
+            held = (int(diffs_of(chunk.rows).sum()) for chunk in buffer.chunks())
+            self._alive[i] = sum(held)
+        self._orders.restore(old[0]._orders.to_json())
 
 
 def _middle(inputs: Sequence[pa.RecordBatch]) -> int | None:

@@ -11,7 +11,7 @@ hashes among them where it is too large for one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
 
@@ -24,6 +24,7 @@ from nilometer.kernels.gather import join_batches, take
 from nilometer.kernels.indexes import TimeIndex
 from nilometer.kernels.row_ids import RowIds
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.share import ROUTE, Share
 
 _RATIO: Final = 4
 _MOST_BYTES: Final = 128 << 20
@@ -72,6 +73,27 @@ class GroupTable:
     def restore(self, refs: Iterable[ChunkRef]) -> None:
         """Continue with the chunks of a snapshot."""
         self.refs = list(refs)
+
+    def take_over(self, old: Sequence[GroupTable], share: Share, number: str | None = None) -> None:
+        """Take over the groups of other tables, which have none in common, that belong here.
+
+        `number`: a value that is unique in each of them, and shall be here.
+        """
+        parts = []
+        for place, table in enumerate(old):
+            groups = table.contents()
+            if self._key_types:
+                keys = [f"k{i}" for i in range(len(self._key_types))]
+                kept = share.of(place, pa.RecordBatch.from_arrays(list(groups.keys), keys))
+            else:
+                kept = share.of_routes(place, groups.value(ROUTE))
+            found = groups.only(np.flatnonzero(kept))
+            if number is not None:
+                numbered = found.value(number)
+                numbers = np.where(numbered != 0, joint_numbers(numbered, place, len(old)), 0)
+                found = replace(found, values={**found.values, number: numbers})
+            parts.append(found)
+        self._write(self._overlay(parts), 0)
 
     def lookup(self, ids: RowIds) -> dict[str, Int64s]:
         """The values of some groups by name, zero for missing groups.
@@ -198,6 +220,11 @@ class GroupTable:
         self.refs.remove(ref)
         self._loaded.pop(ref.id, None)
         self._store.remove(ref)
+
+
+def joint_numbers(numbers: Int64s, place: int, tables: int) -> Int64s:
+    """Numbers of one of several tables, in their order, that no two of the tables share."""
+    return numbers * tables + place
 
 
 def _value_columns(rows: pa.RecordBatch, first: int) -> list[tuple[str, Int64s]]:

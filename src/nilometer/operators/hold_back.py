@@ -14,6 +14,7 @@ import pyarrow as pa
 from nilometer.kernels.arrays import Bools
 from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
 from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.share import Chooses
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
@@ -33,6 +34,12 @@ class HoldBack:
         if len(rows):
             chunk = make_chunk(rows, self._layouts[stream], self._kernel)
             self.buffers[stream].add(chunk)
+
+    def take_over(self, old: Sequence[HoldBack], shares: Sequence[Chooses]) -> None:
+        """Take over the rows of every stream that belong here."""
+        self.frontier = min(one.frontier for one in old)
+        for i, (buffer, share) in enumerate(zip(self.buffers, shares, strict=False)):
+            buffer.take_over([one.buffers[i] for one in old], share, self.frontier)
 
     def release(self, rows: Sequence[pa.RecordBatch], frontier: int) -> list[pa.RecordBatch]:
         """The rows strictly before a new frontier, of these and of those held; hold the rest."""

@@ -14,6 +14,7 @@ from nilometer.kernels.rows_window import RowsWindow
 from nilometer.operators.change_operator import TIME, Stored, diffs_of, make_changes, no_changes
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.open_rows import OpenRows
+from nilometer.operators.share import Share
 
 
 @dataclass(frozen=True)
@@ -62,3 +63,7 @@ class LastResults:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken, with the same store."""
         self._open.restore(snapshot["open"])
+
+    def take_over(self, old: Sequence[LastResults], shares: Sequence[Share]) -> None:
+        """Take over, without any state yet, the partitions that belong to this bucket."""
+        self._open.take_over([one._open for one in old], shares[0].require())

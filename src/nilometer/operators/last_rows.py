@@ -19,6 +19,7 @@ from nilometer.operators.change_operator import Stored, make_changes, no_changes
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.hold_back import HoldBack
 from nilometer.operators.open_rows import OpenRows
+from nilometer.operators.share import Share, StreamShare
 
 
 @dataclass(frozen=True)
@@ -110,3 +111,11 @@ class LastRows:
         self._hold_back.frontier = snapshot["frontier"]
         self._open.restore(snapshot["open"])
         self._hold_back.buffers[0].restore(ChunkRef(**ref) for ref in snapshot["held"])
+
+    def take_over(
+        self, old: Sequence[LastRows], shares: Sequence[StreamShare], output: Share
+    ) -> None:
+        """Take over, without any state yet, the partitions that belong to this bucket."""
+        self.late = [shares[0].late([one.late[0] for one in old])]
+        self._hold_back.take_over([one._hold_back for one in old], shares)
+        self._open.take_over([one._open for one in old], shares[0])

@@ -18,6 +18,7 @@ from nilometer.operators.change_operator import (
 )
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.pending import Pending
+from nilometer.operators.share import Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +58,7 @@ class Lasting:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken, with the same store."""
         self._pending.restore(snapshot)
+
+    def take_over(self, old: Sequence[Lasting], shares: Sequence[Share]) -> None:
+        """Take over, without any state yet, the rows that belong to this bucket."""
+        self._pending.take_over([one._pending for one in old], shares[0].require())

@@ -13,6 +13,7 @@ from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.last_rows import LastRows, LastRowsSpec
 from nilometer.operators.pending import Pending
 from nilometer.operators.received import ReceivedSpec, changes_of
+from nilometer.operators.share import Share, StreamShare
 
 LeafSpec: TypeAlias = BlockSpec | LastRowsSpec | ReceivedSpec
 
@@ -38,6 +39,9 @@ class Leaf(Protocol):
     ) -> list[pa.RecordBatch]: ...
     def snapshot(self) -> dict[str, Any]: ...
     def restore(self, snapshot: dict[str, Any]) -> None: ...
+    def take_over(
+        self, old: Sequence[Any], shares: Sequence[StreamShare], output: Share
+    ) -> None: ...
 
 
 class BlockOfChanges(Block):
@@ -73,6 +77,11 @@ class BlockOfChanges(Block):
     def restore(self, snapshot: dict[str, Any]) -> None:
         super().restore(snapshot["block"])
         self._pending.restore(snapshot["pending"])
+
+    def take_over(self, old: Sequence[Block], shares: Sequence[StreamShare], output: Share) -> None:
+        super().take_over(old, shares, output)
+        pending = [one._pending for one in old if isinstance(one, BlockOfChanges)]
+        self._pending.take_over(pending, output.require())
 
 
 class ReceivingLeaf:
@@ -111,6 +120,11 @@ class ReceivingLeaf:
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         self._pending.restore(snapshot)
+
+    def take_over(
+        self, old: Sequence[ReceivingLeaf], shares: Sequence[StreamShare], output: Share
+    ) -> None:
+        self._pending.take_over([one._pending for one in old], shares[0])
 
 
 def start_leaf(spec: LeafSpec, sends_periods: bool, store: ChunkStore) -> Leaf:

@@ -26,6 +26,8 @@ class StreamMetrics:
     """Rows kept because they may still join."""
     watermark: int | None
     """Microseconds since 1970; None before the first row and for a stream that has ended."""
+    shed: int = 0
+    """Rows not read so far, as the query was too far behind."""
     is_internal: bool = False
     """Whether the rows come from another stage of the same query."""
 
@@ -58,6 +60,7 @@ def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
             "results": run.traffic.rows_out,
             "late": run.operator.late,
             "without_time": run.traffic.without_time,
+            "shed": run.traffic.shed,
             "buffered": run.operator.rows_held,
             "chunks": sum(len(one.refs) for one in stored),
             "state_bytes": sum(ref.size for one in stored for ref in one.refs),
@@ -85,6 +88,7 @@ def combine_buckets(reports: Iterable[str]) -> JoinMetrics:
             rows=max(of("rows", i)),
             late=sum(of("late", i)) // copies[i],
             without_time=max(of("without_time", i)),
+            shed=max(of("shed", i)),
             buffered=sum(of("buffered", i)) // copies[i],
             watermark=_instant(min(of("watermarks", i))),
             is_internal=buckets[0]["internal"][i],

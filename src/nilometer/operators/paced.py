@@ -29,6 +29,7 @@ from nilometer.operators.change_operator import (
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.net_changes import net_changes
+from nilometer.operators.share import Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,11 @@ class Paced:
         """Continue where a snapshot was taken, with the same store."""
         self._until = snapshot["until"]
         self._waiting.restore(ChunkRef(**ref) for ref in snapshot["waiting"])
+
+    def take_over(self, old: Sequence[Paced], shares: Sequence[Share]) -> None:
+        """Take over, without any state yet, the rows that belong to this bucket."""
+        self._until = next((one._until for one in old if one._until is not None), None)
+        self._waiting.take_over([one._waiting for one in old], shares[0].require())
 
     def _effective(self, times: Int64s) -> Int64s:
         every = self._spec.every

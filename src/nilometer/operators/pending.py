@@ -18,6 +18,7 @@ from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, make_chunk
 from nilometer.kernels.gather import join_batches
 from nilometer.operators.change_operator import no_changes, times_of
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.share import Chooses
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
@@ -57,6 +58,11 @@ class Pending:
         added = sum(map(len, kept))
         self.buffer.tidy(frontier, added, lambda chunk: chunk.times >= frontier)
         self._frontier = frontier
+
+    def take_over(self, old: Sequence[Pending], share: Chooses) -> None:
+        """Take over what belongs here of changes that have not taken effect."""
+        self._frontier = min(one._frontier for one in old)
+        self.buffer.take_over([one.buffer for one in old], share, self._frontier)
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""

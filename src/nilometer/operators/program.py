@@ -24,6 +24,7 @@ from nilometer.operators.change_operator import (
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.leaves import LeafSpec, start_leaf
 from nilometer.operators.received import ReceivedSpec
+from nilometer.operators.share import Columns, Share, StreamShare, take_over
 from nilometer.operators.watermarks import NEVER
 
 
@@ -33,6 +34,8 @@ class Step:
 
     spec: ChangeSpec
     inputs: tuple[int, ...]
+    together: tuple[Columns, ...] = ()
+    """The columns of each input by which its rows are together in buckets."""
 
     @property
     def speaks_first(self) -> bool:
@@ -60,6 +63,8 @@ class Program:
     steps: tuple[Step, ...]
     sends_periods: bool = False
     """Whether rows are emitted at once with their periods, for the receiver to expire."""
+    together: tuple[Columns, ...] = ()
+    """The columns of each leaf's rows by which they are together in buckets."""
 
     @cached_property
     def owners(self) -> tuple[tuple[int, int], ...]:
@@ -171,3 +176,17 @@ class RunningProgram:
             leaf.restore(saved)
         for operator, saved in zip(self._steps, snapshot["steps"], strict=True):
             operator.restore(saved)
+
+    def take_over(self, old: Sequence[RunningProgram], shares: Sequence[StreamShare]) -> None:
+        """Take over, without any state yet, what belongs to this bucket; a share per stream."""
+        program, first = self._program, 0
+        one = shares[0]
+        output = Share(one.before.buckets, one.after.buckets, one.bucket, None)
+        for number, leaf in enumerate(self._leaves):
+            own = shares[first : first + leaf.streams]
+            columns = program.together[number]
+            leaf.take_over([each._leaves[number] for each in old], own, output.at(columns))
+            first += leaf.streams
+        for number, (step, operator) in enumerate(zip(program.steps, self._steps, strict=True)):
+            inputs = [output.at(columns) for columns in step.together]
+            take_over(operator, [each._steps[number] for each in old], inputs)

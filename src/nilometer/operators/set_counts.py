@@ -31,6 +31,7 @@ from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.net_changes import shown_rows
 from nilometer.operators.row_counts import check_counts
+from nilometer.operators.share import ROUTE, Columns, Share, routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class SetCountsSpec:
 
     function: SetFunction
     types: tuple[pa.DataType, ...]
+    routed_by: Columns = None
+    """The columns by which rows are together in buckets."""
 
     def start(self, store: ChunkStore) -> SetCounts:
         return SetCounts(self, store)
@@ -76,6 +79,11 @@ class SetCounts:
         """Continue where a snapshot was taken, with the same store."""
         self._table.restore(ChunkRef(**ref) for ref in snapshot["counts"])
 
+    def take_over(self, old: Sequence[SetCounts], shares: Sequence[Share]) -> None:
+        """Take over, without any state yet, the rows that belong to this bucket."""
+        share = shares[0].require()
+        self._table.take_over([one._table for one in old], share)
+
     def _count(self, groups: RowGroups, inputs: Sequence[pa.RecordBatch]) -> Timeline:
         """The counts of this period's rows over time; they are stored."""
         names, deltas = _deltas(self._spec.function, inputs)
@@ -88,6 +96,12 @@ class SetCounts:
         differ = [total != first for total, first in zip(totals, initial, strict=True)]
         changed = np.flatnonzero(np.logical_or.reduce(differ))
         values = {name: total[changed] for name, total in zip(names, totals, strict=True)}
+        routed_by = self._spec.routed_by
+        rows = shown_rows(inputs, groups.firsts[changed]) if routed_by else ()
+        route = routes(rows, routed_by)
+        if route is not None:
+            alive = np.logical_or.reduce([total != 0 for total in values.values()])
+            values[ROUTE] = np.where(alive, route, 0)
         self._table.update(Groups(groups.ids.only(changed), (), values))
         return line
 

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from nilometer.kernels.admit import drop_late
+from nilometer.operators.share import StreamShare
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.window_join import WindowJoinSpec
 
@@ -46,3 +47,7 @@ class SingleStream:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken."""
         self.late = list(snapshot["late"])
+
+    def take_over(self, old: Sequence[SingleStream], shares: Sequence[StreamShare]) -> None:
+        """Take over what belongs to this bucket: how many rows were late."""
+        self.late = [shares[0].late([one.late[0] for one in old])]

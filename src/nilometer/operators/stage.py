@@ -25,6 +25,7 @@ from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.envelope import Header
 from nilometer.operators.key_counts import KeyWatch, Look, RoutingKey
+from nilometer.operators.share import StreamShare, take_over
 from nilometer.operators.watermarks import NEVER, StreamClock, Watermarks
 
 
@@ -139,6 +140,8 @@ class Traffic:
     rows_in: list[int]
     rows_out: int = 0
     without_time: list[int] = field(default_factory=list)
+    shed: list[int] = field(default_factory=list)
+    """Rows of each stream that were not read, as too many waited."""
     look: Look = field(default_factory=Look)
     """The rows that reached this bucket in the last micro-batch, and their keys."""
 
@@ -151,7 +154,7 @@ class BucketRun:
         self._stage = stage
         self.watermarks = Watermarks((*stage.clocks, *stage.overheard))
         self.operator = stage.operator.start(store)
-        self.traffic = Traffic([0] * streams, 0, [0] * streams)
+        self.traffic = Traffic([0] * streams, 0, [0] * streams, [0] * streams)
         self._watch = KeyWatch(stage.keys)
         self._reached = NEVER
         """The latest row that has reached the operator."""
@@ -208,12 +211,31 @@ class BucketRun:
             self.traffic.rows_out += len(result)
             yield result
 
+    def take_over(self, old: Sequence[BucketRun], bucket: int) -> None:
+        """Take over, without any state yet, what belongs to this bucket of others' states.
+
+        Where rows are routed as they were, the store has the chunks of that bucket already.
+        Raises InputError if the number of buckets cannot be changed so.
+        """
+        before, after = old[0]._stage.routing, self._stage.routing
+        if before == after:
+            self.operator.restore(old[bucket].operator.snapshot())
+        else:
+            streams = range(len(self._stage.names))
+            shares = [StreamShare(before, after, bucket, stream) for stream in streams]
+            take_over(self.operator, [one.operator for one in old], shares)
+        self.watermarks.take_over([one.watermarks for one in old])
+        counted = zip(*(one.traffic.without_time for one in old), strict=True)
+        self.traffic.without_time = [max(rows) for rows in counted]
+        self._reached = min(one._reached for one in old)
+
     def state(self) -> dict[str, Any]:
         """Everything but the chunks in the store, fit for JSON."""
         return {
             "watermarks": self.watermarks.snapshot(),
             "operator": self.operator.snapshot(),
             "without_time": list(self.traffic.without_time),
+            "shed": list(self.traffic.shed),
             "reached": self._reached,
         }
 
@@ -230,6 +252,7 @@ class BucketRun:
         self.watermarks.restore(state["watermarks"])
         self.operator.restore(state["operator"])
         self.traffic.without_time = state["without_time"]
+        self.traffic.shed = state.get("shed", self.traffic.shed)  # which earlier ones lack
         self._reached = state["reached"]
 
 

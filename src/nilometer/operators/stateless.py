@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nilometer.operators.change_operator import Stored
+from nilometer.operators.share import Share
 
 
 class Stateless:
@@ -22,3 +23,6 @@ class Stateless:
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken."""
+
+    def take_over(self, old: Sequence[Stateless], shares: Sequence[Share]) -> None:
+        """Take over what belongs to this bucket: nothing."""

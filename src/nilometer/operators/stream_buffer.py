@@ -17,6 +17,7 @@ from nilometer.kernels.arrays import Bools
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, merge_chunks
 from nilometer.model.time import FOREVER
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.share import Chooses
 
 FANOUT: Final = 16
 MOST_BYTES: Final = 128 << 20
@@ -52,6 +53,18 @@ class StreamBuffer:
     def restore(self, refs: Iterable[ChunkRef]) -> None:
         """Continue with the chunks of a snapshot."""
         self.refs = list(refs)
+
+    def take_over(self, old: Sequence[StreamBuffer], share: Chooses, since: int = -FOREVER) -> None:
+        """Take over what belongs here of other buffers, as far as it is not older than `since`.
+
+        Rows of one buffer stay in their order.
+        """
+        for number, buffer in enumerate(old):
+            for ref in buffer.refs:
+                chunk = buffer._load(ref)
+                kept = _keep(chunk, share.of(number, chunk.rows) & (chunk.times >= since))
+                if kept is not None:
+                    self._put(kept, ref.level, len(self.refs))
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk of new rows."""

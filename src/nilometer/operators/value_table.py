@@ -29,6 +29,7 @@ from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.value_runs import GroupRuns, ValueRun, make_run
 from nilometer.operators.change_specs import SortKey
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.group_table import joint_numbers
 
 _FANOUT: Final = 8
 _MOST_ROWS: Final = 4 << 20
@@ -63,6 +64,23 @@ class ValueTable:
     def restore(self, refs: Iterable[ChunkRef]) -> None:
         """Continue with the chunks of a snapshot."""
         self.refs = list(refs)
+
+    def take_over(self, old: Sequence[ValueTable], numbers: Int64s) -> None:
+        """Take over from other tables the values of the groups that have these numbers here."""
+        groups, values, counts = [], [], []
+        for place, table in enumerate(old):
+            for ref in table.refs:
+                rows = table._load(ref).rows
+                own = joint_numbers(as_int64(rows.column(0)), place, len(old))
+                held = _as_run(rows).counts if self._has_keys else as_int64(rows.column(2))
+                kept = np.isin(own, numbers)
+                groups.append(own[kept])
+                values.append(rows.column(1).filter(pa.array(kept)))
+                counts.append(held[kept])
+        if groups:
+            column = pa.concat_arrays(values)
+            run = self._net(np.concatenate(groups), column, np.concatenate(counts))
+            self._write(*run, level=0)
 
     def content(self, numbers: Int64s, new: pa.Array) -> Content:
         """The stored values of groups with these numbers, and new values, none of them NULL."""

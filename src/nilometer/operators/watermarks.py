@@ -109,3 +109,11 @@ class Watermarks:
         self.marks = list(snapshot["marks"])
         self._heard = list(snapshot["heard"])
         self._frontiers = [list(own) for own in snapshot["frontiers"]]
+
+    def take_over(self, old: Sequence[Watermarks]) -> None:
+        """Continue where other buckets are, which have all heard the same."""
+        self.marks = [min(marks) for marks in zip(*(one.marks for one in old), strict=True)]
+        self._heard = list(old[0]._heard)
+        for i, clock in enumerate(self._clocks):
+            reached = min((min(one._frontiers[i], default=NEVER) for one in old), default=NEVER)
+            self._frontiers[i] = [reached] * clock.senders

@@ -28,6 +28,7 @@ from nilometer.operators.change_operator import (
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.net_changes import shown_rows
 from nilometer.operators.pending import Pending
+from nilometer.operators.share import Share
 
 _LONGEST: Final = 1_000_000
 """No row may hold for this many instants in a row: it would not be a window's answer."""
@@ -98,3 +99,7 @@ class WindowEnds:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken, with the same store."""
         self._held.restore(snapshot)
+
+    def take_over(self, old: Sequence[WindowEnds], shares: Sequence[Share]) -> None:
+        """Take over, without any state yet, the rows that belong to this bucket."""
+        self._held.take_over([one._held for one in old], shares[0].require())

@@ -23,6 +23,7 @@ from nilometer.model.time import EARLIEST, FOREVER, LATEST
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.hold_back import HoldBack
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, JoinOrders, assume_load
+from nilometer.operators.share import StreamShare
 from nilometer.operators.stream_buffer import StreamBuffer
 
 _ALL_OF_TIME: Final = LATEST - EARLIEST
@@ -186,6 +187,14 @@ class WindowJoin:
         self._hold_back.frontier = snapshot["frontier"]
         self.late = list(snapshot["late"])
         self.orders.restore(snapshot["orders"])
+
+    def take_over(self, old: Sequence[WindowJoin], shares: Sequence[StreamShare]) -> None:
+        """Take over, without any state yet, what belongs to this bucket; a share per stream."""
+        for i, share in enumerate(shares):
+            self.buffers[i].take_over([one.buffers[i] for one in old], share)
+            self.late[i] = share.late([one.late[i] for one in old])
+        self._hold_back.take_over([one._hold_back for one in old], shares)
+        self.orders.restore(old[0].orders.to_json())
 
     def _accept(self, stream: int, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
         accepted, late = drop_late(rows, self._layouts[stream], watermark)

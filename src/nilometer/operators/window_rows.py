@@ -29,6 +29,7 @@ from nilometer.operators.change_operator import (
 )
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.pending import Pending
+from nilometer.operators.share import Share
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
@@ -102,6 +103,14 @@ class WindowRows:
         self._pending.restore(snapshot["pending"])
         if self._open is not None:
             self._open.restore(snapshot["open"])
+
+    def take_over(self, old: Sequence[WindowRows], shares: Sequence[Share]) -> None:
+        """Take over, without any state yet, the rows that belong to this bucket."""
+        share = shares[0].require()
+        self._pending.take_over([one._pending for one in old], share)
+        if self._open is not None:
+            opened = [one._open.buffer for one in old if one._open is not None]
+            self._open.buffer.take_over(opened, share)
 
 
 class OpenSessions:

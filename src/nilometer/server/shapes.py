@@ -73,9 +73,18 @@ class LimitsShape(Request):
         description="whether a row that cannot be computed is left out (skip, also if null), "
         "or stops the query (stop)",
     )
+    shed: int | None = Field(
+        default=None,
+        ge=1,
+        le=1 << 62,
+        description="when more rows of a stream wait than this, only some of them are read",
+    )
+    shed_by: str | None = Field(
+        default=None, description="what a row is worth then, as an expression"
+    )
 
     def read(self) -> QueryLimits:
-        return QueryLimits(self.results, self.state, self.history, self.on_error)
+        return QueryLimits(**self.model_dump())
 
 
 class QueryRequest(Request):
@@ -185,6 +194,7 @@ class InputShape(Answer):
 
     rows: int = Field(description="rows of this micro-batch")
     late: int = Field(description="rows dropped so far because they were late")
+    shed: int = Field(description="rows not read so far, as the query was too far behind")
     held: int = Field(
         validation_alias=AliasChoices("held", "buffered"),
         description="rows kept because they may still matter",
@@ -201,6 +211,7 @@ class SampleShape(Answer):
     state_bytes: int
     watermark_lag: int | None = Field(description="microseconds, then")
     late_rows: int
+    shed_rows: int = Field(description="rows not read so far, as the query was too far behind")
     batch_millis: float
     budget_millis: float
     streams: dict[str, InputShape]
@@ -277,12 +288,7 @@ def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
     given |= {
         "statement": status.text,
         "followers": followers,
-        "limits": LimitsShape(
-            results=limits.results,
-            state=limits.state,
-            history=limits.history,
-            on_error=limits.on_error,
-        ),
+        "limits": LimitsShape(**{name: getattr(limits, name) for name in LimitsShape.model_fields}),
         "spread": status.bottleneck or next(iter(status.spreads), None),
     }
     return QueryShape.model_validate(given)

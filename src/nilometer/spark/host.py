@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from nilometer.engine.same_query import FORMAT, check_same_query
+from nilometer.engine.same_query import FORMAT, STAGES, check_same_query
 from nilometer.kernels.row_errors import leaving_out
 from nilometer.operators.envelope import Header
 from nilometer.operators.metrics import bucket_metrics
@@ -17,6 +17,7 @@ from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.emit import Emitter, Sender
 from nilometer.spark.exchange import Exchange
+from nilometer.spark.moved_state import MovedStage
 from nilometer.spark.state import MapState, SparkChunkStore, local_folder, remove_earlier_runs
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class Host:
     exchange: Exchange
     leaves_out: bool = False
     """Whether rows that cannot be computed are left out."""
+    name: str = ""
+    """Which stage of the query it is."""
+    moved: MovedStage | None = None
+    """Where a bucket without state finds that of the buckets before; None: it begins."""
 
     def open(self, state: MapState) -> OpenHost:
         """Open the host on its state, which holds a manifest and chunks."""
@@ -48,6 +53,8 @@ class OpenHost:
     def __init__(self, host: Host, state: MapState) -> None:
         self._host = host
         self._state = state
+        self._begun_before = False
+        """Whether its state is of a release that kept no routes of groups."""
 
     def process(self, bucket: int, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Process a micro-batch in one bucket; yields its results and metrics."""
@@ -58,7 +65,7 @@ class OpenHost:
         emit = self._host.emitter
         batch = _micro_batch(envelopes, self._host.stage)
         results = run.process(batch)
-        place = bucket_numbers(self._host.stage.routing.buckets).index(bucket)
+        place = self._place(bucket)
         sender = Sender(place, run.frontier, batch.now, batch.errors)
         with leaving_out(batch.errors if self._host.leaves_out else None):
             yield from emit.results(results, sender)
@@ -85,13 +92,39 @@ class OpenHost:
             manifest = json.loads(saved[0])
             check_same_query(manifest, self._host.query, self._host.stage.routing.buckets)
             run.take_state(manifest["state"])
+            self._begun_before = "stage" not in manifest
             store.sweep(ref for buffer in run.operator.stored for ref in buffer.refs)
+        elif self._host.moved is not None:
+            self._take_over(run, self._host.moved, self._place(bucket))
         return run
+
+    def _place(self, bucket: int) -> int:
+        return bucket_numbers(self._host.stage.routing.buckets).index(bucket)
+
+    def _take_over(self, run: BucketRun, moved: MovedStage, bucket: int) -> None:
+        """Begin with what belongs to this bucket of the states before."""
+        stage, opened = self._host.stage, moved.open()
+        if moved.routing == stage.routing:
+            for name, content in opened[bucket].contents():
+                self._state.updateValue((name,), (content,))
+        before = []
+        for one in opened:
+            manifest = one.manifest
+            check_same_query(
+                {**manifest, "query": {**manifest["query"], STAGES: self._host.query.get(STAGES)}},
+                {**self._host.query, STAGES: self._host.query.get(STAGES)},
+                manifest["buckets"],
+            )
+            old = BucketRun(replace(stage, routing=moved.routing), one)
+            old.take_state(manifest["state"])
+            before.append(old)
+        run.take_over(before, bucket)
 
     def _save(self, run: BucketRun) -> None:
         manifest = {
             "format": FORMAT,
             "buckets": self._host.stage.routing.buckets,
+            **({} if self._begun_before else {"stage": self._host.name}),
             "query": self._host.query,
             "state": run.state(),
         }

@@ -17,10 +17,12 @@ from nilometer.sql.expressions.compile_scalar import NotInSubsetError
 from nilometer.sql.plan.changes_plan import Plan, sources_of
 
 
-def engine_plan(plan: Plan, frames: Mapping[str, StreamFrame]) -> EnginePlan:
+def engine_plan(
+    plan: Plan, frames: Mapping[str, StreamFrame], shed_by: str | None = None
+) -> EnginePlan:
     """The plan for an engine; raises NotInSubsetError, with the reason, if it needs Spark."""
-    make_plan(plan, _no_rows(plan, frames))  # before any rows are read
-    return make_plan(plan, _static_rows(plan, frames))
+    make_plan(plan, _no_rows(plan, frames), shed_by)  # before any rows are read
+    return make_plan(plan, _static_rows(plan, frames), shed_by)
 
 
 def where_it_runs(plan: Plan, frames: Mapping[str, StreamFrame]) -> str | None:
@@ -83,7 +85,10 @@ def open_feeds(plan: EnginePlan, frames: Mapping[str, StreamFrame]) -> tuple[Ope
 
 
 def host_plan(
-    plan: EnginePlan, frames: Mapping[str, StreamFrame], dead_letters: str | None
+    plan: EnginePlan,
+    frames: Mapping[str, StreamFrame],
+    dead_letters: str | None,
+    shed_above: int | None,
 ) -> HostedPlan:
     """The plan with everything that a bucket needs."""
-    return HostedPlan(plan, open_feeds(plan, frames), "zstd", dead_letters)
+    return HostedPlan(plan, open_feeds(plan, frames), "zstd", dead_letters, shed_above)

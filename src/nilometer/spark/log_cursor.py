@@ -40,6 +40,8 @@ class LogRange:
     """Whether to continue if rows were deleted before they were read."""
     layout: LogLayout | None = None
     """The requested columns; None: those that the log has when it is read."""
+    is_ending: bool = False
+    """Whether only what was planned already is read, and nothing new."""
 
 
 class LogCursor:
@@ -93,7 +95,7 @@ class LogCursor:
         self.hold(start)
         self.commit(start)
         start = self._kept(start)
-        if last <= start:
+        if last <= start or self._given.is_ending:
             return start
         if max_rows is None or last.row - start.row <= max_rows:
             return last

@@ -39,6 +39,8 @@ class LogParts:
     options: LogOptions
     checkpoint: str | None = None
     """The checkpoint of the query that writes, if known."""
+    follows: tuple[str, int] | None = None
+    """The last micro-batch under an earlier checkpoint of the query, if it had one."""
 
     def exists(self) -> bool:
         return read_layout(storage_at(self.location)) is not None
@@ -50,7 +52,8 @@ class LogParts:
         """
         with self._open() as log:
             if (checkpoint := self._checkpoint()) is not None:
-                checkpoint.mend(storage_at(self.location), log.last_key)
+                last = None if log.last_key == self.follows else log.last_key
+                checkpoint.mend(storage_at(self.location), last)
 
     def write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> Part | None:
         """Write the rows of a task to a part; None if there are no rows."""
@@ -61,7 +64,7 @@ class LogParts:
     def append(self, parts: Sequence[Part], watermark: int | None, key: tuple[str, int]) -> None:
         """Append the parts of a micro-batch to the log, unless that was done before."""
         with self._open() as log:
-            if log.last_key is not None and log.last_key[0] != key[0]:
+            if log.last_key not in (None, self.follows) and log.last_key[0] != key[0]:
                 raise CheckpointError(
                     f"the log {self.location} holds the results of another query",
                     hint="give every query a log and a checkpoint of its own",

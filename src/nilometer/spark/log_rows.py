@@ -89,6 +89,7 @@ class LogSource(DataSource):
             self.options.get("needs", self.options.get("where")),
             self.options.get("named", "true").lower() == "true",
             may_lose,
+            is_ending=self.options.get("ending", "false").lower() == "true",
         )
         return _StreamReader(self._rows(schema), given, self._max_rows())
 

@@ -44,6 +44,8 @@ class LogStream:
     """Whether a new query starts at the log's end as of its planning, not of Spark's first read."""
     known: LogLayout | None = None
     """The columns that the query knows; None: those that the log currently has."""
+    is_ending: bool = False
+    """Whether only what was planned already is read, and nothing new."""
 
     @cached_property
     def layout(self) -> LogLayout:
@@ -84,6 +86,7 @@ class LogStream:
             self.is_named,
             self.may_lose,
             self.layout,
+            self.is_ending,
         )
         if self.begins_now:
             LogCursor(found).initial()  # the offset is kept for the reader
@@ -108,6 +111,7 @@ class LogStream:
             "needs": needs,
             "named": str(self.is_named).lower(),
             "layout": self.layout.key,
+            "ending": str(self.is_ending).lower(),
         }
         given = {name: str(value) for name, value in options.items() if value is not None}
         return self.sparkSession.readStream.format(FORMAT).options(**given).load()

@@ -144,6 +144,11 @@ class _Writer(StreamArrowWriter):
         """Leave the parts: a later append deletes them."""
 
 
+def forget_frontiers(location: str) -> None:
+    """Forget the reports of senders: there will be others."""
+    storage_at(location).delete(_FRONTIERS)
+
+
 def _keep_frontiers(location: str, frontiers: dict[str, int]) -> dict[str, int]:
     """The last reports of all senders: of several queries some may be silent in a micro-batch.
 

@@ -18,6 +18,7 @@ from nilometer.spark.heartbeat import beat
 from nilometer.spark.host import Host
 from nilometer.spark.log_stream import ReaderNames, StreamFrame
 from nilometer.spark.metrics import observe
+from nilometer.spark.moved_state import MovedStage, MovedState
 from nilometer.spark.pack import PACKED
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.send_on import SendOn
@@ -61,10 +62,14 @@ def run_stages(
     emitter: Emitter,
     sent: StructType,
     leaves_out: bool = False,
+    part: int = 0,
+    moved: MovedState | None = None,
 ) -> DataFrame:
     """The emitter's output for a query's results, with rows of metrics.
 
     Rows that cannot be computed are left out and reported to the emitter, or fail the query.
+    `part`: the number of the query among those that run together. `moved`: the state with which
+    it begins, which has the rows of streams that had ended.
     """
     live = next(frame for frame in frames.values() if frame.isStreaming)
     exchanges = [open_exchange(live.sparkSession) for _ in query.stages]
@@ -80,7 +85,15 @@ def run_stages(
         for frame in frames.values():
             if frame.isStreaming:
                 coming = _with_pulse(coming, frame, query, exchanges, only_silent=True)
-    return _host_stages(query, exchanges, coming, emitter, sent, leaves_out)
+    if moved is not None:
+        coming = [replace(one, ended=None) for one in coming]
+    names_of_stages = stage_names(part, len(query.stages))
+    return _host_stages(query, exchanges, coming, emitter, sent, leaves_out, names_of_stages, moved)
+
+
+def stage_names(part: int, stages: int) -> list[str]:
+    """What the stages of a query are called in its state."""
+    return [f"{part}.{number}" for number in range(stages)]
 
 
 def _host_stages(
@@ -90,6 +103,8 @@ def _host_stages(
     emitter: Emitter,
     sent: StructType,
     leaves_out: bool,
+    stage_names: Sequence[str],
+    moved: MovedState | None,
 ) -> DataFrame:
     passed_on: dict[int, list[DataFrame]] = {}
     for number, planned in enumerate(query.stages):
@@ -106,6 +121,8 @@ def _host_stages(
             emitter=to,
             sent=form,
             leaves_out=leaves_out,
+            name=stage_names[number],
+            moved=None if moved is None else moved.stages[stage_names[number]],
         )
         if planned.to_stage is not None:
             on = hosted.where(f"{METRICS} IS NULL").select("bucket", "body")
@@ -143,11 +160,14 @@ def host(
     emitter: Emitter,
     sent: StructType,
     leaves_out: bool = False,
+    name: str = "",
+    moved: MovedStage | None = None,
 ) -> DataFrame:
     """The emitter's output for the results, including rows of metrics."""
     require_rocksdb(envelopes.sparkSession)
+    work = Host(stage, emitter, description, exchange, leaves_out, name, moved)
     hosted = envelopes.groupBy("bucket").transformWithStateInPandas(
-        statefulProcessor=ship_processor(Host(stage, emitter, description, exchange, leaves_out)),
+        statefulProcessor=ship_processor(work),
         outputStructType=StructType([StructField(METRICS, StringType()), *sent.fields]),
         outputMode="append",
         timeMode="none",

@@ -76,6 +76,7 @@ _ON_THIS_MACHINE: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
 }
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_choosing = threading.RLock()
 _EXECUTOR_SECONDS: Final = 120.0
 """How long to wait for the first executor of a cluster."""
 
@@ -283,6 +284,21 @@ def _terse(scratch: Path) -> str:
 def shuffle_partitions(session: SparkSession) -> int:
     """The number of a session's shuffle partitions."""
     return int(session.conf.get(_PARTITIONS) or 1)
+
+
+@contextmanager
+def partitions_of(session: SparkSession, number: int) -> Iterator[None]:
+    """Start queries with this many shuffle partitions: each keeps the number that it began with."""
+    with _choosing:
+        before = shuffle_partitions(session)
+        if before == number:
+            yield
+            return
+        session.conf.set(_PARTITIONS, str(number))
+        try:
+            yield
+        finally:
+            session.conf.set(_PARTITIONS, str(before))
 
 
 def _memory() -> str:

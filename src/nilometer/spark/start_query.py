@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,14 +16,17 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from nilometer.engine.result_rows import ResultRows, finish_results, result_layout, with_time
 from nilometer.errors import InputError
 from nilometer.log.options import LogOptions
+from nilometer.operators.stage import Stage
 from nilometer.spark.emit import METRICS, Emitter
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
+from nilometer.spark.moved_state import MovedState, is_settled, read_moved, settle
 from nilometer.spark.query import SparkQuery, changes_query
 from nilometer.spark.register_source import register_source
-from nilometer.spark.result_log import EmitParts, ResultLog, ResultSink
+from nilometer.spark.result_log import EmitParts, ResultLog, ResultSink, forget_frontiers
 from nilometer.spark.run_query import append_query, frames_of, run_query
-from nilometer.spark.run_stream import ENVELOPES, run_stages
+from nilometer.spark.run_stream import ENVELOPES, run_stages, stage_names
+from nilometer.spark.session import partitions_of
 from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 from nilometer.spark.stage_inputs import union
@@ -52,6 +56,8 @@ class Destination:
     """The streaming query's name in Spark."""
     dead_letters: str | None = None
     """The log of dead letters; None: a row that cannot be computed fails the query."""
+    moved: str | None = None
+    """The copy of its state with which it went on in another number of buckets, if it did."""
 
 
 def start_query(
@@ -68,16 +74,49 @@ def start_query(
     """
     plan = with_time(plan)
     _require_shared(frames, destination)
+    moved = _settled(destination)
     found = _columnar(plan, frames)
     if found is not None:
-        written = _write_by_host(found, plan, frames, destination, beats)
+        written = _write_by_host(found, plan, frames, destination, beats, moved)
     else:
         assert not isinstance(plan, ChangesPlan)
-        written = _write_by_spark(plan, frames, destination, beats)
+        written = _write_by_spark(plan, frames, destination, beats, moved)
     writer = written.option("checkpointLocation", destination.checkpoint)
     if destination.name is not None:
         writer = writer.queryName(destination.name)
-    return writer.trigger(**(destination.trigger or {"processingTime": "0 seconds"})).start()
+    writer = writer.trigger(**(destination.trigger or {"processingTime": "0 seconds"}))
+    session = next(iter(frames.values())).sparkSession
+    with partitions_of(session, plan.buckets):
+        return writer.start()
+
+
+def _settled(destination: Destination) -> MovedState | None:
+    """The state with which a query goes on, if it was moved to another number of buckets."""
+    if destination.moved is None:
+        return None
+    checkpoint = Path(destination.checkpoint)
+    moved = read_moved(checkpoint, destination.moved)
+    if not is_settled(checkpoint, destination.moved):
+        forget_frontiers(destination.location)
+        settle(checkpoint, destination.moved)
+    return moved
+
+
+def stages_of(plan: Plan, frames: Mapping[str, StreamFrame]) -> dict[str, Stage]:
+    """The stages of a plan, by what they are called in its state."""
+    plan = with_time(plan)
+    found = _columnar(plan, frames)
+    if found is not None:
+        queries = [one.query for one in found]
+    else:
+        assert not isinstance(plan, ChangesPlan)
+        plans = plan.plans if isinstance(plan, UnionPlan) else (plan,)
+        queries = [append_query(one, frames) for one in plans]
+    return {
+        name: planned.stage
+        for part, query in enumerate(queries)
+        for name, planned in zip(stage_names(part, len(query.stages)), query.stages, strict=True)
+    }
 
 
 def _require_shared(frames: Mapping[str, StreamFrame], destination: Destination) -> None:
@@ -102,16 +141,18 @@ def _write_by_host(
     frames: Mapping[str, StreamFrame],
     destination: Destination,
     beats: int | None,
+    moved: MovedState | None,
 ) -> DataStreamWriter:
     """The writer of results that the host itself makes."""
     queries = [one.query for one in found]
-    log = _result_log(found[0].schema, plan, destination, queries)
+    log = _result_log(found[0].schema, plan, destination, queries, moved)
     hosted = _host_all(
         queries,
         frames,
         beats,
         lambda number: EmitParts(log.parts, found[number].rows, number),
         leaves_out=destination.dead_letters is not None,
+        moved=moved,
     )
     register_source(hosted[0].sparkSession, ResultSink)
     work = base64.b64encode(pickle_work(log)).decode()
@@ -119,11 +160,21 @@ def _write_by_host(
 
 
 def _result_log(
-    schema: pa.Schema, plan: Plan, destination: Destination, queries: Sequence[SparkQuery]
+    schema: pa.Schema,
+    plan: Plan,
+    destination: Destination,
+    queries: Sequence[SparkQuery],
+    moved: MovedState | None,
 ) -> ResultLog:
     """The log of the results; it exists from now on."""
     layout = result_layout(schema, plan)
-    parts = LogParts(destination.location, layout, destination.options, destination.checkpoint)
+    parts = LogParts(
+        destination.location,
+        layout,
+        destination.options,
+        destination.checkpoint,
+        None if moved is None else moved.last,
+    )
     parts.create()
     buckets = [query.stages[-1].stage.routing.buckets for query in queries]
     return ResultLog(parts, len(queries), sum(buckets), destination.dead_letters)
@@ -136,6 +187,7 @@ def _host_all(
     emitter: Callable[[int], Emitter],
     *,
     leaves_out: bool,
+    moved: MovedState | None,
 ) -> list[DataFrame]:
     names = ReaderNames()
     return [
@@ -147,6 +199,8 @@ def _host_all(
             emitter=emitter(number),
             sent=ENVELOPES,
             leaves_out=leaves_out,
+            part=number,
+            moved=moved,
         )
         for number, query in enumerate(queries)
     ]
@@ -157,6 +211,7 @@ def _write_by_spark(
     frames: Mapping[str, StreamFrame],
     destination: Destination,
     beats: int | None,
+    moved: MovedState | None,
 ) -> DataStreamWriter:
     """The writer of results that Spark finishes."""
     plans = plan.plans if isinstance(plan, UnionPlan) else (plan,)
@@ -169,11 +224,13 @@ def _write_by_spark(
             )
     schema = arrow_schema(run_query(plan, frames).schema)
     leaves_out = destination.dead_letters is not None
-    hosted = _host_all(queries, frames, beats, lambda _: EmitUnfinished(), leaves_out=leaves_out)
+    hosted = _host_all(
+        queries, frames, beats, lambda _: EmitUnfinished(), leaves_out=leaves_out, moved=moved
+    )
     numbered = [
         one.selectExpr(f"{number} AS {QUERY}", METRICS, "body") for number, one in enumerate(hosted)
     ]
-    log = _result_log(schema, plan, destination, queries)
+    log = _result_log(schema, plan, destination, queries, moved)
     kinds = plan.kinds if isinstance(plan, UnionPlan) else (None,) * len(plan.items)
     results = [UnfinishedResults(one.shape.schema, one.shape.expressions, kinds) for one in queries]
     work = WriteBatches(log, tuple(results), destination.checkpoint)

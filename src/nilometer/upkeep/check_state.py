@@ -103,6 +103,8 @@ def check_checkpoint(folder: Path, results: LogState | None, problems: Problems)
 
 def _check_progress(image: CheckpointImage, results: LogState | None, problems: Problems) -> None:
     folder = image.folder
+    if image.query is None and image.follows is not None:
+        return  # it has done nothing since its number of buckets was changed
     if image.query is None:
         problems.add(folder / "metadata", "it is missing or damaged", _AGAIN)
         return

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,8 @@ from typing import Final
 from nilometer.engine.bucket_files import BucketFolder, KeptQuery, batches_after
 from nilometer.engine.plan_set import BUCKETS, PLANS_FILE, PlanFolder, read_plan_set
 from nilometer.engine.publisher import STUCK
+from nilometer.log.sealed import unseal
+from nilometer.spark.moved_state import ABOUT, MOVED
 from nilometer.upkeep.cut_log import LastBatch
 from nilometer.upkeep.image_file import ImageFile
 from nilometer.upkeep.places import ENGINE
@@ -107,10 +110,14 @@ class CheckpointImage:
     """The last micro-batch that is finished; -1: none."""
     query: str | None
     """The id that Spark gave the query; None: it has not begun."""
+    follows: LastBatch | None = None
+    """The last micro-batch in another number of buckets, from which the query goes on."""
 
     @property
     def last(self) -> LastBatch:
         """The last micro-batch whose results fit this checkpoint."""
+        if self.query is None and self.follows is not None:
+            return self.follows
         return LastBatch(self.query, self.committed + 1)
 
     def files(self) -> dict[Path, Path]:
@@ -146,7 +153,15 @@ def checkpoint_image(folder: Path) -> CheckpointImage:
         query = str(json.loads((folder / "metadata").read_bytes())["id"])
     except (OSError, ValueError, KeyError, TypeError):
         query = None
-    return CheckpointImage(folder, max(commits, default=-1), query)
+    return CheckpointImage(folder, max(commits, default=-1), query, _follows(folder))
+
+
+def _follows(folder: Path) -> LastBatch | None:
+    """The micro-batch after which the state of a query was copied; None: it was not."""
+    for about in sorted(folder.glob(f"{MOVED}/*/{ABOUT}")):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            return LastBatch(*json.loads(unseal(about.read_bytes()))["last"])
+    return None
 
 
 def _listed(folder: Path) -> list[str]:

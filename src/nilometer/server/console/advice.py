@@ -37,7 +37,7 @@ def advise(
         return []
     recent = [one for one in samples if one.time >= samples[-1].time - _LATELY]
     held = () if is_stalled else _held_back(recent[-1], streams)  # else named already
-    return [*_slow(recent), *_late(recent), *held, *_full(streams)]
+    return [*_slow(recent), *_late(recent), *_shed(recent), *held, *_full(streams)]
 
 
 def left_out(status: QueryStatus) -> Iterator[Advice]:
@@ -91,6 +91,17 @@ def _late(recent: Sequence[HealthSample]) -> Iterator[Advice]:
         f"{count_text(grown)} rows came too late in the last minute and were dropped{named}",
         "declare the stream with a larger LATENESS",
     )
+
+
+def _shed(recent: Sequence[HealthSample]) -> Iterator[Advice]:
+    """Rows that were not read, as the query was too far behind."""
+    grown = recent[-1].shed_rows - recent[0].shed_rows
+    if grown > 0:
+        yield Advice(
+            f"{count_text(grown)} rows were shed in the last minute: more come than it can read",
+            "narrow the windows, select earlier, or give the server more cores; "
+            "its option shed says how many rows may wait",
+        )
 
 
 def _held_back(last: HealthSample, streams: Sequence[StreamStatus]) -> Iterator[Advice]:

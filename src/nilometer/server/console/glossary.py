@@ -11,6 +11,7 @@ TERMS: Final[dict[str, str]] = {
     "condition.",
     "append": "Results that are only ever added to: a row that was emitted stays valid.",
     "backpressure": "A sensor waits before it sends more, because its stream's log has no room.",
+    "bucket": "A part of a query's work, done by one core: rows with the same key share one.",
     "changelog": (
         "Results that are changes of an answer: a row comes with _diff +1 and goes with _diff -1; "
         "added up they are the current answer."
@@ -29,6 +30,7 @@ TERMS: Final[dict[str, str]] = {
     "event time": "When something was measured, as the reading itself says.",
     "health": "The state of a query, micro-batch by micro-batch, over the last ten minutes.",
     "history": "How long rows are kept after every reader has read them.",
+    "hot key": "A key with so many of the rows that its bucket does most of the work.",
     "idle": "How long a stream may be silent before the others stop waiting for it.",
     "lag": "How far something is behind: by the clock, or in rows that are not delivered yet.",
     "late row": "A row that is older than its stream's watermark when it arrives; it is dropped.",

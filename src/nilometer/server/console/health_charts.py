@@ -203,7 +203,7 @@ def _series(line: Line) -> dict[str, Any]:
 
 def _streams(sample: HealthSample | None, now: int) -> Shape:
     """Each stream after the last micro-batch."""
-    headings = ("Stream", "Rows", "Late", "Without time", "Buffered", "Watermark", "Behind")
+    headings = ("Stream", "Rows", "Late", "Without time", "Shed", "Buffered", "Watermark", "Behind")
     if sample is None or not sample.streams:
         return shape("p", "No micro-batch has finished yet.", class_="nm-soft nm-pad")
     rows = [
@@ -212,6 +212,7 @@ def _streams(sample: HealthSample | None, now: int) -> Shape:
             count_text(one.rows),
             count_text(one.late),
             count_text(one.without_time),
+            count_text(one.shed),
             count_text(one.buffered),
             instant_words(one.watermark),
             length_words(None if one.watermark is None else max(0, now - one.watermark)),

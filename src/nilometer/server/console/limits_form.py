@@ -27,6 +27,8 @@ def limits_as_text(status: QueryStatus) -> dict[str, str]:
         "results": "" if limits.results is None else shown_size(limits.results),
         "state": "" if limits.state is None else shown_size(limits.state),
         "history": "" if limits.history is None else duration_words(limits.history),
+        "shed": "" if limits.shed is None else str(limits.shed),
+        "shed_by": limits.shed_by or "",
         "on_error": (limits.on_error or OnError.SKIP).value,
     }
 
@@ -56,6 +58,8 @@ def open_limits_form(
             "results": ui.input("Results on disk, at most", placeholder="no limit, or 2 GB"),
             "state": ui.input("State, at most", placeholder="no limit, or 200 MB"),
             "history": ui.input("Results are kept for", placeholder="ever, or 7 days"),
+            "shed": ui.input("Rows are shed when more wait than", placeholder="never, or 1000000"),
+            "shed_by": ui.input("Those worth least are shed, by", placeholder="all the same"),
             "on_error": ui.select(_WORDS, label="A row that cannot be computed"),
         }
         for name, field in fields.items():

@@ -20,6 +20,7 @@ from nilometer.server.console.constraint_graph import constraint_graph
 from nilometer.server.console.dashboard_forms import add_to_dashboard
 from nilometer.server.console.download_dialog import download_button
 from nilometer.server.console.drawing import Drawing, Shape, shape
+from nilometer.server.console.figures import count_text
 from nilometer.server.console.frame import console_page, page_frame
 from nilometer.server.console.health_charts import HealthCharts
 from nilometer.server.console.highlighted_sql import highlighted_sql
@@ -209,6 +210,9 @@ def _limits(limits: QueryLimits) -> list[str]:
         told.append(f"at most {shown_size(limits.state)} of state")
     if limits.history is not None:
         told.append(f"results are kept for {duration_words(limits.history)}")
+    if limits.shed is not None:
+        by = "" if limits.shed_by is None else f", by {limits.shed_by}"
+        told.append(f"sheds rows when more than {count_text(limits.shed)} wait{by}")
     if limits.on_error is OnError.STOP:
         told.append("a row that cannot be computed stops it")
     return told or ["no limits"]

@@ -102,7 +102,9 @@ def _of_samples(last: Mapping[str, HealthSample]) -> Iterator[Metric]:
     made = [(n, s.output_rows_per_second) for n, s in found]
     took = [(n, s.batch_millis / 1e3) for n, s in found]
     late = [(n, s.late_rows) for n, s in found]
+    shed = [(n, s.shed_rows) for n, s in found]
     yield gauges("query", "query_input_rows_per_second", "In the last micro-batch.", read)
     yield gauges("query", "query_output_rows_per_second", "In the last micro-batch.", made)
     yield gauges("query", "query_batch_seconds", "That the last micro-batch took.", took)
     yield counters("query", "query_late_rows", "Rows dropped because they were late.", late)
+    yield counters("query", "query_shed_rows", "Rows not read, as too many waited.", shed)

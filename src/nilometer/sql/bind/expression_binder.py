@@ -139,9 +139,9 @@ class ExpressionBinder:
         place = place_of(name, self.scope.sql)
         if not found:
             raise UnknownNameError(
-                f"the star does not contain column {name.sql()}",
+                f"there is no column {name.sql()}",
                 place=place,
-                detail=f"it has {', '.join(one.name for one in columns)}",
+                detail=f"there are {', '.join(one.name for one in columns)}",
             )
         if len(found) > 1:
             raise AmbiguousNameError(

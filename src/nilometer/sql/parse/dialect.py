@@ -238,7 +238,7 @@ class NilometerParser(MatchParser):
     def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
         """An alias, with a window of the stream before or after it."""
         before = self._parse_stream_window()
-        alias = super()._parse_table_alias(alias_tokens)
+        alias = None if self._at_pivot() else super()._parse_table_alias(alias_tokens)
         behind = self._curr
         window = self._parse_stream_window()
         if before is not None and window is not None:
@@ -254,6 +254,11 @@ class NilometerParser(MatchParser):
         if alias is not None and alias.name.upper() == "EMIT" and not alias.this.quoted:
             self._refuse("expected APPEND or CHANGES after EMIT", hint=_EMIT_HINT)
         return alias
+
+    def _at_pivot(self) -> bool:
+        """Whether PIVOT comes next, which could be a name, too."""
+        is_pivot = self._curr.token_type in (TokenType.PIVOT, TokenType.UNPIVOT)
+        return is_pivot and self._next.text.upper() in ("(", "INCLUDE", "EXCLUDE")
 
     def _refuse_bracket(self) -> NoReturn:
         """Refuse [5 SECONDS] and the like after a stream."""

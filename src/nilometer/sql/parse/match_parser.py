@@ -99,6 +99,7 @@ class MatchParser(WindowCallParser):
             self._refuse("this was not expected here in MATCH_RECOGNIZE", hint=_HINT)
         table = exp.Table(this=self._placed(call, first))
         table.set("alias", self._parse_table_alias(alias_tokens=self.TABLE_ALIAS_TOKENS))
+        table.set("pivots", self._parse_pivots())
         return table
 
     def _parse_match_parts(self) -> dict[str, Any]:

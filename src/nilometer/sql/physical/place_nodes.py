@@ -91,6 +91,8 @@ class Task:
     """The columns by which the rows of each of a leaf's streams are routed."""
     names: tuple[str, ...] = ()
     """The names of the columns that a receiving leaf gets."""
+    together: Places | None = None
+    """The columns by which its rows are together; None: by columns that are gone."""
 
     @property
     def group(self) -> Group:
@@ -114,6 +116,9 @@ class Placed:
     task: Task
     together: Places | None
     """The columns by which rows are together; None: by columns that are gone."""
+
+    def __post_init__(self) -> None:
+        self.task.together = self.together
 
 
 class Placer:

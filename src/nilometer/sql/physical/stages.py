@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from nilometer.kernels.routing import Routing
+from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.compute import NetSpec
 from nilometer.operators.key_counts import RoutingKey, routing_keys
 from nilometer.operators.leaves import LeafSpec
 from nilometer.operators.program import Program, Step
 from nilometer.operators.received import ReceivedSpec
+from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.operators.stage import Execution, Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.physical.change_places import types_of
@@ -151,8 +153,9 @@ def _stage(
         tuple(_distinct([_name(one) for one in inputs])),
         frozenset(i for i, one in enumerate(inputs) if _is_table(one)),
         tuple(_leaf(leaf, before) for leaf in leaves),
-        tuple(Step(task.step, tuple(numbers[one] for one in task.inputs)) for task in steps),
+        tuple(_step(task, numbers) for task in steps),
         sends and not steps and execution is not Execution.NTA and _is_block(leaves[0]),
+        tuple(leaf.together for leaf in leaves),
     )
     clocks = tuple(_clock(one, senders) for one in inputs)
     places = tuple((own,) for leaf in leaves for own in leaf.places)
@@ -188,6 +191,15 @@ def _leaf(leaf: Task, before: dict[Group, PlannedStage]) -> LeafSpec:
     sender = before[leaf.feed.group].stage.operator
     assert isinstance(sender, Program)
     return ReceivedSpec(leaf.spec.types, sender.sends_periods)
+
+
+def _step(task: Task, numbers: Mapping[Task, int]) -> Step:
+    """A step; what keeps groups is told by what they are routed."""
+    together = tuple(one.together for one in task.inputs)
+    spec = task.step
+    if isinstance(spec, AggregateSpec | SetCountsSpec):
+        spec = replace(spec, routed_by=together[0])
+    return Step(spec, tuple(numbers[one] for one in task.inputs), together)
 
 
 def _is_block(leaf: Task) -> bool:

@@ -1,0 +1,119 @@
+"""ALTER QUERY q SET (buckets = n): a query goes on in another number of buckets.
+
+A stopped query finishes the micro-batch that it had begun, and its state is copied beside its
+checkpoint. One entry in the catalog then says that it goes on with the copy, in which every new
+bucket finds what belongs to it. A process that ends before that leaves the old number, one that
+ends after it the new one; results are in their log once either way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.errors import PySparkException
+
+from nilometer.database.known import Known
+from nilometer.database.limits import hosted_id, moved_of, moved_options
+from nilometer.errors import InputError
+from nilometer.local.memory_store import MemoryStore
+from nilometer.log.location import storage_at
+from nilometer.log.published import read_layout
+from nilometer.log.writer import LogWriter
+from nilometer.operators.stage import BucketRun, Stage
+from nilometer.sensors.catalog.stored_queries import NamedQuery
+from nilometer.spark.buckets import bucket_numbers
+from nilometer.spark.copy_state import copy_state
+from nilometer.spark.failures import explain_failure
+from nilometer.spark.log_stream import LogStream, StreamFrame
+from nilometer.spark.start_query import Destination, stages_of, start_query
+from nilometer.sql.plan.changes_plan import Plan, sources_of
+
+Planned = tuple[Plan, Known]
+_STOP_WITHIN: Final = 30
+
+
+def require_changeable(query: NamedQuery, before: Planned, after: Planned) -> None:
+    """Refuse a change of the number of buckets that a query cannot go along with."""
+    if hosted_id(query) is not None:
+        raise InputError(
+            f"{query.name} runs in the shared engine, where a query has one bucket",
+            hint=f"drop {query.name}, and create it WITH (buckets = {after[0].buckets}): it then "
+            "has a streaming query of its own",
+        )
+    old, new = _stages(before), _stages(after)
+    for name, stage in old.items():
+        if stage.overheard:
+            raise InputError(
+                f"the number of buckets of {query.name} cannot be changed",
+                detail="it reads a stream with `idle`, which follows the others",
+                hint=f"drop {query.name}, and create it WITH (buckets = {after[0].buckets})",
+            )
+        runs = [BucketRun(stage, MemoryStore()) for _ in range(stage.routing.buckets)]
+        for number in range(new[name].routing.buckets):
+            BucketRun(new[name], MemoryStore()).take_over(runs, number)
+
+
+def change_buckets(
+    query: NamedQuery, before: Planned, buckets: int, destination: Destination, beats: int | None
+) -> dict[str, Any]:
+    """What the catalog keeps of a stopped query that goes on in this many buckets.
+
+    Until the catalog has that, nothing has changed.
+    """
+    last = _finish(*before, destination, beats)
+    checkpoint = Path(destination.checkpoint)
+    moved = moved_of(query)  # if nothing was done since the last change, its copy still counts
+    if last is not None and last[0] == _id_of(checkpoint):
+        routings = {name: stage.routing for name, stage in _stages(before).items()}
+        numbers = {name: bucket_numbers(one.buckets) for name, one in routings.items()}
+        session = next(iter(_frames(*before).values())).sparkSession
+        moved = copy_state(session, checkpoint, last, routings, numbers)
+    return moved_options(query, buckets, moved)
+
+
+def _finish(
+    plan: Plan, known: Known, destination: Destination, beats: int | None
+) -> tuple[str, int] | None:
+    """Have a query finish what it had begun; its last micro-batch, if it had any.
+
+    Nothing new is read. Afterwards the logs know exactly how far it has read.
+    """
+    frames: Mapping[str, StreamFrame] = {
+        name: replace(one, is_ending=True) if isinstance(one, LogStream) else one
+        for name, one in _frames(plan, known).items()
+    }
+    handle = start_query(plan, frames, destination, beats)
+    try:
+        handle.processAllAvailable()
+    except PySparkException as error:
+        raise explain_failure(error, "a stream") from error
+    finally:
+        handle.stop()
+        handle.awaitTermination(_STOP_WITHIN)
+    found = read_layout(storage_at(destination.location))
+    assert found is not None
+    with LogWriter.open(destination.location, found[0], destination.options) as log:
+        return log.last_key
+
+
+def _frames(plan: Plan, known: Known) -> dict[str, StreamFrame]:
+    names = [one.relation.name for one in sources_of(plan)]
+    return {name: known.frames[name] for name in names}
+
+
+def _stages(planned: Planned) -> dict[str, Stage]:
+    """The stages of a plan, by what they are called in its state."""
+    plan, known = planned
+    return stages_of(plan, known.frames)
+
+
+def _id_of(checkpoint: Path) -> str | None:
+    """The id that Spark gave a query; None: it has not begun."""
+    try:
+        return str(json.loads((checkpoint / "metadata").read_text())["id"])
+    except FileNotFoundError:
+        return None

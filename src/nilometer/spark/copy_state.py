@@ -1,0 +1,122 @@
+"""Copies the state of a query from Spark's store, so that it goes on in other buckets."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from nilometer.errors import CheckpointError
+from nilometer.kernels.routing import Routing
+from nilometer.log.local_storage import sync_folder
+from nilometer.log.sealed import seal
+from nilometer.spark.moved_state import ABOUT, FORMAT, MANIFEST, MOVED, is_settled
+from nilometer.spark.ship import ship_function
+
+_SUFFIX: Final = ".bucket"
+_SCHEMA: Final = pa.schema([("name", pa.string()), ("content", pa.large_binary())])
+
+
+@dataclass(frozen=True)
+class _CopyState:
+    """Copies state as Spark's store has it into files; tells the files and their manifests."""
+
+    folder: str
+    told = "bucket INT, file STRING, manifest STRING"
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        opened: dict[int, tuple[Path, pa.OSFile, pa.ipc.RecordBatchFileWriter]] = {}
+        manifests: dict[int, str] = {}
+        for batch in batches:
+            for bucket, name, content in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+                if bucket not in opened:
+                    path = Path(self.folder, f"{uuid4().hex}{_SUFFIX}")
+                    sink = pa.OSFile(str(path), "wb")
+                    opened[bucket] = (path, sink, pa.ipc.new_file(sink, _SCHEMA))
+                row = [pa.array([name]), pa.array([content], pa.large_binary())]
+                opened[bucket][2].write_batch(pa.RecordBatch.from_arrays(row, schema=_SCHEMA))
+                if name == MANIFEST:
+                    manifests[bucket] = content.decode()
+        for bucket, (path, sink, writer) in opened.items():
+            writer.close()
+            sink.close()
+            _sync(path)
+            told = [[bucket], [path.name], [manifests.get(bucket)]]
+            kinds = (pa.int32(), pa.string(), pa.string())
+            arrays = [pa.array(one, kind) for one, kind in zip(told, kinds, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, ["bucket", "file", "manifest"])
+
+
+def copy_state(
+    session: SparkSession,
+    checkpoint: Path,
+    last: tuple[str, int],
+    routings: Mapping[str, Routing],
+    numbers: Mapping[str, Sequence[int]],
+) -> str:
+    """Copy the state after a micro-batch, the last one with results; returns the copy's name.
+
+    `routings` and `numbers`: by stage, how its rows are routed, and what its buckets are called.
+    """
+    for old in (checkpoint / MOVED).glob("*"):
+        if not is_settled(checkpoint, old.name):  # a change that was given up
+            shutil.rmtree(old, ignore_errors=True)
+    name = uuid4().hex
+    folder = checkpoint / MOVED / name
+    folder.mkdir(parents=True)
+    found: dict[str, dict[int, str]] = {}
+    for operator in sorted((checkpoint / "state").glob("*")):
+        if not operator.name.isdecimal():
+            continue
+        stored = (
+            session.read.format("statestore")
+            .options(operatorId=operator.name, batchId=last[1], stateVarName="state")
+            .load(str(checkpoint))
+            .selectExpr("key.bucket", "user_map_key.name", "user_map_value.content")
+        )
+        copy = _CopyState(str(folder))
+        for bucket, file, manifest in stored.mapInArrow(
+            ship_function(copy), copy.told
+        ).toLocalIterator():
+            stage = json.loads(manifest or "{}").get("stage")
+            if stage is not None:
+                found.setdefault(stage, {})[bucket] = file
+    for stage, wanted in numbers.items():
+        if set(found.get(stage, ())) != set(wanted):
+            raise CheckpointError(
+                "the state of this query cannot be copied",
+                detail=f"stage {stage} has the buckets {sorted(found.get(stage, ()))}, not "
+                f"{sorted(wanted)}; a query that an earlier release began has none by name",
+                hint="create the query anew with the number of buckets that you want",
+            )
+    stages = {
+        stage: {
+            "shares": routing.shares,
+            "places": routing.places,
+            "with nulls": routing.with_nulls,
+            "files": [found[stage][number] for number in numbers[stage]],
+        }
+        for stage, routing in routings.items()
+    }
+    about = {"format": FORMAT, "last": last, "stages": stages}
+    (folder / ABOUT).write_bytes(seal(json.dumps(about).encode()))
+    _sync(folder / ABOUT)
+    for one in (folder, checkpoint / MOVED, checkpoint):
+        sync_folder(one)
+    return name
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
