@@ -114,7 +114,7 @@ def test_names_are_unique_whatever_has_them(catalog: SensorCatalog) -> None:
     with pytest.raises(NameTakenError, match="stream Gauge already exists"):
         catalog.create(STREAM)
     with pytest.raises(NameTakenError):
-        catalog.create_query("gauge", "SELECT 1", "append", if_not_exists=True)
+        catalog.create_query("gauge", "SELECT 1", "append")
     assert not catalog.create(STREAM, if_not_exists=True)
 
 
@@ -291,8 +291,9 @@ def test_rows_of_other_types_are_refused(catalog: SensorCatalog) -> None:
 
 def test_queries_remember_their_state(catalog_url: str) -> None:
     with SensorCatalog.open(catalog_url, clock=lambda: 12) as catalog:
-        assert catalog.create_query("Hot", "SELECT '🌡'", "append")
-        assert not catalog.create_query("hot", "SELECT 2", "append", if_not_exists=True)
+        catalog.create_query("Hot", "SELECT '🌡'", "append")
+        with pytest.raises(NameTakenError):
+            catalog.create_query("hot", "SELECT 2", "append")
         made = NamedQuery("Hot", "SELECT '🌡'", "append", QueryState.RUNNING, 12, None)
         assert catalog.query("HOT") == made
         assert catalog.queries() == [made]

@@ -16,6 +16,11 @@ def row_texts(chunk: Chunk) -> Iterator[str]:
         yield dump({**row, ID: chunk.row_id(at)})
 
 
+def row_bytes(chunk: Chunk) -> list[int]:
+    """How many bytes each row takes, with a byte between rows."""
+    return [len(text.encode()) + 1 for text in row_texts(chunk)]
+
+
 def chunk_text(chunk: Chunk) -> str:
     """A chunk as one JSON object."""
     about = dump({"delivery": chunk.delivery, "query": chunk.query, "id": chunk.id})

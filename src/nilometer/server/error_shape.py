@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any, Final
 from uuid import uuid4
 
@@ -112,10 +111,10 @@ def shape_of(error: NilometerError) -> dict[str, Any]:
     return {"error": found}
 
 
-def response_for(error: NilometerError, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def response_for(error: NilometerError) -> JSONResponse:
     """The response to a refused request."""
     status = status_of(error)
-    given = dict(headers or {})
+    given = {}
     if status == 401:
         given["WWW-Authenticate"] = 'Bearer realm="nilometer"'
     if status in (429, 503):

@@ -17,7 +17,7 @@ from paho.mqtt.client import Client, MQTTMessageInfo
 from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.reasoncodes import ReasonCode
 
-from nilometer.deliveries.json_rows import chunk_text, row_texts
+from nilometer.deliveries.json_rows import chunk_text, row_bytes, row_texts
 from nilometer.deliveries.unit import Chunk, ReceiverError, UnitSetting
 from nilometer.model.options import Option, OptionError, one_of, seconds, whole, yes_or_no
 from nilometer.model.reach import Reach, addresses_within, reach_of
@@ -29,6 +29,7 @@ _LONGEST_TOPIC: Final = 65_535
 class MqttUnit:
     """Publishes to a broker."""
 
+    row_bytes = staticmethod(row_bytes)
     options: ClassVar = (
         Option("url", "the broker: mqtt://host[:port], or mqtts:// with TLS", str, is_secret=True),
         Option("topic", "the topic of the messages", str),
@@ -69,11 +70,6 @@ class MqttUnit:
                 hint="write WITH (topic = 'plant/alarms', …)",
                 option="topic",
             )
-
-    @staticmethod
-    def row_bytes(chunk: Chunk) -> list[int]:
-        """How many bytes of messages each row takes."""
-        return [len(text.encode()) + 1 for text in row_texts(chunk)]
 
     def deliver(self, chunk: Chunk) -> None:
         """Publish a chunk, and wait until the broker has all of it."""

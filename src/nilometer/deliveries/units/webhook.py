@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from nilometer.deliveries.json_rows import chunk_text, row_texts
+from nilometer.deliveries.json_rows import chunk_text, row_bytes
 from nilometer.deliveries.unit import Chunk, ReceiverError, ReceiverGoneError, UnitSetting
 from nilometer.log.clock import now_micros
 from nilometer.model.options import Option, OptionError, seconds, yes_or_no
@@ -54,6 +54,7 @@ def sign(secret: str, timestamp: str, body: bytes) -> str:
 class WebhookUnit:
     """Posts to a URL; redirects are not followed, certificates are checked."""
 
+    row_bytes = staticmethod(row_bytes)
     options: ClassVar = (
         Option("url", "where to post, http:// or https://", str, is_secret=True),
         Option("secret", "what requests are signed with", str, is_secret=True),
@@ -93,11 +94,6 @@ class WebhookUnit:
                 hint=hint,
                 option="secret",
             )
-
-    @staticmethod
-    def row_bytes(chunk: Chunk) -> list[int]:
-        """How many bytes of a request each row takes."""
-        return [len(text.encode()) + 1 for text in row_texts(chunk)]
 
     def deliver(self, chunk: Chunk) -> None:
         """Post a chunk."""

@@ -157,17 +157,14 @@ class SensorCatalog(AlteredCatalog):
         text: str,
         kind: str,
         *,
-        state: QueryState = QueryState.RUNNING,
-        if_not_exists: bool = False,
         options: Mapping[str, Any] | None = None,
-    ) -> bool:
-        """Add a query; False if it already exists and that is allowed."""
-        with self._creating(name, Kind.QUERY, if_not_exists) as (connection, owner):
-            if owner is None:
-                return False
-            made = NamedQuery(name, text, kind, state, self._clock(), None, options or {})
+    ) -> None:
+        """Add a query that should be running."""
+        with self._creating(name, Kind.QUERY, if_not_exists=False) as (connection, owner):
+            assert owner is not None
+            state, now = QueryState.RUNNING, self._clock()
+            made = NamedQuery(name, text, kind, state, now, None, options or {})
             stored_queries.store_query(connection, owner, made)
-            return True
 
     def query(self, name: str) -> NamedQuery | None:
         """The query with this name, or None."""
@@ -198,18 +195,14 @@ class SensorCatalog(AlteredCatalog):
 
     # Views
 
-    def create_view(
-        self, name: str, text: str, *, if_not_exists: bool = False, or_replace: bool = False
-    ) -> bool:
-        """Add a view, or replace its text; False if it already exists and must stay."""
-        may_be = if_not_exists or or_replace
-        with self._creating(name, Kind.VIEW, may_be) as (connection, owner):
+    def create_view(self, name: str, text: str, *, or_replace: bool = False) -> None:
+        """Add a view, or replace its text."""
+        with self._creating(name, Kind.VIEW, or_replace) as (connection, owner):
             if owner is not None:
                 stored_views.store_view(connection, owner, text, self._clock())
-            elif or_replace:
+            else:
                 found = require_name(connection, name, Kind.VIEW)
                 stored_views.replace_view(connection, found.id, text)
-            return owner is not None or or_replace
 
     def views(self) -> list[StoredView]:
         """All views, by name."""
