@@ -32,7 +32,7 @@ from nilometer.sql.parse.find_names import find
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.places import place_of, put_at, text_of
 from nilometer.sql.parse.window_call_parser import WindowCall
-from nilometer.sql.rewrite.cut_units import LENGTHS, windows_of_unit
+from nilometer.sql.rewrite.cut_units import LENGTHS, cut_time, windows_of_unit
 from nilometer.sql.rewrite.modes import Reasons, unwrap
 from nilometer.sql.rewrite.name_windows import NamedWindows
 from nilometer.sql.rewrite.put_unions import UnionCall
@@ -176,16 +176,6 @@ class _Grouping:
     """Whether it can also be computed from a row: date_trunc, and dates."""
 
 
-def _cut_time(key: exp.Expr) -> tuple[exp.Expr, str] | None:
-    """What a key cuts, and to which unit, if it does: date_trunc, a cast to DATE, to_date."""
-    if isinstance(key, exp.TimestampTrunc | exp.DateTrunc):
-        return key.this, str(key.args["unit"].name.upper())
-    if isinstance(key, exp.Cast) and key.is_type(exp.DType.DATE):
-        return key.this, "DAY"
-    is_date = isinstance(key, exp.Anonymous) and key.name.lower() == "to_date"
-    return (key.expressions[0], "DAY") if is_date and len(key.expressions) == 1 else None
-
-
 @dataclass(frozen=True)
 class _GroupedWindows:
     """A query whose GROUP BY may cut time."""
@@ -242,7 +232,7 @@ class _GroupedWindows:
                 call = call.this
             if isinstance(call, exp.Anonymous) and call.name.upper() in _FUNCTIONS:
                 yield _Grouping(key, call, *self._read_call(call), is_value=False)
-            elif (cut := _cut_time(call)) is not None:
+            elif (cut := cut_time(call)) is not None:
                 windows = self._truncated(*cut)
                 if windows is not None:
                     yield _Grouping(key, call, cut[0], windows, is_value=True)
