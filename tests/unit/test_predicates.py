@@ -7,6 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+import nilometer as nm
 from nilometer.errors import NilometerError, PredicateError
 from nilometer.kernels.arrays import Bools
 from nilometer.model.expressions import Argument, Call
@@ -171,3 +172,10 @@ def test_an_sql_predicate_that_fails_on_the_data_says_where() -> None:
         "  detail: in: A.v / B.v > 1\n"
         "  hint: guard it: x <> 0 AND …, or CASE WHEN x <> 0 THEN … END"
     )
+
+
+def test_bounds_of_a_symmetric_between_may_be_in_any_order() -> None:
+    db = nm.connect()
+    db.create_table("T", pa.table({"v": [0, 1, 2, 3, None]}))
+    found = db.sql("SELECT v BETWEEN SYMMETRIC 2 AND 1 AS within FROM T ORDER BY v")
+    assert found["within"].to_pylist() == [None, False, True, True, False]

@@ -320,7 +320,11 @@ def test_a_window_is_a_value_with_a_start_and_an_end(item: str, group: str, name
         ),
         ("SELECT 1 FROM S GROUP BY window(ts, '1 mont')", "cannot read a duration", "window(ts"),
         ("SELECT 1 FROM S GROUP BY HOP(ts, 5)", "takes a time and lengths", "HOP(ts"),
-        ("SELECT 1 FROM S, T GROUP BY window(ts, '1 s')", "use a subquery", "TUMBLE(("),
+        (
+            "SELECT 1 FROM S a, S b WINDOW = 1 S GROUP BY window(a.ts, '1 s')",
+            "use a subquery",
+            "TUMBLE((",
+        ),
         ("SELECT 1 FROM S [RANGE 1 S] GROUP BY window(ts, '1 s')", "two windows", "leave"),
         ("SELECT 1 FROM S GROUP BY window(ts, '1 s'), window(ts, '2 s')", "one kind", "UNION"),
         ("SELECT * FROM TUMBLE((SELECT *, k AS window_end FROM S) x, 1 S)", "has one", "rename"),

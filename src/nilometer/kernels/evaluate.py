@@ -136,7 +136,7 @@ def _iterate(expression: Iterate, rows: _Rows) -> pa.Array:
 
 
 def _as_moment(expression: Expression, column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
-    """A text compared with a date or an instant, parsed as one; a constant only once."""
+    """A text or a date compared with a moment, as one; a constant is read only once."""
     if column.type == kind or not len(column) or not isinstance(expression, Constant):
         return cast_values(column, kind, zone)
     return pa.repeat(cast_values(column.slice(0, 1), kind, zone)[0], len(column))

@@ -68,9 +68,15 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def moment_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type of a date or an instant compared with a text, which is parsed as one."""
-    for text, kind in ((left, right), (right, left)):
-        if is_text(text) and (pat.is_date32(kind) or (pat.is_timestamp(kind) and kind.tz)):
+    """The type of a date or an instant compared with a text, which is parsed as one.
+
+    A date compared with an instant is the midnight with which it begins.
+    """
+    for other, kind in ((left, right), (right, left)):
+        is_instant = pat.is_timestamp(kind) and bool(kind.tz)
+        if (is_text(other) and (pat.is_date32(kind) or is_instant)) or (
+            pat.is_date32(other) and is_instant
+        ):
             return kind
     return None
 

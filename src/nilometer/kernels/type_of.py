@@ -66,7 +66,7 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
             )
             moment = moment_type(first, second) if operator.is_comparison else None
             if moment is not None:
-                _cast(pa.string(), moment, expression.zone)
+                _cast(second if first == moment else first, moment, expression.zone)
                 return pa.bool_()
             return decimal or _binary(operator, first, second)
         case Case(branches, otherwise, written):

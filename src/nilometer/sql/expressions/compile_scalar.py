@@ -117,7 +117,7 @@ class Subset:
                 return Negative(self.compile(node.this))
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return IsNull(self.compile(node.this))
-            case exp.Between() if not node.args.get("symmetric"):
+            case exp.Between():
                 return self._between(node)
             case exp.In() if node.expressions and not node.args.get("query"):
                 return self._in(node)
@@ -158,11 +158,17 @@ class Subset:
     def _between(self, node: exp.Between) -> Expression:
         value = self.compile(node.this)
         low, high = self._part(node, "low"), self._part(node, "high")
-        return Binary(
-            Operator.AND,
-            self._joined(Operator.AT_LEAST, value, low),
-            self._joined(Operator.AT_MOST, value, high),
-        )
+
+        def within(first: Expression, last: Expression) -> Expression:
+            return Binary(
+                Operator.AND,
+                self._joined(Operator.AT_LEAST, value, first),
+                self._joined(Operator.AT_MOST, value, last),
+            )
+
+        if node.args.get("symmetric"):
+            return Binary(Operator.OR, within(low, high), within(high, low))
+        return within(low, high)
 
     def _in(self, node: exp.In) -> Expression:
         value = self.compile(node.this)

@@ -20,6 +20,7 @@ from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.parse.placed_parser import token_place
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.parse.put_names import put_names
+from nilometer.sql.parse.put_plain_forms import put_plain_forms
 from nilometer.sql.parse.put_rows import put_rows
 
 DATABASE_WORDS: Final = frozenset(
@@ -168,7 +169,7 @@ def read_query_tokens(
         raise no_query(sql, tokens[0])
     given.bind(tree, sql)
     put_names(tree)
-    tree = put_rows(tree, sql)
+    tree = put_rows(put_plain_forms(tree, sql), sql)
     assert isinstance(tree, exp.Query)
     from_start = _take_from_start(tree, sql)
     return Statement(sql, tree, explain, from_start)

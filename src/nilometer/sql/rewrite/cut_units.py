@@ -1,8 +1,10 @@
-"""The time windows that date_trunc cuts, by its unit."""
+"""The time windows that date_trunc and casts to DATE cut."""
 
 from __future__ import annotations
 
 from typing import Final
+
+from sqlglot import exp
 
 from nilometer.model.time_windows import (
     CalendarUnit,
@@ -32,3 +34,13 @@ def windows_of_unit(unit: str) -> HoppingWindows | CalendarWindows | None:
     if unit in LENGTHS:
         return HoppingWindows(LENGTHS[unit], LENGTHS[unit])
     return CalendarWindows(_CALENDAR[unit]) if unit in _CALENDAR else None
+
+
+def cut_time(key: exp.Expr) -> tuple[exp.Expr, str] | None:
+    """What a key cuts, and to which unit, if it does: date_trunc, a cast to DATE, to_date."""
+    if isinstance(key, exp.TimestampTrunc | exp.DateTrunc):
+        return key.this, str(key.args["unit"].name.upper())
+    if isinstance(key, exp.Cast) and key.is_type(exp.DType.DATE):
+        return key.this, "DAY"
+    is_date = isinstance(key, exp.Anonymous) and key.name.lower() == "to_date"
+    return (key.expressions[0], "DAY") if is_date and len(key.expressions) == 1 else None

@@ -32,7 +32,7 @@ from nilometer.sql.parse.find_names import find
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.places import place_of, put_at, text_of
 from nilometer.sql.parse.window_call_parser import WindowCall
-from nilometer.sql.rewrite.cut_units import LENGTHS, windows_of_unit
+from nilometer.sql.rewrite.cut_units import LENGTHS, cut_time, windows_of_unit
 from nilometer.sql.rewrite.modes import Reasons, unwrap
 from nilometer.sql.rewrite.name_windows import NamedWindows
 from nilometer.sql.rewrite.put_unions import UnionCall
@@ -173,7 +173,7 @@ class _Grouping:
     time: exp.Expr
     windows: TimeWindows
     is_value: bool
-    """Whether it can also be computed from a row: date_trunc."""
+    """Whether it can also be computed from a row: date_trunc, and dates."""
 
 
 @dataclass(frozen=True)
@@ -232,10 +232,10 @@ class _GroupedWindows:
                 call = call.this
             if isinstance(call, exp.Anonymous) and call.name.upper() in _FUNCTIONS:
                 yield _Grouping(key, call, *self._read_call(call), is_value=False)
-            elif isinstance(call, exp.TimestampTrunc | exp.DateTrunc):
-                windows = self._truncated(call)
+            elif (cut := cut_time(call)) is not None:
+                windows = self._truncated(*cut)
                 if windows is not None:
-                    yield _Grouping(key, call, call.this, windows, is_value=True)
+                    yield _Grouping(key, call, cut[0], windows, is_value=True)
 
     def _meant(self, key: exp.Expr) -> exp.Expr:
         """A key, or the column of the list that it names or numbers."""
@@ -296,17 +296,28 @@ class _GroupedWindows:
             )
         return length
 
-    def _truncated(self, call: exp.TimestampTrunc | exp.DateTrunc) -> TimeWindows | None:
-        """The windows of date_trunc over the time of a stream that has no window."""
-        time = call.this
-        if self.select.args.get("joins") or not isinstance(time, exp.Column):
+    def _truncated(self, time: exp.Expr, unit: str) -> TimeWindows | None:
+        """The windows of date_trunc over the time of a stream that has no window.
+
+        The stream stands alone, or is joined with static tables.
+        """
+        if not self._is_beside_tables() or not isinstance(time, exp.Column):
             return None
-        if time.name.lower() not in self.times.names(self._entry):
+        is_own = time.table.lower() in ("", self._entry.alias_or_name.lower())
+        if not is_own or time.name.lower() not in self.times.names(self._entry):
             return None
-        unit = call.args["unit"].name.upper()
         if unit not in _ANYWHERE and self.catalog.zone != UTC:
             return None
         return windows_of_unit(unit)
+
+    def _is_beside_tables(self) -> bool:
+        """Whether all that is joined with the first entry are static tables that keep its rows."""
+        joins = self.select.args.get("joins") or ()
+        return all(
+            str(join.side or "").upper() in ("", "LEFT")
+            and is_static_entry(join.this, self.catalog)
+            for join in joins
+        )
 
     def _finest(self, found: list[_Grouping]) -> list[_Grouping]:
         """The key with the shortest windows: the others are unions of these."""
@@ -328,7 +339,8 @@ class _GroupedWindows:
 
     def _put(self, first: _Grouping, calls: list[_Grouping]) -> None:
         entry = self._entry
-        if self.select.args.get("joins"):
+        is_session = isinstance(first.windows, SessionWindows)
+        if not self._is_beside_tables() or (is_session and self.select.args.get("joins")):
             raise SqlError(
                 "to put the rows of a join into time windows, use a subquery",
                 place=place_of(first.call, self.sql),
@@ -349,7 +361,6 @@ class _GroupedWindows:
             if not any(key is one.key for one in calls)
         ]
         inner = entry.copy()
-        is_session = isinstance(first.windows, SessionWindows)
         if is_session and self.select.args.get("where") is not None:
             inner = self._filtered(entry)
         call = WindowCall(

@@ -1,0 +1,51 @@
+"""Forms of standard SQL as those that Spark has: rows compared, = ANY (SELECT …), FETCH FIRST."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from nilometer.errors import SqlError
+from nilometer.sql.parse.places import place_of, put_at
+
+
+def put_plain_forms(tree: exp.Expr, sql: str) -> exp.Expr:
+    """The tree with other words for the same."""
+    for node in list(tree.find_all(exp.EQ, exp.NEQ)):
+        plain = _plain(node, sql)
+        if plain is not None:
+            node.replace(put_at(plain, place_of(node, sql)))
+    for one in tree.find_all(exp.Any, exp.All):
+        if isinstance(one.this, exp.Expr) and isinstance(one.this.unnest(), exp.Query):
+            raise SqlError(
+                "only = ANY and <> ALL compare with the rows of a subquery",
+                place=place_of(one, sql),
+                hint="compare with one value: v > (SELECT MAX(v) FROM …)",
+            )
+    for fetch in list(tree.find_all(exp.Fetch)):
+        options = fetch.args.get("limit_options")
+        if options is None or not (options.args.get("percent") or options.args.get("with_ties")):
+            count = fetch.args.get("count") or exp.Literal.number(1)
+            fetch.replace(put_at(exp.Limit(expression=count), place_of(fetch, sql)))
+    return tree
+
+
+def _plain(node: exp.Binary, sql: str) -> exp.Expr | None:
+    """(a, b) = (c, d) as comparisons of values; = ANY (SELECT …) as IN, <> ALL as NOT IN."""
+    left, right, is_equal = node.left, node.right, isinstance(node, exp.EQ)
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
+        if len(left.expressions) != len(right.expressions):
+            raise SqlError(
+                f"{len(left.expressions)} values are compared with {len(right.expressions)}",
+                place=place_of(node, sql),
+                hint="write (a, b) = (1, 2)",
+            )
+        pairs = zip(left.expressions, right.expressions, strict=True)
+        found: exp.Expr = exp.and_(*(exp.EQ(this=a, expression=b) for a, b in pairs), copy=False)
+    elif isinstance(right, exp.Any if is_equal else exp.All) and isinstance(
+        query := right.this.unnest(), exp.Query
+    ):
+        found = exp.In(this=left, query=put_at(exp.Subquery(this=query), place_of(right, sql)))
+    else:
+        return None
+    found = exp.Paren(this=found)
+    return found if is_equal else exp.Not(this=found)
