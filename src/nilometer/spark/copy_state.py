@@ -19,7 +19,7 @@ from nilometer.kernels.routing import Routing
 from nilometer.log.local_storage import sync_folder
 from nilometer.log.sealed import seal
 from nilometer.spark.buckets import bucket_numbers
-from nilometer.spark.moved_state import ABOUT, FORMAT, MANIFEST, MOVED, read_moved
+from nilometer.spark.moved_state import ABOUT, FORMAT, MANIFEST, MOVED, crc_of, read_moved
 from nilometer.spark.ship import ship_function
 
 _SUFFIX: Final = ".bucket"
@@ -31,7 +31,7 @@ class _CopyState:
     """Copies state as Spark's store has it into files; tells the files and their manifests."""
 
     folder: str
-    told = "bucket INT, file STRING, manifest STRING"
+    told = "bucket INT, file STRING, crc LONG, manifest STRING"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         opened: dict[int, tuple[Path, pa.OSFile, pa.ipc.RecordBatchFileWriter]] = {}
@@ -50,10 +50,10 @@ class _CopyState:
             writer.close()
             sink.close()
             _sync(path)
-            told = [[bucket], [path.name], [manifests.get(bucket)]]
-            kinds = (pa.int32(), pa.string(), pa.string())
+            told = [[bucket], [path.name], [crc_of(path)], [manifests.get(bucket)]]
+            kinds = (pa.int32(), pa.string(), pa.int64(), pa.string())
             arrays = [pa.array(one, kind) for one, kind in zip(told, kinds, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, ["bucket", "file", "manifest"])
+            yield pa.RecordBatch.from_arrays(arrays, ["bucket", "file", "crc", "manifest"])
 
 
 def copy_state(
@@ -74,7 +74,7 @@ def copy_state(
     name = uuid4().hex
     folder = checkpoint / MOVED / name
     folder.mkdir(parents=True)
-    found = _copy_all(session, checkpoint, last[1], folder)
+    found, crcs = _copy_all(session, checkpoint, last[1], folder)
     earlier = {} if before is None else read_moved(checkpoint, before).stages
     stages = {}
     for stage, routing in routings.items():
@@ -92,8 +92,9 @@ def copy_state(
             files = [Path(file) for file in earlier[stage].files]
             for file in files:
                 os.link(file, folder / file.name)
+                crcs[file.name] = crc_of(file)
             stages[stage] = _about(earlier[stage].routing, [file.name for file in files])
-    about = {"format": FORMAT, "last": last, "stages": stages}
+    about = {"format": FORMAT, "last": last, "stages": stages, "crc": crcs}
     (folder / ABOUT).write_bytes(seal(json.dumps(about).encode()))
     _sync(folder / ABOUT)
     for one in (folder, checkpoint / MOVED, checkpoint):
@@ -103,9 +104,10 @@ def copy_state(
 
 def _copy_all(
     session: SparkSession, checkpoint: Path, batch: int, folder: Path
-) -> dict[str, dict[int, str]]:
-    """Copy the state of all operators; the files, by stage and by what buckets are called."""
+) -> tuple[dict[str, dict[int, str]], dict[str, int]]:
+    """Copy the state of all operators: files by stage and by what buckets are called, and CRCs."""
     found: dict[str, dict[int, str]] = {}
+    crcs: dict[str, int] = {}
     copy = _CopyState(str(folder))
     for operator in sorted((checkpoint / "state").glob("*")):
         if not operator.name.isdecimal():
@@ -117,7 +119,7 @@ def _copy_all(
             .selectExpr("key.bucket", "user_map_key.name", "user_map_value.content")
         )
         told = stored.mapInArrow(ship_function(copy), copy.told)
-        for bucket, file, manifest in told.toLocalIterator():
+        for bucket, file, crc, manifest in told.toLocalIterator():
             stage = json.loads(manifest).get("stage")
             if stage is None:
                 raise CheckpointError(
@@ -125,8 +127,8 @@ def _copy_all(
                     detail="an earlier release began it",
                     hint="create the query anew with the number of buckets that you want",
                 )
-            found.setdefault(stage, {})[bucket] = file
-    return found
+            found.setdefault(stage, {})[bucket], crcs[file] = file, crc
+    return found, crcs
 
 
 def _about(routing: Routing, files: list[str]) -> dict[str, Any]:
