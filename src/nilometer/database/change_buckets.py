@@ -25,7 +25,6 @@ from nilometer.log.published import read_layout
 from nilometer.log.writer import LogWriter
 from nilometer.operators.stage import BucketRun, Stage
 from nilometer.sensors.catalog.stored_queries import NamedQuery
-from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.copy_state import copy_state
 from nilometer.spark.failures import explain_failure
 from nilometer.spark.log_stream import LogStream, StreamFrame
@@ -66,12 +65,11 @@ def change_buckets(
     """
     last = _finish(*before, destination, beats)
     checkpoint = Path(destination.checkpoint)
-    moved = moved_of(query)  # if nothing was done since the last change, its copy still counts
+    moved = moved_of(query)
     if last is not None and last[0] == _id_of(checkpoint):
         routings = {name: stage.routing for name, stage in _stages(before).items()}
-        numbers = {name: bucket_numbers(one.buckets) for name, one in routings.items()}
         session = next(iter(_frames(*before).values())).sparkSession
-        moved = copy_state(session, checkpoint, last, routings, numbers)
+        moved = copy_state(session, checkpoint, last, routings, moved)
     return moved_options(query, buckets, moved)
 
 

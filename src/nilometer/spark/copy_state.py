@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from uuid import uuid4
 
 import pyarrow as pa
@@ -18,7 +18,8 @@ from nilometer.errors import CheckpointError
 from nilometer.kernels.routing import Routing
 from nilometer.log.local_storage import sync_folder
 from nilometer.log.sealed import seal
-from nilometer.spark.moved_state import ABOUT, FORMAT, MANIFEST, MOVED, is_settled
+from nilometer.spark.buckets import bucket_numbers
+from nilometer.spark.moved_state import ABOUT, FORMAT, MANIFEST, MOVED, crc_of, read_moved
 from nilometer.spark.ship import ship_function
 
 _SUFFIX: Final = ".bucket"
@@ -30,7 +31,7 @@ class _CopyState:
     """Copies state as Spark's store has it into files; tells the files and their manifests."""
 
     folder: str
-    told = "bucket INT, file STRING, manifest STRING"
+    told = "bucket INT, file STRING, crc LONG, manifest STRING"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         opened: dict[int, tuple[Path, pa.OSFile, pa.ipc.RecordBatchFileWriter]] = {}
@@ -49,10 +50,10 @@ class _CopyState:
             writer.close()
             sink.close()
             _sync(path)
-            told = [[bucket], [path.name], [manifests.get(bucket)]]
-            kinds = (pa.int32(), pa.string(), pa.string())
+            told = [[bucket], [path.name], [crc_of(path)], [manifests.get(bucket)]]
+            kinds = (pa.int32(), pa.string(), pa.int64(), pa.string())
             arrays = [pa.array(one, kind) for one, kind in zip(told, kinds, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, ["bucket", "file", "manifest"])
+            yield pa.RecordBatch.from_arrays(arrays, ["bucket", "file", "crc", "manifest"])
 
 
 def copy_state(
@@ -60,58 +61,83 @@ def copy_state(
     checkpoint: Path,
     last: tuple[str, int],
     routings: Mapping[str, Routing],
-    numbers: Mapping[str, Sequence[int]],
+    before: str | None,
 ) -> str:
     """Copy the state after a micro-batch, the last one with results; returns the copy's name.
 
-    `routings` and `numbers`: by stage, how its rows are routed, and what its buckets are called.
+    `routings`: how rows are routed, by stage. `before`: the copy that the query went on with;
+    stages of which no bucket was opened since then have their state there.
     """
     for old in (checkpoint / MOVED).glob("*"):
-        if not is_settled(checkpoint, old.name):  # a change that was given up
+        if old.name != before:  # of a change that was given up
             shutil.rmtree(old, ignore_errors=True)
     name = uuid4().hex
     folder = checkpoint / MOVED / name
     folder.mkdir(parents=True)
-    found: dict[str, dict[int, str]] = {}
-    for operator in sorted((checkpoint / "state").glob("*")):
-        if not operator.name.isdecimal():
-            continue
-        stored = (
-            session.read.format("statestore")
-            .options(operatorId=operator.name, batchId=last[1], stateVarName="state")
-            .load(str(checkpoint))
-            .selectExpr("key.bucket", "user_map_key.name", "user_map_value.content")
-        )
-        copy = _CopyState(str(folder))
-        for bucket, file, manifest in stored.mapInArrow(
-            ship_function(copy), copy.told
-        ).toLocalIterator():
-            stage = json.loads(manifest or "{}").get("stage")
-            if stage is not None:
-                found.setdefault(stage, {})[bucket] = file
-    for stage, wanted in numbers.items():
-        if set(found.get(stage, ())) != set(wanted):
+    found, crcs = _copy_all(session, checkpoint, last[1], folder)
+    earlier = {} if before is None else read_moved(checkpoint, before).stages
+    stages = {}
+    for stage, routing in routings.items():
+        numbers = bucket_numbers(routing.buckets)
+        own = found.get(stage, {})
+        if own and set(own) != set(numbers):
             raise CheckpointError(
                 "the state of this query cannot be copied",
-                detail=f"stage {stage} has the buckets {sorted(found.get(stage, ()))}, not "
-                f"{sorted(wanted)}; a query that an earlier release began has none by name",
+                detail=f"stage {stage} has the buckets {sorted(own)}, not {sorted(numbers)}",
                 hint="create the query anew with the number of buckets that you want",
             )
-    stages = {
-        stage: {
-            "shares": routing.shares,
-            "places": routing.places,
-            "with nulls": routing.with_nulls,
-            "files": [found[stage][number] for number in numbers[stage]],
-        }
-        for stage, routing in routings.items()
-    }
-    about = {"format": FORMAT, "last": last, "stages": stages}
+        if own:
+            stages[stage] = _about(routing, [own[number] for number in numbers])
+        elif stage in earlier:
+            files = [Path(file) for file in earlier[stage].files]
+            for file in files:
+                os.link(file, folder / file.name)
+                crcs[file.name] = crc_of(file)
+            stages[stage] = _about(earlier[stage].routing, [file.name for file in files])
+    about = {"format": FORMAT, "last": last, "stages": stages, "crc": crcs}
     (folder / ABOUT).write_bytes(seal(json.dumps(about).encode()))
     _sync(folder / ABOUT)
     for one in (folder, checkpoint / MOVED, checkpoint):
         sync_folder(one)
     return name
+
+
+def _copy_all(
+    session: SparkSession, checkpoint: Path, batch: int, folder: Path
+) -> tuple[dict[str, dict[int, str]], dict[str, int]]:
+    """Copy the state of all operators: files by stage and by what buckets are called, and CRCs."""
+    found: dict[str, dict[int, str]] = {}
+    crcs: dict[str, int] = {}
+    copy = _CopyState(str(folder))
+    for operator in sorted((checkpoint / "state").glob("*")):
+        if not operator.name.isdecimal():
+            continue
+        stored = (
+            session.read.format("statestore")
+            .options(operatorId=operator.name, batchId=batch, stateVarName="state")
+            .load(str(checkpoint))
+            .selectExpr("key.bucket", "user_map_key.name", "user_map_value.content")
+        )
+        told = stored.mapInArrow(ship_function(copy), copy.told)
+        for bucket, file, crc, manifest in told.toLocalIterator():
+            stage = json.loads(manifest).get("stage")
+            if stage is None:
+                raise CheckpointError(
+                    "the state of this query cannot be dealt out to other buckets",
+                    detail="an earlier release began it",
+                    hint="create the query anew with the number of buckets that you want",
+                )
+            found.setdefault(stage, {})[bucket], crcs[file] = file, crc
+    return found, crcs
+
+
+def _about(routing: Routing, files: list[str]) -> dict[str, Any]:
+    return {
+        "shares": routing.shares,
+        "places": routing.places,
+        "with nulls": routing.with_nulls,
+        "files": files,
+    }
 
 
 def _sync(path: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ MANIFEST: Final = "manifest"
 ABOUT: Final = "about.json"
 SETTLED: Final = "settled"
 FORMAT: Final = 1
+_PIECE: Final = 1 << 20
 _OWN_OF_SPARK: Final = ("offsets", "commits", "sources", "state", "metadata")
 
 
@@ -119,6 +121,27 @@ def read_moved(checkpoint: Path, name: str) -> MovedState:
         files = tuple(str(folder / file) for file in one["files"])
         stages[stage] = MovedStage(routing, files)
     return MovedState((about["last"][0], about["last"][1]), stages)
+
+
+def crc_of(file: Path) -> int:
+    """The checksum of a file of a copy."""
+    crc = 0
+    with open(file, "rb") as opened:
+        while piece := opened.read(_PIECE):
+            crc = zlib.crc32(piece, crc)
+    return crc
+
+
+def damaged_files(copy: Path) -> Iterator[Path]:
+    """The files of a copy that are missing or are not as they were written."""
+    try:
+        crcs: dict[str, int] = json.loads(unseal((copy / ABOUT).read_bytes()))["crc"]
+    except (OSError, ValueError, KeyError):
+        yield copy / ABOUT
+        return
+    for name, crc in crcs.items():
+        if not (copy / name).exists() or crc_of(copy / name) != crc:
+            yield copy / name
 
 
 def is_settled(checkpoint: Path, name: str) -> bool:

@@ -122,7 +122,7 @@ def _host_stages(
             sent=form,
             leaves_out=leaves_out,
             name=stage_names[number],
-            moved=None if moved is None else moved.stages[stage_names[number]],
+            moved=None if moved is None else moved.stages.get(stage_names[number]),
         )
         if planned.to_stage is not None:
             on = hosted.where(f"{METRICS} IS NULL").select("bucket", "body")

@@ -15,6 +15,7 @@ from nilometer.engine.plan_set import BUCKETS, PLANS_FILE, read_plan_set
 from nilometer.engine.published import read_published_file
 from nilometer.engine.publisher import STUCK, read_stuck
 from nilometer.log.recovery import LogState
+from nilometer.spark.moved_state import MOVED, damaged_files, is_settled
 from nilometer.upkeep.problem import Problems
 from nilometer.upkeep.query_state import CheckpointImage, checkpoint_image, kept_queries
 
@@ -94,6 +95,9 @@ def check_checkpoint(folder: Path, results: LogState | None, problems: Problems)
     image = checkpoint_image(folder)
     with problems.noting(folder, _AGAIN):
         _check_progress(image, results, problems)
+        for copy in folder.glob(f"{MOVED}/*"):
+            for file in damaged_files(copy) if is_settled(folder, copy.name) else ():
+                problems.add(file, "it is damaged or missing", _AGAIN)
         for file in _files(folder):
             _check_file(file, problems)
         for partition in sorted(folder.glob("state/*/*")):
