@@ -70,7 +70,9 @@ def test_who_waits_in_vain_is_told_to_come_again(
         gate.set()
         threads.close()
 
-    asyncio.run(ask())
+    # Some releases of uvicorn make uvloop the usual loop, which does not ask its `time`.
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.run(ask())
 
 
 def test_a_large_answer_is_refused(tmp_path: Path) -> None:
