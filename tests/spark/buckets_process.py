@@ -13,11 +13,9 @@ def main(folder: Path) -> None:
     session = nm.local_spark(memory="1g", cores=2)
     with nm.connect(session, path=folder / "plant") as db:
         db.resume()
-        (folder / "ready").touch()
         for number in cycle((3, 1, 4, 2)):
             db.execute(f"ALTER QUERY q SET (buckets = {number})")
-            with (folder / "changed").open("a") as told:
-                told.write(f"{number}\n")
+            (folder / "changed").touch()
 
 
 if __name__ == "__main__":
