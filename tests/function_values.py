@@ -178,6 +178,8 @@ s || '-' || u
 concat_ws('-', s, u, s)
 concat_ws(u, s, i)
 concat_ws(',')
+concat_ws('-', split(s, ','), u, array(u, s))
+concat_ws(u, array(s, CAST(NULL AS STRING)), i)
 substring(s, k)
 substring(s, k, 2)
 substring(s, 0, 3)

@@ -34,6 +34,25 @@ def test_they_say_what_duckdb_says(statement: str, given_rows: list[Row]) -> Non
     assert answer(db.sql(statement)) == judge(statement, given_rows)
 
 
+def test_patterns_are_asked_one_by_one() -> None:
+    db = nm.connect()
+    db.create_table("T", pa.table({"s": ["ab", "b", None]}))
+    asked = (
+        "s LIKE ANY ('a%', 'c')",
+        "s NOT LIKE ANY ('a%', 'b')",
+        "s ILIKE ALL ('A%', '%B')",
+        "s NOT LIKE ALL ('a%', 'c')",
+        "NOT s LIKE ANY ('a%')",
+        "s LIKE ALL ('a%', '%b', NULL)",
+    )
+    listed = ", ".join(f"{one} AS c{number}" for number, one in enumerate(asked))
+    found = db.sql(f"SELECT {listed} FROM T WHERE s IS NOT NULL ORDER BY s")
+    assert [list(row.values()) for row in found.to_pylist()] == [
+        [True, True, True, False, False, None],
+        [False, True, False, True, True, False],
+    ]
+
+
 def test_rows_with_nulls_are_compared_value_by_value() -> None:
     found = pa.table({"a": [1, None, None, 1], "b": [2, 2, 3, None]})
     db = nm.connect()

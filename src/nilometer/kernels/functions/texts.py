@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.errors import PredicateError
+from nilometer.kernels.function_types import is_text
 from nilometer.kernels.functions.function import (
     MOST,
     Applied,
@@ -41,11 +42,23 @@ def _bounded(found: pa.Array, name: str) -> pa.Array:
     return found
 
 
+def _text_or_texts(kind: pa.DataType) -> pa.DataType | None:
+    """A string, a value that is converted to one, or an array of strings."""
+    return kind if pat.is_list(kind) and is_text(kind.value_type) else text(kind)
+
+
 def _concat_ws(applied: Applied) -> pa.Array:
-    """Strings joined by a separator; NULLs are skipped, except for the separator."""
+    """Strings, and those in arrays, joined by a separator; NULLs are skipped, but for that."""
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
     found = [
-        None if first is None else first.join(one for one in rest if one is not None)
+        None
+        if first is None
+        else first.join(
+            one
+            for given in rest
+            for one in (given if isinstance(given, list) else [given])
+            if one is not None
+        )
         for first, *rest in rows
     ]
     return _bounded(pa.array(found, _STRING), "concat_ws")
@@ -269,7 +282,9 @@ def _same(kind: pa.DataType) -> pa.DataType:
 
 
 FUNCTIONS: Final = {
-    "concat_ws": Function((plain_text, text), _STRING, _concat_ws, optional=1, several=True),
+    "concat_ws": Function(
+        (plain_text, _text_or_texts), _STRING, _concat_ws, optional=1, several=True
+    ),
     "length": _LENGTH,
     "len": _LENGTH,
     "char_length": _LENGTH,

@@ -1,4 +1,4 @@
-"""Forms of standard SQL as those that Spark has: rows compared, = ANY (SELECT …), FETCH FIRST."""
+"""Forms that mean simpler ones: rows compared, = ANY (SELECT …), LIKE ANY (…), FETCH FIRST."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ def put_plain_forms(tree: exp.Expr, sql: str) -> exp.Expr:
         plain = _plain(node, sql)
         if plain is not None:
             node.replace(put_at(plain, place_of(node, sql)))
+    for node in list(tree.find_all(exp.Like, exp.ILike)):
+        if isinstance(node.expression, exp.Any | exp.All) and not isinstance(
+            node.parent, exp.Escape
+        ):
+            node.replace(put_at(_each_pattern(node), place_of(node, sql)))
     for one in tree.find_all(exp.Any, exp.All):
         if isinstance(one.this, exp.Expr) and isinstance(one.this.unnest(), exp.Query):
             raise SqlError(
@@ -49,3 +54,15 @@ def _plain(node: exp.Binary, sql: str) -> exp.Expr | None:
         return None
     found = exp.Paren(this=found)
     return found if is_equal else exp.Not(this=found)
+
+
+def _each_pattern(node: exp.Binary) -> exp.Expr:
+    """LIKE ANY ('a%', 'b%') as one LIKE or another, LIKE ALL as one and another."""
+    among = node.expression
+    given = among.this
+    tests: list[exp.Expr] = []
+    for pattern in given.expressions if isinstance(given, exp.Tuple) else [given.unnest()]:
+        like = type(node)(this=node.this.copy(), expression=pattern)
+        tests.append(exp.Not(this=like) if node.args.get("negate") else like)
+    join = exp.or_ if isinstance(among, exp.Any) else exp.and_
+    return exp.Paren(this=join(*tests, copy=False))
