@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import uvicorn
@@ -33,6 +32,7 @@ from nilometer.server.config import ServerConfig
 from nilometer.server.console.pages import all_pages
 from nilometer.server.guards import is_loopback
 from nilometer.server.notify import notify
+from nilometer.server.orderly_server import OrderlyServer
 from nilometer.server.pg.listener import PgListener
 from nilometer.server.protocol import protocol_for
 from nilometer.server.scopes import EVERYTHING
@@ -140,7 +140,7 @@ def require_safe(settings: ServerSettings) -> None:
     )
 
 
-class _Server(uvicorn.Server):
+class _Server(OrderlyServer):
     """Uvicorn, set up for one service; queries are restarted once it answers."""
 
     def __init__(
@@ -166,23 +166,15 @@ class _Server(uvicorn.Server):
                 ssl_keyfile=settings.key,
                 timeout_graceful_shutdown=max(1, round(settings.stop_seconds)),
                 ws_max_size=settings.max_body_bytes,
-            )
+            ),
+            stopping,
         )
         self._service = service
         self._pg = pg
         self._pg_listener = None if pg is None else PgListener(service, tokens, _tls(settings))
-        self._stopping = stopping
         self._spark_log = log.spark.file
         self.lost: NilometerError | None = None
         """Why the server ends although nobody stopped it."""
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop in order, however often it is asked: this takes at most `stop_seconds`."""
-        if not self.should_exit:  # uvicorn would cut followers short after a second Ctrl-C
-            self._stopping()
-            name = signal.Signals(sig).name
-            _LOG.info("the server stops: %s", name, extra=event("stopping", signal=name))
-            super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
