@@ -20,6 +20,7 @@ from nilometer.log.reader import LogReader
 from nilometer.log.registrations import register
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.declaration import Sensor
+from nilometer.sensors.manager import manager as manager_module
 from nilometer.sensors.manager.kept_counts import read_counts
 from nilometer.sensors.manager.log_store import LogStore
 from nilometer.sensors.manager.manager import StreamManager
@@ -151,3 +152,36 @@ def test_what_is_stored_while_a_stream_is_let_go_is_counted(
             manager.stop()
             found = read_counts(tmp_path / "status.json")["C"]
             assert found.sensors[0].readings == found.end["row"] > before.row
+
+
+def test_counts_are_kept_while_a_stream_is_about_to_be_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status file is written every second, and a process may be killed at any moment."""
+    place = tmp_path / "C"
+    LogWriter.open(place, COUNTER.layout).close()
+    register(place, "r", Position(0, 0), {}, now=time.time_ns() // 1000, named=True)
+    kept = []
+    count_on = manager_module.count_on
+
+    def while_others_write(*given: Any) -> Any:
+        manager._call(manager._tell())
+        kept.append(read_counts(tmp_path / "status.json")["C"].sensors[0].readings)
+        return count_on(*given)
+
+    monkeypatch.setattr(manager_module, "count_on", while_others_write)
+    with (tmp_path / "acknowledged").open("ab", buffering=0) as acknowledged:
+        for _ in range(2):
+            manager = StreamManager(
+                lambda name: str(tmp_path / name),
+                lambda name: [Sensor(0, 0, {}, "")],
+                lambda declaration, where: {0},
+                find_type=lambda name: partial(Counter, acknowledged),
+                status_file=tmp_path / "status.json",
+            )
+            manager.start()
+            before = LogReader.open(place).end
+            manager.watch(COUNTER)
+            wait_for(lambda end=before: LogReader.open(place).end > end)  # type: ignore[misc]
+            manager.stop()
+    assert kept == [before.row]

@@ -87,6 +87,7 @@ def test_a_sensor_that_ends_is_not_reached_again(site: Site, kind: str) -> None:
         wait_for(lambda: manager.status("S") and manager.status("S")[0].state == "ended")
         manager.changed("S")
         wait_for(lambda: manager.streams()[0].watermark)
+        wait_for(lambda: site.lines["a0"].closed)
     assert (values(site), site.lines["a0"].opened, site.lines["a0"].closed) == ([1.0], 1, 1)
 
 

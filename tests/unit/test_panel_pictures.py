@@ -277,7 +277,7 @@ def test_heat_maps_and_maps(server: Served) -> None:
         ({"select": "SELEKT v"}, "expected a query"),
         ({"select": "DROP STREAM S"}, "expected a query"),
         ({"select": "SELECT * FROM read_text('/etc/passwd')"}, "read_text cannot be read from"),
-        ({"select": "SELECT v FROM S [RANGE 5 SECONDS]"}, "a panel asks for what is stored, and"),
+        ({"select": "SELECT v FROM S [RANGE 5 SECONDS]"}, "a panel shows what is stored, and"),
         ({"select": "SELECT v FROM S; SELECT 1"}, "expected a query"),
     ],
 )

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from nilometer.errors import NilometerError, NotFoundError, in_one_line
+from nilometer.errors import ClosedError, NilometerError, NotFoundError, in_one_line
 from nilometer.server.scopes import SERVER
 from nilometer.server.service import Service
 from nilometer.server.tokens import Tokens
@@ -29,7 +29,8 @@ async def keep_house(
             try:
                 await work()
             except NilometerError as error:
-                log.warning("%s", in_one_line(error))
+                if type(error) is not ClosedError:  # the server is stopping, as was said already
+                    log.warning("%s", in_one_line(error))
             except Exception:  # one failure must not end all further work
                 log.exception("housekeeping failed")
         await asyncio.sleep(_EVERY)

@@ -177,7 +177,7 @@ class StreamManager:
 
     def _counted_before(self, declaration: Declaration, store: LogStore) -> StreamCounts | None:
         """The counts of an earlier process; None: it had none of this stream."""
-        earlier = self._before.pop(declaration.name, None)
+        earlier = self._before.get(declaration.name)
         before = self._forgotten.pop(store.writer.log_id, earlier)
         if before is None or before.log != store.writer.log_id:
             return None
@@ -207,6 +207,7 @@ class StreamManager:
         )
         readers = Readers(store.location, self._settings, self._wall)
         self._watched[declaration.name] = _Watched(stream, readers)
+        self._before.pop(declaration.name, None)  # until now the status file has those
 
     async def _forget(self, name: str, pause: bool) -> None:
         self._rates.forget(name)
