@@ -107,8 +107,8 @@ class PanelForm:
         before = self._before
         if before is not None:
             self._show(before)
-        elif not queries and streams:
-            self._source.value = SourceKind.STREAM.value
+        elif not queries and streams and self._source.value == SourceKind.QUERY.value:
+            self._source.value = SourceKind.STREAM.value  # unless somebody has chosen meanwhile
         self._offer_names()
         if before is not None:
             await self._read_columns(before)
