@@ -107,3 +107,10 @@ def test_which_rows_are_shed() -> None:
     with pytest.raises(NilometerError, match="option shed cannot be used") as told:
         limits("shed = 'often'")
     assert "cannot read a number of rows" in str(told.value)
+
+
+@pytest.mark.parametrize("number", ["0", "1025", "-1", "two", "1.5", "9" * 5000, "none"])
+def test_what_cannot_be_a_number_of_buckets(number: str) -> None:
+    with pytest.raises(NilometerError, match="option buckets cannot be") as told:
+        limits(f"buckets = '{number}'")
+    assert "write a number from 1 to 1024" in str(told.value)

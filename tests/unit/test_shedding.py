@@ -7,14 +7,19 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nilometer.engine import log_reads
+from nilometer.engine.log_reads import LogRows
+from nilometer.engine.query_run import QueryRun
 from nilometer.engine.shedding import LEAST_KEPT, select_rows, share_to_read
 from nilometer.errors import NilometerError, UnknownNameError
 from nilometer.kernels.key_hashes import hash_rows
@@ -104,6 +109,27 @@ def test_a_query_that_is_behind_sheds_and_one_that_is_not_reads_all(
     world.settle()
     assert shed_rows(world) == shed, "the count is kept, and 200 rows are not too many"
     assert values_of(world, "values")[-200:] == list(range(400, 600))
+
+
+def test_who_reads_some_sensors_of_a_table_sheds_the_same_rows_as_who_reads_all() -> None:
+    """Also where those some are so few that they would not be too many."""
+    everything = pa.RecordBatch.from_pydict({"k": [1] * 400, "v": list(range(400))})
+    some = everything.filter(pc.less(everything.column(1), 60))
+    end = Position(0, 1, row=400)
+    reads: Any = SimpleNamespace(rows=lambda *_: LogRows(everything, None, end, 0))
+    run = QueryRun.__new__(QueryRun)
+    run._hosted = cast(Any, SimpleNamespace(shed_above=100))
+
+    def read(where: str | None, rows: pa.RecordBatch) -> list[int]:
+        feed = SimpleNamespace(where=where, utility=None)
+        opened = cast(Any, SimpleNamespace(feed=feed, log="", layout=None))
+        left = run._shed(reads, opened, Position(0, 0), LogRows(rows, None, end, 0))
+        found: list[int] = left.column(1).to_pylist()
+        return found
+
+    of_all = read(None, everything)
+    assert len(of_all) == 100
+    assert read("room = 'hall'", some) == [v for v in of_all if v < 60]
 
 
 def test_one_stream_must_have_the_columns_of_what_rows_are_worth(world: World) -> None:

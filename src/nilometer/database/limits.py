@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
@@ -86,7 +87,7 @@ def read_buckets(given: Mapping[str, GivenOption]) -> int | None:
     option = given.get(_BUCKETS)
     if option is None:
         return None
-    if not option.value.isdecimal() or not 1 <= int(option.value) <= MOST_BUCKETS:
+    if not re.fullmatch("[0-9]{1,4}", option.value) or not 1 <= int(option.value) <= MOST_BUCKETS:
         raise option.refusal(
             f"option {_BUCKETS} cannot be {option.value}",
             hint=f"write a number from 1 to {MOST_BUCKETS}: at most one core works on a bucket",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from nilometer.engine.held_chunks import HeldChunks
-from nilometer.engine.log_reads import LogReads
+from nilometer.engine.log_reads import LogReads, LogRows
 from nilometer.engine.same_query import FORMAT, check_same_query
 from nilometer.engine.shedding import select_rows, share_to_read
 from nilometer.kernels.admit import Punctuation
@@ -83,7 +83,7 @@ class QueryRun:
             feed, stage = opened.feed, self._parts[number].part.stages[opened.feed.stage]
             batch = batches[number][feed.stage]
             if found.rows is not None and len(found.rows):
-                rows = self._shed(reads, opened, at, found.rows, found.waiting)
+                rows = self._shed(reads, opened, at, found)
                 traffic = self._parts[number].runs[feed.stage].traffic
                 traffic.shed[feed.stream] += len(found.rows) - len(rows)
                 carried, selected = feed.reader.read(rows, now)
@@ -93,18 +93,18 @@ class QueryRun:
         return came, is_behind
 
     def _shed(
-        self, reads: LogReads, opened: OpenedFeed, at: Position, rows: pa.RecordBatch, waiting: int
+        self, reads: LogReads, opened: OpenedFeed, at: Position, found: LogRows
     ) -> pa.RecordBatch:
-        """The rows to read of those found: all, unless too many wait."""
-        above = self._hosted.shed_above
-        if above is None or waiting + len(rows) <= above:
+        """The rows to read of those found: all, unless too many of the log wait."""
+        rows, above = found.rows, self._hosted.shed_above
+        waiting = found.waiting + found.end.row - at.row
+        if above is None or waiting <= above:
             return rows
         everything = rows
         if opened.feed.where is not None:
             others = reads.rows(opened.log, opened.layout, at, None)
             everything = rows if others is None or others.rows is None else others.rows
-        share = share_to_read(waiting + len(everything), above)
-        return select_rows(rows, everything, opened.feed.utility, share)
+        return select_rows(rows, everything, opened.feed.utility, share_to_read(waiting, above))
 
     def _watermark(self) -> int | None:
         reached = min(part.frontier for part in self._parts)

@@ -19,7 +19,7 @@ LEAST_KEPT: Final = 0.1
 
 
 @dataclass(frozen=True)
-class Bar:
+class Threshold:
     """The row that matters least of those that are read, by its utility, then by its hash."""
 
     utility: float
@@ -49,15 +49,15 @@ def select_rows(
     `everything` are the rows of which a share is read; `rows` are some of them. Whoever reads some
     of the same decides alike about each.
     """
-    bar = _bar(_utilities(everything, utility), hash_rows(everything.columns), share)
-    passed = bar.passed(_utilities(rows, utility), hash_rows(rows.columns))
+    least = _threshold(_utilities(everything, utility), hash_rows(everything.columns), share)
+    passed = least.passed(_utilities(rows, utility), hash_rows(rows.columns))
     return rows.filter(pa.array(passed))
 
 
-def _bar(utilities: Float64s, hashes: UInt64s, share: float) -> Bar:
+def _threshold(utilities: Float64s, hashes: UInt64s, share: float) -> Threshold:
     order = np.lexsort((hashes, utilities))
-    least = order[len(order) - math.ceil(share * len(order))]
-    return Bar(float(utilities[least]), int(hashes[least]))
+    place = order[len(order) - math.ceil(share * len(order))]
+    return Threshold(float(utilities[place]), int(hashes[place]))
 
 
 def _utilities(rows: pa.RecordBatch, utility: Expression | None) -> Float64s:
