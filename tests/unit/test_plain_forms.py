@@ -68,6 +68,7 @@ def test_rows_with_nulls_are_compared_value_by_value() -> None:
         ("id > ALL (SELECT id FROM T)", "only = ANY and <> ALL compare", "SELECT MAX(v)"),
         ("id = ALL (SELECT id FROM T)", "only = ANY and <> ALL compare", "SELECT MAX(v)"),
         ("(id, k) = (1, 2, 3)", "2 values are compared with 3", "(a, b) = (1, 2)"),
+        ("() = ()", "0 values are compared with 0", "(a, b) = (1, 2)"),
     ],
 )
 def test_refusals(condition: str, message: str, hint: str) -> None:

@@ -21,7 +21,7 @@ from nilometer.engine import log_reads
 from nilometer.engine.log_reads import LogRows
 from nilometer.engine.query_run import QueryRun
 from nilometer.engine.shedding import LEAST_KEPT, select_rows, share_to_read
-from nilometer.errors import NilometerError, UnknownNameError
+from nilometer.errors import NilometerError, SqlError, UnknownNameError
 from nilometer.kernels.key_hashes import hash_rows
 from nilometer.log.position import Position
 from nilometer.model.expressions import Argument, Binary, Operator
@@ -154,6 +154,12 @@ def test_one_stream_must_have_the_columns_of_what_rows_are_worth(world: World) -
 )
 def test_what_cannot_be_a_utility(world: World, text: str) -> None:
     with pytest.raises(NilometerError):
+        compile_utility(text, world.catalog, world.catalog.relations["A"])
+
+
+@pytest.mark.parametrize("text", ["", "  ", "COUNT(*)", "v + MAX(v)", "(SELECT MAX(v) FROM A)"])
+def test_what_is_not_over_one_row_is_told_so(world: World, text: str) -> None:
+    with pytest.raises(SqlError, match="expected an expression over one row"):
         compile_utility(text, world.catalog, world.catalog.relations["A"])
 
 

@@ -10,6 +10,7 @@ from nilometer.errors import Place, SqlError
 from nilometer.model.expressions import Argument, Expression
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.compile import compile_statement
+from nilometer.sql.expressions.aggregate_calls import aggregates_in
 from nilometer.sql.expressions.compile_scalar import Subset
 from nilometer.sql.expressions.scalars import ColumnRef, Ref, quote_name
 from nilometer.sql.plan.join_plan import JoinPlan
@@ -37,12 +38,17 @@ def compile_utility(text: str, catalog: Catalog, relation: Relation) -> Expressi
 
 
 def _compile(text: str, catalog: Catalog, relation: Relation) -> Expression:
+    if not text.strip():
+        raise SqlError("expected an expression over one row", hint=_HINT)
     name = quote_name(relation.name)
     statement = read_query(f"{_BEFORE}{text}\n) AS DOUBLE) AS u FROM {name}")
     tree = statement.tree
     parts = {name for name, part in tree.args.items() if part}
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or len(parts) != 2:
         raise SqlError("expected one expression", detail=f"got {text}", hint=_HINT)
+    (value,) = tree.expressions
+    if next(aggregates_in(value, catalog.functions), None) or value.find(exp.Window, exp.Query):
+        raise SqlError("expected an expression over one row", detail=f"got {text}", hint=_HINT)
     plan = compile_statement(statement, catalog, 1)
     if not isinstance(plan, JoinPlan) or len(plan.sources) != 1 or plan.sources[0].expansions:
         raise SqlError("expected an expression over one row", detail=f"got {text}", hint=_HINT)

@@ -18,7 +18,7 @@ def put_plain_forms(tree: exp.Expr, sql: str) -> exp.Expr:
         if isinstance(node.expression, exp.Any | exp.All) and not isinstance(
             node.parent, exp.Escape
         ):
-            node.replace(put_at(_each_pattern(node), place_of(node, sql)))
+            node.replace(put_at(_each_pattern(node, sql), place_of(node, sql)))
     for one in tree.find_all(exp.Any, exp.All):
         if isinstance(one.this, exp.Expr) and isinstance(one.this.unnest(), exp.Query):
             raise SqlError(
@@ -38,7 +38,7 @@ def _plain(node: exp.Binary, sql: str) -> exp.Expr | None:
     """(a, b) = (c, d) as comparisons of values; = ANY (SELECT …) as IN, <> ALL as NOT IN."""
     left, right, is_equal = node.left, node.right, isinstance(node, exp.EQ)
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-        if len(left.expressions) != len(right.expressions):
+        if len(left.expressions) != len(right.expressions) or not left.expressions:
             raise SqlError(
                 f"{len(left.expressions)} values are compared with {len(right.expressions)}",
                 place=place_of(node, sql),
@@ -56,11 +56,17 @@ def _plain(node: exp.Binary, sql: str) -> exp.Expr | None:
     return found if is_equal else exp.Not(this=found)
 
 
-def _each_pattern(node: exp.Binary) -> exp.Expr:
+def _each_pattern(node: exp.Binary, sql: str) -> exp.Expr:
     """LIKE ANY ('a%', 'b%') as one LIKE or another, LIKE ALL as one and another."""
     among = node.expression
     given = among.this
     tests: list[exp.Expr] = []
+    if isinstance(given, exp.Tuple) and not given.expressions:
+        raise SqlError(
+            "there is no pattern to compare with",
+            place=place_of(node, sql),
+            hint="write LIKE ANY ('a%', 'b%')",
+        )
     for pattern in given.expressions if isinstance(given, exp.Tuple) else [given.unnest()]:
         like = type(node)(this=node.this.copy(), expression=pattern)
         tests.append(exp.Not(this=like) if node.args.get("negate") else like)
