@@ -27,7 +27,7 @@ check: $(READY)  ## lint, types, imports, and that the pinned versions install e
 soak: $(READY)  ## run the long tests: many more cases, many kills (long)
 	@NILOMETER_EXAMPLES=100 $(RUN)/python -m pytest -q -m "soak or generated or one_of" --override-ini addopts= -p no:cacheprovider
 
-faults: $(READY)  ## kill, pause, fill and cut a plant at work, 300 times (two hours; goes on where it was)
+faults: $(READY)  ## kill, pause, fill and cut a plant at work, on one machine and on a cluster, 300 times (two hours; goes on where it was)
 	@$(RUN)/python -m tests.fault_campaign
 
 bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (half an hour)

@@ -1,8 +1,9 @@
 """A campaign of faults against a running plant: make faults, or python -m tests.fault_campaign.
 
 A server with a catalog in PostgreSQL reads a growing file and topics of a broker, and runs queries
-over them. Fault after fault, chosen at random, hits the server, Java, Python workers, the broker,
-the catalog, the disk and checkpoint files, while readings come. After each one the plant is
+over them, first with Spark in the server's own process, then on a real cluster of two workers.
+Fault after fault, chosen at random, hits the server, Java, executors, Python workers, the broker,
+the catalog, the disk, logs and checkpoint files, while readings come. After each one the plant is
 checked: every reading is stored once, and every query has the results of an undisturbed run.
 The folder keeps a record: the same command continues the count, with a new plant.
 """
@@ -20,6 +21,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -37,6 +39,7 @@ from tests.mosquitto import Mosquitto, start_mosquitto
 from tests.patience import wait_for
 from tests.postgres import Postgres, start_postgres
 from tests.small_disk import SmallDisk, small_disk
+from tests.spark_cluster import spark_cluster
 
 READINGS: Final = 40
 """New readings of each kind around each fault."""
@@ -47,6 +50,16 @@ QUERIES: Final = {
 }
 OWN: Final = frozenset({"pairs", "passed_on"})
 """Queries in engines of their own, which have checkpoints; the others share one that needs none."""
+PLACES: Final = ("machine", "cluster")
+"""Where queries run: each place has half of the faults."""
+_ON_CLUSTER: Final = """
+[spark]
+master = "{}"
+"spark.driver.host" = "127.0.0.1"
+"spark.executor.memory" = "512m"
+# Both executors have the same host, but not the same disk.
+"spark.shuffle.readHostLocalDisk" = false
+"""
 _WAIT: Final = 240.0
 
 
@@ -59,6 +72,8 @@ class Plant:
     postgres: Postgres
     catalog: str
     broker: Mosquitto
+    master: str = ""
+    """The URL of the cluster; empty: Spark is in the server."""
     token: str = ""
     url: str = ""
     server: subprocess.Popen[bytes] | None = None
@@ -79,7 +94,8 @@ class Plant:
         output = self.folder / "server.out"
         command = [sys.executable, "-m", "nilometer", "serve", "--port", "0"]
         config = self.folder / "plant.toml"
-        config.write_text(f'[files]\nallowed = ["{self.folder}"]\n')
+        settings = f'[files]\nallowed = ["{self.folder}"]\n'
+        config.write_text(settings + (_ON_CLUSTER.format(self.master) if self.master else ""))
         command += ["--db", str(self.database), "--catalog", self.catalog, "--config", str(config)]
         with output.open("wb") as out, (self.folder / "server.err").open("ab") as errors:
             self.server = subprocess.Popen(
@@ -87,7 +103,11 @@ class Plant:
                 stdout=out,
                 stderr=errors,
                 start_new_session=True,
-                env={**os.environ, "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"},
+                env={
+                    **os.environ,
+                    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
+                    "PYSPARK_PYTHON": sys.executable,
+                },
             )
 
         def is_ready() -> bool:
@@ -215,18 +235,22 @@ def pause_server(plant: Plant) -> None:
 
 
 def kill_java(plant: Plant) -> None:
-    for one in _children(plant):
+    """Kill the driver's Java, with which the server ends."""
+    assert plant.server is not None
+    for one in psutil.Process(plant.server.pid).children(recursive=True):
         if one.name() == "java":
             one.kill()
-    assert plant.server is not None
     plant.server.wait(_WAIT)
 
 
+def kill_executor(plant: Plant) -> None:
+    found = [one for one in _started() if "CoarseGrainedExecutorBackend" in " ".join(_command(one))]
+    _kill_one(plant, found)
+
+
 def kill_worker(plant: Plant) -> None:
-    workers = [one for one in _children(plant) if "python" in one.name() and not one.children()]
-    if workers:
-        with suppress(psutil.NoSuchProcess):
-            plant.chance.choice(workers).kill()
+    """Kill a Python process that computes, wherever it is."""
+    _kill_one(plant, [one for one in _started() if "python" in _name(one) and not _busy(one)])
 
 
 def kill_broker(plant: Plant) -> None:
@@ -265,62 +289,133 @@ def cut_checkpoint(plant: Plant) -> None:
             files[-1].unlink()
 
 
-FAULTS: Final[dict[str, tuple[int, Callable[[Plant], None]]]] = {
-    "server killed": (3, kill_server),
-    "server stopped": (1, stop_server),
-    "server paused": (3, pause_server),
-    "Java killed": (2, kill_java),
-    "worker killed": (6, kill_worker),
-    "broker killed": (4, kill_broker),
-    "catalog killed": (4, kill_catalog),
-    "disk full": (4, fill_disk),
-    "checkpoint cut": (3, cut_checkpoint),
+def tear_log(plant: Plant) -> None:
+    """Lose power within an append: what was written of it follows all that was acknowledged."""
+    plant.kill()
+    logs = [one for one in sorted((plant.database / "logs").iterdir()) if any(one.glob("*.seg"))]
+    newest = max(plant.chance.choice(logs).glob("*.seg"))
+    length = plant.chance.randrange(1, 4096)
+    kept = newest.read_bytes()[-length:]
+    torn = kept if plant.chance.random() < 0.5 else plant.chance.randbytes(length)
+    with newest.open("ab") as file:
+        file.write(torn[: plant.chance.randrange(1, len(torn) + 1)])
+
+
+@dataclass(frozen=True)
+class Fault:
+    happen: Callable[[Plant], None]
+    weight: int
+    """How often it is chosen, relative to the others."""
+    places: tuple[str, ...] = PLACES
+
+
+FAULTS: Final = {
+    "server killed": Fault(kill_server, 3),
+    "server stopped": Fault(stop_server, 1),
+    "server paused": Fault(pause_server, 3),
+    "Java killed": Fault(kill_java, 2),
+    "executor killed": Fault(kill_executor, 8, ("cluster",)),
+    "worker killed": Fault(kill_worker, 6),
+    "broker killed": Fault(kill_broker, 4),
+    "catalog killed": Fault(kill_catalog, 4),
+    "disk full": Fault(fill_disk, 4),
+    "checkpoint cut": Fault(cut_checkpoint, 3),
+    "log torn": Fault(tear_log, 2),
 }
-"""The relative frequency of each fault."""
 
 
-def _children(plant: Plant) -> list[psutil.Process]:
-    assert plant.server is not None
-    return psutil.Process(plant.server.pid).children(recursive=True)
+def _started() -> list[psutil.Process]:
+    """All processes that the campaign has started."""
+    return psutil.Process().children(recursive=True)
 
 
-def run_campaign(folder: Path, count: int, seed: int, minutes: float, names: list[str]) -> int:
-    """Run faults up to a number or a duration; returns how many were survived in total."""
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(folder / "work", ignore_errors=True)
-    record = folder / "faults.jsonl"
-    done = record.read_text().splitlines() if record.exists() else []
-    end = time.monotonic() + 60 * minutes
+def _kill_one(plant: Plant, found: list[psutil.Process]) -> None:
+    with suppress(psutil.NoSuchProcess):
+        plant.chance.choice(found).kill()
+
+
+def _command(one: psutil.Process) -> list[str]:
+    with suppress(psutil.Error):
+        return one.cmdline()
+    return []
+
+
+def _name(one: psutil.Process) -> str:
+    with suppress(psutil.Error):
+        return one.name()
+    return ""
+
+
+def _busy(one: psutil.Process) -> bool:
+    """Whether others depend on it."""
+    with suppress(psutil.Error):
+        return bool(one.children())
+    return True
+
+
+class Record:
+    """A file with a line for each fault that was survived."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.lines: list[dict[str, Any]] = []
+        if file.exists():
+            self.lines = [json.loads(line) for line in file.read_text().splitlines()]
+
+    def add(self, fault: str, place: str, seconds: float) -> None:
+        line = {"fault": fault, "place": place, "seconds": round(seconds, 1)}
+        self.lines.append(line)
+        with self._file.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def count(self, place: str) -> int:
+        return sum(one["place"] == place for one in self.lines)
+
+    def tell(self) -> None:
+        """Print how many of each kind there were."""
+        counts = Counter((one["fault"], one["place"]) for one in self.lines)
+        print("".join(f"{place:>9}" for place in PLACES))
+        for name in FAULTS:
+            print("".join(f"{counts[name, place]:9d}" for place in PLACES) + f"  {name}")
+        print(f"{len(self.lines)} faults survived: every reading once, every result right")
+
+
+def run_campaign(
+    record: Record, folder: Path, place: str, count: int, seed: int, end: float, names: list[str]
+) -> None:
+    """Run faults in one place, up to a number or an instant of time.monotonic()."""
+    if record.count(place) >= count or time.monotonic() >= end:
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    names = [name for name in names if place in FAULTS[name].places]
     with ExitStack() as stack:
-        work = folder / "work"
-        work.mkdir()
-        disk = stack.enter_context(small_disk(work / "disk", 512))
+        disk = stack.enter_context(small_disk(folder / "disk", 512))
         postgres = stack.enter_context(start_postgres())
-        broker = stack.enter_context(start_mosquitto(work / "broker", persistence=True))
-        plant = Plant(work, disk, postgres, postgres.new_database(), broker)
+        broker = stack.enter_context(start_mosquitto(folder / "broker", persistence=True))
+        plant = Plant(folder, disk, postgres, postgres.new_database(), broker)
+        if place == "cluster":
+            plant.master = stack.enter_context(spark_cluster(folder))
         stack.callback(plant.kill)
         plant.readings.touch()
         plant.start()
         plant.declare()
-        while len(done) < count and time.monotonic() < end:
-            plant.chance = random.Random(f"{seed} {len(done)}")
-            [name] = plant.chance.choices(names, [FAULTS[one][0] for one in names])
+        while (done := record.count(place)) < count and time.monotonic() < end:
+            plant.chance = random.Random(f"{seed} {place} {done}")
+            [name] = plant.chance.choices(names, [FAULTS[one].weight for one in names])
             began = time.monotonic()
             plant.file_readings(READINGS)
             plant.publish_readings(READINGS)
             time.sleep(plant.chance.uniform(0, 1.5))
-            FAULTS[name][1](plant)
+            FAULTS[name].happen(plant)
             if not plant.is_alive:
                 plant.start()
             plant.file_readings(READINGS)
             plant.publish_readings(READINGS)
             wait_for(plant.is_right, _WAIT, every=0.2, said=plant.told)
-            line = json.dumps({"fault": name, "seconds": round(time.monotonic() - began, 1)})
-            done.append(line)
-            with record.open("a") as file:
-                file.write(line + "\n")
-            print(f"{len(done)} of {count}: {name}, {time.monotonic() - began:.0f} s", flush=True)
-    return len(done)
+            took = time.monotonic() - began
+            record.add(name, place, took)
+            print(f"{done + 1} of {count} ({place}): {name}, {took:.0f} s", flush=True)
 
 
 def main() -> None:
@@ -330,17 +425,20 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=600)
     parser.add_argument("--folder", type=Path, default=Path("build/faults"))
     parser.add_argument("--only", action="append", choices=FAULTS, help="faults of this kind")
+    parser.add_argument("--place", action="append", choices=PLACES, help="only there")
     given = parser.parse_args()
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
     print(f"seed {seed}, folder {given.folder}", flush=True)
-    survived = run_campaign(
-        given.folder.absolute(), given.count, seed, given.minutes, given.only or list(FAULTS)
-    )
-    lines = (given.folder / "faults.jsonl").read_text().splitlines()
-    kinds = [json.loads(line)["fault"] for line in lines]
-    for name in FAULTS:
-        print(f"  {kinds.count(name):4d}  {name}")
-    print(f"{survived} faults survived: every reading once, every result right")
+    folder = given.folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    record = Record(folder / "faults.jsonl")
+    end = time.monotonic() + 60 * given.minutes
+    places = given.place or list(PLACES)
+    for place in places:
+        share = given.count // len(places)
+        names = given.only or list(FAULTS)
+        run_campaign(record, folder / place, place, share, seed, end, names)
+    record.tell()
 
 
 if __name__ == "__main__":
