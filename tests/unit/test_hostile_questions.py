@@ -190,3 +190,7 @@ def test_nothing_but_given_tables_is_read_in_ten_thousand(sandbox: Listening, wa
 def test_the_judge_sees_what_must_not_be(sql: str) -> None:
     with pytest.raises(AssertionError):
         require_harmless(sql, ["R0"])
+
+
+def test_the_judge_takes_no_name_of_with_for_a_call() -> None:
+    require_harmless('WITH "getenv"("HOME") AS (SELECT k FROM R0) SELECT k FROM "getenv"', ["R0"])
