@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from tests.patience import LONG, wait_for
+from tests.s3_server import S3_ENVIRONMENT, s3_server
 from tests.server_at_work import ServerAtWork, server_at_work
 from tests.spark_cluster import require_namespaces, spark_cluster
 
@@ -26,6 +28,9 @@ master = "{url}"
 # Both executors have the same host, but not the same disk.
 "spark.shuffle.readHostLocalDisk" = false
 """
+_ENVIRONMENT = "".join(
+    f'"spark.executorEnv.{name}" = "{value}"\n' for name, value in S3_ENVIRONMENT.items()
+)
 STREAM = (
     "CREATE STREAM S (n BIGINT, HISTORY FOREVER) FROM synthetic "
     "WITH (rate = 200, values = 'n=counter(0,1)')"
@@ -50,11 +55,12 @@ def cluster(shared: Path) -> Iterator[str]:
 
 
 def executors() -> list[int]:
-    return [
-        one.pid
-        for one in psutil.process_iter(["cmdline"])
-        if "CoarseGrainedExecutorBackend" in " ".join(one.info["cmdline"] or ())
-    ]
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if "CoarseGrainedExecutorBackend" in " ".join(one.cmdline()):
+                found.append(one.pid)
+    return found
 
 
 def rows(server: ServerAtWork, statement: str) -> list[dict[str, Any]]:
@@ -65,6 +71,28 @@ def rows(server: ServerAtWork, statement: str) -> list[dict[str, Any]]:
 def phases(server: ServerAtWork) -> dict[str, str]:
     answer = httpx.get(f"{server.url}/queries", headers=server.headers(), timeout=LONG)
     return {one["name"]: one["phase"] for one in answer.json()}
+
+
+@pytest.mark.limit(600)
+def test_the_state_of_queries_needs_no_folder_that_executors_see(
+    shared: Path, cluster: str, tmp_path: Path
+) -> None:
+    """The folder of the database is under /tmp, which is another one for executors."""
+    with s3_server() as options:
+        config = shared / "store.toml"
+        config.write_text(CONFIG.format(url=cluster) + _ENVIRONMENT)
+        more = ["--config", str(config), "--logs", f"s3://bucket/plant?{options}"]
+        env = {"PYSPARK_PYTHON": sys.executable, **S3_ENVIRONMENT}
+        with server_at_work(tmp_path / "plant", *more, env=env) as server:
+            server.sql(STREAM)
+            server.sql("CREATE QUERY even AS SELECT n FROM S WHERE n % 2 = 0")
+            check_loss_of_an_executor(server, {"even": 2})
+            with pytest.raises(AssertionError, match="executors do not share the folder"):
+                server.sql("CREATE QUERY own WITH (engine = 'own') AS SELECT n FROM S")
+        with server_at_work(tmp_path / "plant", *more, env=env) as server:
+            again = rows(server, COUNTS.format(name="even"))[0]["m"]
+            wait_for(lambda: rows(server, COUNTS.format(name="even"))[0]["m"] > again, 300)
+            require_each_once(server, {"even": 2})
 
 
 @pytest.mark.soak
@@ -83,21 +111,30 @@ def test_queries_run_on_executors_and_lose_nothing_with_one_of_them(
             "GROUP BY n % 10 EMIT CHANGES"
         )
         server.sql("CREATE QUERY own WITH (engine = 'own') AS SELECT n FROM S WHERE n % 3 = 0")
+        check_loss_of_an_executor(server, {"even": 2, "own": 3})
 
-        def have_come(above: int) -> bool:
-            found = [rows(server, COUNTS.format(name=one))[0] for one in ("even", "own")]
-            return all((one["m"] or 0) > above for one in found)
 
-        wait_for(lambda: have_come(0), 300, every=0.5, said=lambda: phases(server))
-        assert executors(), "nothing runs on the cluster"
-        os.kill(executors()[0], signal.SIGKILL)
-        reached = rows(server, COUNTS.format(name="S"))[0]["m"]
-        wait_for(lambda: have_come(reached), 300, every=0.5, said=lambda: phases(server))
-        for name, step in (("even", 2), ("own", 3)):
-            found = rows(server, COUNTS.format(name=name))[0]
-            wanted = (found["m"] - found["f"]) // step + 1  # it began when it was made
-            assert found["n"] == found["d"] == wanted, (name, found)
-        assert set(phases(server).values()) == {"running"}
+def check_loss_of_an_executor(server: ServerAtWork, queries: dict[str, int]) -> None:
+    """Queries, each of every so many numbers, go on without one of the executors."""
+
+    def have_come(above: int) -> bool:
+        found = [rows(server, COUNTS.format(name=one))[0] for one in queries]
+        return all((one["m"] or 0) > above for one in found)
+
+    wait_for(lambda: have_come(0), 300, every=0.5, said=lambda: phases(server))
+    assert executors(), "nothing runs on the cluster"
+    os.kill(executors()[0], signal.SIGKILL)
+    reached = rows(server, COUNTS.format(name="S"))[0]["m"]
+    wait_for(lambda: have_come(reached), 300, every=0.5, said=lambda: phases(server))
+    require_each_once(server, queries)
+    assert set(phases(server).values()) == {"running"}
+
+
+def require_each_once(server: ServerAtWork, queries: dict[str, int]) -> None:
+    for name, step in queries.items():
+        found = rows(server, COUNTS.format(name=name))[0]
+        wanted = (found["m"] - found["f"]) // step + 1  # it began when it was made
+        assert found["n"] == found["d"] == wanted, (name, found)
 
 
 @pytest.mark.soak

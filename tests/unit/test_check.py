@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from nilometer.cli import app
 from nilometer.database.home import Home
 from nilometer.engine.bucket_files import BucketFolder
+from nilometer.engine.folder import LocalFolder
 from nilometer.engine.publisher import Publisher
 from nilometer.errors import InputError, LogError
 from nilometer.log.clock import now_micros
@@ -200,7 +201,7 @@ def wanted_chunks(database: Path) -> set[Path]:
     """Chunks that the last state of some query needs; the others are about to be deleted."""
     found = set()
     for place in (database / "engine" / "buckets").iterdir():
-        files = BucketFolder(place)
+        files = BucketFolder(LocalFolder(place))
         for kept in kept_queries(files).values():
             found |= {place / one.file for one in kept.extents if one.file.endswith(".chunk")}
     return found

@@ -20,10 +20,13 @@ from nilometer.engine import bucket_files, log_reads
 from nilometer.engine.bucket import Bucket, MicroBatchTask
 from nilometer.engine.bucket_files import BucketFolder, Entry
 from nilometer.engine.control import EngineControl
+from nilometer.engine.folder import LocalFolder
+from nilometer.engine.place import EnginePlace, LocalPlace, ServedPlace
 from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
 from nilometer.engine.plan_set import PlanEntry
 from nilometer.engine.publisher import Publisher, stuck_results
 from nilometer.engine.result_rows import with_time
+from nilometer.engine.serve_folder import FolderServer
 from nilometer.errors import LogError
 from nilometer.kernels.row_errors import RowErrors, leaving_out
 from nilometer.local.database import NoEngine
@@ -61,7 +64,7 @@ STATEMENTS = (
 
 
 class World:
-    """Two logs, and an engine of two buckets."""
+    """Two logs, and an engine of two buckets; of two workers, one is on another machine."""
 
     def __init__(self, folder: Path, known: set[str] | None = None) -> None:
         """`known` are queries whose state is there already."""
@@ -84,7 +87,13 @@ class World:
         self.control = EngineControl(self.engine, 2)
         self.control.open(known or set(), str(folder / "logs"))
         self.publisher = Publisher(self.engine)
+        self.server = FolderServer(self.engine, "127.0.0.1")
         self.workers: list[dict[int, Bucket]] = [{}, {}]
+        self.places = [self.new_place(0), self.new_place(1)]
+
+    def new_place(self, worker: int) -> EnginePlace:
+        """How a worker reaches the files."""
+        return ServedPlace(self.server.address) if worker else LocalPlace(self.engine)
 
     def plan(self, sql: str) -> Plan:
         return compile_statement(read_query(sql), self.catalog, 1)
@@ -136,7 +145,9 @@ class World:
 
     def run(self, bucket: int, worker: int = 0) -> None:
         """A micro-batch of one bucket, in one of the workers."""
-        host = self.workers[worker].setdefault(bucket, Bucket(self.engine, bucket))
+        host = self.workers[worker].get(bucket)
+        if host is None:
+            host = self.workers[worker][bucket] = Bucket(self.places[worker], bucket)
         ends = {self.logs[name]: end for name, end in self.ends().items()}
         host.run(MicroBatchTask(self.control._set.revision, ends, 0))
 
@@ -166,6 +177,7 @@ class World:
             self.run(bucket, worker)
             return
         self.workers[worker] = {}
+        self.places[worker] = self.new_place(worker)
 
     def publish(self, chance: random.Random) -> None:
         """Publish, and maybe end in the middle of it."""
@@ -237,6 +249,7 @@ class World:
             one.writer.close()
         for writer in self.writers.values():
             writer.close()
+        self.server.close()
 
     def published(self, query: str) -> Counter[Any]:
         """The results in a query's log, each of them with how often it is there."""
@@ -535,7 +548,7 @@ def test_what_a_power_cut_takes_of_results_comes_again_where_it_stood(
 
 
 def test_the_first_file_of_a_number_wins(tmp_path: Path) -> None:
-    folder = BucketFolder(tmp_path)
+    folder = BucketFolder(LocalFolder(tmp_path))
     assert folder.write(0, 1, 5, [Entry("q", b"one")], is_whole=True) is not None
     assert folder.write(0, 1, 5, [Entry("q", b"two")], is_whole=True) is None
     (entry,) = folder.read_batch(0).entries
@@ -546,7 +559,7 @@ def test_the_first_file_of_a_number_wins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", [3, 30, -2])
 def test_a_damaged_file_is_told(tmp_path: Path, place: int) -> None:
-    folder = BucketFolder(tmp_path)
+    folder = BucketFolder(LocalFolder(tmp_path))
     folder.write(0, 1, 5, [Entry("q", b"state of the query")], is_whole=True)
     file = tmp_path / "000000000000.batch"
     content = bytearray(file.read_bytes())

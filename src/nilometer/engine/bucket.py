@@ -12,13 +12,10 @@ import pickle
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nilometer.engine.at_work import AtWork
 from nilometer.engine.bucket_files import (
     BatchFile,
-    BucketFolder,
     Entry,
     Extent,
     KeptQuery,
@@ -27,10 +24,10 @@ from nilometer.engine.bucket_files import (
 from nilometer.engine.failure import describe_failure
 from nilometer.engine.held_chunks import HeldChunks
 from nilometer.engine.log_reads import LogReads, OpenLogs
-from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
-from nilometer.engine.published import read_published
+from nilometer.engine.place import EnginePlace
+from nilometer.engine.plan_set import APART, PlanEntry, PlanSet
 from nilometer.engine.query_run import Answer, QueryRun
-from nilometer.errors import InternalError, LogError, SlowQueryError
+from nilometer.errors import InternalError, LogError, SessionError, SlowQueryError
 from nilometer.log.frame_format import encode_frame
 from nilometer.log.parts import pieces
 from nilometer.log.position import Position
@@ -81,15 +78,15 @@ class Bucket:
 
     def __init__(
         self,
-        folder: Path,
+        place: EnginePlace,
         number: int,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._plans = PlanFolder(folder)
+        self._place = place
         self._number = number
-        self._files = BucketFolder(self._plans.bucket(number))
-        self._at_work = AtWork(self._files.folder)
+        self._files = place.files(number)
+        self._at_work = place.at_work(number)
         self._max_seconds = MOST_SECONDS if number < APART else None
         self._clock = clock
         self._logs = OpenLogs()
@@ -173,7 +170,7 @@ class Bucket:
             except FileNotFoundError:  # another process has deleted it since it was listed
                 continue
             return
-        raise LogError("the files of the engine are being deleted", detail=str(self._files.folder))
+        raise LogError("the files of the engine are being deleted", detail=self._files.location)
 
     def _take(self, batch: BatchFile) -> None:
         if batch.is_whole:
@@ -186,7 +183,7 @@ class Bucket:
         self._last, self._followed = batch.number, max(self._followed, batch.revision)
 
     def _read_set(self) -> None:
-        self._set = self._plans.read()
+        self._set = self._place.plan_set()
         self._logs.forget()
         wanted = {one.plan for one in self._set.in_bucket(self._number)}
         self._hosted = {name: one for name, one in self._hosted.items() if name in wanted}
@@ -213,6 +210,8 @@ class Bucket:
             if answer is None and held.number >= 0:
                 return None
             return self._entry(held, answer)
+        except SessionError:  # the driver cannot be reached, which is no fault of the query
+            raise
         except Exception as error:
             self._held.pop(one.query, None)
             return Entry(one.query, told=_failed(error, one))
@@ -235,7 +234,7 @@ class Bucket:
             return held
         assert one.plan is not None
         if one.plan not in self._hosted:
-            self._hosted[one.plan] = pickle.loads(self._plans.plan(one.plan))
+            self._hosted[one.plan] = pickle.loads(self._place.plan(one.plan))
         chunks = HeldChunks(self._fetch(one.query)) if held is None else held.run.chunks
         chunks.forget_changes(() if kept is None else kept.chunks)
         run = QueryRun(self._hosted[one.plan], chunks)
@@ -341,7 +340,7 @@ class Bucket:
 
     def _sweep(self) -> None:
         """Delete files that a later whole one has superseded, and whose results are durable."""
-        durable = read_published(self._plans.folder, self._number)
+        durable = self._place.published(self._number)
         wanted = (extent for kept in self._kept.values() for extent in kept.extents)
         oldest = self._files.numbers()[:1]
         until = min(self._whole, durable + 1)

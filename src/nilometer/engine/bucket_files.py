@@ -1,4 +1,4 @@
-"""The files of a bucket on disk: one for every micro-batch in which something happened.
+"""The files of a bucket: one for every micro-batch in which something happened.
 
 A file holds the changes of the queries' states, and their results. It gets its name once all of
 it is on the disk, and only if no other process was faster: the first one wins, and any other
@@ -11,19 +11,16 @@ their results are in the logs. Large chunks have files of their own.
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+from nilometer.engine.folder import Folder
 from nilometer.errors import LogError
-from nilometer.log.local_storage import sync_folder
 
 _MAGIC: Final = b"NiBk0001"
 _HEAD: Final = struct.Struct("<8sQI")
@@ -32,6 +29,8 @@ _CHUNK: Final = ".chunk"
 _DIGITS: Final = 12
 _LARGE: Final = 1 << 20
 """A chunk of at least this many bytes has a file of its own."""
+_START: Final = 1 << 16
+"""How many bytes of a file are read at once, which is usually all of its header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,25 +95,22 @@ class BatchFile:
 class BucketFolder:
     """The files of one bucket."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._opened: tuple[str, int] | None = None
-        """The file that was last read from, as reads repeat."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    @property
+    def location(self) -> str:
+        """Where the files are, for people."""
+        return self._folder.location
 
     def close(self) -> None:
         """Close the file that was last read from."""
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            os.close(opened[1])
-
-    def __del__(self) -> None:
-        self.close()
+        self._folder.close()
 
     def numbers(self) -> list[int]:
         """The numbers of the existing files, in order."""
-        names = (name for name in os.listdir(self.folder) if name.endswith(_SUFFIX))
-        return sorted(int(name.removesuffix(_SUFFIX)) for name in names if name[0] != ".")
+        names = (name for name in self._folder.names() if name.endswith(_SUFFIX))
+        return sorted(int(name.removesuffix(_SUFFIX)) for name in names)
 
     def write(
         self, number: int, revision: int, now: int, entries: Iterable[Entry], *, is_whole: bool
@@ -124,73 +120,46 @@ class BucketFolder:
         try:
             listed = [blobs.listed(one) for one in entries]
         except LogError:
-            if not (self.folder / _name(number)).exists():
+            if not self._folder.has(_name(number)):
                 raise
             return None  # the one that was faster has deleted what it replaces
         header = {"whole": is_whole, "revision": revision, "now": now, "entries": listed}
         head = json.dumps(header, separators=(",", ":")).encode()
-        aside = self.folder / f".{number:0{_DIGITS}d}-{uuid4().hex}"
-        try:
-            with open(aside, "wb") as file:
-                file.write(_HEAD.pack(_MAGIC, len(head), zlib.crc32(head)))
-                file.write(head)
-                file.writelines(blobs.contents)
-                file.flush()
-                os.fsync(file.fileno())
-                size = file.tell()
-            try:
-                os.link(aside, self.folder / _name(number))
-            except FileExistsError:
-                return None
-            except OSError as error:
-                if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP):
-                    raise
-                raise LogError(
-                    "the file system of the database cannot link files",
-                    detail=f"{self.folder}: {error.strerror}",
-                    hint="keep the database on another one, or create queries "
-                    "WITH (engine = 'own')",
-                ) from None
-        finally:
-            aside.unlink(missing_ok=True)
-        sync_folder(self.folder)
+        start = _HEAD.pack(_MAGIC, len(head), zlib.crc32(head))
+        size = self._folder.create(_name(number), [start, head, *blobs.contents])
+        if size is None:
+            return None
         return _batch_file(number, header, _HEAD.size + len(head), size)
 
     def read_batch(self, number: int) -> BatchFile:
         """Read a file; raises FileNotFoundError if it is missing, LogError if it is damaged."""
-        path = self.folder / _name(number)
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            start = file.read(_HEAD.size)
-            if len(start) < _HEAD.size:
-                raise _damaged(path)
-            magic, length, crc = _HEAD.unpack(start)
-            head = file.read(length) if length <= size else b""
+        name = _name(number)
+        start, size = self._folder.start_of(name, _START)
+        if len(start) < _HEAD.size:
+            raise self._damaged(name)
+        magic, length, crc = _HEAD.unpack_from(start)
+        end = _HEAD.size + length
+        head = start[_HEAD.size : end]
+        if len(start) < end <= size:
+            head += self._folder.read(name, len(start), end - len(start))
         if magic != _MAGIC or len(head) != length or zlib.crc32(head) != crc:
-            raise _damaged(path)
-        return _batch_file(number, json.loads(head), _HEAD.size + length, size)
+            raise self._damaged(name)
+        return _batch_file(number, json.loads(head), end, size)
 
     def read(self, extent: Extent) -> bytes:
         """Read bytes that were written; raises LogError if they are missing or differ."""
-        path = self.folder / extent.file
-        if self._opened is None or self._opened[0] != extent.file:
-            self.close()
-            try:
-                self._opened = (extent.file, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-            except FileNotFoundError:
-                raise _damaged(path) from None
-        content = os.pread(self._opened[1], extent.length, extent.start)
+        try:
+            content = self._folder.read(extent.file, extent.start, extent.length)
+        except FileNotFoundError:
+            raise self._damaged(extent.file) from None
         if len(content) != extent.length or zlib.crc32(content) != extent.crc:
-            raise _damaged(path)
+            raise self._damaged(extent.file)
         return content
 
     def write_chunk(self, content: bytes, number: int) -> str:
         """Write bytes to a file of their own, for the file of this number; returns its name."""
         name = f"{number:0{_DIGITS}d}-{uuid4().hex}{_CHUNK}"
-        with open(self.folder / name, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        self._folder.add(name, content)
         return name
 
     def delete_before(self, number: int, last: int, wanted: Iterable[Extent]) -> None:
@@ -199,13 +168,29 @@ class BucketFolder:
         Chunks for a file after the last one belong to a process that is about to write it.
         """
         kept = {one.file for one in wanted}
-        for name in os.listdir(self.folder):
-            if name[0] == ".":
-                continue
+
+        def is_old(name: str) -> bool:
             made = int(name[:_DIGITS])
-            is_old = name.endswith(_SUFFIX) and made < number
-            if is_old or (name.endswith(_CHUNK) and made <= last and name not in kept):
-                (self.folder / name).unlink(missing_ok=True)
+            if name.endswith(_SUFFIX):
+                return made < number
+            return name.endswith(_CHUNK) and made <= last and name not in kept
+
+        self._folder.delete([name for name in self._folder.names() if is_old(name)])
+
+    def in_order(self, numbers: Sequence[int], first: int | None = None) -> Iterator[BatchFile]:
+        """Files without a gap between them, or before the first one."""
+        begin = numbers[0] if first is None and numbers else first or 0
+        for expected, one in enumerate(numbers, begin):
+            if one != expected:
+                raise self._damaged(_name(expected))
+            yield self.read_batch(one)
+
+    def _damaged(self, name: str) -> LogError:
+        return LogError(
+            "a file of the engine is damaged or missing",
+            detail=f"{self.location}/{name}",
+            hint="restore the database's folder from a copy",
+        )
 
 
 class _Blobs:
@@ -292,25 +277,16 @@ def batches_after(folder: BucketFolder, number: int) -> Iterator[BatchFile]:
         if not numbers:
             raise LogError(
                 "the files of the engine are damaged",
-                detail=f"{folder.folder} has no whole state after {number}",
+                detail=f"{folder.location} has no whole state after {number}",
                 hint="restore the database's folder from a copy",
             )
-    yield from _in_order(folder, numbers)
+    yield from folder.in_order(numbers)
 
 
 def results_after(folder: BucketFolder, number: int) -> Iterator[BatchFile]:
     """The files that follow this one, as needed for all results; -1: all existing files."""
     numbers = [one for one in folder.numbers() if one > number]
-    if numbers and number >= 0 and numbers[0] != number + 1:
-        raise _damaged(folder.folder / _name(number + 1))
-    yield from _in_order(folder, numbers)
-
-
-def _in_order(folder: BucketFolder, numbers: Sequence[int]) -> Iterator[BatchFile]:
-    for expected, one in enumerate(numbers, numbers[0] if numbers else 0):
-        if one != expected:
-            raise _damaged(folder.folder / _name(expected))
-        yield folder.read_batch(one)
+    yield from folder.in_order(numbers, None if number < 0 else number + 1)
 
 
 def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> BatchFile:
@@ -343,11 +319,3 @@ def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> B
 
 def _name(number: int) -> str:
     return f"{number:0{_DIGITS}d}{_SUFFIX}"
-
-
-def _damaged(path: Path) -> LogError:
-    return LogError(
-        "a file of the engine is damaged or missing",
-        detail=str(path),
-        hint="restore the database's folder from a copy",
-    )

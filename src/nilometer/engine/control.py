@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nilometer.engine.bucket_files import BucketFolder, Entry, KeptQuery, batches_after
+from nilometer.engine.bucket_files import Entry, KeptQuery, batches_after
 from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
 from nilometer.log.clock import now_micros
 from nilometer.log.location import inside, parent
@@ -65,7 +65,7 @@ class EngineControl:
 
     def _states(self, bucket: int) -> tuple[set[str], int]:
         """The queries in a bucket's files, and the last revision in them."""
-        files = BucketFolder(self._plans.bucket(bucket))
+        files = self._plans.files(bucket)
         self._seen[bucket] = -1
         found, followed = set[str](), -1
         for batch in batches_after(files, -1):
@@ -129,7 +129,7 @@ class EngineControl:
             return bucket
 
     def _copy_state(self, query: str, bucket: int, to: int) -> None:
-        files, kept = BucketFolder(self._plans.bucket(bucket)), KeptQuery()
+        files, kept = self._plans.files(bucket), KeptQuery()
         for batch in batches_after(files, -1):
             kept = KeptQuery() if batch.is_whole else kept
             for entry in batch.entries:
@@ -143,7 +143,7 @@ class EngineControl:
             files.read(kept.about),
             {name: files.read(extent) for name, extent in kept.chunks.items()},
         )
-        made = BucketFolder(self._plans.bucket(to))
+        made = self._plans.files(to)
         made.write(0, self._set.revision, now_micros(), [content], is_whole=True)
 
     def drop(self, query: str) -> None:
@@ -184,7 +184,7 @@ class EngineControl:
         with self._lock:
             found = []
             for number in self._plans.buckets():
-                files = BucketFolder(self._plans.bucket(number))
+                files = self._plans.files(number)
                 try:
                     for batch in batches_after(files, self._seen.get(number, -1)):
                         found += [

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
+from nilometer.engine.bucket_files import BucketFolder
+from nilometer.engine.folder import LocalFolder
 from nilometer.errors import LogError
 from nilometer.log.local_storage import sync_folder
 from nilometer.log.sealed import seal, unseal
@@ -79,6 +81,10 @@ class PlanFolder:
     def bucket(self, number: int) -> Path:
         """The folder of a bucket's files."""
         return self.folder / BUCKETS / str(number)
+
+    def files(self, number: int) -> BucketFolder:
+        """The files of a bucket."""
+        return BucketFolder(LocalFolder(self.bucket(number)))
 
     def buckets(self) -> list[int]:
         """The buckets that have files."""

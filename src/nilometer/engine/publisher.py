@@ -104,7 +104,7 @@ class Publisher:
             if not is_together(number, self.bucket):
                 continue
             bucket = self._bucket(number)
-            stamp = bucket.files.folder.stat().st_mtime_ns
+            stamp = self._plans.bucket(number).stat().st_mtime_ns
             if stamp == bucket.stamp and time.time_ns() - stamp > 1_000_000_000:
                 continue
             for batch in results_after(bucket.files, bucket.shown):
@@ -175,8 +175,7 @@ class Publisher:
     def _bucket(self, number: int) -> _Bucket:
         if number not in self._buckets:
             durable = read_published(self.folder, number)
-            files = BucketFolder(self._plans.bucket(number))
-            self._buckets[number] = _Bucket(files, durable, durable)
+            self._buckets[number] = _Bucket(self._plans.files(number), durable, durable)
         return self._buckets[number]
 
     def _publish(self, bucket: _Bucket, batch: BatchFile) -> None:

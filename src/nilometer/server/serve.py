@@ -94,7 +94,7 @@ def run_server(
         session = stack.enter_context(_own_spark(spark))
         say(f"opening {place.folder} …")
         folder = place.folder.expanduser().absolute()
-        require_shared(session, [str(folder), place.logs or logs_of(folder)])
+        require_shared(session, [place.logs or logs_of(folder)])
         database = stack.enter_context(_open(session, place, config))
         log.open(place.folder.expanduser().absolute())
         catalog = stack.enter_context(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import threading
 import time
 from collections import deque
@@ -19,9 +20,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.engine.control import EngineControl, Report
 from nilometer.engine.failure import read_failure
+from nilometer.engine.place import write_address
 from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import APART, PlanEntry
 from nilometer.engine.publisher import shown_up_to, stuck_queries, stuck_results
+from nilometer.engine.serve_folder import FolderServer
 from nilometer.errors import LogError, NilometerError, SessionError, SlowQueryError
 from nilometer.log.clock import now_micros
 from nilometer.log.position import Position
@@ -30,12 +33,15 @@ from nilometer.log.registrations import release_all
 from nilometer.spark.engine_events import tell_moved, tell_restart
 from nilometer.spark.engine_source import NAME, EngineSource
 from nilometer.spark.engine_status import EngineStatus, last_seconds, progress_of
+from nilometer.spark.exchange import is_on_one_machine
 from nilometer.spark.failures import explain_failure
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.register_source import register_source
 from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 
+PORT: Final = "spark.nilometer.driver.port"
+"""The setting of the port at which executors reach the engine's files; any free one by default."""
 _CHECKPOINTS: Final = "spark"
 _SLOW_MILLIS: Final = 2000
 _SLOW_BATCHES: Final = 3
@@ -85,12 +91,15 @@ class Engine:
         self._control = EngineControl(folder, max(1, min(_MOST_BUCKETS, cores)))
         self._control.open(known, logs)
         shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
+        self._server = _serve(session, folder)
 
     def host(self, query: str, plan: HostedPlan, entry: PlanEntry) -> HostedQuery:
         """Run a query, or resume it."""
         with self._lock:
-            logs = [feed.log for feed in plan.feeds]
-            require_shared(self._session, [entry.results, str(self._folder), *logs])
+            needed = [feed.log for feed in plan.feeds]
+            if self._server is None:
+                needed += [entry.results, str(self._folder)]
+            require_shared(self._session, needed)
             self._take_reports()  # reports on an earlier attempt do not concern this one
             before = self._control.entry(query)
             self._start(0 if before is None else _first(before.bucket))
@@ -293,6 +302,8 @@ class Engine:
             running, self._running = self._running, {}
         for query in running.values():
             self._stop_spark(query)
+        if self._server is not None:
+            self._server.close()
 
     def _stop_all(self) -> None:
         revision, readers = self._control.stop_all()
@@ -306,6 +317,26 @@ class Engine:
         if query is not None:
             with suppress(Exception):  # Spark may be gone already
                 query.stop()
+
+
+def _serve(session: SparkSession, folder: Path) -> FolderServer | None:
+    """Serve the folder to the executors of a cluster, which do not share it."""
+    write_address(folder, None)
+    if is_on_one_machine(session) or not hasattr(session, "_sc"):
+        return None
+    config = session.sparkContext.getConf()
+    host = config.get("spark.driver.host") or socket.gethostname()
+    bind, port = config.get("spark.driver.bindAddress"), config.get(PORT) or "0"
+    try:
+        server = FolderServer(folder, host, bind=bind, port=int(port))
+    except (OSError, ValueError) as error:
+        raise SessionError(
+            "cannot listen for the executors of the cluster",
+            detail=f"{bind or host}, port {port}: {error}",
+            hint=f"set spark.driver.bindAddress, and {PORT} to a free port, or leave that out",
+        ) from None
+    write_address(folder, server.address)
+    return server
 
 
 @dataclass(frozen=True)

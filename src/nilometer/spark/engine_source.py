@@ -1,9 +1,9 @@
 """`readStream.format("nilometer-engine")`: Spark gives each bucket a task for every micro-batch.
 
 No row passes through Spark: a task reads logs, runs the bucket's queries and writes the bucket's
-file. What a micro-batch did is in those files, not in Spark's checkpoint, so Spark's offsets are
-just numbers. The reader lives in a process of its own beside the driver for as long as the engine
-runs; a thread in it publishes results.
+file, on a cluster by way of the driver. What a micro-batch did is in those files, not in Spark's
+checkpoint, so Spark's offsets are just numbers. The reader lives in a process of its own beside the
+driver for as long as the engine runs; a thread in it publishes results.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,13 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from nilometer.engine.bucket import Bucket, MicroBatchTask
+from nilometer.engine.place import (
+    EnginePlace,
+    LocalPlace,
+    ServedAddress,
+    ServedPlace,
+    read_address,
+)
 from nilometer.engine.publisher import Publisher
 from nilometer.engine.schedule import Schedule, Tasks
 from nilometer.log.position import Position
@@ -88,14 +96,15 @@ class _Reader(StreamReader):
         self._tasks = {number: one for number, one in self._tasks.items() if number > first}
         found = [self._tasks[number] for number in sorted(self._tasks) if number <= last]
         tasks = {bucket: task for one in found for bucket, task in one.items()}
-        place = (self._run, str(self._folder))
-        return [InputPartition((*place, bucket, task)) for bucket, task in tasks.items()]
+        served = read_address(self._folder)
+        place = str(self._folder) if served is None else served
+        return [InputPartition((self._run, place, bucket, task)) for bucket, task in tasks.items()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        run, folder, bucket, task = partition.value
+        run, place, bucket, task = partition.value
         ends = {log: Position.from_json(end) for log, end in task["ends"].items()}
         given = MicroBatchTask(task["revision"], ends, task["now"])
-        _bucket(run, folder, bucket).run(given)
+        _bucket(run, place, bucket).run(given)
         yield pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32())], ["bucket"])
 
     def commit(self, end: Offset) -> None:
@@ -149,10 +158,16 @@ _BUCKETS: dict[tuple[str, int], Bucket] = {}
 """The buckets of this worker process, by their engine's run and their numbers."""
 
 
-def _bucket(run: str, folder: str, number: int) -> Bucket:
+def _bucket(run: str, place: str | ServedAddress, number: int) -> Bucket:
     key = (run, number)
     if key not in _BUCKETS:
         for other in [one for one in _BUCKETS if one[0] != run]:
             del _BUCKETS[other]
-        _BUCKETS[key] = Bucket(Path(folder), number)
+        _BUCKETS[key] = Bucket(_place(run, place), number)
     return _BUCKETS[key]
+
+
+@lru_cache(maxsize=1)
+def _place(_: str, place: str | ServedAddress) -> EnginePlace:
+    """The files of an engine's run: all buckets of a process share one connection."""
+    return LocalPlace(Path(place)) if isinstance(place, str) else ServedPlace(place)

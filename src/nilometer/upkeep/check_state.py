@@ -11,6 +11,7 @@ from typing import Final
 from zipfile import BadZipFile, ZipFile
 
 from nilometer.engine.bucket_files import BucketFolder, results_after
+from nilometer.engine.folder import LocalFolder
 from nilometer.engine.plan_set import BUCKETS, PLANS_FILE, read_plan_set
 from nilometer.engine.published import read_published_file
 from nilometer.engine.publisher import STUCK, read_stuck
@@ -55,7 +56,7 @@ def check_engine(folder: Path, logs: Mapping[str, LogState | None], problems: Pr
 
 def _check_bucket(folder: Path, place: Path, problems: Problems) -> dict[str, int]:
     """How many results each query of a bucket has had."""
-    files = BucketFolder(place)
+    files = BucketFolder(LocalFolder(place))
     try:
         published = -1
         with problems.noting(folder):

@@ -65,8 +65,9 @@ class EngineImage:
         if self.plans is None:
             return found
         plans = read_plan_set(self.plans)
-        for number in PlanFolder(copy).buckets():
-            files = BucketFolder(copy / BUCKETS / str(number))
+        copied = PlanFolder(copy)
+        for number in copied.buckets():
+            files = copied.files(number)
             for query, kept in kept_queries(files).items():
                 entry = plans.entries.get(query)
                 is_here = entry is None or entry.bucket == number

@@ -1,0 +1,222 @@
+"""The driver's side of `ServedPlace`: lets workers that know the key use the folder of an engine.
+
+Only files that an engine has can be named. Every worker process has a connection, and a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from nilometer.engine.at_work import AtWork
+from nilometer.engine.channel import KEY_BYTES, Channel, answer_call
+from nilometer.engine.folder import LocalFolder
+from nilometer.engine.place import ServedAddress
+from nilometer.engine.plan_set import PLANS_FILE, PlanFolder
+from nilometer.engine.published import read_published
+from nilometer.errors import LogError
+
+_MOST_STRANGERS: Final = 64
+"""How many connections may be in the handshake at once."""
+_NAME: Final = re.compile(r"\d{12}\.batch|\d{12}-[0-9a-f]{32}\.chunk")
+_PLAN: Final = re.compile(r"[0-9a-f]{32}")
+_LOG: Final = logging.getLogger("nilometer.engine")
+_Answer = tuple[Mapping[str, Any], bytes]
+
+
+class FolderServer:
+    """Serves the folder of one engine until it is closed."""
+
+    def __init__(self, folder: Path, host: str, *, bind: str | None = None, port: int = 0) -> None:
+        """Workers connect to `host`; the server listens at `bind`, or there."""
+        self._plans = PlanFolder(folder)
+        self._key = secrets.token_bytes(KEY_BYTES)
+        self._lock = threading.Lock()
+        self._strangers = threading.BoundedSemaphore(_MOST_STRANGERS)
+        self._buckets: dict[int, _Bucket] = {}
+        self._connected: set[socket.socket] = set()
+        self._closed = False
+        self._listening = socket.create_server((bind or host, port), backlog=128)
+        self.address = ServedAddress(host, self._listening.getsockname()[1], self._key)
+        threading.Thread(target=self._accept, name="engine files", daemon=True).start()
+
+    def close(self) -> None:
+        """End all connections."""
+        with self._lock:
+            self._closed = True
+            found = list(self._connected)
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        for one in found:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                connected, _ = self._listening.accept()
+            except OSError:  # it was closed, or there are too many files open
+                if not self._closed:
+                    threading.Event().wait(0.1)
+                continue
+            if not self._strangers.acquire(blocking=False):
+                connected.close()
+                continue
+            with self._lock:
+                self._connected.add(connected)
+            threading.Thread(target=self._serve, args=(connected,), daemon=True).start()
+
+    def _serve(self, connected: socket.socket) -> None:
+        channel = None
+        try:
+            try:
+                channel = answer_call(connected, self._key)
+            finally:
+                self._strangers.release()
+            while not self._closed and (message := channel.receive()) is not None:
+                self._answer(channel, *message)
+        except (OSError, ValueError) as error:
+            if not self._closed:
+                _LOG.info("a worker's connection has ended: %s", error)
+        finally:
+            with self._lock:
+                self._connected.discard(connected)
+            connected.close()
+
+    def _answer(self, channel: Channel, asked: Mapping[str, Any], body: bytes) -> None:
+        what = asked.get("ask")
+        if not isinstance(what, str):
+            raise ValueError("a worker asked for nothing")
+        if what in _SAID:
+            with suppress(OSError):  # a full disk: it is only needed if the process dies
+                _SAID[what](self._bucket(asked), asked)
+            return
+        try:
+            told, content = self._found(what, asked, body)
+        except FileNotFoundError as error:
+            told, content = {"error": "missing", "message": str(error)}, b""
+        except OSError as error:
+            told = {"error": "system", "number": error.errno, "message": error.strerror}
+            content = b""
+        except LogError as error:
+            told, content = {"error": "log", "message": error.message}, b""
+            told = {**told, "detail": error.detail, "hint": error.hint}
+        channel.send(told, [content])
+
+    def _found(self, what: str, asked: Mapping[str, Any], body: bytes) -> _Answer:
+        if what == "plan_set":
+            return {}, (self._plans.folder / PLANS_FILE).read_bytes()
+        if what == "plan":
+            return {}, self._plans.plan(_checked(_PLAN, asked.get("name")))
+        if what == "published":
+            return {"published": read_published(self._plans.folder, _number(asked))}, b""
+        if what in _ASKED:
+            return _ASKED[what](self._bucket(asked), asked, body)
+        raise ValueError("this is nothing that a worker asks for")
+
+    def _bucket(self, asked: Mapping[str, Any]) -> _Bucket:
+        number = _number(asked)
+        with self._lock:
+            if number not in self._buckets:
+                self._buckets[number] = _Bucket(self._plans.bucket(number))
+            return self._buckets[number]
+
+
+class _Bucket:
+    """A bucket's folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.folder = LocalFolder(path)
+        self.at_work = AtWork(path)
+        self.lock = threading.Lock()
+
+    def names(self, _: Mapping[str, Any], __: bytes) -> _Answer:
+        return {"names": self.folder.names()}, b""
+
+    def has(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
+        return {"has": self.folder.has(_file(asked))}, b""
+
+    def start_of(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
+        content, size = self.folder.start_of(_file(asked), _count(asked, "length"))
+        return {"size": size}, content
+
+    def read(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
+        start, length = _count(asked, "start"), _count(asked, "length")
+        with open(self.path / _file(asked), "rb", buffering=0) as file:
+            return {}, os.pread(file.fileno(), length, start)
+
+    def create(self, asked: Mapping[str, Any], body: bytes) -> _Answer:
+        return {"size": self.folder.create(_file(asked), [body])}, b""
+
+    def add(self, asked: Mapping[str, Any], body: bytes) -> _Answer:
+        self.folder.add(_file(asked), body)
+        return {}, b""
+
+    def delete(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
+        names = asked.get("names")
+        if not isinstance(names, list):
+            raise ValueError("a worker named no files to delete")
+        self.folder.delete([_checked(_NAME, one) for one in names])
+        return {}, b""
+
+    def died(self, _: Mapping[str, Any], __: bytes) -> _Answer:
+        with self.lock:
+            return {"query": self.at_work.died()}, b""
+
+    def begin(self, asked: Mapping[str, Any]) -> None:
+        self.at_work.begin(str(asked.get("query", ""))[:64])
+
+    def end(self, _: Mapping[str, Any]) -> None:
+        self.at_work.end()
+
+    def all_is_well(self, _: Mapping[str, Any]) -> None:
+        with self.lock:
+            self.at_work.all_is_well()
+
+
+_ASKED: Final[dict[str, Callable[[_Bucket, Mapping[str, Any], bytes], _Answer]]] = {
+    "names": _Bucket.names,
+    "has": _Bucket.has,
+    "start_of": _Bucket.start_of,
+    "read": _Bucket.read,
+    "create": _Bucket.create,
+    "add": _Bucket.add,
+    "delete": _Bucket.delete,
+    "died": _Bucket.died,
+}
+_SAID: Final[dict[str, Callable[[_Bucket, Mapping[str, Any]], None]]] = {
+    "begin": _Bucket.begin,
+    "end": _Bucket.end,
+    "all_is_well": _Bucket.all_is_well,
+}
+
+
+def _number(asked: Mapping[str, Any]) -> int:
+    return _count(asked, "bucket")
+
+
+def _count(asked: Mapping[str, Any], name: str) -> int:
+    found = asked.get(name)
+    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        raise ValueError(f"a worker asked for {name} {found!r}")
+    return found
+
+
+def _file(asked: Mapping[str, Any]) -> str:
+    return _checked(_NAME, asked.get("name"))
+
+
+def _checked(form: re.Pattern[str], name: Any) -> str:
+    if not isinstance(name, str) or not form.fullmatch(name):
+        raise ValueError(f"a worker asked for the file {name!r}")
+    return name
