@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
 from nilometer.database.query_status import EngineChoice, QueryLimits
+from nilometer.spark.versions import CHECKPOINT_FILES
 from tests.patience import wait_for
 from tests.spark.test_query_lifecycle import declare, results, write_rows
 
@@ -118,3 +121,44 @@ def test_every_result_is_there_once_or_the_query_says_what_is_wrong(
             assert kind == "*.zip"
         else:
             assert results(db, "pairs") == expected
+
+
+def test_a_repeated_micro_batch_leaves_no_state_of_its_first_attempt(
+    spark: SparkSession, plant: tuple[Path, Path]
+) -> None:
+    """One bucket had written its state when the power went, another one had not."""
+    folder, file = plant
+    shutil.rmtree(folder / "plant")
+    shutil.copytree(folder / "copy", folder / "plant")
+    rows = len(file.read_text().splitlines())
+    checkpoint = folder / "plant" / "checkpoints" / "pairs"
+    lose(numbered(checkpoint / "commits")[-1])
+    first, *_ = sorted(newest(checkpoint / "state", "*.changelog"))
+    lose(first)
+    for _ in range(2):  # the second time all state is read from the files
+        with nm.connect(spark, path=folder / "plant") as db:
+            db.resume()
+            write_rows(file, range(rows, rows + ROWS))
+            rows += ROWS
+            expected = list(range(rows))
+
+            def is_over(db: nm.Database = db, expected: list[int] = expected) -> bool:
+                told = str(db.query_status("pairs").error)
+                return "damaged or missing" in told or results(db, "pairs") == expected
+
+            wait_for(is_over)
+            assert results(db, "pairs") == expected, db.query_status("pairs").error
+
+
+def test_spark_replaces_a_file_of_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    """If it did not, a micro-batch that is repeated would keep the state of its first attempt."""
+    manager: Any = reduce(getattr, CHECKPOINT_FILES.split("."), spark._jvm)
+    assert spark._jvm is not None
+    path = spark._jvm.org.apache.hadoop.fs.Path
+    files = manager(path(str(tmp_path)), spark._jsparkSession.sessionState().newHadoopConf())
+    for content in ("first", "second"):
+        output = files.createAtomic(path(f"{tmp_path}/1.changelog"), True)
+        output.write(bytearray(content.encode()))
+        output.close()
+    assert (tmp_path / "1.changelog").read_text() == "second"
+    assert {one.name for one in tmp_path.iterdir()} == {"1.changelog", ".1.changelog.crc"}

@@ -148,10 +148,36 @@ def test_the_last_micro_batch_is_repeated_if_its_state_is_not_whole(
         file.write_bytes(file.read_bytes()[:length])
     mend(checkpoint, log)
     assert finished(checkpoint) == set(range(LAST))
-    write_changes(file)
+    for bucket in (0, 1):
+        write_changes(checkpoint / f"state/0/{bucket}/{LAST + 1}.changelog")
     (checkpoint / "commits" / str(LAST)).write_text(COMMIT)
     mend(checkpoint, log)
     assert finished(checkpoint) == set(range(LAST + 1))
+
+
+def test_state_of_a_micro_batch_that_is_repeated_is_removed(checkpoint: Path, log: Storage) -> None:
+    """A bucket had written its state, by its changes or as a snapshot, and others had not."""
+    folder = checkpoint / "state/0"
+    next_one = [folder / "0" / f"{LAST + 2}.zip", folder / "1" / f"{LAST + 2}.changelog"]
+    shutil.copy(folder / "0" / f"{LAST + 1}.zip", next_one[0])
+    write_changes(next_one[1])
+    mend(checkpoint, log)  # LAST + 1 is planned, and not finished
+    assert not any(one.exists() for one in next_one)
+    assert not (folder / "1" / f".{LAST + 2}.changelog.crc").exists()
+    assert len(list(checkpoint.rglob("*.changelog"))) == 2 * (LAST + 1)
+    (folder / "1" / f"{LAST + 1}.changelog").unlink()
+    mend(checkpoint, log)  # LAST is repeated
+    kept = {one.name for one in folder.rglob("[0-9]*.*")}
+    assert kept == {f"{n}.{kind}" for n in range(1, LAST + 1) for kind in ("zip", "changelog")}
+
+
+def test_state_stays_though_notes_of_finished_micro_batches_are_gone(
+    checkpoint: Path, log: Storage
+) -> None:
+    shutil.rmtree(checkpoint / "commits")
+    (checkpoint / "commits").mkdir()
+    mend(checkpoint, log)
+    assert len(list(checkpoint.rglob("*.changelog"))) == 2 * (LAST + 1)
 
 
 def test_a_query_without_results_begins_anew(checkpoint: Path, log: Storage) -> None:

@@ -119,6 +119,7 @@ class Checkpoint:
         self._compare(kept, last)
         self._mend_state(last)
         self._finish(kept, last)
+        self._forget_unfinished()
         _remove_lone_checksums(self._offsets)
         _remove_lone_checksums(self._commits)
 
@@ -204,6 +205,21 @@ class Checkpoint:
                 return
         if last[1] + 1 not in _numbers(self._offsets):  # otherwise its rows still exist
             _write(self._commits / str(last[1]), before.read_text())
+
+    def _forget_unfinished(self) -> None:
+        """Remove the state that comes of the next micro-batch, which Spark may have begun before.
+
+        Another attempt may write another state. Spark would read a snapshot of the first one, with
+        later changes that follow from the second.
+        """
+        planned = _numbers(self._offsets)
+        if not planned:
+            return
+        following = planned[-1] + (planned[-1] in _numbers(self._commits))
+        for versions in self._versions_of_state():
+            for file in versions:
+                if _version(file) > following:
+                    _remove(file)
 
     def _versions_of_state(self) -> Iterator[list[Path]]:
         """The files that make up the versions of each bucket's state, oldest first."""

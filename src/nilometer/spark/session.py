@@ -54,6 +54,9 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     # On local disks Spark's default starts a `readlink` process several times per file.
     "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
+    # Hive's takes the place of Hadoop's own where its archive is read later, and replaces no files:
+    # the state of a micro-batch that is repeated would be that of its first attempt in part.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
     # Otherwise Spark measures an Arrow batch again after every row that it adds to it.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.session.timeZone": "UTC",
