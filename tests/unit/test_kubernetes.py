@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml  # type: ignore[import-untyped]
@@ -11,6 +12,7 @@ import yaml  # type: ignore[import-untyped]
 from nilometer.server.config import read_config
 from nilometer.server.settings import ServerSettings
 from nilometer.server.spark_settings import read_spark_settings
+from nilometer.spark.engine import PORT
 from tests.unit.test_deploy import DEPLOY, STOP_SECONDS, instructions, require_known
 
 Manifest = dict[str, Any]
@@ -62,7 +64,9 @@ def test_executors_find_the_driver(
     service = manifests["Service", "nilometer-driver"]
     host = settings["spark.driver.host"]
     assert host == f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
-    asked = {int(settings[f"spark.driver.{one}"]) for one in ("port", "blockManager.port")}
+    ports = ("spark.driver.port", "spark.driver.blockManager.port", PORT)
+    asked = {int(settings[one]) for one in ports}
+    assert len(asked) == len(ports)
     assert asked == {one["port"] for one in service["spec"]["ports"]}
     [server] = pod["spec"]["containers"]
     assert asked < {one["containerPort"] for one in server["ports"]}
@@ -73,7 +77,7 @@ def test_executors_find_the_driver(
     assert service["spec"]["selector"] == pod["metadata"]["labels"]
 
 
-def test_executors_have_the_image_the_folder_and_the_rights_of_the_server(
+def test_executors_have_the_image_and_the_rights_of_the_server_but_not_its_folder_and_secrets(
     manifests: dict[tuple[str, str], Manifest], pod: Manifest, settings: dict[str, str]
 ) -> None:
     [server] = pod["spec"]["containers"]
@@ -83,11 +87,12 @@ def test_executors_have_the_image_the_folder_and_the_rights_of_the_server(
     assert settings["spark.kubernetes.executor.podTemplateContainerName"] == worker["name"]
     assert template["spec"]["securityContext"] == pod["spec"]["securityContext"]
     assert worker["securityContext"] == server["securityContext"]
-    [folder] = [one for one in server["volumeMounts"] if one["name"] == "data"]
-    assert folder in worker["volumeMounts"]
-    shared = {"name": "data", "persistentVolumeClaim": {"claimName": "nilometer"}}
-    assert shared in pod["spec"]["volumes"]
-    assert shared in template["spec"]["volumes"]
+    assert [one["name"] for one in worker["volumeMounts"]] == ["scratch"]
+    assert {"name": "scratch", "emptyDir": {}} in template["spec"]["volumes"]
+    [logs] = [one for one in server["args"] if one.startswith("--logs=")]
+    assert urlsplit(logs.partition("=")[2]).scheme == "s3"
+    assert {one["secretRef"]["name"] for one in worker["envFrom"]} == {"nilometer-logs"}
+    assert worker["envFrom"][0] in server["envFrom"]
 
 
 def test_the_image_has_what_executors_run(manifests: dict[tuple[str, str], Manifest]) -> None:
