@@ -4,7 +4,8 @@ A server with a catalog in PostgreSQL reads a growing file and topics of a broke
 over them, first with Spark in the server's own process, then on a real cluster of two workers.
 Fault after fault, chosen at random, hits the server, Java, executors, Python workers, the broker,
 the catalog, the disk, logs and checkpoint files, while readings come. After each one the plant is
-checked: every reading is stored once, and every query has the results of an undisturbed run.
+checked: every reading is stored once, every query has the results of an undisturbed run, and so
+have clients that follow them all the time.
 The folder keeps a record: the same command continues the count, with a new plant.
 """
 
@@ -20,6 +21,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -31,6 +33,7 @@ from typing import Any, Final
 import httpx
 import psutil
 
+import nilometer as nm
 from nilometer.log.reader import LogReader
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.server.scopes import Scope
@@ -39,7 +42,7 @@ from tests.mosquitto import Mosquitto, start_mosquitto
 from tests.patience import wait_for
 from tests.postgres import Postgres, start_postgres
 from tests.small_disk import SmallDisk, small_disk
-from tests.spark_cluster import spark_cluster
+from tests.spark_cluster import SparkCluster, free_port, spark_cluster
 
 READINGS: Final = 40
 """New readings of each kind around each fault."""
@@ -50,6 +53,7 @@ QUERIES: Final = {
 }
 OWN: Final = frozenset({"pairs", "passed_on"})
 """Queries in engines of their own, which have checkpoints; the others share one that needs none."""
+FOLLOWED: Final = ("pairs", "passed_on")
 PLACES: Final = ("machine", "cluster")
 """Where queries run: each place has half of the faults."""
 _ON_CLUSTER: Final = """
@@ -72,14 +76,22 @@ class Plant:
     postgres: Postgres
     catalog: str
     broker: Mosquitto
-    master: str = ""
-    """The URL of the cluster; empty: Spark is in the server."""
+    cluster: SparkCluster | None = None
+    """None: Spark is in the server."""
+    port: int = field(default_factory=free_port)
     token: str = ""
-    url: str = ""
     server: subprocess.Popen[bytes] | None = None
     filed: int = 0
     heard: int = 0
     chance: random.Random = field(default_factory=random.Random)
+    followed: dict[str, list[int]] = field(default_factory=dict)
+    """What followers have been told of each query."""
+    lost: dict[str, BaseException] = field(default_factory=dict)
+    """Why followers have ended, which they must not."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def database(self) -> Path:
@@ -89,13 +101,14 @@ class Plant:
 
     def start(self) -> None:
         """Start the server, and wait until it is ready."""
-        with SensorCatalog.open(self.catalog) as catalog:
-            self.token = Tokens(catalog).create(f"campaign {time.time_ns()}", Scope.ADMIN)
+        if not self.token:
+            with SensorCatalog.open(self.catalog) as catalog:
+                self.token = Tokens(catalog).create("campaign", Scope.ADMIN)
         output = self.folder / "server.out"
-        command = [sys.executable, "-m", "nilometer", "serve", "--port", "0"]
+        command = [sys.executable, "-m", "nilometer", "serve", "--port", str(self.port)]
         config = self.folder / "plant.toml"
         settings = f'[files]\nallowed = ["{self.folder}"]\n'
-        config.write_text(settings + (_ON_CLUSTER.format(self.master) if self.master else ""))
+        config.write_text(settings + (_ON_CLUSTER.format(self.cluster.url) if self.cluster else ""))
         command += ["--db", str(self.database), "--catalog", self.catalog, "--config", str(config)]
         with output.open("wb") as out, (self.folder / "server.err").open("ab") as errors:
             self.server = subprocess.Popen(
@@ -111,10 +124,8 @@ class Plant:
             )
 
         def is_ready() -> bool:
-            lines = output.read_text().splitlines()
-            self.url = next((one.split()[-1] for one in lines if "listening at" in one), "")
             with suppress(httpx.TransportError):
-                return bool(self.url) and httpx.get(f"{self.url}/ready").status_code == 200
+                return httpx.get(f"{self.url}/ready").status_code == 200
             return False
 
         wait_for(is_ready, _WAIT, every=0.2, alive=lambda: self.is_alive)
@@ -152,6 +163,19 @@ class Plant:
         for name, text in QUERIES.items():
             own = " WITH (engine = 'own')" if name in OWN else ""
             self.sql(f"CREATE QUERY {name}{own} AS {text} FROM START")
+        for name in FOLLOWED:
+            self.followed[name] = []
+            threading.Thread(target=self.follow, args=(name,), daemon=True).start()
+
+    def follow(self, name: str) -> None:
+        """Follow a query as a client does, from its first result on and for ever."""
+        try:
+            with nm.Client(self.url, self.token) as client:
+                for row in client.query(name).follow(start="start"):
+                    self.followed[name].append(row["n"])
+        except BaseException as error:
+            self.lost[name] = error
+            raise
 
     # Readings
 
@@ -189,6 +213,8 @@ class Plant:
             and self.rows("pairs") == list(range(self.filed))
             and self.rows("passed_on") == list(range(self.heard))
             and self.answer() == self.filed
+            and sorted(self.followed["pairs"]) == list(range(self.filed))
+            and sorted(self.followed["passed_on"]) == list(range(self.heard))
         )
 
     def rows(self, log: str) -> list[int]:
@@ -207,7 +233,9 @@ class Plant:
 
     def told(self) -> str:
         found = {one: len(self.rows(one)) for one in ("filed", "heard", "pairs", "passed_on")}
+        followed = {name: len(rows) for name, rows in self.followed.items()}
         words = f"of {self.filed} and {self.heard} readings: {found}, answer {self.answer()}"
+        words += f"\nfollowers have {followed}; ended: {self.lost}"
         errors = (self.folder / "server.err").read_text(errors="replace")[-2000:]
         with suppress(Exception):
             words += f"\n{self.sql('SHOW QUERIES')}"
@@ -246,6 +274,15 @@ def kill_java(plant: Plant) -> None:
 def kill_executor(plant: Plant) -> None:
     found = [one for one in _started() if "CoarseGrainedExecutorBackend" in " ".join(_command(one))]
     _kill_one(plant, found)
+
+
+def kill_machine(plant: Plant) -> None:
+    """Lose a machine of the cluster with all that runs there, and get another one."""
+    assert plant.cluster is not None
+    number = plant.chance.randrange(len(plant.cluster.workers))
+    plant.cluster.kill_worker(number)
+    time.sleep(plant.chance.uniform(0, 4))
+    plant.cluster.start_worker(number)
 
 
 def kill_worker(plant: Plant) -> None:
@@ -315,6 +352,7 @@ FAULTS: Final = {
     "server paused": Fault(pause_server, 3),
     "Java killed": Fault(kill_java, 2),
     "executor killed": Fault(kill_executor, 8, ("cluster",)),
+    "machine killed": Fault(kill_machine, 4, ("cluster",)),
     "worker killed": Fault(kill_worker, 6),
     "broker killed": Fault(kill_broker, 4),
     "catalog killed": Fault(kill_catalog, 4),
@@ -395,7 +433,7 @@ def run_campaign(
         broker = stack.enter_context(start_mosquitto(folder / "broker", persistence=True))
         plant = Plant(folder, disk, postgres, postgres.new_database(), broker)
         if place == "cluster":
-            plant.master = stack.enter_context(spark_cluster(folder))
+            plant.cluster = stack.enter_context(spark_cluster(folder))
         stack.callback(plant.kill)
         plant.readings.touch()
         plant.start()

@@ -8,9 +8,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
@@ -25,28 +27,51 @@ def require_namespaces() -> None:
         pytest.skip("workers with a /tmp of their own need root")
 
 
+@dataclass
+class SparkCluster:
+    """A master, and workers that can be killed and started again."""
+
+    url: str
+    folder: Path
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start_worker(self, number: int) -> None:
+        """Start a worker, or start it again after it was killed."""
+        told = self.folder / f"worker{number}.log"
+        command = [
+            "org.apache.spark.deploy.worker.Worker",
+            *("--host", "127.0.0.1", "--cores", "1", "--memory", "1g"),
+            *("--webui-port", str(free_port())),
+            *("--work-dir", str(self.folder / f"work{number}"), self.url),
+        ]
+        self.workers[number : number + 1] = [_start(told, command, alone=True)]
+        wait_for(lambda: "Successfully registered" in told.read_text())
+
+    def kill_worker(self, number: int) -> None:
+        """Kill a worker and its executors, as if its machine had lost power."""
+        worker = psutil.Process(self.workers[number].pid)
+        for one in [worker, *worker.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+        self.workers[number].wait()
+
+
 @contextmanager
-def spark_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
-    """The URL of a master whose workers each see their own /tmp; `folder` is visible to all."""
+def spark_cluster(folder: Path, workers: int = 2) -> Iterator[SparkCluster]:
+    """A master whose workers each see their own /tmp; `folder` is visible to all."""
     port = free_port()
-    url = f"spark://127.0.0.1:{port}"
+    cluster = SparkCluster(f"spark://127.0.0.1:{port}", folder)
     with ExitStack() as running:
         running.enter_context(java_home(require_java(), folder))
-        master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
+        command = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"]
         ports = ["--port", str(port), "--webui-port", str(free_port())]
-        running.enter_context(_process(folder / "master.log", [*master, *ports]))
+        master = _start(folder / "master.log", [*command, *ports])
+        running.callback(_end, master)
         wait_for(lambda: answers(port))
+        running.callback(lambda: [_end(one) for one in cluster.workers])
         for number in range(workers):
-            told = folder / f"worker{number}.log"
-            command = [
-                "org.apache.spark.deploy.worker.Worker",
-                *("--host", "127.0.0.1", "--cores", "1", "--memory", "1g"),
-                *("--webui-port", str(free_port())),
-                *("--work-dir", str(folder / f"work{number}"), url),
-            ]
-            running.enter_context(_process(told, command, alone=True))
-            wait_for(lambda told=told: "Successfully registered" in told.read_text())  # type: ignore[misc]
-        yield url
+            cluster.start_worker(number)
+        yield cluster
 
 
 def run_on_cluster(url: str, module: str, *arguments: str) -> None:
@@ -62,25 +87,24 @@ def run_on_cluster(url: str, module: str, *arguments: str) -> None:
     assert run.returncode == 0, run.stderr[-5000:]
 
 
-@contextmanager
-def _process(told: Path, command: list[str], *, alone: bool = False) -> Iterator[None]:
+def _start(told: Path, command: list[str], *, alone: bool = False) -> subprocess.Popen[bytes]:
     started = [f"{_find_spark_home()}/bin/spark-class", *command]
     if alone:
         inside = 'mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"'
         started = ["unshare", "-m", "bash", "-c", inside, "worker", *started]
     with told.open("wb") as output:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             started, env=environment(), stdout=output, stderr=output, start_new_session=True
         )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
     try:
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        process.wait()
 
 
 def environment() -> dict[str, str]:

@@ -29,8 +29,8 @@ spark.stop()
 @pytest.mark.soak
 def test_an_executor_registers_with_the_driver_and_runs_its_tasks(tmp_path: Path) -> None:
     port = free_port()
-    with spark_cluster(tmp_path, workers=0) as url, java_home(require_java(), tmp_path):
-        command = [sys.executable, "-c", DRIVER, url, str(port)]
+    with spark_cluster(tmp_path, workers=0) as cluster, java_home(require_java(), tmp_path):
+        command = [sys.executable, "-c", DRIVER, cluster.url, str(port)]
         with subprocess.Popen(
             command, env=environment(), stdout=subprocess.PIPE, text=True
         ) as driver:

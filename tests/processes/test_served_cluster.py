@@ -50,8 +50,8 @@ def shared() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def cluster(shared: Path) -> Iterator[str]:
-    with spark_cluster(shared) as url:
-        yield url
+    with spark_cluster(shared) as cluster:
+        yield cluster.url
 
 
 def executors() -> list[int]:

@@ -11,6 +11,7 @@ import re
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +27,7 @@ from nilometer.errors import LogError
 
 _MOST_STRANGERS: Final = 64
 """How many connections may be in the handshake at once."""
+_PAUSE: Final = 0.1
 _NAME: Final = re.compile(r"\d{12}\.batch|\d{12}-[0-9a-f]{32}\.chunk")
 _PLAN: Final = re.compile(r"[0-9a-f]{32}")
 _LOG: Final = logging.getLogger("nilometer.engine")
@@ -66,7 +68,7 @@ class FolderServer:
                 connected, _ = self._listening.accept()
             except OSError:  # it was closed, or there are too many files open
                 if not self._closed:
-                    threading.Event().wait(0.1)
+                    time.sleep(_PAUSE)
                 continue
             if not self._strangers.acquire(blocking=False):
                 connected.close()
