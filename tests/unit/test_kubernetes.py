@@ -87,7 +87,8 @@ def test_executors_have_the_image_and_the_rights_of_the_server_but_not_its_folde
     assert settings["spark.kubernetes.executor.podTemplateContainerName"] == worker["name"]
     assert template["spec"]["securityContext"] == pod["spec"]["securityContext"]
     assert worker["securityContext"] == server["securityContext"]
-    assert [one["name"] for one in worker["volumeMounts"]] == ["scratch"]
+    [scratch] = worker["volumeMounts"]
+    assert scratch == {"name": "scratch", "mountPath": worker["workingDir"]}
     assert {"name": "scratch", "emptyDir": {}} in template["spec"]["volumes"]
     [logs] = [one for one in server["args"] if one.startswith("--logs=")]
     assert urlsplit(logs.partition("=")[2]).scheme == "s3"

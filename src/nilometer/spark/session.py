@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +45,7 @@ _LOOKED_IN_FIRST: Final = (
 """Archives that have nearly all classes. Java searches one archive after the other for a class,
 and Spark has three hundred: in arbitrary order that took a third of the time to first result."""
 _PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+_PYTHON: Final = "nilometer-python"
 _NEEDED_SOON: Final = ("pyspark.testing.utils", "pandas")
 """Modules that PySpark imports at the first call of Java, and at the first stateful query."""
 
@@ -147,15 +150,17 @@ def _start_on_cluster(
     scratch: Path,
 ) -> SparkSession:
     """Start a session with remote executors, to which this version of Nilometer is sent."""
+    java_options = JAVA_OPTIONS if said is None else _terse(scratch)
     settings = {
         **_SETTINGS,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         **({} if cores is None else {"spark.cores.max": str(cores)}),
-        **({} if said is None else {"spark.driver.extraJavaOptions": _terse(scratch)}),
+        "spark.driver.extraJavaOptions": f"{java_options} {_relative_to_here()}",
         **config,
     }
-    with java_home(java, scratch), said_to(said, scratch) as sink:
-        session = _start(name, master, settings, sink)
+    with java_home(java, scratch), _python_of(scratch) as python, said_to(said, scratch) as sink:
+        session = _start(name, master, settings, sink, python.driver)
+    session.sparkContext.addFile(str(python.executors / _PYTHON))
     session.sparkContext.addPyFile(str(zip_packages(scratch)))
     _wait_for_executors(session, master)
     if _PARTITIONS not in config:
@@ -180,11 +185,14 @@ def _wait_for_executors(session: SparkSession, master: str) -> None:
         time.sleep(0.1)
 
 
-def _start(name: str, master: str, settings: Mapping[str, str], said: int) -> SparkSession:
+def _start(
+    name: str, master: str, settings: Mapping[str, str], said: int, folder: Path | None = None
+) -> SparkSession:
+    """Start Java, in a folder if one is given, and a session."""
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    _start_java(settings, said)
+    _start_java(settings, said, folder)
     session = builder.getOrCreate()
     _end_quietly(session)
     return session
@@ -223,12 +231,13 @@ def start_in_background(
     return wait
 
 
-def _start_java(settings: Mapping[str, str], said: int) -> None:
+def _start_java(settings: Mapping[str, str], said: int, folder: Path | None) -> None:
     """Start Spark's Java unless it runs; its output and that of its processes goes to a file."""
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         with _imported_meanwhile(_NEEDED_SOON):
-            gateway = launch_gateway(conf, {"stderr": said})  # type: ignore[no-untyped-call]
+            given = {"stderr": said, "cwd": folder}
+            gateway = launch_gateway(conf, given)  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway)
 
 
@@ -327,6 +336,45 @@ def _python() -> Iterator[None]:
         for key in wanted:
             del os.environ[key]
         os.environ.update(before)
+
+
+@dataclass(frozen=True)
+class _Pythons:
+    """Folders with what Spark starts as Python, by the same name on all machines of a cluster."""
+
+    driver: Path
+    """Java starts here: its Python processes come from the fork server."""
+    executors: Path
+
+
+@contextmanager
+def _python_of(scratch: Path) -> Iterator[_Pythons]:
+    """Make Spark fork its Python processes on the driver of a cluster, and start others elsewhere.
+
+    Spark knows one name for all of them, and gives a process ten seconds to start: on a busy driver
+    it may take as long to load everything. So the name is that of a file in the working folder, to
+    which Spark brings the executors' one.
+    """
+    found = _Pythons(scratch / "driver", scratch / "executors")
+    wanted = os.environ.get(_PYTHONS[0]) or "python3"
+    here = os.path.abspath(wanted) if os.sep in wanted else wanted
+    driver = python_command() if _is_this_python(wanted) else here
+    for folder, command in ((found.driver, driver), (found.executors, wanted)):
+        folder.mkdir()
+        (folder / _PYTHON).write_text(f'#!/bin/sh\nexec {shlex.quote(command)} "$@"\n')
+        (folder / _PYTHON).chmod(0o700)
+    before = {key: os.environ.pop(key, None) for key in _PYTHONS}
+    os.environ[_PYTHONS[0]] = f"./{_PYTHON}"
+    try:
+        yield found
+    finally:
+        del os.environ[_PYTHONS[0]]
+        os.environ.update({key: value for key, value in before.items() if value is not None})
+
+
+def _relative_to_here() -> str:
+    """The option that has Java take relative paths from here, wherever it is started."""
+    return f"-Duser.dir={shlex.quote(os.getcwd())}"
 
 
 def _is_this_python(name: str | None) -> bool:
