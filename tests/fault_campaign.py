@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import random
 import shutil
@@ -465,6 +466,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=FAULTS, help="faults of this kind")
     parser.add_argument("--place", action="append", choices=PLACES, help="only there")
     given = parser.parse_args()
+    logging.getLogger("nilometer.client").setLevel(logging.ERROR)  # it says when it connects again
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
     print(f"seed {seed}, folder {given.folder}", flush=True)
     folder = given.folder.absolute()
