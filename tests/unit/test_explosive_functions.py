@@ -202,6 +202,16 @@ def test_a_statement_has_no_thousands_of_slow_patterns() -> None:
             plan_of(statement)
 
 
+@pytest.mark.limit(20)
+def test_slow_patterns_in_each_other_are_counted_as_often_as_they_are_tried() -> None:
+    for pattern in ("'a*b'", "s"):
+        nested = "s"
+        for _ in range(60):
+            nested = f"regexp_replace({nested}, {pattern}, 'c')"
+        with pytest.raises(SqlError, match="parts"):
+            plan_of(f"SELECT {nested} AS x FROM A")
+
+
 def test_patterns_of_the_data_are_looked_at_first() -> None:
     for pattern in ("s", "concat('(a+', ')+b')", "upper(t)"):
         inner = "SELECT *, '(a+)+' || s AS t FROM A"

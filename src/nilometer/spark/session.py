@@ -75,6 +75,12 @@ _ON_THIS_MACHINE: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+_ON_CLUSTERS: Final = {
+    # A task that was cancelled and does not end, such as a slow search in a long text: its executor
+    # is ended, and what else ran there is run again.
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "120s",
+}
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _choosing = threading.RLock()
 _EXECUTOR_SECONDS: Final = 120.0
@@ -146,6 +152,7 @@ def _start_on_cluster(
     """Start a session with remote executors, to which this version of Nilometer is sent."""
     settings = {
         **_SETTINGS,
+        **_ON_CLUSTERS,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         **({} if cores is None else {"spark.cores.max": str(cores)}),
         **({} if said is None else {"spark.driver.extraJavaOptions": _terse(scratch)}),

@@ -19,7 +19,7 @@ from nilometer.sql.expressions.aggregate_calls import aggregates_in, is_aggregat
 from nilometer.sql.expressions.explosive_functions import require_bounded
 from nilometer.sql.expressions.function_kinds import GENERATORS, TIME_GROUPS, WINDOW_FUNCTIONS
 from nilometer.sql.expressions.growth import copy_of
-from nilometer.sql.expressions.pattern_calls import guard_patterns, require_quick_patterns
+from nilometer.sql.expressions.pattern_calls import bound_patterns, require_quick_patterns
 from nilometer.sql.expressions.scalars import Scalar, rebuild
 from nilometer.sql.expressions.unsafe_functions import refuse_unsafe
 from nilometer.sql.parse.find_names import find_name
@@ -55,7 +55,8 @@ class ExpressionBinder:
         functions = self.functions or ()
         require_bounded(resolved, place, functions)
         require_quick_patterns(resolved, place, functions)
-        return Scalar(guard_patterns(resolved, place, functions), place)
+        bound_patterns(resolved, place, functions)
+        return Scalar(resolved, place)
 
     def _resolve(self, tree: exp.Expr) -> exp.Expr:
         match tree:

@@ -34,7 +34,7 @@ from nilometer.model.expressions import (
 from nilometer.model.time import parse_signed_duration
 from nilometer.sql.catalog import Function
 from nilometer.sql.expressions.call_nodes import read_call
-from nilometer.sql.expressions.scalars import GUARD, Ref, ResolvedColumn, Scalar
+from nilometer.sql.expressions.scalars import Ref, ResolvedColumn, Scalar
 from nilometer.sql.parse.cast_types import read_type
 from nilometer.sql.parse.instants import is_instant, read_instant
 from nilometer.sql.parse.placed_parser import written
@@ -120,8 +120,6 @@ class Subset:
                 return self._between(node)
             case exp.In() if node.expressions and not node.args.get("query"):
                 return self._in(node)
-            case exp.If() if GUARD in node.meta:
-                return self.compile(node.args["false"])
             case exp.Case() | exp.If():
                 return self._case(node)
         return self._function(node)

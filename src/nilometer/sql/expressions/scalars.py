@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from nilometer.errors import Place
 from nilometer.sql.catalog import ARRIVAL
+from nilometer.sql.expressions.pattern_guards import guarded
 from nilometer.sql.expressions.spark_text import require_safe_text
 
 
@@ -40,8 +41,6 @@ class ColumnRef:
         return f"{self.stream}.{self.path}" if self.stream else self.path
 
 
-GUARD = "guard"
-"""The metadata key of an IF that only checks, for Spark, whether its other part is computed."""
 RESULT_TIME = ColumnRef("", "_time")
 """The largest time in a result, which every result has."""
 
@@ -125,20 +124,15 @@ def columns_of(tree: exp.Expr) -> Iterator[Ref]:
 def spell(tree: exp.Expr, name: Callable[[Ref], str]) -> str:
     """The expression in Spark's SQL, for Spark, its columns written as `name` writes them."""
     called = [node.name.lower() for node in tree.find_all(exp.Anonymous)]
-    return require_safe_text(_write(tree, name, is_guarded=True), called)
+    return require_safe_text(show(guarded(tree), name), called)
 
 
 def show(tree: exp.Expr, name: Callable[[Ref], str] = str) -> str:
     """The same, for people: names are unquoted, and nothing is checked before it is used."""
-    return _write(tree, name, is_guarded=False)
 
-
-def _write(tree: exp.Expr, name: Callable[[Ref], str], is_guarded: bool) -> str:
     def write(node: exp.Expr) -> exp.Expr:
         if isinstance(node, ResolvedColumn):
             return exp.Var(this=name(node.ref))
-        if GUARD in node.meta and not is_guarded:
-            return write(node.args["false"])
         return rebuild(node, write)
 
     return write(tree).sql(dialect="spark", copy=False)
