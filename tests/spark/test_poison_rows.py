@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import nilometer as nm
 from nilometer.database.query_status import OnError, QueryLimits, QueryPhase
+from nilometer.errors import SessionError
 from nilometer.log.dead_letters import count_dead_letters, read_dead_letters
 from nilometer.log.layout import TIMESTAMP, LogLayout
 from nilometer.log.reader import LogReader
@@ -243,6 +244,18 @@ def test_without_dead_letters_they_stop_a_query(log: LogStream, tmp_path: Path, 
     query = start_statement({"A": log}, CASES[name].statement, tmp_path)
     with pytest.raises(StreamingQueryException):
         query.awaitTermination()
+
+
+def test_a_session_that_makes_null_of_them_is_refused(
+    spark: SparkSession, log: LogStream, tmp_path: Path
+) -> None:
+    statement = CASES["a column that only Spark computes"].statement
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        with pytest.raises(SessionError, match=r"ansi.enabled is off in this Spark session"):
+            start_statement({"A": log}, statement, tmp_path, dead_letters=str(tmp_path / "dead"))
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
 
 
 def test_a_named_query_goes_on_unless_it_is_told_to_stop(

@@ -82,6 +82,7 @@ _ON_CLUSTERS: Final = {
     "spark.task.reaper.killTimeout": "120s",
 }
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_ANSI: Final = "spark.sql.ansi.enabled"
 _choosing = threading.RLock()
 _EXECUTOR_SECONDS: Final = 120.0
 """How long to wait for the first executor of a cluster."""
@@ -291,6 +292,17 @@ def _terse(scratch: Path) -> str:
 def shuffle_partitions(session: SparkSession) -> int:
     """The number of a session's shuffle partitions."""
     return int(session.conf.get(_PARTITIONS) or 1)
+
+
+def require_ansi(session: SparkSession) -> None:
+    """Refuse a session in which Spark makes NULL of what cannot be computed, as we do not."""
+    if str(session.conf.get(_ANSI, "true")).lower() != "true":
+        raise SessionError(
+            f"{_ANSI} is off in this Spark session",
+            detail="a query that is kept leaves out rows that cannot be computed, and tells of "
+            "them; Spark would make NULL of them",
+            hint=f'spark.conf.set("{_ANSI}", "true"), and try_cast where NULL is meant',
+        )
 
 
 @contextmanager
