@@ -167,6 +167,26 @@ CASES = {
         len(ROWS) - len(NUMBERS),
         "cannot compute",
     ),
+    "bytes that are no text": Case(
+        "SELECT k, CAST(unhex(CASE WHEN v = 0 THEN 'BC' ELSE '61' END) AS STRING) AS n FROM A",
+        lambda: [(row.k, "a") for row in DIVISORS],
+        len(ROWS) - len(DIVISORS),
+        "is not UTF-8",
+    ),
+    "bytes that are no text in results": Case(
+        "SELECT decode(unhex(CASE WHEN a.v + b.v = 0 THEN 'BC' ELSE '61' END), 'UTF-8') AS n, "
+        "CAST(unhex(CASE WHEN a.v + b.v = 0 THEN 'BC' ELSE '62' END) AS STRING) AS m "
+        "FROM A a, A b WHERE a.k = b.k AND a.ts BETWEEN b.ts AND b.ts",
+        lambda: [("a", "b") for _ in DIVISORS],
+        len(ROWS) - len(DIVISORS),
+        "",
+    ),
+    "a whole number beyond BIGINT": Case(
+        "SELECT k, SUM(v * 10000000000000000000) AS n FROM A [RANGE 1 DAY] GROUP BY k",
+        lambda: groups(ROWS, lambda rows: sum(row.v for row in rows) * 10**19),
+        0,
+        "",
+    ),
     "a join of changing answers": Case(
         "SELECT x.k, 10 / (x.n - y.n) AS r FROM "
         "(SELECT k, COUNT(*) AS n FROM A [RANGE 1 DAY] GROUP BY k) x, "

@@ -26,7 +26,8 @@ MOST_NOTED: Final = 1000
 """How many rows are recorded at a time; the others are counted."""
 LONGEST: Final = 4096
 """The maximum length of a row's text."""
-_FAILURES: Final = (PredicateError, pa.ArrowInvalid)
+_FAILURES: Final = (PredicateError, ValueError, ArithmeticError)
+"""Errors of a value, such as pa.ArrowInvalid, which is a ValueError."""
 _Work: TypeAlias = Callable[[Sequence[pa.Array], int], object]
 
 
