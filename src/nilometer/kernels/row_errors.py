@@ -20,6 +20,7 @@ import pyarrow as pa
 from nilometer.errors import PredicateError, UnavailableError, in_one_line
 from nilometer.kernels.arrays import Bools, Int64s, as_type
 from nilometer.kernels.evaluate import evaluate, is_true
+from nilometer.kernels.json_values import python_value
 from nilometer.model.expressions import Expression
 
 MOST_NOTED: Final = 1000
@@ -100,7 +101,8 @@ class Rows:
         """One of the rows, as JSON."""
         names = self.names or [f"c{i}" for i in range(len(self.columns))]
         values = {
-            name: column[place].as_py() for name, column in zip(names, self.columns, strict=False)
+            name: python_value(column[place])
+            for name, column in zip(names, self.columns, strict=False)
         }
         return json.dumps(values, default=str, ensure_ascii=False)[:LONGEST]
 

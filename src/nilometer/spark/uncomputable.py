@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from nilometer.errors import PredicateError
+from nilometer.kernels.json_values import python_value
 from nilometer.kernels.row_errors import LONGEST, RowError, RowErrors
 
 FAILED: Final = "_nilometer_failed"
@@ -31,7 +32,6 @@ _FAILS: Final = (
 )
 
 
-_NOT_TEXT: Final = "bytes that are not UTF-8"
 _DECODE: Final = "make_valid_utf8(x) replaces what is no text, try_validate_utf8(x) is NULL there"
 
 
@@ -111,20 +111,23 @@ def _unreadable(rows: pa.RecordBatch) -> list[tuple[int, str]]:
             column.validate(full=True)
         except pa.ArrowInvalid:
             for place in range(len(column)):
-                if _value(column, place) is _NOT_TEXT:
+                if _is_no_text(column[place]):
                     found[place] = f"a text of {name} is not UTF-8"
     return sorted(found.items())
 
 
-def _value(column: pa.Array, place: int) -> object:
+def _is_no_text(one: pa.Scalar) -> bool:
     try:
-        return column[place].as_py()
+        one.as_py()
     except UnicodeDecodeError:
-        return _NOT_TEXT
+        return True
+    except (OverflowError, ValueError):  # such as a date beyond the year 9999
+        return False
+    return False
 
 
 def _shown(rows: pa.RecordBatch, place: int) -> str:
     """A row, as JSON."""
     names = rows.schema.names
-    values = {n: _value(c, place) for n, c in zip(names, rows.columns, strict=True)}
+    values = {n: python_value(c[place]) for n, c in zip(names, rows.columns, strict=True)}
     return json.dumps(values, default=str, ensure_ascii=False)[:LONGEST]
