@@ -186,7 +186,7 @@ class Bucket:
         self._last, self._followed = batch.number, max(self._followed, batch.revision)
 
     def _read_set(self) -> None:
-        self._set = self._plans.read()
+        self._set = self._plans.read_written()
         self._logs.forget()
         wanted = {one.plan for one in self._set.in_bucket(self._number)}
         self._hosted = {name: one for name, one in self._hosted.items() if name in wanted}
