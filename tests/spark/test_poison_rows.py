@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import nilometer as nm
 from nilometer.database.query_status import OnError, QueryLimits, QueryPhase
+from nilometer.errors import SessionError
 from nilometer.log.dead_letters import count_dead_letters, read_dead_letters
 from nilometer.log.layout import TIMESTAMP, LogLayout
 from nilometer.log.reader import LogReader
@@ -166,6 +167,26 @@ CASES = {
         len(ROWS) - len(NUMBERS),
         "cannot compute",
     ),
+    "bytes that are no text": Case(
+        "SELECT k, CAST(unhex(CASE WHEN v = 0 THEN 'BC' ELSE '61' END) AS STRING) AS n FROM A",
+        lambda: [(row.k, "a") for row in DIVISORS],
+        len(ROWS) - len(DIVISORS),
+        "is not UTF-8",
+    ),
+    "bytes that are no text in results": Case(
+        "SELECT decode(unhex(CASE WHEN a.v + b.v = 0 THEN 'BC' ELSE '61' END), 'UTF-8') AS n, "
+        "CAST(unhex(CASE WHEN a.v + b.v = 0 THEN 'BC' ELSE '62' END) AS STRING) AS m "
+        "FROM A a, A b WHERE a.k = b.k AND a.ts BETWEEN b.ts AND b.ts",
+        lambda: [("a", "b") for _ in DIVISORS],
+        len(ROWS) - len(DIVISORS),
+        "",
+    ),
+    "a whole number beyond BIGINT": Case(
+        "SELECT k, SUM(v * 10000000000000000000) AS n FROM A [RANGE 1 DAY] GROUP BY k",
+        lambda: groups(ROWS, lambda rows: sum(row.v for row in rows) * 10**19),
+        0,
+        "",
+    ),
     "a join of changing answers": Case(
         "SELECT x.k, 10 / (x.n - y.n) AS r FROM "
         "(SELECT k, COUNT(*) AS n FROM A [RANGE 1 DAY] GROUP BY k) x, "
@@ -243,6 +264,18 @@ def test_without_dead_letters_they_stop_a_query(log: LogStream, tmp_path: Path, 
     query = start_statement({"A": log}, CASES[name].statement, tmp_path)
     with pytest.raises(StreamingQueryException):
         query.awaitTermination()
+
+
+def test_a_session_that_makes_null_of_them_is_refused(
+    spark: SparkSession, log: LogStream, tmp_path: Path
+) -> None:
+    statement = CASES["a column that only Spark computes"].statement
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        with pytest.raises(SessionError, match=r"ansi.enabled is off in this Spark session"):
+            start_statement({"A": log}, statement, tmp_path, dead_letters=str(tmp_path / "dead"))
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
 
 
 def test_a_named_query_goes_on_unless_it_is_told_to_stop(

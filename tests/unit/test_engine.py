@@ -23,7 +23,7 @@ from nilometer.engine.control import EngineControl
 from nilometer.engine.folder import LocalFolder
 from nilometer.engine.place import EnginePlace, LocalPlace, ServedPlace
 from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
-from nilometer.engine.plan_set import PlanEntry
+from nilometer.engine.plan_set import PLANS_FILE, PlanEntry
 from nilometer.engine.publisher import Publisher, stuck_results
 from nilometer.engine.result_rows import with_time
 from nilometer.engine.serve_folder import FolderServer
@@ -488,6 +488,28 @@ def test_a_query_that_is_behind_catches_up_while_others_can_wait(
     world.settle()
     wanted = expected(world, Query("SELECT k, v FROM A", starts), world.ends())
     assert world.published("behind") == wanted
+
+
+def test_an_engine_that_does_not_find_its_plans_drops_nothing(world: World) -> None:
+    """An executor that joins later and has another folder there, or a file that is gone."""
+    starts, sql = world.ends(), "SELECT k, v FROM A"
+    world.start("q", sql, starts)
+    chance, now = random.Random(1), 0
+    for _ in range(5):
+        now = world.add_rows(chance, now)
+    plans, aside = world.engine / PLANS_FILE, world.engine / "aside"
+    world.run(0)
+    plans.rename(aside)
+    world.new_publisher()
+    with pytest.raises(LogError, match="the set of plans .* is not here"):
+        world.publisher.step()
+    world.workers = [{}, {}]
+    with pytest.raises(LogError, match="the set of plans .* is not here"):
+        world.run(0)
+    aside.rename(plans)
+    world.workers = [{}, {}]
+    world.settle()
+    assert world.published("q") == expected(world, Query(sql, starts), world.ends())
 
 
 def test_results_that_find_no_room_wait_alone(world: World) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from nilometer.errors import SqlError
 from nilometer.sql.expressions.patterns import slow_part
+from nilometer.sql.expressions.scalars import spell
 from nilometer.sql.plan.join_plan import JoinPlan
 from tests.unit.test_unsafe_functions import plan_of
 
@@ -113,6 +115,11 @@ def test_what_is_usual_is_computed(expression: str) -> None:
         (f"s RLIKE '(?>{'a?' * 28 + 'a' * 28})?+'", "could take years"),
         (f"split(s, '{'(a|a)' * 28}b')", "could take years"),
         ("s LIKE '%a%a%a%a%b'", "so many %"),
+        ("s LIKE '%%%%%b'", "so many %"),
+        ("s NOT LIKE ANY ('a', '%%%%%b')", "so many %"),
+        ("parse_url(s, 'QUERY', '(a|a)*b')", "a pattern of parse_url with (a|a)* could take"),
+        ("s RLIKE '(a|a|aa)\\\\Q\\\\E+$'", "could take years"),
+        ("array_distinct(transform(sequence(1, 99999), x -> array(x)))", "compare every two"),
         ("s RLIKE '.*a.*a.*a.*a.*b'", "could take years"),
         ("format_string('%2000000000d', k)", "at most 1000 characters"),
         ("printf('%2000000000d', k)", "at most 1000 characters"),
@@ -147,14 +154,74 @@ def test_what_names_stand_for_is_multiplied() -> None:
         plan_of(f"SELECT repeat(t, 10000) AS x FROM ({inner}) B")
 
 
+def sent(expression: str) -> str:
+    plan = plan_of(f"SELECT {expression} AS x FROM A")
+    assert isinstance(plan, JoinPlan)
+    return spell(plan.items[0].value.tree, str)
+
+
+@pytest.mark.parametrize(
+    ("expression", "condition"),
+    [
+        ("s RLIKE 'a*b'", "LENGTH(A.s) > 44718"),
+        ("s RLIKE 'a*a*b'", "LENGTH(A.s) > 1812"),
+        ("regexp_replace(s, 'a*a*a*b', '')", "LENGTH(A.s) > 388"),
+        ("s LIKE '%a%b%'", "LENGTH(A.s) > 39034"),
+        ("s LIKE ANY ('b', '%a%b')", "LENGTH(A.s) > 39998"),
+        ("parse_url(s, 'QUERY', 'a*b')", "LENGTH(A.s) > 44718"),
+        ("transform(split(s, ','), x -> x RLIKE 'a*b')", "LENGTH(x) > 4469"),
+        ("transform(sequence(1, 100000), x -> s RLIKE 'error')", "LENGTH(A.s) > 7618"),
+        ("levenshtein(s, 'ab')", "CAST(LENGTH(A.s) AS BIGINT) * LENGTH('ab') > 1000000000"),
+        ("s LIKE s", "> 1000000000"),
+    ],
+)
+def test_slow_patterns_are_looked_for_in_short_texts(expression: str, condition: str) -> None:
+    assert f"IF({condition}, CAST(RAISE_ERROR(" in sent(expression) or condition.startswith(">")
+    assert condition in sent(expression)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "s RLIKE '^\\\\d+-\\\\d+$'",
+        "s RLIKE '.*error'",
+        "s LIKE '%error%'",
+        "split(s, ',')",
+        "regexp_replace(s, '\\\\s+', ' ')",
+    ],
+)
+def test_quick_patterns_are_looked_for_in_any_text(expression: str) -> None:
+    assert "RAISE_ERROR" not in sent(expression)
+
+
+def test_a_statement_has_no_thousands_of_slow_patterns() -> None:
+    for number, is_refused in ((50, False), (200, True)):
+        columns = ", ".join(f"s RLIKE 'a*b' AS x{n}" for n in range(number))
+        statement = f"SELECT {columns} FROM A"
+        with pytest.raises(SqlError) if is_refused else nullcontext():
+            plan_of(statement)
+
+
+@pytest.mark.limit(20)
+def test_slow_patterns_in_each_other_are_counted_as_often_as_they_are_tried() -> None:
+    for pattern in ("'a*b'", "s"):
+        nested = "s"
+        for _ in range(60):
+            nested = f"regexp_replace({nested}, {pattern}, 'c')"
+        with pytest.raises(SqlError, match="parts"):
+            plan_of(f"SELECT {nested} AS x FROM A")
+
+
 def test_patterns_of_the_data_are_looked_at_first() -> None:
     for pattern in ("s", "concat('(a+', ')+b')", "upper(t)"):
         inner = "SELECT *, '(a+)+' || s AS t FROM A"
         plan = plan_of(f"SELECT s RLIKE {pattern} AS found FROM ({inner}) A")
         assert isinstance(plan, JoinPlan)
-        spelt = str(plan.items[0].value)
+        spelt = spell(plan.items[0].value.tree, str)
         assert "RLIKE '[)][*+{]|" in spelt
         assert "RAISE_ERROR('a pattern from the data that repeats a group" in spelt
+        assert "RAISE_ERROR('a text is too long for a pattern from the data" in spelt
+        assert "RAISE_ERROR" not in str(plan.items[0].value)  # what people read
     with pytest.raises(SqlError, match=r"with \(a\+\)\+ could take years"):
         plan_of("SELECT k FROM (SELECT *, '(a+)+' AS t FROM A) A WHERE s RLIKE t")
 

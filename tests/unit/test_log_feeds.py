@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nilometer.errors import NilometerError
+from nilometer.errors import LogError, NilometerError
 from nilometer.local.read_source import read_source
 from nilometer.local.sensor_filter import read_sensor_filter
 from nilometer.local.shown_rows import ShownRows
@@ -94,7 +94,7 @@ def test_every_row_comes_once_and_the_last_watermark_with_it(steps, most: int, t
         place, end = cursor.initial(), cursor.available()
         while place < end:
             following = cursor.advance(place, end, most)
-            seen, mark = read(logs, cursor.split(place, following, tasks))
+            seen, mark = read(logs, cursor.log_id, cursor.split(place, following, tasks))
             assert len(seen) <= most
             assert mark is None or mark >= told[-1]
             found += seen
@@ -106,11 +106,11 @@ def test_every_row_comes_once_and_the_last_watermark_with_it(steps, most: int, t
         assert told[-1] == (watermark if steps else -1)
 
 
-def read(logs: LogFeeds, ranges) -> tuple[list[int], int | None]:
+def read(logs: LogFeeds, log_id: str, ranges) -> tuple[list[int], int | None]:
     """The numbers of rows in all envelopes of a micro-batch, and the watermark they tell."""
     numbers, marks = [], []
     for start, end in ranges:
-        for batch in logs.read(logs.feeds[0], start, end):
+        for batch in logs.read(logs.feeds[0], log_id, start, end):
             assert len(batch) == logs.stage.routing.buckets
             for body in batch.column("body"):
                 header, parts = unseal(body.as_buffer())
@@ -119,6 +119,27 @@ def read(logs: LogFeeds, ranges) -> tuple[list[int], int | None]:
                     place = next(i for i, f in enumerate(part.schema) if f.type == pa.int64())
                     numbers += part.column(place).to_pylist()
     return numbers, max((mark for mark in marks if mark is not None), default=None)
+
+
+def test_rows_that_are_not_where_a_task_looks_are_missed(tmp_path: Path) -> None:
+    """Executors that have an older copy of a log, or another log, in the folder of its name."""
+
+    def append(name: str, first: int, end: int) -> None:
+        with LogWriter.open(tmp_path / name, LAYOUT, QUICK) as log:
+            log.append(to_batch([(n, 1, n, n) for n in range(first, end)]), watermark=end)
+
+    append("log", 0, 5)
+    append("other", 0, 5)
+    shutil.copytree(tmp_path / "log", tmp_path / "older")
+    append("log", 5, 13)
+    append("other", 5, 13)
+    told = LogReader.open(tmp_path / "log")
+    ranges = [(told.start, told.end)]
+    assert len(read(feeds_of(str(tmp_path / "log")), told.log_id, ranges)[0]) > 0
+    with pytest.raises(LogError, match="there are 5 between two offsets instead of 13"):
+        read(feeds_of(str(tmp_path / "older")), told.log_id, ranges)
+    with pytest.raises(LogError, match="there is another log here"):
+        read(feeds_of(str(tmp_path / "other")), told.log_id, ranges)
 
 
 def test_rows_that_tell_a_watermark_are_no_rows_of_the_stream(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ def test_the_command_line_comes_first(tmp_path: Path) -> None:
         ("[spark]\n'spark.master' = 'yarn'", "spark.master cannot be set"),
         ("[spark]\n'spark.sql.session.timeZone' = 'CET'", "timeZone cannot be set"),
         ("[spark]\n'spark.sql.runSQLOnFiles' = true", "runSQLOnFiles cannot be set"),
+        ("[spark]\n'spark.sql.ansi.enabled' = false", "ansi.enabled cannot be set"),
+        ("[spark]\n'spark.sql.parser.escapedStringLiterals' = true", "Literals cannot be set"),
+        ("[spark]\n'spark.sql.legacy.timeParserPolicy' = 'LEGACY'", "Policy cannot be set"),
         ("[spark]\n'spark.x' = [1]", "spark.x is a text or a number"),
     ],
 )

@@ -149,6 +149,7 @@ class PastEngine:
         asked = PartsOfLog(
             table.location,
             table.reader.layout,
+            table.reader.log_id,
             parted.large,
             use,
             parted.part,

@@ -65,7 +65,7 @@ class LocalPlace:
         self._plans = PlanFolder(folder)
 
     def plan_set(self) -> PlanSet:
-        return self._plans.read()
+        return self._plans.read_written()
 
     def plan(self, name: str) -> bytes:
         return self._plans.plan(name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -108,6 +109,19 @@ class PlanFolder:
             return PlanSet()
         except ValueError as error:
             raise LogError("the set of plans is damaged", detail=f"{path}: {error}") from None
+
+    def read_written(self) -> PlanSet:
+        """The current set, for those who run it: its writer has written one before they start.
+
+        Without it, every query would count as dropped, with its state and its results.
+        """
+        if not (self.folder / PLANS_FILE).exists():
+            raise LogError(
+                "the set of plans that the engine should run is not here",
+                detail=f"{self.folder} on host {socket.gethostname()}",
+                hint="keep the database where the driver and all executors find the same files",
+            )
+        return self.read()
 
     def write(self, plans: PlanSet) -> None:
         """Replace the set."""

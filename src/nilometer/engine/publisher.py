@@ -151,7 +151,7 @@ class Publisher:
         stamp = self._plans.stamp()
         if stamp == self._stamp:
             return
-        before, self._set, self._stamp = self._set, self._plans.read(), stamp
+        before, self._set, self._stamp = self._set, self._plans.read_written(), stamp
         for query in list(self._open):
             entry, known = self._set.entries.get(query), before.entries.get(query)
             if entry is None or entry.plan is None or known is None or _kept(entry) != _kept(known):

@@ -24,6 +24,8 @@ EXACT: Final = 1 << 53
 """Integers up to this one are the same in every JSON reader."""
 
 
+_ODD: Final = (OverflowError, ValueError)
+"""What Python raises for values of Arrow's that it does not have."""
 _BEGIN: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -90,13 +92,41 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         return _times(column)
     if pat.is_duration(kind):
         return values_of(column.cast(pa.duration("us"), safe=False).cast(pa.int64()))
+    if pat.is_date(kind):
+        return values_of(column.cast(pa.string()))  # Python has no dates beyond the year 9999
     if pat.is_nested(kind) and len(column) == column.null_count:
         return [None] * len(column)
     convert = _converter(kind)
-    found: list[Any] = column.to_pylist()
+    try:
+        found: list[Any] = column.to_pylist()
+    except _ODD:
+        return [_odd_value(one, convert) for one in column]
     if convert is None:
         return found
     return [None if value is None else convert(value) for value in found]
+
+
+def _odd_value(one: pa.Scalar, convert: Callable[[Any], Any] | None) -> Any:
+    try:
+        value = one.as_py()
+    except _ODD:
+        return str(python_value(one))
+    return value if value is None or convert is None else convert(value)
+
+
+def python_value(one: pa.Scalar) -> Any:
+    """A value; in Arrow's words if Python has none for it, such as dates beyond the year 9999."""
+    try:
+        return one.as_py()
+    except _ODD:
+        kind = one.type
+    if is_text(kind):
+        return one.cast(pa.binary()).as_py().decode(errors="replace")
+    if pat.is_struct(kind):
+        return {field.name: python_value(one[field.name]) for field in kind}
+    if pat.is_nested(kind):
+        return [python_value(item) for item in one.values]
+    return str(one.cast(pa.string()).as_py())
 
 
 def _times(column: pa.Array) -> list[Any]:

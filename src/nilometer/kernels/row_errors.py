@@ -20,13 +20,15 @@ import pyarrow as pa
 from nilometer.errors import PredicateError, UnavailableError, in_one_line
 from nilometer.kernels.arrays import Bools, Int64s, as_type
 from nilometer.kernels.evaluate import evaluate, is_true
+from nilometer.kernels.json_values import python_value
 from nilometer.model.expressions import Expression
 
 MOST_NOTED: Final = 1000
 """How many rows are recorded at a time; the others are counted."""
 LONGEST: Final = 4096
 """The maximum length of a row's text."""
-_FAILURES: Final = (PredicateError, pa.ArrowInvalid)
+_FAILURES: Final = (PredicateError, ValueError, ArithmeticError)
+"""Errors of a value, such as pa.ArrowInvalid, which is a ValueError."""
 _Work: TypeAlias = Callable[[Sequence[pa.Array], int], object]
 
 
@@ -99,7 +101,8 @@ class Rows:
         """One of the rows, as JSON."""
         names = self.names or [f"c{i}" for i in range(len(self.columns))]
         values = {
-            name: column[place].as_py() for name, column in zip(names, self.columns, strict=False)
+            name: python_value(column[place])
+            for name, column in zip(names, self.columns, strict=False)
         }
         return json.dumps(values, default=str, ensure_ascii=False)[:LONGEST]
 

@@ -17,9 +17,16 @@ _OURS: Final = {
     "spark.sql.streaming.stateStore.providerClass": "operators need this store of state",
     "spark.sql.runSQLOnFiles": "a statement never names a file",
     "spark.sql.variable.substitute": "a statement is what it says",
+    "spark.sql.streaming.checkpointFileManagerClass": "checkpoints are forced to the disk",
     "spark.master": "write master = … instead",
 }
 """Settings that are not allowed, and why."""
+_MEANINGS: Final = (
+    *("spark.sql.ansi.", "spark.sql.legacy.", "spark.sql.parser.", "spark.sql.caseSensitive"),
+    *("spark.sql.mapKeyDedupPolicy", "spark.sql.decimalOperations.", "spark.sql.defaultCollation"),
+    "spark.sql.session.collation.",
+)
+"""How the names of settings begin that would give statements another meaning."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,8 @@ def spark_settings(given: Mapping[str, Any], _: Path | None = None) -> SparkSett
             )
         if key in _OURS:
             raise InputError(f"{key} cannot be set", detail=_OURS[key])
+        if key.startswith(_MEANINGS):
+            raise InputError(f"{key} cannot be set", detail="statements would mean something else")
         if not isinstance(value, str | int | float):
             raise InputError(f"{key} is a text or a number", detail=f"got {value!r}")
         config[key] = str(value).lower() if isinstance(value, bool) else str(value)

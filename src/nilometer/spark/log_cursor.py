@@ -57,6 +57,11 @@ class LogCursor:
         self._told = 0
         self._committed: Position | None = None
 
+    @property
+    def log_id(self) -> str:
+        """The id of the log, by which tasks know it."""
+        return self._log.log_id
+
     def initial(self) -> Position:
         """Where a query starts: at the committed offset of its reader, if it has a name.
 

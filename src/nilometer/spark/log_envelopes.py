@@ -9,7 +9,7 @@ import base64
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +19,10 @@ from pyspark.sql.types import StructType
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.row_errors import RowErrors, leaving_out
 from nilometer.local.shown_rows import ShownRows
+from nilometer.log.frame import Frame
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
+from nilometer.log.told_range import read_told, require_same_log
 from nilometer.operators.envelope import Header
 from nilometer.operators.source_reader import SourceReader
 from nilometer.operators.stage import Stage
@@ -32,6 +34,8 @@ from nilometer.spark.ship import pickle_work, unpack_work
 from nilometer.spark.versions import Offset, StreamReader
 
 _NAME: Final = "nilometer-envelopes"
+_Share: TypeAlias = tuple[int, str, Position, Position]
+"""A range of a feed's log: its number, the log's id, and where the range begins and ends."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +66,17 @@ class LogFeeds:
         work = base64.b64encode(pickle_work(self)).decode()
         return session.readStream.format(_NAME).option("work", work).load()
 
-    def read(self, feed: LogFeed, start: Position, end: Position) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, feed: LogFeed, log_id: str, start: Position, end: Position
+    ) -> Iterator[pa.RecordBatch]:
         """Envelopes of the rows in a range; the last ones carry the watermark after it."""
-        log = LogReader.open(feed.given.location, feed.given.layout)
-        frames = _Watched(log, start, end)
+        location = feed.given.location
+        log = LogReader.open(location, feed.given.layout)
+        require_same_log(log, location, log_id)
+        frames = _Watched(read_told(log, location, start, end))
         rows = iter(frames)
         if feed.reader is not None:
-            shown = ShownRows(feed.given.location, log.layout, feed.given.where)
+            shown = ShownRows(location, log.layout, feed.given.where)
             pack = Pack(self.stage, feed.stream, self.exchange)
             for some in gather(map(shown.show, rows), self.stage.routing.copies(feed.stream)):
                 errors = RowErrors()
@@ -83,8 +91,8 @@ class LogFeeds:
 class _Watched:
     """The rows of a range of a log, and the last watermark among them."""
 
-    def __init__(self, log: LogReader, start: Position, end: Position) -> None:
-        self._frames = log.read(start, end)
+    def __init__(self, frames: Iterator[Frame]) -> None:
+        self._frames = frames
         self.watermark: int | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -135,17 +143,18 @@ class _Reader(StreamReader):
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Split a range so that every task reads a part of every log."""
         tasks = self._logs.stage.routing.buckets
-        shares: list[list[tuple[int, Position, Position]]] = [[] for _ in range(tasks)]
+        shares: list[list[_Share]] = [[] for _ in range(tasks)]
         for number, feed in enumerate(self._logs.feeds):
             first, last = (Position.from_json(one[feed.name]) for one in (start, end))
-            for place, (low, high) in enumerate(self._cursor(feed).split(first, last, tasks)):
-                shares[place].append((number, low, high))
+            cursor = self._cursor(feed)
+            for place, (low, high) in enumerate(cursor.split(first, last, tasks)):
+                shares[place].append((number, cursor.log_id, low, high))
         return [InputPartition(share) for share in shares if share]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        ranges: Sequence[tuple[int, Position, Position]] = partition.value
-        for number, start, end in ranges:
-            yield from self._logs.read(self._logs.feeds[number], start, end)
+        ranges: Sequence[_Share] = partition.value
+        for number, log_id, start, end in ranges:
+            yield from self._logs.read(self._logs.feeds[number], log_id, start, end)
 
     def commit(self, end: Offset) -> None:
         for feed in self._logs.feeds:

@@ -25,6 +25,7 @@ from nilometer.local.shown_rows import ShownRows
 from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
+from nilometer.log.told_range import read_told, require_same_log
 from nilometer.spark.log_cursor import LogCursor, LogRange, read_start
 from nilometer.spark.machine import cores
 from nilometer.spark.pack import WATERMARK
@@ -151,12 +152,15 @@ class _Rows:
         self._tells = tells
 
     def read(
-        self, start: Position, end: Position, times: Times = _ALWAYS
+        self, log_id: str, start: Position, end: Position, times: Times = _ALWAYS
     ) -> Iterator[pa.RecordBatch]:
         log = LogReader.open(self.location, self._layout)
+        require_same_log(log, self.location, log_id)
         shown = ShownRows(self.location, log.layout, self._where)
         watermark: int | None = None
-        for frame in log.read(start, end, times=times):
+        is_whole = times == _ALWAYS
+        told = read_told(log, self.location, start, end)
+        for frame in told if is_whole else log.read(start, end, times=times):
             watermark = frame.watermark if frame.watermark is not None else watermark
             rows = frame.rows
             if times != _ALWAYS and log.layout.time is not None:
@@ -185,13 +189,14 @@ class _BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         log = LogReader.open(self._rows.location)
         ranges = log.split(log.start, log.end, self._rows.tasks) if log.start < log.end else []
-        return [InputPartition(one) for one in ranges] or [InputPartition(None)]
+        found = [InputPartition((log.log_id, *one)) for one in ranges]
+        return found or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # the log is empty
             return iter(())
-        start, end = partition.value
-        return self._rows.read(start, end, self._times)
+        log_id, start, end = partition.value
+        return self._rows.read(log_id, start, end, self._times)
 
 
 class _StreamReader(StreamReader):
@@ -216,11 +221,12 @@ class _StreamReader(StreamReader):
 
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
         first, last = Position.from_json(start), Position.from_json(end)
-        return [InputPartition(one) for one in self._cursor.split(first, last, self._rows.tasks)]
+        ranges = self._cursor.split(first, last, self._rows.tasks)
+        return [InputPartition((self._cursor.log_id, *one)) for one in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        start, end = partition.value
-        return self._rows.read(start, end)
+        log_id, start, end = partition.value
+        return self._rows.read(log_id, start, end)
 
     def commit(self, end: Offset) -> None:
         self._cursor.commit(Position.from_json(end))

@@ -20,6 +20,7 @@ from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.spans import Span, gathered
+from nilometer.log.told_range import require_same_log
 from nilometer.past.frames import error_words, read_table, table_bytes, told_error
 from nilometer.past.guarded import GuardedSandbox
 from nilometer.past.question import TableUse
@@ -52,6 +53,7 @@ class PartsOfLog:
 
     location: str
     layout: LogLayout
+    log_id: str
     name: str
     """Its name in the query."""
     use: TableUse
@@ -123,6 +125,7 @@ class _AskPart:
     def _answer(self, span: tuple[Position, Position]) -> pa.Table:
         asked = self.asked
         reader = LogReader.open(asked.location, asked.layout)
+        require_same_log(reader, asked.location, asked.log_id)
         rows = LogTable(asked.location, reader, span).stream(asked.use)
         tables = {**asked.others, asked.name: rows}
         sandbox = GuardedSandbox(_MEMORY)

@@ -81,7 +81,14 @@ _ON_THIS_MACHINE: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+_ON_CLUSTERS: Final = {
+    # A task that was cancelled and does not end, such as a slow search in a long text: its executor
+    # is ended, and what else ran there is run again.
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "120s",
+}
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_ANSI: Final = "spark.sql.ansi.enabled"
 _choosing = threading.RLock()
 _EXECUTOR_SECONDS: Final = 120.0
 """How long to wait for the first executor of a cluster."""
@@ -153,6 +160,7 @@ def _start_on_cluster(
     java_options = JAVA_OPTIONS if said is None else _terse(scratch)
     settings = {
         **_SETTINGS,
+        **_ON_CLUSTERS,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         **({} if cores is None else {"spark.cores.max": str(cores)}),
         "spark.driver.extraJavaOptions": f"{java_options} {_relative_to_here()}",
@@ -296,6 +304,17 @@ def _terse(scratch: Path) -> str:
 def shuffle_partitions(session: SparkSession) -> int:
     """The number of a session's shuffle partitions."""
     return int(session.conf.get(_PARTITIONS) or 1)
+
+
+def require_ansi(session: SparkSession) -> None:
+    """Refuse a session in which Spark makes NULL of what cannot be computed, as we do not."""
+    if str(session.conf.get(_ANSI, "true")).lower() != "true":
+        raise SessionError(
+            f"{_ANSI} is off in this Spark session",
+            detail="a query that is kept leaves out rows that cannot be computed, and tells of "
+            "them; Spark would make NULL of them",
+            hint=f'spark.conf.set("{_ANSI}", "true"), and try_cast where NULL is meant',
+        )
 
 
 @contextmanager

@@ -6,14 +6,18 @@ wherever its second argument fails, whatever that argument is.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
+from nilometer.errors import PredicateError
+from nilometer.kernels.json_values import python_value
 from nilometer.kernels.row_errors import LONGEST, RowError, RowErrors
 
 FAILED: Final = "_nilometer_failed"
@@ -26,6 +30,9 @@ ROW: Final = "_nilometer_row"
 _FAILS: Final = (
     "try_add(DATE'1970-01-01', CASE WHEN spark_partition_id() >= 0 THEN hash({}) & 1 END) IS NULL"
 )
+
+
+_DECODE: Final = "make_valid_utf8(x) replaces what is no text, try_validate_utf8(x) is NULL there"
 
 
 @dataclass(frozen=True)
@@ -68,11 +75,23 @@ def unless_failed(sql: str) -> str:
 def leave_out_failed(
     rows: pa.RecordBatch, texts: Sequence[str], errors: RowErrors, stream: str | None = None
 ) -> pa.RecordBatch:
-    """The rows in which nothing fails, without the two columns; the others are recorded."""
+    """The rows in which nothing fails, without the two columns; the others are recorded.
+
+    Spark lets bytes that are no text pass as one, and nobody could read such a row.
+    """
     if FAILED not in rows.schema.names:
+        if unreadable := _unreadable(rows):
+            raise PredicateError(unreadable[0][1], hint=_DECODE)
         return rows
     failed = rows.column(FAILED)
     own = rows.drop_columns([FAILED, ROW])
+    if unreadable := _unreadable(own):
+        for place, reason in unreadable:
+            errors.note(RowError(stream, reason, _shown(own, place)))
+        kept = np.ones(len(rows), np.bool_)
+        kept[[place for place, _ in unreadable]] = False
+        own, rows = own.filter(pa.array(kept)), rows.filter(pa.array(kept))
+        failed = rows.column(FAILED)
     if failed.null_count == len(failed):
         return own
     bad = rows.filter(failed.is_valid())
@@ -80,3 +99,35 @@ def leave_out_failed(
         reason = f"Spark cannot compute {texts[number]}"[:LONGEST]
         errors.note(RowError(stream, reason, (row.as_py() or "")[:LONGEST]))
     return own.filter(failed.is_null())
+
+
+def _unreadable(rows: pa.RecordBatch) -> list[tuple[int, str]]:
+    """The rows with texts that are not UTF-8, and where these are."""
+    found: dict[int, str] = {}
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        if pa.types.is_primitive(column.type):
+            continue
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            for place in range(len(column)):
+                if _is_no_text(column[place]):
+                    found[place] = f"a text of {name} is not UTF-8"
+    return sorted(found.items())
+
+
+def _is_no_text(one: pa.Scalar) -> bool:
+    try:
+        one.as_py()
+    except UnicodeDecodeError:
+        return True
+    except (OverflowError, ValueError):  # such as a date beyond the year 9999
+        return False
+    return False
+
+
+def _shown(rows: pa.RecordBatch, place: int) -> str:
+    """A row, as JSON."""
+    names = rows.schema.names
+    values = {n: python_value(c[place]) for n, c in zip(names, rows.columns, strict=True)}
+    return json.dumps(values, default=str, ensure_ascii=False)[:LONGEST]

@@ -16,9 +16,10 @@ from nilometer.errors import (
 )
 from nilometer.sql.bind.scope import Scope, StarColumn, require_usable
 from nilometer.sql.expressions.aggregate_calls import aggregates_in, is_aggregate
-from nilometer.sql.expressions.explosive_functions import guard_patterns, require_bounded
+from nilometer.sql.expressions.explosive_functions import require_bounded
 from nilometer.sql.expressions.function_kinds import GENERATORS, TIME_GROUPS, WINDOW_FUNCTIONS
 from nilometer.sql.expressions.growth import copy_of
+from nilometer.sql.expressions.pattern_calls import bound_patterns, require_quick_patterns
 from nilometer.sql.expressions.scalars import Scalar, rebuild
 from nilometer.sql.expressions.unsafe_functions import refuse_unsafe
 from nilometer.sql.parse.find_names import find_name
@@ -51,8 +52,11 @@ class ExpressionBinder:
         if self.aliases:  # which may stand for aggregates
             for call in aggregates_in(resolved, self.functions or ()):
                 self._refuse_nested(call)
-        require_bounded(resolved, place, self.functions or ())
-        return Scalar(guard_patterns(resolved, place), place)
+        functions = self.functions or ()
+        require_bounded(resolved, place, functions)
+        require_quick_patterns(resolved, place, functions)
+        bound_patterns(resolved, place, functions)
+        return Scalar(resolved, place)
 
     def _resolve(self, tree: exp.Expr) -> exp.Expr:
         match tree:

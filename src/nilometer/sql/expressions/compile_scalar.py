@@ -34,13 +34,16 @@ from nilometer.model.expressions import (
 from nilometer.model.time import parse_signed_duration
 from nilometer.sql.catalog import Function
 from nilometer.sql.expressions.call_nodes import read_call
-from nilometer.sql.expressions.explosive_functions import GUARD
 from nilometer.sql.expressions.scalars import Ref, ResolvedColumn, Scalar
 from nilometer.sql.parse.cast_types import read_type
 from nilometer.sql.parse.instants import is_instant, read_instant
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import is_placed, place_of
 
+_LEAST: Final = -(1 << 63)
+_LARGEST: Final = (1 << 63) - 1
+"""The range of BIGINT: larger whole numbers are DECIMALs."""
+_MOST_DIGITS: Final = 38
 _OPERATORS: Final[dict[type[exp.Expr], Operator]] = {
     exp.EQ: Operator.EQUAL,
     exp.NullSafeEQ: Operator.SAME,
@@ -113,6 +116,8 @@ class Subset:
                 return Not(self._binary(Operator.SAME, node))
             case exp.Not():
                 return Not(self.compile(node.this))
+            case exp.Neg() if node.this == exp.Literal.number(-_LEAST):
+                return Constant(_LEAST)
             case exp.Neg():
                 return Negative(self.compile(node.this))
             case exp.Is() if isinstance(node.expression, exp.Null):
@@ -121,8 +126,6 @@ class Subset:
                 return self._between(node)
             case exp.In() if node.expressions and not node.args.get("query"):
                 return self._in(node)
-            case exp.If() if GUARD in node.meta:
-                return self.compile(node.args["false"])
             case exp.Case() | exp.If():
                 return self._case(node)
         return self._function(node)
@@ -244,9 +247,14 @@ class Subset:
         try:
             if "e" in text.lower():
                 return float(text)
-            return Decimal(text) if "." in text else int(text)
+            number = Decimal(text) if "." in text else int(text)
         except (ValueError, ArithmeticError):
             raise self._unavailable(node) from None
+        if isinstance(number, int) and not _LEAST <= number <= _LARGEST:
+            number = Decimal(number)
+        if isinstance(number, Decimal) and len(number.as_tuple().digits) > _MOST_DIGITS:
+            raise self._unavailable(node)
+        return number
 
     def _interval(self, node: exp.Interval) -> Interval:
         try:

@@ -8,15 +8,14 @@ text becomes and what a pattern looks for must be visible in the statement.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import date
 from typing import Final
 
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
-from nilometer.sql.expressions.growth import copy_of
-from nilometer.sql.expressions.patterns import has_many_wildcards, slow_part
+from nilometer.sql.expressions.call_parts import arguments_of, kind_of, text_of
 from nilometer.sql.expressions.scalars import ComputedRef, ResolvedColumn
 
 MOST: Final = 1_000_000
@@ -26,14 +25,9 @@ _DATA: Final = 100
 _LENGTH: Final = 1_000
 """The assumed size of a length in the data."""
 _TOO_MANY: Final = 10**15
+_MOST_COMPARED: Final = 30_000
 _MOST_DECIMALS: Final = 400
 _MOST_WIDTH: Final = 1_000
-_REPEATED_GROUP: Final = "[)][*+{]|([?|][^?|]*+){13}|([{][^{]*+){5}"
-"""Or there are choices that may multiply."""
-_TOLD: Final = (
-    "a pattern from the data that repeats a group, or has many choices, could take years to match"
-)
-
 _COUNTS: Final = {
     exp.Repeat: ("repeat", 1),
     exp.Pad: ("lpad", 1),
@@ -49,31 +43,24 @@ _COUNTS: Final = {
     "array_insert": ("array_insert", 1),
 }
 """Functions, by class or by name, with the argument that sets how often or how long."""
+_COMPARES_ALL: Final[dict[type[exp.Expr] | str, str]] = {
+    exp.ArrayDistinct: "array_distinct",
+    exp.ArrayExcept: "array_except",
+    exp.ArrayIntersect: "array_intersect",
+    exp.ArrayOverlaps: "arrays_overlap",
+    **{
+        name: name
+        for name in (
+            *("array_distinct", "array_except", "array_intersect", "array_union"),
+            "arrays_overlap",
+        )
+    },
+}
+"""Functions that compare every two elements of arrays, if these have parts."""
 _DECIMALS: Final = (
     *(exp.Round, exp.Ceil, exp.Floor),
     *("round", "ceil", "ceiling", "floor", "bround", "format_number"),
 )
-_PATTERNS: Final[dict[type[exp.Expr] | str, tuple[str, tuple[int, ...]]]] = {
-    exp.RegexpLike: ("rlike", (1,)),
-    exp.RegexpILike: ("rlike", (1,)),
-    exp.RegexpExtract: ("regexp_extract", (1,)),
-    exp.RegexpExtractAll: ("regexp_extract_all", (1,)),
-    exp.RegexpReplace: ("regexp_replace", (1,)),
-    exp.RegexpSubstr: ("regexp_substr", (1,)),
-    exp.RegexpCount: ("regexp_count", (1,)),
-    exp.RegexpInstr: ("regexp_instr", (1,)),
-    exp.RegexpSplit: ("split", (1,)),
-    exp.Split: ("split", (1,)),
-    exp.StrToMap: ("str_to_map", (1, 2)),
-    **{
-        name: (name, (1,))
-        for name in (
-            *("regexp", "rlike", "split", "regexp_like", "regexp_extract", "regexp_extract_all"),
-            *("regexp_replace", "regexp_substr", "regexp_count", "regexp_instr"),
-        )
-    },
-    "str_to_map": ("str_to_map", (1, 2)),
-}
 _FORMATS: Final = {
     exp.Format: "format_string",
     "format_string": "format_string",
@@ -96,7 +83,7 @@ def require_bounded(tree: exp.Expr, place: Place, functions: Collection[str] = (
     All its names are expanded; `functions` are the users', in lower case.
     """
     for node in tree.walk():
-        found = None if _kind(node) in functions else _refusal(node, _kind(node))
+        found = None if kind_of(node) in functions else _refusal(node, kind_of(node))
         if found is not None:
             message, detail, hint = found
             raise SqlError(message, place=place, detail=detail, hint=hint)
@@ -112,43 +99,11 @@ def require_bounded(tree: exp.Expr, place: Place, functions: Collection[str] = (
         )
 
 
-def guard_patterns(tree: exp.Expr, place: Place) -> exp.Expr:
-    """The same expression, in which patterns from the data are checked before use."""
-    for node in list(tree.walk()):
-        if _kind(node) not in _PATTERNS:
-            continue
-        arguments = list(_arguments(node))
-        for at in _PATTERNS[_kind(node)][1]:
-            if at < len(arguments) and _text(arguments[at]) is None:
-                arguments[at].replace(_guarded(arguments[at], place))
-    return tree
-
-
-def _guarded(pattern: exp.Expr, place: Place) -> exp.Expr:
-    """A pattern that cannot be computed if it repeats a group."""
-    group = exp.Literal.string(_REPEATED_GROUP)
-    told = exp.Anonymous(this="raise_error", expressions=[exp.Literal.string(_TOLD)])
-    guarded = exp.If(
-        this=exp.RegexpLike(this=copy_of(pattern, place), expression=group),
-        true=exp.Cast(this=told, to=exp.DataType.build("string")),
-        false=pattern.copy(),
-    )
-    guarded.meta[GUARD] = True
-    return guarded
-
-
-GUARD: Final = "guard"
-"""The metadata key of an expression that only checks a pattern from the data, for Spark."""
 _Refusal = tuple[str, str | None, str]
 
 
-def _kind(node: exp.Expr) -> type[exp.Expr] | str:
-    """The kind of a call: its class, or its name if the parser does not know it."""
-    return node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
-
-
 def _refusal(node: exp.Expr, kind: type[exp.Expr] | str) -> _Refusal | None:
-    arguments = list(_arguments(node))
+    arguments = list(arguments_of(node))
     if kind in _COUNTS:
         return _refuse_count(*_COUNTS[kind], arguments)
     if _is_series(node) and _length(node) is None:
@@ -159,10 +114,12 @@ def _refusal(node: exp.Expr, kind: type[exp.Expr] | str) -> _Refusal | None:
         )
     if kind in _DECIMALS and len(arguments) > 1:
         return _refuse_decimals(arguments[1])
-    if kind in _PATTERNS:
-        return _refuse_patterns(*_PATTERNS[kind], arguments)
-    if isinstance(node, exp.Like | exp.ILike):
-        return _refuse_like(node)
+    if kind in _COMPARES_ALL and max(map(_size, arguments), default=1) > _MOST_COMPARED:
+        return (
+            f"{_COMPARES_ALL[kind]} would compare every two of many elements",
+            f"the maximum is {_MOST_COMPARED:,} elements",
+            "make fewer elements, or compare them in a join",
+        )
     if kind in _FORMATS and arguments:
         return _refuse_format(_FORMATS[kind], arguments[0])
     if isinstance(node, exp.Reduce):
@@ -182,7 +139,7 @@ def _refuse_count(name: str, place: int, arguments: list[exp.Expr]) -> _Refusal 
 
 def _refuse_decimals(decimals: exp.Expr) -> _Refusal | None:
     most = _most(decimals)
-    if _text(decimals) is not None or (most is not None and most <= _MOST_DECIMALS):
+    if text_of(decimals) is not None or (most is not None and most <= _MOST_DECIMALS):
         return None
     return (
         f"numbers can be rounded to at most {_MOST_DECIMALS} places",
@@ -191,39 +148,8 @@ def _refuse_decimals(decimals: exp.Expr) -> _Refusal | None:
     )
 
 
-def _refuse_patterns(
-    name: str, places: tuple[int, ...], arguments: list[exp.Expr]
-) -> _Refusal | None:
-    for place in places:
-        pattern = _text(arguments[place]) if place < len(arguments) else None
-        slow = None if pattern is None else slow_part(pattern)
-        if slow is not None:
-            return (
-                f"a pattern of {name} with {slow[:60]} could take years to match",
-                "nested repetitions are tried in every combination",
-                "use possessive or atomic parts: (a++)+, (?>a|b)+, or repeat the group {0,3} times",
-            )
-    return None
-
-
-def _refuse_like(node: exp.Like | exp.ILike) -> _Refusal | None:
-    given = node.expression
-    patterns = [given] if not isinstance(given, exp.Any | exp.All) else given.find_all(exp.Literal)
-    for one in patterns:
-        text = _text(one)
-        if text is None and not isinstance(one, exp.Escape):
-            continue  # columns: a pattern of LIKE has no groups, and texts of data are short
-        if text is not None and has_many_wildcards(text):
-            return (
-                "a pattern of LIKE with so many % could take years to match",
-                f"got {text[:60]!r}",
-                "join fewer parts: s LIKE '%a%' AND s LIKE '%b%'",
-            )
-    return None
-
-
 def _refuse_format(name: str, given: exp.Expr) -> _Refusal | None:
-    text = _text(given)
+    text = text_of(given)
     hint = f"write {name}('%5.2f', v), with widths of at most {_MOST_WIDTH}"
     if text is None:
         return f"the format of {name} must be a text in the statement", None, hint
@@ -274,8 +200,8 @@ def _size(tree: exp.Expr) -> int:
     """Roughly how many values, or characters, are made out of one that is read."""
     if isinstance(tree, ResolvedColumn):
         return _size(tree.ref.tree) if isinstance(tree.ref, ComputedRef) else 1
-    arguments = list(_arguments(tree))
-    kind = _kind(tree)
+    arguments = list(arguments_of(tree))
+    kind = kind_of(tree)
     inside = [_size(one) for one in arguments]
     if kind in _COUNTS:
         place = _COUNTS[kind][1]
@@ -296,6 +222,13 @@ def max_items(array: exp.Expr) -> int:
     return max(_size(array), sum(texts), of_data)
 
 
+def repetitions(call: exp.Expr) -> int:
+    """Roughly how often a call evaluates its lambdas; 1: it has none."""
+    arguments = list(arguments_of(call))
+    lambdas = [at for at, one in enumerate(arguments) if isinstance(one, exp.Lambda)]
+    return _elements(arguments, [_size(one) for one in arguments], lambdas) if lambdas else 1
+
+
 def _elements(arguments: list[exp.Expr], inside: list[int], lambdas: list[int]) -> int:
     """The number of elements that a function with lambdas processes."""
     arrays = [at for at in range(len(arguments)) if at not in lambdas]
@@ -306,12 +239,12 @@ def _elements(arguments: list[exp.Expr], inside: list[int], lambdas: list[int]) 
 
 
 def _is_series(node: exp.Expr) -> bool:
-    return _kind(node) in (exp.GenerateSeries, "sequence")
+    return kind_of(node) in (exp.GenerateSeries, "sequence")
 
 
 def _length(series: exp.Expr) -> int | None:
     """The maximum number of values in a sequence; None: unknown."""
-    given: list[exp.Expr | None] = [*_arguments(series), None, None, None]
+    given: list[exp.Expr | None] = [*arguments_of(series), None, None, None]
     start, end, step = given[:3]
     if start is None or end is None:
         return None
@@ -337,7 +270,7 @@ def _days(start: exp.Expr, end: exp.Expr) -> int | None:
     """The days between two date literals."""
     found = []
     for one in (start, end):
-        text = _text(one.this) if isinstance(one, exp.Cast) and one.is_type("date") else None
+        text = text_of(one.this) if isinstance(one, exp.Cast) and one.is_type("date") else None
         try:
             found.append(date.fromisoformat(text or ""))
         except ValueError:
@@ -359,7 +292,7 @@ def _most(tree: exp.Expr) -> int | None:
         case exp.Paren() | exp.Cast() | exp.Neg() | exp.Abs():
             return _most(tree.this)
         case exp.Least():
-            known = [_number(one) for one in _arguments(tree)]
+            known = [_number(one) for one in arguments_of(tree)]
             return min((abs(one) for one in known if one is not None), default=None)
         case exp.Length() | exp.ArraySize():
             return max(_LENGTH, _size(tree.this))
@@ -372,7 +305,7 @@ def _most(tree: exp.Expr) -> int | None:
         case exp.IntDiv():
             return _most(tree.this)
         case exp.Greatest() | exp.Coalesce():
-            parts = [_most(one) for one in _arguments(tree)]
+            parts = [_most(one) for one in arguments_of(tree)]
             known_parts = [one for one in parts if one is not None]
             return max(known_parts) if parts and len(known_parts) == len(parts) else None
     return None
@@ -392,18 +325,3 @@ def _number(tree: exp.Expr) -> int | None:
     if isinstance(tree, exp.Literal) and not tree.is_string and tree.this.isdecimal():
         return int(tree.this)
     return None
-
-
-def _text(tree: exp.Expr) -> str | None:
-    if isinstance(tree, exp.Paren):
-        return _text(tree.this)
-    return str(tree.this) if isinstance(tree, exp.Literal) and tree.is_string else None
-
-
-def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The arguments of a call, from left to right."""
-    for value in node.args.values():
-        if isinstance(value, exp.Expr):
-            yield value
-        elif isinstance(value, list):
-            yield from (one for one in value if isinstance(one, exp.Expr))

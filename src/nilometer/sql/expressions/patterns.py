@@ -1,180 +1,259 @@
-"""Regular expressions that run for ever: Java tries every way, and cannot be interrupted.
+"""How long a regular expression may take: Java tries every way, and cannot be interrupted.
 
-A group that is repeated, and inside of which something is repeated or chosen, can match the same
-text in a number of ways that doubles with every character: (a+)+, (a|aa)*. Possessive quantifiers
-(a++) and atomic groups (?>a+) take what they find and try no other way, so there is always another
-spelling of a pattern that is refused here. Consecutive choices are multiplied:
-a?a?a? can match in eight ways, and thirty of them would practically never end.
+The time of a pattern is bounded by a polynomial of the length of the text: one more power for each
+repetition without bound that can be tried anew for each way of those before it, and one for a
+search that may begin anywhere. `a*b` takes the square of the length, `^a*b` does not, and
+`\\d+-\\d+` takes no more than `\\d+`: a text that is not a number ends both. Optional parts and
+alternatives multiply.
+
+Where a group is repeated inside of which something is repeated or chosen, there is no such
+polynomial: (a+)+, (a|aa)*. Possessive quantifiers (a++) and atomic groups (?>a+) take what they
+find and try no other way, so there is always another spelling of a pattern that is refused.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import zip_longest
+from math import comb
 from typing import Final
 
-_QUANTIFIER: Final = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}")
-_FEW_TIMES: Final = 3
-"""How often a group may be repeated, whatever is in it."""
-_SMALL: Final = 10
-"""How often a group may be repeated whose own repetitions are as small."""
-_WILDCARDS: Final = 3
-"""How many variable-length wildcards a pattern may have, not counting its end."""
-_ENDS: Final = ("", "?", "$", "?$")
-_UNBOUNDED: Final = 1 << 30
-_MOST_WAYS: Final = 1 << 16
-"""In how many ways a pattern may match, through optional parts and alternatives."""
-_ENOUGH: Final = 64
-"""A choice repeated this often has more ways than allowed."""
+from nilometer.sql.expressions.pattern_trees import (
+    ANY,
+    Again,
+    Anchor,
+    Atomic,
+    Chars,
+    Choice,
+    Repeat,
+    Sequence,
+    Tree,
+    UnreadableError,
+    read_pattern,
+)
+
+MOST_STEPS: Final = 10**9
+"""Steps of Java's for one text: some seconds."""
+LONGEST: Final = 1_000_000
+"""A pattern that can be looked for in a text as long as this takes any text."""
+SHORTEST: Final = 200
+"""A pattern that cannot be looked for in a text as long as this is refused."""
+_FEW: Final = 10
+"""How often a group may be repeated that matches in several ways."""
+_COUNTED: Final = 100
+"""In how many ways one character may be repeated before that counts as without bound."""
+_MOST_PARTS: Final = 100_000
+_OF_A_CHARACTER: Final = 1 / 16
+"""To compare a character takes less than to try another way."""
 
 
-@dataclass
-class _Group:
-    is_atomic: bool
-    most: int = 1
-    """The largest number of times that something in it is repeated, where that may vary."""
-    has_choice: bool = False
-    before: int = 0
-    """In how many ways the alternatives before the last one match,"""
-    ways: int = 1
-    """and in how many that one does, so far."""
+@dataclass(frozen=True)
+class _Rest:
+    """All that follows a place of a pattern: what it takes to try it there, in every way."""
 
-    @property
-    def all_ways(self) -> int:
-        return self.before + self.ways
+    steps: tuple[float, ...] = (1.0,)
+    """For a text of n characters: the sum of steps[p] times the number of ways to choose p places
+    of it, in order."""
+    first: frozenset[int] = ANY
+    """The characters of which it tests one before anything else; ANY: it may test none."""
+    tests: float = 1.0
+    """How many times it looks at a character that is none of those."""
+    is_sure: bool = False
+    """Whether it matches wherever it is tried."""
+
+    def plus(self, steps: tuple[float, ...]) -> _Rest:
+        """One thing is tried, and then this."""
+        both = zip_longest(self.steps, steps, fillvalue=0.0)
+        return replace(self, steps=tuple(one + other for one, other in both))
+
+    def times(self, number: float) -> _Rest:
+        return replace(self, steps=tuple(one * number for one in self.steps))
+
+    def anywhere(self) -> _Rest:
+        """This is tried at every place of the text."""
+        return replace(self, steps=(0.0, *self.steps))
+
+
+_END: Final = _Rest(is_sure=True)
+_UNIT: Final = _Rest()
+_SCAN: Final = (0.0, 1.0)
+"""The steps that it takes to look at the text once."""
+
+
+class _SlowError(Exception):
+    """A part for which there is no bound."""
+
+
+def longest_text(pattern: str, steps: int = MOST_STEPS) -> int:
+    """In how long a text a pattern may be looked for; LONGEST: in any.
+
+    >>> longest_text("^(\\d+)-(\\d+)$") == longest_text("error") == LONGEST
+    True
+    >>> longest_text("error.*timeout"), longest_text("a*a*b")
+    (28642, 1812)
+    """
+    time = search_steps(pattern)
+    return 0 if isinstance(time, str) else _longest(time, steps)
 
 
 def slow_part(pattern: str) -> str | None:
-    """The part of a regular expression that may run for ever; None: no such part.
+    """The part of a regular expression that may run for years; None: no such part.
 
     >>> slow_part("^(a+)+$"), slow_part("(a|aa)*b"), slow_part("(?:ab)+c?")
     ('(a+)+', '(a|aa)*', None)
     """
-    groups = [_Group(is_atomic=False)]
-    starts = [0]
-    place = wildcards = 0
-    closed: _Group | None = None
-    began = 0
-    while place < len(pattern):
-        char = pattern[place]
-        quantifier = _QUANTIFIER.match(pattern, place)
-        if quantifier is not None and place > 0:
-            end = quantifier.end()
-            is_possessive = pattern[end : end + 1] == "+"
-            few, most = _times(quantifier[0])
-            if not is_possessive and few != most:
-                is_any = pattern[place - 1] == "." and not _is_escaped(pattern, place)
-                wildcards += is_any and most > _SMALL and pattern[end:] not in _ENDS
-                groups[-1].most = max(groups[-1].most, most)
-            one = 1 if closed is None else closed.all_ways
-            repeated = 1 if is_possessive else _ways(one, few, most)
-            groups[-1].ways = groups[-1].ways // one * repeated
-            if closed is not None and not is_possessive and _is_slow(closed, most):
-                return pattern[began:end]
-            place = end + (pattern[end : end + 1] in ("+", "?"))
-            closed = None
-            continue
-        closed = None
-        if char == "\\":
-            place = _after_escape(pattern, place)
-            continue
-        if char == "[":
-            place = _after_class(pattern, place)
-            continue
-        if char == "(":
-            groups.append(_Group(pattern.startswith("(?>", place)))
-            starts.append(place)
-            place = _after_head(pattern, place)
-            continue
-        if char == "|":
-            groups[-1].has_choice = True
-            groups[-1].before, groups[-1].ways = groups[-1].all_ways, 1
-        elif char == ")" and len(groups) > 1:
-            closed, began = groups.pop(), starts.pop()
-            if closed.all_ways > _MOST_WAYS:
-                return pattern[began : place + 1]
-            if closed.is_atomic:
-                closed = _Group(is_atomic=True)
-            groups[-1].most = max(groups[-1].most, closed.most)
-            groups[-1].has_choice |= closed.has_choice
-            groups[-1].ways *= closed.all_ways
-        place += 1
-    has_many = any(one.all_ways > _MOST_WAYS for one in groups)
-    return pattern if wildcards > _WILDCARDS or has_many else None
+    time = search_steps(pattern)
+    if isinstance(time, str):
+        return time
+    return pattern if _longest(time, MOST_STEPS) < SHORTEST else None
 
 
-def has_many_wildcards(pattern: str) -> bool:
-    """Whether a pattern of LIKE has more wildcards than can be tried in reasonable time."""
-    return len(re.findall(r"%+", pattern.rstrip("%"))) > _WILDCARDS
+def longest_like(pattern: str, steps: int = MOST_STEPS) -> int:
+    """The same for a pattern of LIKE, in which % is the only repetition."""
+    powers = pattern.rstrip("%").count("%")  # Spark makes .* of each
+    time = (1 + len(pattern) * _OF_A_CHARACTER,)
+    return _longest((*(0.0 for _ in range(powers)), *time), steps)
 
 
-def _is_slow(group: _Group, times: int) -> bool:
-    if times <= _FEW_TIMES:
-        return False
-    if times <= _SMALL and group.most <= _SMALL:
-        return False
-    return group.most > 1 or group.has_choice
+def without_start(pattern: str) -> str:
+    """A pattern that is found in the same texts: what may be anything need not be looked for."""
+    return re.sub(r"\A(?:\.\*[?]?(?![*+?{]))+", "", pattern)
 
 
-def _ways(one: int, few: int, most: int) -> int:
-    """In how many ways something can be repeated; Java's memory of what it tried is unbounded."""
-    if most >= _UNBOUNDED:
-        most = few
-    counts = range(min(few, _ENOUGH), min(most, _ENOUGH) + 1)
-    return max(most - few + 1, sum(int(one**times) for times in counts))
+@lru_cache(maxsize=1024)
+def search_steps(pattern: str) -> tuple[float, ...] | str:
+    """The steps of a search, or the part for which there is no bound."""
+    try:
+        tree = read_pattern(pattern)
+        time = _Judge().before(tree, _END)
+    except (_SlowError, UnreadableError) as error:
+        return str(error)
+    return time.steps if _is_anchored(tree) else time.anywhere().steps
 
 
-def _times(quantifier: str) -> tuple[int, int]:
-    """The minimum and maximum number of repetitions."""
-    match quantifier:
-        case "*":
-            return 0, _UNBOUNDED
-        case "+":
-            return 1, _UNBOUNDED
-        case "?":
-            return 0, 1
-    few, comma, most = quantifier[1:-1].partition(",")
-    least = min(int(few), _UNBOUNDED)
-    return least, least if not comma else min(int(most), _UNBOUNDED) if most else _UNBOUNDED
+def steps_for(time: tuple[float, ...], length: int) -> float:
+    """How many steps a search takes at most."""
+    return sum(each * comb(length + power, power) for power, each in enumerate(time) if each)
 
 
-def _is_escaped(pattern: str, place: int) -> bool:
-    """Whether the character before this position is escaped by a backslash."""
-    before = len(pattern[: place - 1]) - len(pattern[: place - 1].rstrip("\\"))
-    return before % 2 == 1
+def _longest(time: tuple[float, ...], steps: int) -> int:
+    """The length of a text for which a pattern takes so many steps."""
+    low, high = 0, LONGEST
+    while low < high:
+        length = (low + high + 1) // 2
+        if steps_for(time, length) <= steps:
+            low = length
+        else:
+            high = length - 1
+    return low
 
 
-def _after_escape(pattern: str, place: int) -> int:
-    if pattern.startswith("\\Q", place):
-        end = pattern.find("\\E", place)
-        return len(pattern) if end < 0 else end + 2
-    if pattern[place + 1 : place + 2] in ("p", "P") and pattern[place + 2 : place + 3] == "{":
-        end = pattern.find("}", place)
-        return len(pattern) if end < 0 else end + 1
-    return place + 2
+def _is_anchored(tree: Tree) -> bool:
+    """Whether a pattern can match at the start of the text only."""
+    match tree:
+        case Anchor():
+            return tree.is_start
+        case Sequence():
+            first = next((one for one in tree.items if one != Sequence(())), None)  # (?i) is empty
+            return first is not None and _is_anchored(first)
+        case Choice():
+            return all(map(_is_anchored, tree.options))
+    return False
 
 
-def _after_class(pattern: str, place: int) -> int:
-    """The position after [...], which may contain classes."""
-    depth = 0
-    while place < len(pattern):
-        char = pattern[place]
-        if char == "\\":
-            place = _after_escape(pattern, place)
-            continue
-        depth += (char == "[") - (char == "]")
-        place += 1
-        if not depth:
-            break
-        if char == "[" and pattern[place : place + 1] == "^":
-            place += 1
-        if char == "[" and pattern[place : place + 1] == "]":
-            place += 1  # first of all, it is one of the class
-    return place
+class _Judge:
+    """Judges a pattern from its end to its start."""
+
+    def __init__(self) -> None:
+        self._parts = 0
+
+    def before(self, tree: Tree, rest: _Rest) -> _Rest:
+        """A part and what follows it."""
+        self._parts += 1
+        if self._parts > _MOST_PARTS:
+            raise _SlowError("so many parts")
+        match tree:
+            case Chars():
+                return _Rest(rest.plus((_OF_A_CHARACTER,)).steps, tree.codes)
+            case Anchor():
+                return replace(rest, is_sure=False)
+            case Again():
+                return _Rest(rest.plus(_SCAN).steps)
+            case Sequence():
+                for one in reversed(tree.items):
+                    rest = self.before(one, rest)
+                return rest
+            case Choice():
+                return _either([self.before(one, rest) for one in tree.options])
+            case Atomic():
+                return self._atomic(tree, rest)
+            case Repeat() if isinstance(tree.inner, Chars):
+                return _repeat_character(tree, tree.inner.codes, rest)
+            case Repeat():
+                return self._repeat(tree, rest)
+
+    def _atomic(self, tree: Atomic, rest: _Rest) -> _Rest:
+        inner = self.before(tree.inner, _UNIT)
+        if tree.looks_behind and not _is_single(tree.inner):
+            inner = inner.anywhere()  # from every place where it may begin
+        first = ANY if tree.is_place else inner.first
+        return _Rest(rest.plus(inner.steps).steps, first, inner.tests)
+
+    def _repeat(self, tree: Repeat, rest: _Rest) -> _Rest:
+        inner = self.before(tree.inner, _UNIT)
+        first = inner.first if tree.least else inner.first | rest.first
+        tests = inner.tests + rest.tests
+        is_sure = rest.is_sure and not tree.least
+        if not tree.is_possessive:
+            if tree.most <= _FEW:
+                return self._repeat_few(tree, rest)
+            if not _is_single(tree.inner):
+                raise _SlowError(tree.text)
+            if tree.least != tree.most and not is_sure:
+                return _Rest(rest.plus(inner.steps).anywhere().steps, first, tests)
+        many = inner.times(tree.most) if tree.most <= _COUNTED else inner.anywhere()
+        return _Rest(rest.plus(many.steps).steps, first, tests, is_sure)
+
+    def _repeat_few(self, tree: Repeat, rest: _Rest) -> _Rest:
+        for number in range(tree.most, 0, -1):
+            again = self.before(tree.inner, rest)
+            rest = again if number <= tree.least else _either([again, rest])
+        return rest
 
 
-def _after_head(pattern: str, place: int) -> int:
-    """The position after the head of a group: (?:, (?=, (?<name>, or the bracket alone."""
-    head = re.compile(r"\((\?(<\w+>|<?[=!]|[>:]|[\w-]*:?))?").match(pattern, place)
-    assert head is not None
-    return head.end()
+def _repeat_character(tree: Repeat, codes: frozenset[int], rest: _Rest) -> _Rest:
+    choices = tree.most - tree.least
+    is_sure = rest.is_sure and not tree.least
+    first = codes if tree.least else codes | rest.first
+    if rest.is_sure and tree.least <= _FEW:
+        own: tuple[float, ...] = (1.0,)  # whatever more it takes is not looked at again
+    elif tree.most > _COUNTED:
+        own = (0.0, rest.tests)
+    else:
+        own = (1 + tree.most * (rest.tests if choices else _OF_A_CHARACTER),)
+    if choices and not tree.is_possessive and not rest.is_sure and codes & rest.first:
+        rest = rest.anywhere() if choices > _COUNTED else rest.times(choices + 1)
+    return _Rest(rest.plus(own).steps, first, 1 + rest.tests, is_sure)
+
+
+def _either(options: list[_Rest]) -> _Rest:
+    total = options[0]
+    for one in options[1:]:
+        total = total.plus(one.steps)
+    first = frozenset[int]().union(*(one.first for one in options))
+    tests = sum(one.tests for one in options)
+    return _Rest(total.steps, first, tests, any(one.is_sure for one in options))
+
+
+def _is_single(tree: Tree) -> bool:
+    """Whether something matches in one way at most, wherever it is tried."""
+    match tree:
+        case Chars() | Anchor() | Again() | Atomic():
+            return True
+        case Sequence():
+            return all(map(_is_single, tree.items))
+        case Repeat():
+            return tree.is_possessive or (tree.least == tree.most and _is_single(tree.inner))
+    return False

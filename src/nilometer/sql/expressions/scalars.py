@@ -13,6 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from nilometer.errors import Place
 from nilometer.sql.catalog import ARRIVAL
+from nilometer.sql.expressions.pattern_guards import guarded
 from nilometer.sql.expressions.spark_text import require_safe_text
 
 
@@ -123,11 +124,11 @@ def columns_of(tree: exp.Expr) -> Iterator[Ref]:
 def spell(tree: exp.Expr, name: Callable[[Ref], str]) -> str:
     """The expression in Spark's SQL, for Spark, its columns written as `name` writes them."""
     called = [node.name.lower() for node in tree.find_all(exp.Anonymous)]
-    return require_safe_text(show(tree, name), called)
+    return require_safe_text(show(guarded(tree), name), called)
 
 
 def show(tree: exp.Expr, name: Callable[[Ref], str] = str) -> str:
-    """The same, for people: names are unquoted."""
+    """The same, for people: names are unquoted, and nothing is checked before it is used."""
 
     def write(node: exp.Expr) -> exp.Expr:
         if isinstance(node, ResolvedColumn):

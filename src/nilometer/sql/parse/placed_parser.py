@@ -41,13 +41,23 @@ def _unit_or_none(name: str) -> Callable[[list[Any]], exp.Expr]:
     return read
 
 
+def _read_date_trunc(operands: list[Any]) -> exp.Expr:
+    """A call with a unit in quotes: another text would be read as the name of one."""
+    if len(operands) == _PAIR and operands[0].is_string:
+        read: exp.Expr = SparkParser.FUNCTIONS["DATE_TRUNC"](operands)
+        return read
+    return exp.Anonymous(this="date_trunc", expressions=operands)
+
+
 def _known_calls() -> dict[str, Callable[..., Any]]:
     """Builders of calls; functions that are evaluated here stay as written."""
     plain = {name.upper() for name in FUNCTIONS if name not in _READ_BY_OTHERS}
     known = {name: read for name, read in SparkParser.FUNCTIONS.items() if name not in plain}
-    return {**known, **{name: _unit_or_none(name) for name in _WITH_UNITS}}
+    units = {name: _unit_or_none(name) for name in _WITH_UNITS}
+    return {**known, **units, "DATE_TRUNC": _read_date_trunc}
 
 
+_PAIR: Final = 2
 Node = TypeVar("Node", bound=exp.Expr)
 Element = TypeVar("Element")
 Result = TypeVar("Result")
