@@ -34,6 +34,7 @@ from nilometer.sql.rewrite.put_in_windows import is_static, is_static_entry, put
 from nilometer.sql.rewrite.put_named_windows import put_named_windows
 from nilometer.sql.rewrite.put_pivots import put_pivots
 from nilometer.sql.rewrite.put_unions import UnionCall, put_unions
+from nilometer.sql.rewrite.refuse_foreign import refuse_foreign
 from nilometer.sql.rewrite.subqueries import put_subqueries
 from nilometer.sql.rules import apply_rules
 
@@ -46,6 +47,7 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
     try:
         with bounded():
             statement = inline_queries(statement, catalog)
+            refuse_foreign(statement.tree, statement.sql, catalog.functions)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
             tree = put_named_windows(tree, statement.sql)
             tree = put_aggregates(tree, statement.sql, catalog.functions)

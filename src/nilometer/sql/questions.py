@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from sqlglot import exp
 
@@ -30,6 +31,7 @@ from nilometer.sql.plan.changes_plan import (
 )
 from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.rewrite.modes import unwrap
+from nilometer.sql.rewrite.put_instant import put_instant
 
 _HIDDEN = "_order_"
 
@@ -71,6 +73,7 @@ def compile_question(
 ) -> Question:
     """How a statement is answered; `at_instant` is the option that asks not for the changes but
     for what holds at one instant, if there is one."""
+    statement = put_instant(statement, catalog, datetime.now(UTC))
     tree = unwrap(statement.tree)
     if not has_last_clauses(statement):
         question = Question(compile_statement(statement, catalog, buckets))
