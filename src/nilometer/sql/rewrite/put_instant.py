@@ -20,7 +20,7 @@ def put_instant(statement: Statement, catalog: Catalog, now: datetime) -> Statem
 
     Over a stream that goes on there is no such instant: the calls stay as they are.
     """
-    if not any(map(is_clock_call, statement.tree.walk())) or not _has_ended(statement, catalog):
+    if not any(map(is_clock_call, statement.tree.walk())) or not has_ended(statement, catalog):
         return statement
     tree = statement.tree.copy()
     for node in list(tree.walk()):
@@ -38,7 +38,7 @@ def put_instant(statement: Statement, catalog: Catalog, now: datetime) -> Statem
     return replace(statement, tree=tree)
 
 
-def _has_ended(statement: Statement, catalog: Catalog) -> bool:
+def has_ended(statement: Statement, catalog: Catalog) -> bool:
     """Whether no more rows can arrive in what a statement names."""
     relations = list(catalog.relations.values())
     own = {one.alias.lower() for one in statement.tree.find_all(exp.CTE)}
