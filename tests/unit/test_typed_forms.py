@@ -178,6 +178,13 @@ def test_intervals_of_computed_numbers() -> None:
         ("SELECT v ** 2 FROM T", "cannot read the statement", "power(x, 2)"),
         ("SELECT k // 2 FROM T", "cannot read the statement", "DIV"),
         ("SELECT k FROM T WHERE s ~ 'a'", "cannot read the statement", "RLIKE"),
+        ("SELECT k FROM T LATEST ON v PARTITION BY k", "cannot read", "[PARTITION BY k ROWS 1]"),
+        ("SELECT COUNT(*) FROM T SAMPLE BY 1h", "cannot read the statement", "time_bucket("),
+        ("SELECT T.k FROM T ASOF JOIN T b ON T.k = b.k", "ASOF JOIN is not", "DWINDOW(B, A) = 1"),
+        ("SELECT * FROM 'a.csv'", "there is no stream or table a.csv", "--table A=a.csv"),
+        ("SELECT * FROM a.csv", "names of streams and tables cannot", "--table A=a.csv"),
+        ("SELECT * FROM read_csv('a.csv')", "there is no table function", "--table A=a.csv"),
+        ("SELECT a.b FROM (SELECT k AS `a.b` FROM T) x", "there is no stream a", "`a.b`"),
         ("SELECT epoch(v) FROM T", "there is no function epoch", "unix_timestamp(ts)"),
         ("SELECT k, list(v) FROM T GROUP BY k", "there is no function list", "collect_list(x)"),
     ],
@@ -211,6 +218,40 @@ def test_what_only_spark_can_say_tells_why(expression: str, detail: str) -> None
         db.sql(f"SELECT {expression} AS x FROM T")
     assert error.value.message.startswith("only Spark can say what this is")
     assert detail in (error.value.detail or "")
+
+
+def test_the_last_row_before_is_what_asof_joins() -> None:
+    """What is told in the place of ASOF JOIN says the same, over generated rows of DuckDB."""
+
+    @given(windows.rows, windows.rows)
+    @settings(max_examples=40, deadline=None)
+    def check(left: list[windows.Row], right: list[windows.Row]) -> None:
+        once = list({(row[0], row[1]): row for row in right}.values())  # one of each time and key
+        db = LocalDatabase(2)
+        db.create_stream("A", held(left), time="ts")
+        db.create_stream("B", held(once), time="ts")
+        found = db.sql(
+            "SELECT A.ts, A.v AS x, B.v AS y FROM A, B [PARTITION BY k ROWS 1] "
+            "DWINDOW(B, A) = 1 DAY WHERE A.k = B.k"
+        )
+        with windows.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.register("A", held(left))
+            connection.register("B", held(once))
+            asked = "SELECT A.ts, A.v, B.v FROM A ASOF JOIN B ON A.k = B.k AND A.ts >= B.ts"
+            right_rows = Counter(map(windows.plain, connection.execute(asked).fetchall()))
+        assert windows.answer(found) == right_rows
+
+    check()
+
+
+def test_a_stream_of_files_can_be_a_table() -> None:
+    db = nm.connect()
+    at = pa.array([0], pa.timestamp("us", "UTC"))
+    db.create_stream("A", pa.table({"ts": at, "k": [1]}), time="ts")
+    with pytest.raises(NilometerError) as error:
+        db.sql("SELECT k, COUNT(*) AS n FROM A GROUP BY k")
+    assert "make it a table, --table A=a.csv or create_table" in (error.value.hint or "")
 
 
 def test_functions_of_that_name_may_be_registered() -> None:

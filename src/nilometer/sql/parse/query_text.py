@@ -293,6 +293,13 @@ _OPERATORS: Final = {
 """What to write in place of operators from other databases."""
 
 
+_WORDS: Final = {
+    r"LATEST\s+(?:BY|ON)": "the last row of each k is FROM A [PARTITION BY k ROWS 1] EMIT CHANGES",
+    r"SAMPLE\s+BY": "write GROUP BY time_bucket(INTERVAL '1' HOUR, ts)",
+}
+"""What to write in place of clauses from other databases."""
+
+
 def _other_dialect(sql: str, place: Place) -> str | None:
     """What to write in place of syntax from other databases."""
     top = re.search(
@@ -300,6 +307,9 @@ def _other_dialect(sql: str, place: Place) -> str | None:
     )
     if top is not None:
         return f"write LIMIT {top[1]} at the end, after ORDER BY"
+    for written, hint in _WORDS.items():
+        if re.search(rf"\b{written}$", sql[: place.end], re.IGNORECASE):
+            return hint
     around = sql[max(0, place.start - 3) : place.end + 1]
     return next((hint for written, hint in _OPERATORS.items() if written in around), None)
 
