@@ -35,6 +35,8 @@ STATEMENTS = (
     "SELECT time_bucket('5 minutes', ts) AS b, k, COUNT(*) AS n FROM A GROUP BY b, k",
     "SELECT time_bucket(INTERVAL '90' SECONDS, ts) AS b, group_concat(s) AS t FROM A GROUP BY 1",
     "SELECT time_bucket(INTERVAL '7' HOURS, ts) AS b, k FROM A",
+    "SELECT k, v, s FROM A TABLESAMPLE (50 PERCENT) REPEATABLE (3)",
+    "SELECT k, SUM(v) AS t FROM A TABLESAMPLE (50 PERCENT) [RANGE 5 MINUTES] GROUP BY k",
 )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from hashlib import md5
+from zlib import crc32
 
 import pyarrow as pa
 import pytest
@@ -243,6 +245,59 @@ def test_the_last_row_before_is_what_asof_joins() -> None:
         assert windows.answer(found) == right_rows
 
     check()
+
+
+def sampled(row: windows.Row, percent: int, seed: int) -> bool:
+    """Whether a sample takes a row: what TABLESAMPLE means, one row at a time."""
+    texts = [str(seed), *(str(one) for one in row if one is not None)]
+    digest = md5("\1".join(texts).encode(), usedforsecurity=False).hexdigest()
+    return crc32(digest.encode()) % 1_000_000 < percent * 10_000
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT ts, k, v FROM S{T} WHERE k > 0",
+        "SELECT k, COUNT(*) AS n, SUM(v) AS t FROM S{T} [RANGE 2 SECONDS] GROUP BY k",
+        "SELECT k, COUNT(*) AS n FROM S [RANGE 2 SECONDS]{T} GROUP BY k",
+        "SELECT x.k, y.v FROM S{T} x, S{T} y WINDOW(x, y) = 1 SECOND WHERE x.k = y.k",
+        "SELECT s, MAX(v) AS m FROM S{T} GROUP BY s, date_trunc('second', ts)",
+        "SELECT k FROM (SELECT k FROM S{T}) x [ROWS 3] EMIT CHANGES",
+        "SELECT k FROM S{T} [RANGE 1 SECOND] EXCEPT SELECT k FROM S [RANGE 1 SECOND] WHERE v > 0",
+    ],
+)
+@pytest.mark.parametrize(("percent", "seed"), [(50, 0), (30, 7), (0, 1), (100, 2)])
+def test_samples_are_the_same_rows_in_every_run(statement: str, percent: int, seed: int) -> None:
+    @given(windows.rows)
+    @settings(max_examples=15, deadline=None)
+    def check(given_rows: list[windows.Row]) -> None:
+        db = windows.database(given_rows, 2)
+        taken = [row for row in given_rows if sampled(row, percent, seed)]
+        db.create_stream("Taken", held(taken), time="ts")
+        told = f" TABLESAMPLE ({percent} PERCENT) REPEATABLE ({seed})"
+        found = db.sql(statement.replace("{T}", told))
+        right = db.sql(
+            statement.replace("S{T}", "Taken").replace(
+                "S [RANGE 2 SECONDS]{T}", "Taken [RANGE 2 SECONDS]"
+            )
+        )
+        names = found.column_names
+        assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, right.to_pylist()))
+        assert names == right.column_names
+
+    check()
+
+
+def test_samples_of_tables_are_about_as_large_as_asked_for() -> None:
+    db = nm.connect()
+    db.create_table("T", pa.table({"k": list(range(20_000))}))
+    for written, least, most in (
+        ("TABLESAMPLE (10 PERCENT)", 1850, 2150),
+        ("x TABLESAMPLE BERNOULLI (25) REPEATABLE (3)", 4800, 5200),
+        ("USING SAMPLE 1%", 160, 240),
+    ):
+        [size] = db.sql(f"SELECT COUNT(*) AS n FROM T {written}")["n"].to_pylist()
+        assert least < size < most
 
 
 def test_a_stream_of_files_can_be_a_table() -> None:

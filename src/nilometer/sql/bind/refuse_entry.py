@@ -77,8 +77,9 @@ def refuse_extras(entry: exp.Expr, sql: str) -> None:
 def no_sample(place: Place) -> SqlError:
     """The refusal of TABLESAMPLE."""
     return SqlError(
-        "TABLESAMPLE would choose different rows in every run",
+        "TABLESAMPLE takes a percentage of the rows of a stream or a table",
         place=place,
-        hint="write WHERE crc32(CAST(k AS STRING)) % 100 < 10: the rows of about 10 percent of "
-        "the keys, always the same ones; [ROWS 100] keeps the last rows of a stream",
+        hint="write FROM A TABLESAMPLE (10 PERCENT), which takes the same rows in every run; "
+        "WHERE crc32(CAST(k AS STRING)) % 100 < 10 takes about 10 percent of the keys, and "
+        "[ROWS 100] the last rows of a stream",
     )
