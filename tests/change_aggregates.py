@@ -21,8 +21,28 @@ class Call:
 @st.composite
 def aggregate_calls(draw: st.DrawFn, columns: list[tuple[str, str]], exact: bool) -> Call:
     """A call on one of these (expression, kind); exact: its bits do not depend on an order."""
+    found = draw(_calls(columns, exact))
+    test = next((text for text, kind in columns if kind in ("long", "int")), None)
+    if test is None or draw(st.integers(0, 7)):
+        return found
+    # not of what is a formula in DuckDB, but of single calls
+    if found.oracle.count("(") > 1 or not found.oracle.endswith(")"):
+        return found
+    tail = f" FILTER (WHERE {test} > 0)"
+    return Call(found.sql + tail, found.oracle + tail, found.kind)
+
+
+@st.composite
+def _calls(draw: st.DrawFn, columns: list[tuple[str, str]], exact: bool) -> Call:
     text, kind = draw(st.sampled_from(columns))
+    plain = [other for other, its in columns if its in ("long", "int", "text", "bool")]
     forms = ["rows", "count", "distinct", "min", "max"]
+    if kind in ("long", "int", "text", "bool"):
+        forms += ["pairs", "both"]
+    if kind == "bool":
+        forms += ["bool_and", "bool_or", "count_if"]
+    if kind in ("long", "int"):
+        forms += ["bit_and", "bit_or", "bit_xor"]
     if kind in NUMBERS:
         forms += ["sum", "avg", "sum", "avg", "median", "percentile", "sum distinct"]
         forms += [] if exact else ["var", "stddev"]
@@ -33,6 +53,20 @@ def aggregate_calls(draw: st.DrawFn, columns: list[tuple[str, str]], exact: bool
         return Call(f"COUNT({text})", f"count({text})", "long")
     if form == "distinct":
         return Call(f"COUNT(DISTINCT {text})", f"count(DISTINCT {text})", "long")
+    if form in ("pairs", "both"):
+        other = draw(st.sampled_from(plain))
+        if form == "pairs":
+            pair = f"DISTINCT ({text}, {other})"
+            return Call(f"COUNT({pair})", f"count({pair})", "long")
+        known = f"CASE WHEN {text} IS NOT NULL AND {other} IS NOT NULL THEN ({text}, {other}) END"
+        return Call(f"COUNT(DISTINCT {text}, {other})", f"count(DISTINCT {known})", "long")
+    if form in ("bool_and", "bool_or"):
+        return Call(f"{form.upper()}({text})", f"{form}({text})", "bool")
+    if form == "count_if":
+        oracle = f"count(CASE WHEN {text} THEN 1 END)"
+        return Call(f"COUNT_IF({text})", oracle, "long")
+    if form in ("bit_and", "bit_or", "bit_xor"):
+        return Call(f"{form.upper()}({text})", f"{form}({text})", kind)
     if form in ("min", "max"):
         return Call(f"{form.upper()}({text})", f"{form}({text})", kind)
     if form == "sum distinct":

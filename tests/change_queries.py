@@ -227,9 +227,13 @@ def _first_rows(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
     written = f"ROW_NUMBER() OVER ({partition}ORDER BY {', '.join(one for one, _ in terms)})"
     plain = f"row_number() OVER ({partition}ORDER BY {ordered})"
     listed = ", ".join(columns)
+    sql = f"SELECT {listed} FROM ({query.sql}) a QUALIFY {written} <= {count}"
+    if partition and any(not one.startswith("c0") for one, _ in terms) and draw(st.booleans()):
+        count, order = 1, ", ".join(one for one, _ in terms)
+        sql = f"SELECT DISTINCT ON (c0) {listed} FROM ({query.sql}) a ORDER BY c0, {order}"
     return replace(
         query,
-        sql=f"SELECT {listed} FROM ({query.sql}) a QUALIFY {written} <= {count}",
+        sql=sql,
         oracle=f"SELECT {listed} FROM (SELECT *, {plain} AS _n FROM ({query.oracle})) "
         f"WHERE _n <= {count}",
         appends=False,
@@ -276,7 +280,8 @@ def _set_operations(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Quer
 
 def _is_simple(query: Query) -> bool:
     """Whether a query needs no parentheses beside a set operator."""
-    return " LIMIT " not in query.sql and not any(
+    ordered = " LIMIT " in query.sql or "DISTINCT ON" in query.sql
+    return not ordered and not any(
         f" {word}" in query.sql for word in ("UNION", "INTERSECT", "EXCEPT", "MINUS")
     )
 

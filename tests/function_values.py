@@ -163,6 +163,8 @@ upper(s)
 lower(s)
 ucase(u)
 lcase(u)
+initcap(s)
+initcap(concat(u, ' ', s))
 upper(i)
 length(s)
 len(x)
@@ -489,6 +491,9 @@ binary(s)
 int(s)
 t + INTERVAL '1' DAY
 t - v
+i * INTERVAL '1' HOUR
+INTERVAL '1' DAY * k
+(t - v) * b
 named_struct('x', i, 'y', s)
 named_struct('x', i, 'y', s).y
 """.strip().splitlines()
@@ -675,6 +680,48 @@ date_add(DAY, 1, a)
 t - INTERVAL '90' MINUTES
 t < v
 a = c
+a - c
+a - DATE '2026-01-31'
+a + 1
+1 + a
+a - 40
+a + k
+a - k
+a + b
+a - t
+t - a
+a + INTERVAL '1' DAY
+INTERVAL '2' WEEKS + a
+a - INTERVAL '3' DAYS
+a + INTERVAL '36' HOURS
+a - INTERVAL '1' HOUR
+a + INTERVAL '1' MONTH
+a - INTERVAL '3' MONTHS
+a + INTERVAL '1' YEAR
+a - INTERVAL '1-2' YEAR TO MONTH
+t + INTERVAL '1' MONTH
+INTERVAL '1' MONTH + t
+t - INTERVAL '1' YEAR
+t + INTERVAL '-14' MONTHS
+t - INTERVAL '-1-1' YEAR TO MONTH
+datediff(a + INTERVAL '1' MONTH, a)
+coalesce(t, a)
+coalesce(a, t, v)
+coalesce(NULL, a, t)
+ifnull(a, t)
+nvl2(s, a, t)
+if(o, a, t)
+CASE WHEN o THEN t WHEN k > 1 THEN a END
+greatest(a, t)
+least(t, a, v)
+to_char(t, 'yyyy-MM-dd HH:mm')
+to_char(a, 'dd.MM.yyyy')
+to_varchar(t, 'yyyy')
+time_bucket(INTERVAL '5' MINUTES, t)
+time_bucket(INTERVAL '90' SECONDS, t)
+time_bucket(INTERVAL '7' HOURS, t)
+time_bucket(INTERVAL '1' DAY, t)
+time_bucket(INTERVAL '1' WEEK, t)
 greatest(a, c)
 coalesce(t, v)
 """.strip().splitlines()

@@ -202,6 +202,12 @@ _TESTS = (
     "{a}.ts < {b}.ts",
     "{a}.ts BETWEEN {b}.ts AND {b}.ts + INTERVAL '{n}' MICROSECOND",
     "{n} = 1",
+    "({a}.k, {a}.s) = ({b}.k, {b}.s)",
+    "({a}.k, {a}.v) IN ((0, {n}), ({b}.j, 2))",
+    "CAST({a}.ts AS DATE) + CAST({a}.v AS INT) >= CAST({b}.ts AS DATE) + {n}",
+    "{a}.ts + INTERVAL '{n}' MONTH <= {b}.ts + INTERVAL '1' MONTH",
+    "coalesce({a}.ts, CAST({b}.ts AS DATE)) > CAST({b}.ts AS DATE) - INTERVAL '{n}' YEAR",
+    "{b}.ts - {a}.ts < {a}.v * INTERVAL '1' MICROSECOND",
 )
 
 
@@ -218,6 +224,9 @@ def _items(draw: st.DrawFn, names: Sequence[str]) -> list[str]:
         f"-{a}.v AS negative",
         f"3 - {a}.v * 2 AS less",
         f"greatest({a}.v, {b}.j, 2) AS largest",
+        f"CAST({a}.ts AS DATE) + 1 AS tomorrow",
+        f"{a}.ts - INTERVAL '1' MONTH AS before",
+        f"greatest({a}.ts, CAST({b}.ts AS DATE)) AS latest",
     )
     return draw(st.lists(st.sampled_from(choices), max_size=2, unique=True))
 

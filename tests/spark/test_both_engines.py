@@ -73,6 +73,8 @@ STATEMENTS = [
     "SELECT k, name FROM T",
     "SELECT k, COUNT(*) AS n FROM T GROUP BY k ORDER BY COUNT(*) DESC, k",
     "SELECT A.k, w FROM A [RANGE 2 SECONDS] LEFT JOIN B [RANGE 2 SECONDS] ON A.k = B.k",
+    "SELECT day - DATE '2026-01-02' AS a, ts - day AS b, day + small AS c, ts + INTERVAL '1' MONTH "
+    "AS d, coalesce(day, ts) AS e, small * INTERVAL '1' HOUR AS f FROM A",
 ]
 
 

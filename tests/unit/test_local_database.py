@@ -85,7 +85,7 @@ def test_answers(db: LocalDatabase, statement: str, expected: list[Any]) -> None
         ),
         (
             "SELECT CASE WHEN soundex(A.k) = 'X' THEN 1 ELSE B.k END FROM A, B WINDOW = 1 S",
-            "this is not available without Spark",
+            "the function soundex is not available without Spark",
         ),
         ("SELECT k AS _time FROM A", OWN_TIME),
         ("SELECT A._time FROM A, B WINDOW = 1 S", OWN_TIME),

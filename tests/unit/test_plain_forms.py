@@ -9,7 +9,8 @@ from hypothesis import given, settings
 import nilometer as nm
 from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
-from tests.unit.test_table_over import Row, answer, judge, rows, table
+from tests.unit.test_pivots import counted
+from tests.unit.test_table_over import Row, judge, rows, table
 
 STATEMENTS = (
     "SELECT id FROM T WHERE k = ANY (SELECT k FROM T WHERE v > 0)",
@@ -31,7 +32,7 @@ STATEMENTS = (
 def test_they_say_what_duckdb_says(statement: str, given_rows: list[Row]) -> None:
     db = LocalDatabase(2)
     db.create_table("T", table(given_rows))
-    assert answer(db.sql(statement)) == judge(statement, given_rows)
+    assert counted(db.sql(statement)) == judge(statement, given_rows)
 
 
 def test_patterns_are_asked_one_by_one() -> None:

@@ -38,6 +38,8 @@ def test_the_usual_values_look_as_they_do_in_spark() -> None:
         ([Decimal("0.0000001")], pa.decimal128(10, 7), ["0.0000001"]),
         ([date(2026, 1, 31)], pa.date32(), ["2026-01-31"]),
         ([b"ab"], pa.binary(), ["YWI="]),
+        ([90_000_000_001], pa.duration("us"), ["INTERVAL '1 01:00:00.000001' DAY TO SECOND"]),
+        ([-300], pa.duration("s"), ["INTERVAL '-0 00:05:00' DAY TO SECOND"]),
         ([[1, None], []], pa.list_(pa.int64()), ["[1,null]", "[]"]),
         ([{"a": 'x"', "b": 1.5}], pa.struct({"a": "str", "b": "f8"}), ['{"a":"x\\"","b":1.5}']),
         ([[("k", None)]], pa.map_(pa.string(), pa.int8()), ['{"k":null}']),

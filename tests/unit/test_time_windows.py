@@ -63,7 +63,7 @@ OVER_WINDOWS = (
     "ORDER BY n DESC, k) <= 2",
     "SELECT k, v, NTILE(3) OVER (PARTITION BY window_end, s ORDER BY v, k) AS n, "
     "MAX(v) OVER (PARTITION BY k, window_end) AS m, LEAD(v) OVER (PARTITION BY s, window_end "
-    "ORDER BY v DESC NULLS LAST) AS l FROM {W} WHERE k IS NOT NULL",
+    "ORDER BY v DESC NULLS LAST, k) AS l FROM {W} WHERE k IS NOT NULL",
     "SELECT x.k, PERCENT_RANK() OVER (PARTITION BY x.e ORDER BY x.k) AS p FROM (SELECT k, s, "
     "window_end AS e FROM {W} WHERE v > 0) x",
     "SELECT window_end, MAX(r) AS most FROM (SELECT window_end, DENSE_RANK() OVER (PARTITION BY "

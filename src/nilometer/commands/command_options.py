@@ -24,8 +24,8 @@ StreamOption = Annotated[
         "--stream",
         metavar="NAME=PATH:TIMECOLUMN",
         help="A stream: a file, or a folder of files, and the column that holds its time. "
-        "Numbers need a unit, A=a.csv:ts[epoch s] (or ms, us, ns), texts that are not ISO 8601 a "
-        "pattern, A=a.csv:\"ts[format 'dd-MMM-yyyy H:mm:ss']\". A=a.csv:start..end names two "
+        "Numbers need a unit, A=a.csv:ts\\[epoch s] (or ms, us, ns), texts that are not ISO 8601 a "
+        "pattern, A=a.csv:\"ts\\[format 'dd-MMM-yyyy H:mm:ss']\". A=a.csv:start..end names two "
         "columns, from one of which to the other a row counts. "
         "With --follow the column may be left out: the arrival time. May be repeated.",
     ),

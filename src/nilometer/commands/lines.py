@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -74,8 +75,16 @@ def _shown_text(column: pa.Array) -> pa.Array:
     if not pat.is_duration(column.type):
         return text_values(column)
     lengths = column.cast(pa.duration("ms"), safe=False).to_pylist()
-    texts = (None if one is None else str(one).removesuffix("000") for one in lengths)
-    return pa.array(texts, pa.string())
+    return pa.array([None if one is None else _length(one) for one in lengths], pa.string())
+
+
+def _length(one: timedelta) -> str:
+    """A length of time for people.
+
+    >>> _length(timedelta(days=-2)), _length(timedelta(hours=25, milliseconds=1))
+    ('-2 days, 0:00:00', '1 day, 1:00:00.001')
+    """
+    return f"{'-' if one < timedelta(0) else ''}{str(abs(one)).removesuffix('000')}"
 
 
 def lines_of(

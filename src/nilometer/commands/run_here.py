@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.types as pat
 from rich.console import Console
 
 from nilometer.commands.answers import in_shown_order, require_names
@@ -103,7 +104,8 @@ class _Sources:
             _read_query(statement), at_instant=at, goes_on=request.follow is not None
         )
         for field in prepared.schema:
-            if not has_text(field.type):
+            is_file = request.output.form is Format.PARQUET and pat.is_duration(field.type)
+            if is_file or not has_text(field.type):
                 raise OnlySparkError(f"column {field.name} is of the type {field.type}")
         return prepared
 

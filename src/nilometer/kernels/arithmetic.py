@@ -21,6 +21,8 @@ def calculate(operator: Operator, left: pa.Array, right: pa.Array, kind: pa.Data
     if pat.is_null(left.type) or pat.is_null(right.type):
         return pa.nulls(len(left), kind)
     if pat.is_temporal(left.type) or pat.is_temporal(right.type):
+        if operator is Operator.TIMES:
+            return _times(left, right)
         add = operator is Operator.PLUS
         return checked(pc.add_checked if add else pc.subtract_checked, left, right).cast(kind)
     if operator is Operator.WHOLE_DIVIDE:
@@ -40,6 +42,13 @@ def calculate(operator: Operator, left: pa.Array, right: pa.Array, kind: pa.Data
             return _remainder(left, right)
         case _:
             return checked(pc.divide_checked, left, right)
+
+
+def _times(left: pa.Array, right: pa.Array) -> pa.Array:
+    """Intervals as often as numbers say."""
+    interval = left.type if pat.is_duration(left.type) else right.type
+    numbers = (one.cast(pa.int64()) for one in (left, right))
+    return checked(pc.multiply_checked, *numbers).cast(interval)
 
 
 def _is_wide(left: pa.DataType, right: pa.DataType) -> bool:

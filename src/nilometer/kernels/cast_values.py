@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from nilometer.kernels.arithmetic import checked
+from nilometer.kernels.arithmetic import as_type, checked
 from nilometer.kernels.arithmetic_errors import overflow
 from nilometer.kernels.arrays import Int64s, as_floating
 from nilometer.kernels.attempt import attempt
@@ -37,6 +37,13 @@ def try_cast(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array:
     return attempt(
         lambda columns, _: cast_values(columns[0], kind, zone), [column], len(column), kind
     )
+
+
+def in_common(column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
+    """A column in the type that it has in common with others; its dates are midnights."""
+    if pat.is_date32(column.type) and pat.is_timestamp(kind):
+        return cast_values(column, kind, zone)
+    return as_type(column, kind)
 
 
 def cast_values(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array:

@@ -15,11 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from nilometer.kernels.arithmetic import as_type, calculate, checked
+from nilometer.kernels.arithmetic import calculate, checked
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.call_function import call_function
-from nilometer.kernels.cast_values import cast_values, try_cast
+from nilometer.kernels.cast_values import cast_values, in_common, try_cast
 from nilometer.kernels.compare import compare
+from nilometer.kernels.date_arithmetic import add_dates
 from nilometer.kernels.expression_types import constant_type, field_place, moment_type
 from nilometer.kernels.functions.function import apply_function
 from nilometer.kernels.functions.table import FUNCTIONS
@@ -85,10 +86,10 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
             return pc.invert(_evaluate(operand, rows).cast(pa.bool_()))
         case Negative(operand):
             return checked(pc.negate_checked, _evaluate(operand, rows))
-        case Case(branches, otherwise):
-            return _case(branches, otherwise, rows, rows.type_of(expression))
-        case Coalesce(operands):
-            return _coalesce(operands, rows, rows.type_of(expression))
+        case Case():
+            return _case(expression, rows, rows.type_of(expression))
+        case Coalesce():
+            return _coalesce(expression, rows, rows.type_of(expression))
         case Cast(operand, kind, zone, safe):
             column = _evaluate(operand, rows)
             return try_cast(column, kind, zone) if safe else cast_values(column, kind, zone)
@@ -111,6 +112,8 @@ def _evaluate(expression: Expression, rows: _Rows) -> pa.Array:
                     first = _as_moment(left, first, moment, zone)
                     second = _as_moment(right, second, moment, zone)
                 return compare(operator, first, second)
+            if operator.is_sum and pa.date32() in (first.type, second.type):
+                return add_dates(operator, first, second, rows.type_of(expression), zone)
             if is_local_sum(first.type, second.type, zone):
                 return add_locally(operator, first, second, zone)
             return calculate(operator, first, second, rows.type_of(expression))
@@ -172,19 +175,14 @@ def _logic(operator: Operator, left: Expression, right: Expression, rows: _Rows)
     return join(first, second.cast(pa.bool_()))
 
 
-def _case(
-    branches: Sequence[tuple[Expression, Expression]],
-    otherwise: Expression,
-    rows: _Rows,
-    kind: pa.DataType,
-) -> pa.Array:
+def _case(case: Case, rows: _Rows, kind: pa.DataType) -> pa.Array:
     result = pa.nulls(rows.size, kind)
     places = np.arange(rows.size)
-    for condition, value in (*branches, (Constant(True), otherwise)):
+    for condition, value in (*case.branches, (Constant(True), case.otherwise)):
         chosen = is_true_in(condition, rows)
         if chosen.any():
             mine = rows.only(np.flatnonzero(chosen))
-            values = as_type(_evaluate(value, mine), kind)
+            values = in_common(_evaluate(value, mine), kind, case.zone)
             result = _put(result, places[chosen], values)
         rows, places = rows.only(np.flatnonzero(~chosen)), places[~chosen]
     return result
@@ -194,14 +192,14 @@ def is_true_in(condition: Expression, rows: _Rows) -> Bools:
     return _bools(_evaluate(condition, rows).cast(pa.bool_()).fill_null(False))
 
 
-def _coalesce(operands: Sequence[Expression], rows: _Rows, kind: pa.DataType) -> pa.Array:
+def _coalesce(coalesce: Coalesce, rows: _Rows, kind: pa.DataType) -> pa.Array:
     """The first non-NULL value of each row; later ones are not evaluated there."""
     result, places = pa.nulls(rows.size, kind), np.arange(rows.size)
-    for operand in operands:
+    for operand in coalesce.operands:
         values = _evaluate(operand, rows)
         found = _bools(values.is_valid())
         if found.any():
-            mine = as_type(values.filter(pa.array(found)), kind)
+            mine = in_common(values.filter(pa.array(found)), kind, coalesce.zone)
             result = _put(result, places[found], mine)
         if found.all():
             break

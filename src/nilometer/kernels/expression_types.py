@@ -92,6 +92,20 @@ def common_of_all(kinds: Sequence[pa.DataType], what: str) -> pa.DataType:
     return both
 
 
+def chosen_type(kinds: Sequence[pa.DataType], what: str, zone: str) -> pa.DataType:
+    """The type of a value that is chosen among some: a date among instants is one."""
+    known = {kind for kind in kinds if not pat.is_null(kind)}
+    instants = {kind for kind in known if pat.is_timestamp(kind) and kind.tz}
+    if not instants or known - instants != {pa.date32()}:
+        return common_of_all(kinds, what)
+    if not zone:
+        raise UnavailableError(
+            f"{what} are dates and times, which is not available here in the session's time zone",
+            hint="cast the dates: CAST(d AS TIMESTAMP)",
+        )
+    return common_of_all(sorted(instants, key=str), what)
+
+
 def signed_type(kind: pa.DataType, what: str) -> pa.DataType:
     """The type of a negated value."""
     if is_number(kind) or kind == INTERVAL or pat.is_null(kind):

@@ -87,6 +87,11 @@ def to_instant(local: Int64s, zone: str) -> Int64s:
     return _with(micros, late, later)
 
 
+def begin_of_1970(zone: str) -> int:
+    """The instant at which 1970 began in a zone."""
+    return int(to_instant(np.zeros(1, np.int64), zone)[0])
+
+
 def _with(values: Int64s, places: Bools, others: list[int]) -> Int64s:
     if max(others) > _MOST:
         raise overflow()

@@ -31,6 +31,7 @@ def has_text(kind: pa.DataType) -> bool:
         return all(has_text(kind.field(i).type) for i in range(kind.num_fields))
     known = pat.is_boolean(kind) or pat.is_integer(kind) or pat.is_floating(kind)
     known = known or pat.is_decimal(kind) or pat.is_date(kind) or pat.is_timestamp(kind)
+    known = known or pat.is_duration(kind)
     return bool(known or is_text(kind) or is_binary(kind) or pat.is_null(kind))
 
 
@@ -45,6 +46,8 @@ def text_values(column: pa.Array, *, zoned: bool = False) -> pa.Array:
         return text_values(column.dictionary_decode(), zoned=zoned)
     if pat.is_timestamp(kind):
         return _times(column, zoned=zoned)
+    if pat.is_duration(kind):
+        return _mapped(column.cast(pa.duration("us")).cast(pa.int64()), _interval)
     if pat.is_floating(kind):
         return _floats(column)
     if pat.is_decimal(kind):
@@ -133,6 +136,19 @@ def _escaped(texts: pa.Array) -> pa.Array:
 def _mapped(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
     values = column.to_pylist()
     return pa.array([None if one is None else write(one) for one in values], pa.string())
+
+
+def _interval(micros: int) -> str:
+    """A length of time as Spark spells it.
+
+    >>> _interval(-90_000_000_001)
+    "INTERVAL '-1 01:00:00.000001' DAY TO SECOND"
+    """
+    seconds, rest = divmod(abs(micros), 1_000_000)
+    days, seconds = divmod(seconds, 86_400)
+    clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    fraction = f".{rest:06}".rstrip("0") if rest else ""
+    return f"INTERVAL '{'-' if micros < 0 else ''}{days} {clock}{fraction}' DAY TO SECOND"
 
 
 def _floats(column: pa.Array) -> pa.Array:

@@ -10,14 +10,16 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.errors import PredicateError, UnavailableError
+from nilometer.kernels.date_arithmetic import date_result
 from nilometer.kernels.decimals import decimal_result
 from nilometer.kernels.expression_types import (
     INTEGERS,
     INTERVAL,
-    common_of_all,
+    chosen_type,
     common_type,
     constant_type,
     field_place,
+    is_integer,
     is_number,
     moment_type,
     signed_type,
@@ -59,25 +61,32 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
             return _require(type_of(operand, arguments), pa.bool_(), "NOT")
         case Negative(operand):
             return signed_type(type_of(operand, arguments), "a minus sign")
-        case Binary(operator, left, right):
+        case Binary(operator, left, right, zone):
             first, second = type_of(left, arguments), type_of(right, arguments)
+            dated = date_result(operator, (first, constant_of(left)), (second, constant_of(right)))
+            if dated is not None:
+                if dated != pa.date32() and first != second and not zone:
+                    raise UnavailableError(
+                        "a DATE beside times is not available here in the session's time zone"
+                    )
+                return dated
             decimal = decimal_result(
                 operator, (first, constant_of(left)), (second, constant_of(right))
             )
             moment = moment_type(first, second) if operator.is_comparison else None
             if moment is not None:
-                _cast(second if first == moment else first, moment, expression.zone)
+                _cast(second if first == moment else first, moment, zone)
                 return pa.bool_()
             return decimal or _binary(operator, first, second)
-        case Case(branches, otherwise, written):
+        case Case(branches, otherwise, written, zone):
             for condition, _ in branches:
                 _require(type_of(condition, arguments), pa.bool_(), written)
             values = [value for _, value in branches] + [otherwise]
             what = f"the branches of {written.split()[0]}"
-            return common_of_all([type_of(value, arguments) for value in values], what)
-        case Coalesce(operands):
+            return chosen_type([type_of(value, arguments) for value in values], what, zone)
+        case Coalesce(operands, zone):
             what = "the arguments of COALESCE"
-            return common_of_all([type_of(value, arguments) for value in operands], what)
+            return chosen_type([type_of(value, arguments) for value in operands], what, zone)
         case Cast(operand, to, zone):
             return _cast(type_of(operand, arguments), to, zone)
         case Apply(name, operands, zone):
@@ -134,8 +143,11 @@ def _arithmetic(
 def _time_arithmetic(
     operator: Operator, left: pa.DataType, right: pa.DataType
 ) -> pa.DataType | None:
-    if operator not in (Operator.PLUS, Operator.MINUS):
+    if operator not in (Operator.PLUS, Operator.MINUS, Operator.TIMES):
         return None
+    if operator is Operator.TIMES and INTERVAL in (left, right):
+        other = right if left == INTERVAL else left
+        return INTERVAL if is_integer(other) or pat.is_null(other) else None
     if pat.is_timestamp(left) and pat.is_timestamp(right) and operator is Operator.MINUS:
         return INTERVAL
     if pat.is_timestamp(left) and right == INTERVAL:

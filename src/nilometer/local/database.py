@@ -17,8 +17,9 @@ from nilometer.local.complete_rows import finish_rows, plain_rows, rows_at
 from nilometer.local.run_query import LocalQuery, LocalUnion
 from nilometer.operators.stage import concat
 from nilometer.operators.watermarks import StreamClock
-from nilometer.sql.catalog import Catalog, Function, Relation, Statistics
+from nilometer.sql.catalog import Catalog, Function, NoEngineError, Relation, Statistics
 from nilometer.sql.compile import compile_statement
+from nilometer.sql.expressions.compile_scalar import ELSEWHERE_HINT
 from nilometer.sql.physical.execution import choose_execution
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.plan.join_plan import JoinPlan
@@ -40,7 +41,7 @@ class NoEngine:
 
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         self.asked += expressions
-        raise SqlError("this is not available without Spark")
+        raise NoEngineError("this is not available without Spark")
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ class LocalDatabase:
         except SqlError as error:
             if not engine.asked:
                 raise
-            raise _only_spark(engine.asked[0]) from error
+            raise _only_spark(engine.asked[0], error) from error
         if engine.asked:
             raise _only_spark(engine.asked[0])
         try:
@@ -230,5 +231,10 @@ class LocalDatabase:
         return {name: self.tables[name] for name, r in self._relations.items() if r.is_table}
 
 
-def _only_spark(expression: str) -> OnlySparkError:
-    return OnlySparkError(f"only Spark can say what this is: {expression[:200]}")
+def _only_spark(expression: str, refused: SqlError | None = None) -> OnlySparkError:
+    """The error for an expression; what it was refused for is told with it."""
+    detail = None
+    if refused is not None and not isinstance(refused, NoEngineError):
+        advice = refused.hint if refused.hint and ELSEWHERE_HINT not in refused.hint else ""
+        detail = "; ".join(part for part in (refused.message, refused.detail, advice) if part)
+    return OnlySparkError(f"only Spark can say what this is: {expression[:200]}", detail=detail)

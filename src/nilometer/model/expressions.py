@@ -34,6 +34,10 @@ class Operator(StrEnum):
         return self in _COMPARISONS
 
     @property
+    def is_sum(self) -> bool:
+        return self in (Operator.PLUS, Operator.MINUS)
+
+    @property
     def is_logic(self) -> bool:
         return self in (Operator.AND, Operator.OR)
 
@@ -56,6 +60,8 @@ class Interval:
     """A length of time as a value."""
 
     microseconds: int
+    in_days: bool = False
+    """Whether it was written in days or weeks: a date plus such an interval is a date."""
 
 
 Value: TypeAlias = bool | int | float | Decimal | str | date | datetime | Interval | None
@@ -104,6 +110,8 @@ class Case:
     otherwise: Expression
     written: str = field(default="CASE WHEN", compare=False)
     """How it was written: IF and FILTER are such branches as well."""
+    zone: str = ""
+    """As in `Apply`: a date among instants is a midnight of this zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,8 @@ class Coalesce:
     """The first of some values that is not NULL; those after it are not evaluated."""
 
     operands: tuple[Expression, ...]
+    zone: str = ""
+    """As in `Case`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from nilometer.errors import SqlError
 from nilometer.kernels.read_texts import is_region
 from nilometer.operators.watermarks import StreamClock
 
@@ -115,6 +116,10 @@ class Function:
     function: Callable[..., Any]
     returns: pa.DataType
     by_row: bool = False
+
+
+class NoEngineError(SqlError):
+    """There is no engine that could be asked."""
 
 
 class Engine(Protocol):

@@ -33,7 +33,9 @@ from nilometer.sql.rewrite.put_framed import put_framed
 from nilometer.sql.rewrite.put_in_windows import is_static, is_static_entry, put_in_windows
 from nilometer.sql.rewrite.put_named_windows import put_named_windows
 from nilometer.sql.rewrite.put_pivots import put_pivots
+from nilometer.sql.rewrite.put_samples import put_samples
 from nilometer.sql.rewrite.put_unions import UnionCall, put_unions
+from nilometer.sql.rewrite.refuse_foreign import refuse_foreign
 from nilometer.sql.rewrite.subqueries import put_subqueries
 from nilometer.sql.rules import apply_rules
 
@@ -46,7 +48,9 @@ def compile_statement(statement: Statement, catalog: Catalog, buckets: int) -> P
     try:
         with bounded():
             statement = inline_queries(statement, catalog)
+            refuse_foreign(statement.tree, statement.sql, catalog.functions)
             tree, chosen, place = take_hint(statement.tree, statement.sql)
+            tree = put_samples(tree, statement.sql, catalog)
             tree = put_named_windows(tree, statement.sql)
             tree = put_aggregates(tree, statement.sql, catalog.functions)
             tree = put_pivots(tree, statement.sql, catalog.functions)

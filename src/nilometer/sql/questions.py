@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
 
 from sqlglot import exp
 
@@ -30,9 +32,11 @@ from nilometer.sql.plan.changes_plan import (
 )
 from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.rewrite.modes import unwrap
+from nilometer.sql.rewrite.put_instant import has_ended, put_instant
 
 _HIDDEN = "_order_"
 
+_AS_TABLE: Final = "--table A=a.csv or create_table"
 END = "end"
 """The instant after all changes."""
 
@@ -71,6 +75,18 @@ def compile_question(
 ) -> Question:
     """How a statement is answered; `at_instant` is the option that asks not for the changes but
     for what holds at one instant, if there is one."""
+    try:
+        asked = put_instant(statement, catalog, datetime.now(UTC))
+        return _compile_question(asked, catalog, buckets, at_instant)
+    except SqlWindowError as error:
+        if "kept forever" in error.message and has_ended(statement, catalog):
+            error.hint = f"{error.hint}; or ask all rows at once: make it a table, {_AS_TABLE}"
+        raise
+
+
+def _compile_question(
+    statement: Statement, catalog: Catalog, buckets: int, at_instant: str | None
+) -> Question:
     tree = unwrap(statement.tree)
     if not has_last_clauses(statement):
         question = Question(compile_statement(statement, catalog, buckets))

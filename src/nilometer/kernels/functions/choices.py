@@ -11,22 +11,28 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.kernels.arithmetic import as_type
+from nilometer.kernels.cast_values import in_common
 from nilometer.kernels.compare import choose, compare
-from nilometer.kernels.expression_types import common_of_all, common_type, field_place
+from nilometer.kernels.expression_types import (
+    chosen_type,
+    common_of_all,
+    common_type,
+    field_place,
+)
 from nilometer.kernels.function_types import cast_type
 from nilometer.kernels.functions.function import Applied, Function, Operand, anything, number
 from nilometer.model.expressions import Operator
 
 
 def _common(name: str) -> Callable[[Sequence[Operand]], pa.DataType]:
-    return lambda operands: common_of_all(
-        [one.kind for one in operands], f"the arguments of {name}"
+    return lambda operands: chosen_type(
+        [one.kind for one in operands], f"the arguments of {name}", "UTC"
     )
 
 
 def _extreme(operator: Operator) -> Callable[[Applied], pa.Array]:
     def run(applied: Applied) -> pa.Array:
-        columns = (as_type(column, applied.kind) for column in applied.columns)
+        columns = (in_common(column, applied.kind, applied.zone) for column in applied.columns)
         return reduce(lambda left, right: choose(operator, left, right), columns)
 
     return run

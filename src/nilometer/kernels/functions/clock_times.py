@@ -207,6 +207,11 @@ def _time(kind: pa.DataType) -> pa.DataType | None:
     return (pa.string() if pat.is_null(kind) else kind) if is_usable else None
 
 
+def _moment(kind: pa.DataType) -> pa.DataType | None:
+    """A date or an instant; other formats of to_char are of numbers."""
+    return None if is_text(kind) else instant(kind)
+
+
 def _formatted(kind: pa.DataType, evaluate: Callable[[Applied], pa.Array]) -> Function:
     return Function(
         (_time, plain_text), kind, evaluate, optional=1, literals={1: _check_read}, local=True
@@ -218,6 +223,13 @@ _MAKE_TIMESTAMP: Final = Function(
 )
 _UNIX_TIMESTAMP: Final = _formatted(_LONG, _unix_timestamp)
 _TO_TIMESTAMP: Final = _formatted(INSTANT, _to_timestamp)
+
+_DATE_FORMAT: Final = Function(
+    (instant, plain_text), _STRING, _date_format, literals={1: _check_written}, local=True
+)
+_TO_CHAR: Final = Function(
+    (_moment, plain_text), _STRING, _date_format, literals={1: _check_written}, local=True
+)
 
 FUNCTIONS: Final = {
     "make_date": Function((int32, int32, int32), pa.date32(), _make_dates),
@@ -235,9 +247,9 @@ FUNCTIONS: Final = {
     "timestamp_micros": _from_epoch(1),
     "from_utc_timestamp": _shift_zone(to_local),
     "to_utc_timestamp": _shift_zone(to_instant),
-    "date_format": Function(
-        (instant, plain_text), _STRING, _date_format, literals={1: _check_written}, local=True
-    ),
+    "date_format": _DATE_FORMAT,
+    "to_char": _TO_CHAR,
+    "to_varchar": _TO_CHAR,
     "from_unixtime": Function(
         (int64, plain_text),
         _STRING,

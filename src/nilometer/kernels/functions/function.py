@@ -99,14 +99,21 @@ def type_of_call(
         if place < len(operands):
             _check_literal(name, operands[place], check)
     known = [Operand(k, one.constant) for one, k in zip(operands, taken, strict=True)]
-    return function.gives(known) if callable(function.gives) else function.gives
+    given = function.gives(known) if callable(function.gives) else function.gives
+    if not zone and pat.is_timestamp(given) and any(pat.is_date32(one.kind) for one in known):
+        raise UnavailableError(f"{name.upper()} of dates and times is not available here")
+    return given
+
+
+_OF_INTERVALS: Final = "timestampdiff(SECOND, a, b) is the number of seconds between two times"
 
 
 def _untaken(name: str, kind: pa.DataType, number: int, operands: int) -> UnavailableError:
     what = f"of {type_name(kind)} values"
     if operands > 1:
         what = f"with {type_name(kind)} as argument {number}"
-    return UnavailableError(f"{name.upper()} {what} is not available here")
+    hint = _OF_INTERVALS if pat.is_duration(kind) else None
+    return UnavailableError(f"{name.upper()} {what} is not available here", hint=hint)
 
 
 def taken_types(function: Function, kinds: Sequence[pa.DataType]) -> list[pa.DataType | None]:
@@ -139,6 +146,8 @@ def _require_number(name: str, function: Function, given: int) -> None:
         return
     least = most - function.optional
     takes = count(most, "argument") if least == most else f"{least} to {most} arguments"
+    if name in ("date_diff", "datediff"):
+        takes += "; timestampdiff(MINUTE, a, b) counts whole minutes"
     raise PredicateError(
         f"{name.upper()} got {count(given, 'argument')}",
         detail=f"it takes {'at least ' + count(least, 'argument') if function.several else takes}",

@@ -71,6 +71,13 @@ def substring(value: str | bytes, start: int, length: int = _LAST) -> str | byte
     return value[max(first, 0) : last] if last > max(first, 0) else value[:0]
 
 
+def _initcap(value: str) -> str:
+    """Each word, as spaces part them, with a capital."""
+    return " ".join(
+        word[:1].title() + word.lower()[len(word[:1].lower()) :] for word in value.split(" ")
+    )
+
+
 def _left(value: str, length: int) -> str:
     return value[:length] if length > 0 else ""
 
@@ -295,6 +302,7 @@ FUNCTIONS: Final = {
     "ucase": _UPPER,
     "lower": _LOWER,
     "lcase": _LOWER,
+    "initcap": Function((text,), _STRING, each(_initcap)),
     "substring": _SUBSTRING,
     "substr": _SUBSTRING,
     "left": Function((text, int32), _STRING, each(_left)),

@@ -147,7 +147,12 @@ _SECONDS: Final = ("SECOND", "S", "SEC", "SECONDS", "SECS")
 
 def _check_part(name: str) -> None:
     if str(name).upper() not in (*_DATE_PARTS, *_CLOCK_PARTS, *_SECONDS):
-        raise UnavailableError(f"the part {name} of a time is not available here")
+        raise UnavailableError(
+            f"the part {name} of a time is not available here",
+            hint="unix_timestamp(ts) counts seconds since 1970, unix_millis(ts) milliseconds"
+            if str(name).upper() == "EPOCH"
+            else None,
+        )
 
 
 def _part_type(operands: Sequence[Operand]) -> pa.DataType:

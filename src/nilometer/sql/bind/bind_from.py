@@ -24,7 +24,7 @@ from nilometer.sql.bind.expand_entries import expand_entry
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_entry import Deriver, Entry
 from nilometer.sql.bind.inline_rows import values_relation
-from nilometer.sql.bind.refuse_entry import refuse_entry, refuse_extras
+from nilometer.sql.bind.refuse_entry import file_hint, refuse_entry, refuse_extras
 from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.bind.static_entries import names_bare_time, needs_readings
 from nilometer.sql.catalog import Catalog, Relation
@@ -366,7 +366,7 @@ class FromBinder:
                 f"there is no stream or table {entry.name}",
                 place=place_of(entry.this, self.sql),
                 detail=f"there are {', '.join(known) or 'none yet'}",
-                hint=nearest(entry.name, known),
+                hint=file_hint(entry.name) or nearest(entry.name, known),
             )
         origin = relation.name
         if static:

@@ -44,6 +44,10 @@ _ELSEWHERE: Final = {
 }
 _COLLECT: Final = "collect the rows, and do the rest in Spark"
 _LIST: Final = "write JOIN … ON, or list the streams in FROM"
+_AS_OF: Final = (
+    "the last B before each A is FROM A, B [PARTITION BY k ROWS 1] DWINDOW(B, A) = 1 DAY "
+    "WHERE A.k = B.k"
+)
 _HINTS: Final = {
     "laterals": "explode before the stream is created, or explode the result",
     "qualify": "QUALIFY filters by the results of OVER; put other conditions in WHERE",
@@ -99,4 +103,5 @@ def _refuse_join(join: exp.Join, sql: str) -> None:
     is_known = kind.upper() in ("", "INNER", "CROSS", "OUTER") and method in ("", "NATURAL")
     if extras or not is_known:
         name = " ".join(filter(None, (method, kind, *extras))).upper()
-        raise SqlError(f"{name} JOIN is not supported", place=place, hint=_LIST)
+        hint = _AS_OF if method.upper() == "ASOF" else _LIST
+        raise SqlError(f"{name} JOIN is not supported", place=place, hint=hint)

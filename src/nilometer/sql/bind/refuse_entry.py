@@ -15,6 +15,10 @@ from nilometer.sql.parse.places import place_of
 _KNOWN: Final = ("this", "expressions", "alias", "db", "catalog", "with_")
 SAMPLE: Final = "sample"
 """Where the parser keeps TABLESAMPLE."""
+_FILES: Final = (".csv", ".parquet", ".json", ".jsonl", ".ndjson")
+_FILE_HINT: Final = (
+    'give the file a name, and write FROM A: --table A=a.csv, or db.create_table("A", "a.csv")'
+)
 _ELSEWHERE: Final = "leave it out, or do it with Spark before the stream is created"
 
 
@@ -26,11 +30,12 @@ def refuse_entry(entry: exp.Expr, sql: str) -> None:
     if not isinstance(entry, exp.Table) or not isinstance(entry.this, exp.Identifier):
         raise _no_entry(entry, sql)
     if entry.args.get("db") or entry.args.get("catalog"):
+        whole = ".".join(part.name for part in entry.parts)
         raise SqlError(
             "names of streams and tables cannot be qualified",
             place=Place(sql, place_of(entry.parts[0], sql).start, place_of(entry.this, sql).end),
-            detail=f"got {'.'.join(part.name for part in entry.parts)}",
-            hint=f"write {entry.name}",
+            detail=f"got {whole}",
+            hint=file_hint(whole) or f"write {entry.name}",
         )
     refuse_extras(entry, sql)
 
@@ -42,13 +47,18 @@ def _no_entry(entry: exp.Expr, sql: str) -> SqlError:
             f"there is no table function {name}",
             place=place_of(entry, sql),
             detail=f"there are {', '.join(MODULES)}",
-            hint=nearest(name, list(MODULES)),
+            hint=_FILE_HINT if name.startswith("READ_") else nearest(name, list(MODULES)),
         )
     return SqlError(
         "FROM may only contain streams, tables and subqueries",
         place=place_of(entry, sql),
         hint="write FROM Camera1 A, Camera2 B",
     )
+
+
+def file_hint(name: str) -> str | None:
+    """What to write for FROM 'a.csv'."""
+    return _FILE_HINT if name.lower().removesuffix(".gz").endswith(_FILES) else None
 
 
 def refuse_extras(entry: exp.Expr, sql: str) -> None:
@@ -67,8 +77,9 @@ def refuse_extras(entry: exp.Expr, sql: str) -> None:
 def no_sample(place: Place) -> SqlError:
     """The refusal of TABLESAMPLE."""
     return SqlError(
-        "TABLESAMPLE would choose different rows in every run",
+        "TABLESAMPLE takes a percentage of the rows of a stream or a table",
         place=place,
-        hint="write WHERE crc32(CAST(k AS STRING)) % 100 < 10: the rows of about 10 percent of "
-        "the keys, always the same ones; [ROWS 100] keeps the last rows of a stream",
+        hint="write FROM A TABLESAMPLE (10 PERCENT), which takes the same rows in every run; "
+        "WHERE crc32(CAST(k AS STRING)) % 100 < 10 takes about 10 percent of the keys, and "
+        "[ROWS 100] the last rows of a stream",
     )

@@ -113,7 +113,11 @@ class Scope:
             )
         alias = next((u for u in self.units if (u.origin or "").lower() == name.name.lower()), None)
         hint = nearest(name.name, [unit.name for unit in self.units])
-        if hint is None and len(name.name) > _SHORT:
+        begin = f"{name.name.lower()}."
+        dotted = next((one for one in self._known if one.lower().startswith(begin)), None)
+        if dotted is not None:
+            hint = f"put a name with a dot in backquotes: `{dotted}`"
+        elif hint is None and len(name.name) > _SHORT:
             hint = nearest(name.name, self._known)
         return UnknownNameError(
             f"there is no stream {name.name} in this query",

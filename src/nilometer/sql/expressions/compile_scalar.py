@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -34,8 +35,10 @@ from nilometer.model.expressions import (
 from nilometer.model.time import parse_signed_duration
 from nilometer.sql.catalog import Function
 from nilometer.sql.expressions.call_nodes import read_call
+from nilometer.sql.expressions.months import months_of
 from nilometer.sql.expressions.scalars import Ref, ResolvedColumn, Scalar
 from nilometer.sql.parse.cast_types import read_type
+from nilometer.sql.parse.clock_calls import is_clock_call
 from nilometer.sql.parse.instants import is_instant, read_instant
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import is_placed, place_of
@@ -67,12 +70,25 @@ _WORDS: Final[dict[type[exp.Expr], str]] = {
     exp.Dot: "a field of an expression",
     exp.Escape: "ESCAPE",
 }
+_IN_DAYS: Final = re.compile(r"[^a-z]*(days?|d|weeks?|w)\W*", re.IGNORECASE)
 _NOT_FINITE: Final = {"NaN": nan, "Infinity": inf, "-Infinity": -inf}
 SAID: Final = "said"
 """The metadata key of a tree for the user's own text."""
 ELSEWHERE_HINT: Final = (
     "register a Python function, or compute it in a subquery of one stream: "
     "FROM (SELECT *, f(x) AS y FROM A …) a"
+)
+
+
+_CLOCK_HINT: Final = (
+    "a stream that goes on has no instant of its own: write A [RANGE 1 DAY] for the rows of the "
+    "last day; files and tables that are read once have one"
+)
+
+
+_MONTHS_HINT: Final = (
+    "months and years have no length: add them to a time, ts + INTERVAL '1' MONTH; "
+    "add_months(d, n) adds a number of them, and date_trunc('month', ts) cuts them"
 )
 
 
@@ -133,7 +149,8 @@ class Subset:
     def _function(self, node: exp.Expr) -> Expression:
         match node:
             case exp.Coalesce():
-                return Coalesce(tuple(map(self.compile, [node.this, *node.expressions])))
+                operands = map(self.compile, [node.this, *node.expressions])
+                return Coalesce(tuple(operands), self.zone)
             case exp.Nullif():
                 value = self.compile(node.this)
                 same = self._joined(Operator.EQUAL, value, self.compile(node.expression))
@@ -142,7 +159,8 @@ class Subset:
                 return Constant(number)
             case exp.Nvl2():
                 given = Not(IsNull(self.compile(node.this)))
-                return Case(((given, self._part(node, "true")),), self._part(node, "false"))
+                branches = ((given, self._part(node, "true")),)
+                return Case(branches, self._part(node, "false"), zone=self.zone)
             case exp.Cast() if (instant := read_instant(node, self.zone)) is not None:
                 return Constant(instant)
             case exp.Cast() if is_instant(node):  # that Spark may be able to parse
@@ -152,6 +170,13 @@ class Subset:
         return self._call(node)
 
     def _binary(self, operator: Operator, node: exp.Binary) -> Expression:
+        if operator.is_sum:
+            for moment, other in ((node.left, node.right), (node.right, node.left)):
+                months = months_of(other)
+                is_sum = operator is Operator.PLUS
+                if months is not None and (is_sum or other is node.right):
+                    number = Constant(months if is_sum else -months)
+                    return Apply("+ months", (self.compile(moment), number), self.zone)
         return self._joined(operator, self.compile(node.left), self.compile(node.right))
 
     def _joined(self, operator: Operator, left: Expression, right: Expression) -> Binary:
@@ -190,6 +215,7 @@ class Subset:
             tuple((self._test(subject, one.this), self._part(one, "true")) for one in branches),
             Constant(None) if otherwise is None else self.compile(otherwise),
             node.meta.get(SAID) or ("IF" if isinstance(node, exp.If) else "CASE WHEN"),
+            self.zone,
         )
 
     def _part(self, node: exp.Expr, name: str) -> Expression:
@@ -259,16 +285,25 @@ class Subset:
     def _interval(self, node: exp.Interval) -> Interval:
         try:
             unit = node.unit.name if node.unit else ""
-            return Interval(parse_signed_duration(f"{node.this.name} {unit}"))
+            text = f"{node.this.name} {unit}"
+            return Interval(parse_signed_duration(text), _IN_DAYS.fullmatch(text) is not None)
         except (NilometerError, AttributeError):
             raise self._unavailable(node) from None
 
     def _unavailable(self, node: exp.Expr) -> NotInSubsetError:
+        hint = f"see docs/functions.md for supported functions; {ELSEWHERE_HINT}"
         return NotInSubsetError(
             f"{describe(node)} is not available here",
             place=place_of(node, self.sql),
-            hint=f"see docs/functions.md for supported functions; {ELSEWHERE_HINT}",
+            hint=_hint_for(node) or hint,
         )
+
+
+def _hint_for(node: exp.Expr) -> str | None:
+    """What to write for something that is often typed."""
+    if is_clock_call(node):
+        return _CLOCK_HINT
+    return _MONTHS_HINT if months_of(node) is not None else None
 
 
 def _any_of(tests: Sequence[Expression]) -> Expression:
@@ -293,8 +328,8 @@ def compile_over(
 
 def describe(node: exp.Expr) -> str:
     """What a node is, in the words of the statement."""
-    if isinstance(node, exp.Cast) and written(node).upper() not in ("CAST", "TRY_CAST"):
-        return "a cast"
+    if isinstance(node, exp.Cast):
+        return f"a cast to {node.to.sql('spark')}"
     if isinstance(node, exp.Func) and not (isinstance(node, exp.Binary) and not is_placed(node)):
         return f"the function {written(node).lower()}"
     return _WORDS.get(type(node)) or node.key.upper()

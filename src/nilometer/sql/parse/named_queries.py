@@ -14,7 +14,12 @@ def named_queries(tree: exp.Expr, sql: str) -> dict[str, exp.CTE]:
     if clause is None:
         return {}
     if clause.args.get("recursive"):
-        raise SqlError("recursive queries are not supported", place=place_of(clause, sql))
+        raise SqlError(
+            "recursive queries are not supported",
+            place=place_of(clause, sql),
+            hint="numbers are UNNEST(sequence(1, 5)) AS u (n); a stream joined with itself, with "
+            "a window, finds the next step; chains of rows are found by MATCH_RECOGNIZE",
+        )
     found: dict[str, exp.CTE] = {}
     for query in clause.expressions:
         name = query.alias.lower()

@@ -226,7 +226,24 @@ class PlacedParser(SparkParser):
         return self._placed_if(exp.TableSample, super()._parse_table_sample, as_modifier)
 
     def _parse_pivot(self) -> exp.Pivot | None:
+        self._refuse_pivot_without_aggregate()
         return self._placed_if(exp.Pivot, super()._parse_pivot)
+
+    def _refuse_pivot_without_aggregate(self) -> None:
+        """Refuse PIVOT (v FOR k IN …)."""
+        if self._curr.token_type != TokenType.PIVOT:
+            return
+        inside = self._tokens[self._index + 2 :]
+        for number, token in enumerate(inside):
+            if token.token_type == TokenType.L_PAREN:
+                return
+            if token.token_type == TokenType.FOR:
+                value = self.sql[inside[0].start : token.start].strip() if number else "v"
+                self._refuse(
+                    "PIVOT needs an aggregate, which makes one value of several rows",
+                    inside[0],
+                    hint=f"write PIVOT (MAX({value}) FOR k IN (1, 2))",
+                )
 
     def _parse_lateral(self) -> exp.Lateral | None:
         return self._placed_if(exp.Lateral, super()._parse_lateral)

@@ -1,11 +1,17 @@
-"""Forms that mean simpler ones: rows compared, = ANY (SELECT …), LIKE ANY (…), FETCH FIRST."""
+"""Forms that mean simpler ones: rows compared, = ANY (SELECT …), LIKE ANY (…), FETCH FIRST, …"""
 
 from __future__ import annotations
+
+import re
+from typing import Final
 
 from sqlglot import exp
 
 from nilometer.errors import SqlError
+from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import place_of, put_at
+
+_LENGTH: Final = re.compile(r"\s*(\d+)\s*([a-z]+)\s*", re.IGNORECASE)
 
 
 def put_plain_forms(tree: exp.Expr, sql: str) -> exp.Expr:
@@ -31,7 +37,50 @@ def put_plain_forms(tree: exp.Expr, sql: str) -> exp.Expr:
         if options is None or not (options.args.get("percent") or options.args.get("with_ties")):
             count = fetch.args.get("count") or exp.Literal.number(1)
             fetch.replace(put_at(exp.Limit(expression=count), place_of(fetch, sql)))
+    for distinct in list(tree.find_all(exp.Distinct)):
+        _put_struct(distinct, sql)
+    for interval in list(tree.find_all(exp.Interval)):
+        if isinstance(interval.this, exp.Expr) and not isinstance(interval.this, exp.Literal):
+            interval.replace(put_at(_times(interval), place_of(interval, sql)))
+    for call in list(tree.find_all(exp.Anonymous)):
+        if call.name.lower() == "time_bucket" and call.expressions:
+            _put_interval(call.expressions[0], sql)
+    for listed in tree.find_all(exp.GroupConcat):
+        if written(listed).lower() == "group_concat" and listed.args.get("separator") is None:
+            listed.set("separator", exp.Literal.string(","))
     return tree
+
+
+def _put_interval(length: exp.Expr, sql: str) -> None:
+    """The length of time_bucket('5 minutes', ts) as an interval."""
+    if isinstance(length, exp.Literal) and length.is_string:
+        parts = _LENGTH.fullmatch(length.name)
+        if parts is not None:
+            unit = exp.Var(this=parts[2].upper())
+            interval = exp.Interval(this=exp.Literal.string(parts[1]), unit=unit)
+            length.replace(put_at(interval, place_of(length, sql)))
+
+
+def _put_struct(distinct: exp.Distinct, sql: str) -> None:
+    """COUNT(DISTINCT (a, b)) counts values of a struct, of which NULLs are a part."""
+    inner = distinct.expressions
+    if isinstance(distinct.parent, exp.AggFunc) and len(inner) == 1:
+        [rows] = inner
+        if isinstance(rows, exp.Tuple) and rows.expressions:
+            fields = [
+                exp.PropertyEQ(this=exp.to_identifier(f"col{number}"), expression=value)
+                for number, value in enumerate(rows.expressions, 1)
+            ]
+            rows.replace(put_at(exp.Struct(expressions=fields), place_of(rows, sql)))
+
+
+def _times(interval: exp.Interval) -> exp.Expr:
+    """INTERVAL n DAYS, of a number that is computed, as n times one day."""
+    one = exp.Interval(this=exp.Literal.string("1"), unit=interval.args.get("unit"))
+    number = interval.this
+    if not isinstance(number, exp.Column | exp.Paren):
+        number = exp.Paren(this=number)
+    return exp.Paren(this=exp.Mul(this=number, expression=one))
 
 
 def _plain(node: exp.Binary, sql: str) -> exp.Expr | None:

@@ -19,6 +19,7 @@ from nilometer.sql.parse.dialect import FromStart, Nilometer, NilometerParser
 from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.parse.placed_parser import token_place
 from nilometer.sql.parse.places import place_of
+from nilometer.sql.parse.put_distinct_on import put_distinct_on
 from nilometer.sql.parse.put_names import put_names
 from nilometer.sql.parse.put_plain_forms import put_plain_forms
 from nilometer.sql.parse.put_rows import put_rows
@@ -169,7 +170,7 @@ def read_query_tokens(
         raise no_query(sql, tokens[0])
     given.bind(tree, sql)
     put_names(tree)
-    tree = put_rows(put_plain_forms(tree, sql), sql)
+    tree = put_rows(put_distinct_on(put_plain_forms(tree, sql), sql), sql)
     assert isinstance(tree, exp.Query)
     from_start = _take_from_start(tree, sql)
     return Statement(sql, tree, explain, from_start)
@@ -284,12 +285,33 @@ def _syntax_error(sql: str, error: ParseError) -> SqlSyntaxError:
     return SqlSyntaxError(message, place=place, detail=detail, hint=_other_dialect(sql, place))
 
 
+_OPERATORS: Final = {
+    "**": "write power(x, 2)",
+    "//": "write x DIV 2 for whole numbers",
+    "~": "write s RLIKE 'a.*'",
+}
+"""What to write in place of operators from other databases."""
+
+
+_WORDS: Final = {
+    r"LATEST\s+(?:BY|ON)": "the last row of each k is FROM A [PARTITION BY k ROWS 1] EMIT CHANGES",
+    r"SAMPLE\s+BY": "write GROUP BY time_bucket(INTERVAL '1' HOUR, ts)",
+}
+"""What to write in place of clauses from other databases."""
+
+
 def _other_dialect(sql: str, place: Place) -> str | None:
     """What to write in place of syntax from other databases."""
     top = re.search(
         r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*(?:\(\s*)?(\d+)$", sql[: place.end], re.IGNORECASE
     )
-    return None if top is None else f"write LIMIT {top[1]} at the end, after ORDER BY"
+    if top is not None:
+        return f"write LIMIT {top[1]} at the end, after ORDER BY"
+    for written, hint in _WORDS.items():
+        if re.search(rf"\b{written}$", sql[: place.end], re.IGNORECASE):
+            return hint
+    around = sql[max(0, place.start - 3) : place.end + 1]
+    return next((hint for written, hint in _OPERATORS.items() if written in around), None)
 
 
 def _highlighted(sql: str, found: dict[str, object]) -> Place:

@@ -19,7 +19,7 @@ from nilometer.errors import (
 from nilometer.kernels.expression_types import type_name
 from nilometer.kernels.type_of import type_of
 from nilometer.model.expressions import Argument
-from nilometer.sql.catalog import Catalog, Relation
+from nilometer.sql.catalog import Catalog, NoEngineError, Relation
 from nilometer.sql.expressions.compile_scalar import ELSEWHERE_HINT, NotInSubsetError, compile_over
 from nilometer.sql.expressions.scalars import (
     RESULT_TIME,
@@ -57,8 +57,8 @@ class Types:
                 return None
         try:
             return self.of_subset(scalar)
-        except NotInSubsetError:
-            return self._of_engine(scalar)
+        except NotInSubsetError as reason:
+            return self._of_engine(scalar, reason)
         except SqlTypeError as error:  # Spark may allow it: ts > '2026-01-01'
             try:
                 return self._of_engine(scalar)
@@ -138,7 +138,16 @@ class Types:
         expression = compile_over(scalar, scalar.columns, self.catalog.functions, self.catalog.zone)
         return type_of(expression, [self.of_ref(ref) for ref in scalar.columns])
 
-    def _of_engine(self, scalar: Scalar) -> pa.DataType:
+    def _of_engine(self, scalar: Scalar, reason: NotInSubsetError | None = None) -> pa.DataType:
+        """The type that the engine knows; without an engine the reason to ask it is raised."""
+        try:
+            return self._asked(scalar)
+        except NoEngineError:
+            if reason is None:
+                raise
+        raise reason
+
+    def _asked(self, scalar: Scalar) -> pa.DataType:
         named = [self._source(name) for name in scalar.streams]
         if len(named) == 1 and named[0].in_windows is not None:
             return self._below_windows(named[0], named[0].in_windows, scalar)
@@ -179,6 +188,8 @@ def ask_engine(catalog: Catalog, relation: Relation, scalar: Scalar) -> pa.DataT
     """The type of an expression over one relation's columns, according to the engine."""
     try:
         return catalog.engine.types_of(relation.name, [spell_own(scalar.tree)])[0]
+    except NoEngineError:
+        raise
     except SqlError as error:
         raise blame_call(error, scalar, catalog.functions) from None
 

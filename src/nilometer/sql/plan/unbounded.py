@@ -25,6 +25,8 @@ from nilometer.sql.plan.changes_plan import (
     is_static,
 )
 
+_ALSO = {"MIN_BY": "FIRST (or MIN_BY)", "MAX_BY": "LAST (or MAX_BY)"}
+"""Aggregates by which others are computed, with the names of these."""
 _OF_ROWS = (SetFunction.WITH, SetFunction.WITHOUT)
 
 
@@ -40,7 +42,8 @@ def require_bounded(node: Node, place: Place) -> None:
                 given = node.inputs[0]
                 kinds = [one.kind for one in given.columns]
                 if not is_kept_short(call, kinds, grows=only_grows(given)):
-                    raise _grows(f"{call.function} keeps all values", place)
+                    name = _ALSO.get(call.function, str(call.function))
+                    raise _grows(f"{name} keeps all values", place)
         case Compute() | UnionAll() | Paced():
             pass
         case Counted(function) if function not in _OF_ROWS:

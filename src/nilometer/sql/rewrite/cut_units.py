@@ -1,4 +1,4 @@
-"""The time windows that date_trunc and casts to DATE cut."""
+"""The time windows that date_trunc, casts to DATE and time_bucket cut."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Final
 
 from sqlglot import exp
 
+from nilometer.errors import DurationError
+from nilometer.model.time import parse_duration
 from nilometer.model.time_windows import (
     CalendarUnit,
     CalendarWindows,
@@ -44,3 +46,19 @@ def cut_time(key: exp.Expr) -> tuple[exp.Expr, str] | None:
         return key.this, "DAY"
     is_date = isinstance(key, exp.Anonymous) and key.name.lower() == "to_date"
     return (key.expressions[0], "DAY") if is_date and len(key.expressions) == 1 else None
+
+
+def bucket_of(key: exp.Expr) -> tuple[exp.Expr, int] | None:
+    """The time that time_bucket(INTERVAL '5' MINUTES, ts) cuts, and the length in microseconds."""
+    is_bucket = isinstance(key, exp.Anonymous) and key.name.lower() == "time_bucket"
+    if not is_bucket or len(key.expressions) != 2:
+        return None
+    length, time = key.expressions
+    if not isinstance(length, exp.Interval) or length.this is None:
+        return None
+    unit = length.unit.name if length.unit is not None else ""
+    try:
+        size = parse_duration(f"{length.this.name} {unit}")
+    except DurationError:
+        return None
+    return (time, size) if size > 0 else None

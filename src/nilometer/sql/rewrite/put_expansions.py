@@ -147,6 +147,15 @@ def _entry(entry: exp.Expr, sql: str) -> exp.Table:
             call.set("is_last", True)
         return _table(call, name, entry, sql)
     found = entry.this
+    if isinstance(found, exp.Query | exp.Subquery):
+        raise SqlError(
+            "a subquery in FROM cannot use the rows beside it",
+            place=place_of(entry, sql),
+            detail="LATERAL stands before explode and posexplode only",
+            hint="join it: JOIN B ON B.k = A.k; or take one value in the list, "
+            "(SELECT MAX(w) FROM B [RANGE 1 HOUR] WHERE B.k = A.k) AS w; or number its rows, "
+            "QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY w) <= 3, and join these",
+        )
     if not isinstance(found, exp.Explode):
         raise SqlError(
             "LATERAL is only allowed before explode and posexplode",

@@ -14,6 +14,7 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import DurationError, SqlError
+from nilometer.kernels.local_times import begin_of_1970
 from nilometer.model.time import parse_duration
 from nilometer.model.time_windows import (
     MOST_OVERLAPS,
@@ -32,7 +33,7 @@ from nilometer.sql.parse.find_names import find
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.places import place_of, put_at, text_of
 from nilometer.sql.parse.window_call_parser import WindowCall
-from nilometer.sql.rewrite.cut_units import LENGTHS, cut_time, windows_of_unit
+from nilometer.sql.rewrite.cut_units import LENGTHS, bucket_of, cut_time, windows_of_unit
 from nilometer.sql.rewrite.modes import Reasons, unwrap
 from nilometer.sql.rewrite.name_windows import NamedWindows
 from nilometer.sql.rewrite.put_unions import UnionCall
@@ -232,6 +233,10 @@ class _GroupedWindows:
                 call = call.this
             if isinstance(call, exp.Anonymous) and call.name.upper() in _FUNCTIONS:
                 yield _Grouping(key, call, *self._read_call(call), is_value=False)
+            elif (bucket := bucket_of(call)) is not None:
+                windows = self._bucketed(*bucket)
+                if windows is not None:
+                    yield _Grouping(key, call, bucket[0], windows, is_value=True)
             elif (cut := cut_time(call)) is not None:
                 windows = self._truncated(*cut)
                 if windows is not None:
@@ -296,15 +301,27 @@ class _GroupedWindows:
             )
         return length
 
-    def _truncated(self, time: exp.Expr, unit: str) -> TimeWindows | None:
-        """The windows of date_trunc over the time of a stream that has no window.
+    def _cuts(self, time: exp.Expr) -> bool:
+        """Whether it is the time of a stream that has no window.
 
         The stream stands alone, or is joined with static tables.
         """
         if not self._is_beside_tables() or not isinstance(time, exp.Column):
-            return None
+            return False
         is_own = time.table.lower() in ("", self._entry.alias_or_name.lower())
-        if not is_own or time.name.lower() not in self.times.names(self._entry):
+        return is_own and time.name.lower() in self.times.names(self._entry)
+
+    def _bucketed(self, time: exp.Expr, size: int) -> TimeWindows | None:
+        """The windows of time_bucket, which are counted from 1970 in the session's time zone."""
+        if not self._cuts(time) or size % RESOLUTION or not self.catalog.zone:
+            return None
+        if size % LENGTHS["DAY"] == 0:
+            return HoppingWindows(size, size) if self.catalog.zone == UTC else None
+        return HoppingWindows(size, size, begin_of_1970(self.catalog.zone) % size)
+
+    def _truncated(self, time: exp.Expr, unit: str) -> TimeWindows | None:
+        """The windows of date_trunc."""
+        if not self._cuts(time):
             return None
         if unit not in _ANYWHERE and self.catalog.zone != UTC:
             return None
@@ -320,15 +337,14 @@ class _GroupedWindows:
         )
 
     def _finest(self, found: list[_Grouping]) -> list[_Grouping]:
-        """The key with the shortest windows: the others are unions of these."""
-        order = [*LENGTHS.values(), *CalendarUnit]
+        """The key with the shortest windows: a group of several is within one of these."""
 
-        def rank(one: _Grouping) -> int:
+        def rank(one: _Grouping) -> tuple[bool, int]:
             windows = one.windows
             if isinstance(windows, CalendarWindows):
-                return order.index(windows.unit)
+                return True, list(CalendarUnit).index(windows.unit)
             assert isinstance(windows, HoppingWindows)
-            return order.index(windows.size)
+            return False, windows.size
 
         return sorted(found, key=rank)[:1]
 

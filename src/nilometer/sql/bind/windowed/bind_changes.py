@@ -450,8 +450,6 @@ class ChangesBinder:
         if distinct is None:
             return node
         place = place_of(distinct, self.sql)
-        if distinct.args.get("on"):
-            raise SqlError("DISTINCT ON is not supported", place=place)
         if hidden:
             raise SqlError(
                 "DISTINCT rows can only be ordered by columns of the SELECT list",

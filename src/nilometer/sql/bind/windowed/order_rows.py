@@ -15,6 +15,7 @@ from nilometer.sql.bind.windowed.build_nodes import drop_columns
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.parse.find_names import find_name
 from nilometer.sql.parse.places import place_of
+from nilometer.sql.parse.put_distinct_on import CHOOSES
 from nilometer.sql.plan.changes_plan import Node, TopRows
 from nilometer.sql.plan.join_plan import Item
 
@@ -48,6 +49,8 @@ def check_limits(tree: exp.Expr, sql: str) -> None:
     """Refuse ORDER BY and LIMIT without each other."""
     order, limit = tree.args.get("order"), tree.args.get("limit")
     clause = order or tree.args.get("offset")
+    if limit is None and order is not None and CHOOSES in order.meta and clause is order:
+        return
     if limit is None and clause is not None:
         name = "OFFSET" if order is None else "ORDER BY"
         raise SqlError(
