@@ -18,6 +18,7 @@ _OURS: Final = {
     "spark.sql.runSQLOnFiles": "a statement never names a file",
     "spark.sql.variable.substitute": "a statement is what it says",
     "spark.sql.streaming.checkpointFileManagerClass": "checkpoints are forced to the disk",
+    "spark.hadoop.fs.file.impl": "files of checkpoints have to be replaced",
     "spark.master": "write master = … instead",
 }
 """Settings that are not allowed, and why."""
