@@ -181,6 +181,13 @@ CASES = {
         len(ROWS) - len(DIVISORS),
         "",
     ),
+    "a text that is too long for its pattern": Case(
+        "SELECT k, format_string('%s', repeat(repeat('a', 2000), least(v, 9))) RLIKE 'a*a*b' AS n "
+        "FROM A",
+        lambda: [(row.k, False) for row in ROWS if not row.v],
+        len(DIVISORS),
+        "more than 1812 characters are not searched by such a pattern",
+    ),
     "a whole number beyond BIGINT": Case(
         "SELECT k, SUM(v * 10000000000000000000) AS n FROM A [RANGE 1 DAY] GROUP BY k",
         lambda: groups(ROWS, lambda rows: sum(row.v for row in rows) * 10**19),

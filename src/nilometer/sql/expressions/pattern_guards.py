@@ -90,6 +90,22 @@ def copies(node: exp.Expr) -> int:
     return 2 * (min((_limit(one, kind, steps) for one in known), default=LONGEST) < LONGEST)
 
 
+def limit_said(*trees: exp.Expr) -> str:
+    """What to add to the text of expressions that cannot be computed, if texts may be too long."""
+    limits = [
+        _limit(text, kind_of(node), steps)
+        for tree in trees
+        for node in tree.walk()
+        if (steps := node.meta.get(STEPS, MOST_STEPS))
+        for text in map(text_of, patterns_of(node))
+        if text is not None
+    ]
+    longest = min(limits, default=LONGEST)
+    if longest == LONGEST:
+        return ""
+    return f" (texts of more than {longest} characters are not searched by such a pattern)"
+
+
 def guarded(tree: exp.Expr) -> exp.Expr:
     """The same expression for Spark, which does not look for slow patterns in long texts."""
     root = exp.Paren(this=tree.copy())  # so that the tree itself can be replaced
