@@ -183,6 +183,8 @@ def sent(expression: str) -> str:
         ("transform(sequence(1, 100000), x -> s RLIKE 'error')", "LENGTH(A.s) > 7618"),
         ("levenshtein(s, 'ab')", "CAST(LENGTH(A.s) AS BIGINT) * LENGTH('ab') > 1000000000"),
         ("s LIKE s", "> 1000000000"),
+        ("repeat(s, 1000000)", "CAST(LENGTH(A.s) AS BIGINT) * 1000000 > 100000000"),
+        ("repeat(s, least(k, 1000))", "CAST(LENGTH(A.s) AS BIGINT) * LEAST(A.k, 1000) > 100000000"),
     ],
 )
 def test_slow_patterns_are_looked_for_in_short_texts(expression: str, condition: str) -> None:
@@ -196,6 +198,8 @@ def test_slow_patterns_are_looked_for_in_short_texts(expression: str, condition:
         "s RLIKE '^\\\\d+-\\\\d+$'",
         "s RLIKE '.*error'",
         "s LIKE '%error%'",
+        "repeat(s, 100)",
+        "repeat('ab', 1000)",
         "split(s, ',')",
         "regexp_replace(s, '\\\\s+', ' ')",
     ],
