@@ -181,6 +181,13 @@ CASES = {
         len(ROWS) - len(DIVISORS),
         "",
     ),
+    "a text that is too long for its pattern": Case(
+        "SELECT k, format_string('%s', repeat(repeat('a', 2000), least(v, 9))) RLIKE 'a*a*b' AS n "
+        "FROM A",
+        lambda: [(row.k, False) for row in ROWS if not row.v],
+        len(DIVISORS),
+        "more than 1812 characters are not searched by such a pattern",
+    ),
     "a whole number beyond BIGINT": Case(
         "SELECT k, SUM(v * 10000000000000000000) AS n FROM A [RANGE 1 DAY] GROUP BY k",
         lambda: groups(ROWS, lambda rows: sum(row.v for row in rows) * 10**19),
@@ -266,16 +273,25 @@ def test_without_dead_letters_they_stop_a_query(log: LogStream, tmp_path: Path, 
         query.awaitTermination()
 
 
-def test_a_session_that_makes_null_of_them_is_refused(
-    spark: SparkSession, log: LogStream, tmp_path: Path
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("spark.sql.ansi.enabled", "false", "ansi.enabled is off in this Spark session"),
+        ("spark.sql.session.timeZone", "America/New_York", "time zone of this Spark session is"),
+    ],
+)
+def test_a_session_in_which_spark_computes_something_else_is_refused(
+    spark: SparkSession, log: LogStream, tmp_path: Path, setting: str, value: str, said: str
 ) -> None:
-    statement = CASES["a column that only Spark computes"].statement
-    spark.conf.set("spark.sql.ansi.enabled", "false")
+    """The query may have begun in another one: half of its results would be others."""
+    statement = "SELECT k, CAST(format_string('%s', s) AS INT) AS n, hour(ts) AS h FROM A"
+    before = spark.conf.get(setting)
+    spark.conf.set(setting, value)
     try:
-        with pytest.raises(SessionError, match=r"ansi.enabled is off in this Spark session"):
+        with pytest.raises(SessionError, match=said):
             start_statement({"A": log}, statement, tmp_path, dead_letters=str(tmp_path / "dead"))
     finally:
-        spark.conf.unset("spark.sql.ansi.enabled")
+        spark.conf.set(setting, before)
 
 
 def test_a_named_query_goes_on_unless_it_is_told_to_stop(

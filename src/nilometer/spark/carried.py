@@ -14,7 +14,8 @@ from nilometer.model.time import EARLIEST
 from nilometer.spark.log_stream import StreamFrame
 from nilometer.spark.pack import NOW, SELECTED
 from nilometer.spark.uncomputable import FAILED, ROW, Check, mark_failed, unless_failed
-from nilometer.sql.expressions.scalars import ColumnRef, quote_name, spell_own
+from nilometer.sql.expressions.pattern_guards import limit_said
+from nilometer.sql.expressions.scalars import ColumnRef, quote_name, spell_own, tree_of
 from nilometer.sql.physical.join_places import time_place
 from nilometer.sql.plan.carried_columns import guards_of
 from nilometer.sql.plan.join_plan import Carried, JoinPlan
@@ -60,11 +61,13 @@ def checked_rows(
     columns = dict(enumerate(carried_sql(plan, number)))
     computed = {i: sql for i, sql in columns.items() if not _is_own(source.carried[i], types)}
     checks = [Check(sql, pat.is_nested(source.carried[i].kind)) for i, sql in computed.items()]
-    texts = [str(source.carried[i].ref) for i in computed]
+    refs = [source.carried[i].ref for i in computed]
+    texts = [f"{ref}{limit_said(tree_of(ref))}" for ref in refs]
     if source.below:
         selection = _selection(plan, number)
         checks.insert(0, Check(selection))
-        texts.insert(0, " AND ".join(map(str, source.below)))
+        said = limit_said(*(one.tree for one in source.below))
+        texts.insert(0, " AND ".join(map(str, source.below)) + said)
         more = (f"{unless_failed(selection)} AS {SELECTED}", *more)
     if not checks:
         return carried_rows(plan, number, frame, *more), ()

@@ -88,6 +88,8 @@ _ON_CLUSTERS: Final = {
     "spark.task.reaper.killTimeout": "120s",
 }
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_ZONE: Final = "spark.sql.session.timeZone"
+_UTC: Final = ("UTC", "Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Z", "+00:00")
 _ANSI: Final = "spark.sql.ansi.enabled"
 _choosing = threading.RLock()
 _EXECUTOR_SECONDS: Final = 120.0
@@ -314,6 +316,19 @@ def require_ansi(session: SparkSession) -> None:
             detail="a query that is kept leaves out rows that cannot be computed, and tells of "
             "them; Spark would make NULL of them",
             hint=f'spark.conf.set("{_ANSI}", "true"), and try_cast where NULL is meant',
+        )
+
+
+def require_utc(session: SparkSession) -> None:
+    """Refuse a session in whose time zone Spark would compute other hours and days than we do."""
+    zone = str(session.conf.get(_ZONE, "UTC"))
+    if zone not in _UTC:
+        raise SessionError(
+            f"the time zone of this Spark session is {zone}",
+            detail="a query that is kept reads logs in UTC: hours and days that Spark computes "
+            "would be others than those that we compute, and than those after a restart elsewhere",
+            hint=f'spark.conf.set("{_ZONE}", "UTC"), and from_utc_timestamp(ts, \'{zone}\') where '
+            "local time is meant",
         )
 
 

@@ -26,7 +26,7 @@ from nilometer.spark.register_source import register_source
 from nilometer.spark.result_log import EmitParts, ResultLog, ResultSink, forget_frontiers
 from nilometer.spark.run_query import append_query, frames_of, run_query
 from nilometer.spark.run_stream import ENVELOPES, run_stages, stage_names
-from nilometer.spark.session import partitions_of, require_ansi
+from nilometer.spark.session import partitions_of, require_ansi, require_utc
 from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 from nilometer.spark.stage_inputs import union
@@ -120,10 +120,13 @@ def stages_of(plan: Plan, frames: Mapping[str, StreamFrame]) -> dict[str, Stage]
 
 
 def _require_usable(frames: Mapping[str, StreamFrame], destination: Destination) -> None:
-    """Refuse to start if executors would not find the logs, would store state elsewhere, or
-    would compute NULL where rows are to be left out."""
+    """Refuse to start where executors would not find the logs, or would store state elsewhere,
+    and in sessions in which Spark computes something else than we do.
+    """
     for session in {id(one.sparkSession): one.sparkSession for one in frames.values()}.values():
         require_ansi(session)
+        if any(isinstance(one, LogStream) for one in frames.values()):
+            require_utc(session)
         logs = [one.location for one in frames.values() if isinstance(one, LogStream)]
         require_shared(session, [destination.location, destination.checkpoint, *logs])
 

@@ -24,6 +24,8 @@ _DATA: Final = 100
 """The assumed number of elements of an array in the data."""
 _LENGTH: Final = 1_000
 """The assumed size of a length in the data."""
+_SHORT: Final = 10
+"""So many characters of a text in the statement count as one."""
 _TOO_MANY: Final = 10**15
 _MOST_COMPARED: Final = 30_000
 _MOST_DECIMALS: Final = 400
@@ -43,6 +45,17 @@ _COUNTS: Final = {
     "array_insert": ("array_insert", 1),
 }
 """Functions, by class or by name, with the argument that sets how often or how long."""
+_MULTIPLIES: Final[dict[type[exp.Expr] | str, int]] = {
+    exp.Replace: 2,
+    exp.RegexpReplace: 2,
+    exp.ArrayToString: 1,
+    exp.ConcatWs: 0,
+    "replace": 2,
+    "regexp_replace": 2,
+    "array_join": 1,
+    "concat_ws": 0,
+}
+"""Functions, with the argument that their result may have for every part of the others."""
 _COMPARES_ALL: Final[dict[type[exp.Expr] | str, str]] = {
     exp.ArrayDistinct: "array_distinct",
     exp.ArrayExcept: "array_except",
@@ -200,9 +213,17 @@ def _size(tree: exp.Expr) -> int:
     """Roughly how many values, or characters, are made out of one that is read."""
     if isinstance(tree, ResolvedColumn):
         return _size(tree.ref.tree) if isinstance(tree.ref, ComputedRef) else 1
+    if (text := text_of(tree)) is not None:
+        return max(1, len(text) // _SHORT)
     arguments = list(arguments_of(tree))
     kind = kind_of(tree)
     inside = [_size(one) for one in arguments]
+    if kind in _MULTIPLIES:
+        place = _MULTIPLIES[kind]
+        often = max((one for at, one in enumerate(inside) if at != place), default=1)
+        is_data = tree.find(ResolvedColumn, exp.Column, exp.Identifier) is not None
+        by = inside[place] if place < len(inside) else 1
+        return max(often, _LENGTH if is_data and by > 1 else 1) * by
     if kind in _COUNTS:
         place = _COUNTS[kind][1]
         times = (_most(arguments[place]) or 1) if place < len(arguments) else 1

@@ -38,6 +38,8 @@ _CHOICES: Final = "POWER(2, LENGTH(p) - LENGTH(TRANSLATE(p, '?|', '')))"
 _LONG_REGEX: Final = f"{_WAYS.format(_REPEATS)} * {_CHOICES}"
 _LONG_LIKE: Final = _WAYS.format(_WILDCARDS)
 """The most steps that a pattern of the data takes."""
+_FEW_TIMES: Final = 100
+_STEPS_PER_CHARACTER: Final = 10
 _MOST_COPIES: Final = 10
 _TOLD_LENGTH: Final = "a text is too long for a pattern from the data"
 
@@ -75,19 +77,44 @@ _PAIRS: Final = (
 """Functions that compare every two characters of two texts."""
 
 
+def _repeats(node: exp.Expr) -> bool:
+    """Whether a call repeats a text so often that it is asked how long the text is."""
+    if kind_of(node) not in (exp.Repeat, "repeat"):
+        return False
+    text, times, *_ = [*arguments_of(node), node, node]
+    few = isinstance(times, exp.Literal) and times.is_int and int(times.this) <= _FEW_TIMES
+    return text_of(text) is None and not few
+
+
 def copies(node: exp.Expr) -> int:
     """How often what a call reads is evaluated, with the conditions beside it; 0: it has none."""
     steps = node.meta.get(STEPS, MOST_STEPS)
     kind = kind_of(node)
     if not steps:
         return 0
-    if kind in _PAIRS:
+    if kind in _PAIRS or _repeats(node):
         return 2
     texts = [text_of(one) for one in patterns_of(node)]
     if None in texts:
         return _MOST_COPIES
     known = [one for one in texts if one is not None]
     return 2 * (min((_limit(one, kind, steps) for one in known), default=LONGEST) < LONGEST)
+
+
+def limit_said(*trees: exp.Expr) -> str:
+    """What to add to the text of expressions that cannot be computed, if texts may be too long."""
+    limits = [
+        _limit(text, kind_of(node), steps)
+        for tree in trees
+        for node in tree.walk()
+        if (steps := node.meta.get(STEPS, MOST_STEPS))
+        for text in map(text_of, patterns_of(node))
+        if text is not None
+    ]
+    longest = min(limits, default=LONGEST)
+    if longest == LONGEST:
+        return ""
+    return f" (texts of more than {longest} characters are not searched by such a pattern)"
 
 
 def guarded(tree: exp.Expr) -> exp.Expr:
@@ -104,6 +131,9 @@ def guarded(tree: exp.Expr) -> exp.Expr:
 
 def _guard(node: exp.Expr, steps: int) -> None:
     kind = kind_of(node)
+    if _repeats(node):
+        _guard_repeat(node, steps)
+        return
     if kind in _PAIRS:
         _guard_pair(node, steps)
         return
@@ -128,6 +158,13 @@ def _limit(pattern: str, kind: type[exp.Expr] | str, steps: int) -> int:
     if kind in LIKES:
         return longest_like(pattern, steps)
     return longest_text(as_used(pattern, kind), steps)
+
+
+def _guard_repeat(node: exp.Expr, steps: int) -> None:
+    text, times, *_ = [*arguments_of(node), node]
+    told = "a text is too long to be repeated so often"
+    condition = f"CAST(LENGTH(t) AS BIGINT) * p > {steps // _STEPS_PER_CHARACTER}"
+    text.replace(_checked(text, _condition(condition, t=text, p=times), told))
 
 
 def _guard_pair(node: exp.Expr, steps: int) -> None:

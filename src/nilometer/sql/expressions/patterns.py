@@ -89,7 +89,7 @@ class _SlowError(Exception):
 def longest_text(pattern: str, steps: int = MOST_STEPS) -> int:
     """In how long a text a pattern may be looked for; LONGEST: in any.
 
-    >>> longest_text("^(\\d+)-(\\d+)$") == longest_text("error") == LONGEST
+    >>> longest_text("^([0-9]+)-([0-9]+)$") == longest_text("error") == LONGEST
     True
     >>> longest_text("error.*timeout"), longest_text("a*a*b")
     (28642, 1812)
