@@ -201,13 +201,14 @@ def _with_subqueries(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Que
     )
     parts = (f"{one} > 0" if first.kind == "long" else one for one in (first.sql, first.oracle))
     written, plain = (form.format(f"({test})", part) for part in parts)
+    listed = _listed([(sql, "") for sql, _, _ in items])
+    used = [one.inner for one in asked if one.sql in listed + written]
     return Query(
-        f"SELECT {_listed([(sql, '') for sql, _, _ in items])} "
-        f"FROM {source.sql} a{source.window}{written}",
+        f"SELECT {listed} FROM {source.sql} a{source.window}{written}",
         f"SELECT {_listed([(oracle, '') for _, oracle, _ in items])} FROM {source.oracle} a{plain}",
         tuple(kind for _, _, kind in items),
-        source.streams.union(*(one.inner.streams for one in asked)),
-        max(source.longest, *(one.inner.longest for one in asked)),
+        source.streams.union(*(one.streams for one in used)),
+        max(source.longest, *(one.longest for one in used), 0),
     )
 
 

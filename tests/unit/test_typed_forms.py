@@ -187,6 +187,11 @@ def test_intervals_of_computed_numbers() -> None:
         ("SELECT * FROM a.csv", "names of streams and tables cannot", "--table A=a.csv"),
         ("SELECT * FROM read_csv('a.csv')", "there is no table function", "--table A=a.csv"),
         ("SELECT a.b FROM (SELECT k AS `a.b` FROM T) x", "there is no stream a", "`a.b`"),
+        (
+            "SELECT date_format(now(), '%Y-%m-%d') AS x FROM T",
+            "date_format does not know patterns with %",
+            "yyyy-MM-dd",
+        ),
         ("SELECT epoch(v) FROM T", "there is no function epoch", "unix_timestamp(ts)"),
         ("SELECT k, list(v) FROM T GROUP BY k", "there is no function list", "collect_list(x)"),
     ],

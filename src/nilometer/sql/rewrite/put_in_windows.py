@@ -13,11 +13,9 @@ from typing import Final
 
 from sqlglot import exp
 
-from nilometer.errors import DurationError, SqlError
+from nilometer.errors import SqlError
 from nilometer.kernels.local_times import begin_of_1970
-from nilometer.model.time import parse_duration
 from nilometer.model.time_windows import (
-    MOST_OVERLAPS,
     RESOLUTION,
     CalendarUnit,
     CalendarWindows,
@@ -31,7 +29,7 @@ from nilometer.sql.expressions.aggregate_calls import aggregates_in
 from nilometer.sql.parse.dialect import Emit, StreamWindow
 from nilometer.sql.parse.find_names import find
 from nilometer.sql.parse.match_parser import MatchCall
-from nilometer.sql.parse.places import place_of, put_at, text_of
+from nilometer.sql.parse.places import place_of, put_at
 from nilometer.sql.parse.window_call_parser import WindowCall
 from nilometer.sql.rewrite.cut_units import LENGTHS, bucket_of, cut_time, windows_of_unit
 from nilometer.sql.rewrite.modes import Reasons, unwrap
@@ -39,6 +37,7 @@ from nilometer.sql.rewrite.name_windows import NamedWindows
 from nilometer.sql.rewrite.put_unions import UnionCall
 from nilometer.sql.rewrite.stream_times import StreamTimes
 from nilometer.sql.rewrite.subqueries import subquery_columns
+from nilometer.sql.rewrite.window_calls import WINDOW_FUNCTIONS, read_window_call
 
 _ANYWHERE: Final = ("SECOND", "MINUTE")
 """Units that begin at the same instants in all time zones."""
@@ -231,8 +230,8 @@ class _GroupedWindows:
             call = self._meant(key)
             if isinstance(call, exp.Dot) and call.name.lower() in ("start", "end"):
                 call = call.this
-            if isinstance(call, exp.Anonymous) and call.name.upper() in _FUNCTIONS:
-                yield _Grouping(key, call, *self._read_call(call), is_value=False)
+            if isinstance(call, exp.Anonymous) and call.name.upper() in WINDOW_FUNCTIONS:
+                yield _Grouping(key, call, *read_window_call(call, self.sql), is_value=False)
             elif (bucket := bucket_of(call)) is not None:
                 windows = self._bucketed(*bucket)
                 if windows is not None:
@@ -253,53 +252,6 @@ class _GroupedWindows:
                 if isinstance(item, exp.Alias) and item.alias.lower() == key.name.lower():
                     return item.unalias()
         return key
-
-    def _read_call(self, call: exp.Anonymous) -> tuple[exp.Expr, TimeWindows]:
-        """The time and the windows of window(ts, '1 minute') and the like."""
-        name, (time, *rest) = call.name.upper(), call.expressions or [exp.Null()]
-        least, most = _FUNCTIONS[name]
-        if not least <= len(rest) <= most:
-            raise SqlError(
-                f"{call.name} takes a time and {'a length' if most == 1 else 'lengths'}",
-                place=place_of(call, self.sql),
-                hint=f"write {_EXAMPLES[name]}",
-            )
-        lengths = [self._length(one, call) for one in rest]
-        if name in ("SESSION_WINDOW", "SESSION"):
-            return time, SessionWindows(lengths[0])
-        slide, size, offset = lengths[-1], lengths[0], 0
-        if name == "HOP":
-            slide, size = lengths
-        elif len(lengths) > 1:
-            slide, offset = lengths[1], sum(lengths[2:])
-        if size // slide >= MOST_OVERLAPS:
-            raise SqlError(
-                f"a row may belong to at most {MOST_OVERLAPS:,} windows",
-                place=place_of(call, self.sql),
-                hint="use a longer hop",
-            )
-        return time, HoppingWindows(size, slide, offset % slide)
-
-    def _length(self, tree: exp.Expr, call: exp.Anonymous) -> int:
-        is_text = isinstance(tree, exp.Literal) and tree.is_string
-        text = str(tree.this) if is_text else text_of(tree, self.sql)
-        if isinstance(tree, exp.Interval) and tree.this is not None:
-            text = f"{tree.this.name} {tree.unit.name if tree.unit is not None else ''}"
-        try:
-            length = parse_duration(text)
-        except DurationError as error:
-            raise SqlError(
-                error.message,
-                place=place_of(tree if not is_text else call, self.sql),
-                detail=error.detail,
-                hint=f"write {_EXAMPLES[call.name.upper()]}",
-            ) from None
-        if length % RESOLUTION or length <= 0:
-            raise SqlError(
-                "the length of a window must be a whole number of milliseconds, at least 1",
-                place=place_of(call, self.sql),
-            )
-        return length
 
     def _cuts(self, time: exp.Expr) -> bool:
         """Whether it is the time of a stream that has no window.
@@ -411,20 +363,3 @@ class _GroupedWindows:
         bounds = named.bounds()
         named.put()
         group.set("expressions", [*bounds, *keys])
-
-
-_FUNCTIONS: Final = {
-    "WINDOW": (1, 3),
-    "SESSION_WINDOW": (1, 1),
-    "TUMBLE": (1, 1),
-    "HOP": (2, 2),
-    "SESSION": (1, 1),
-}
-"""Functions in GROUP BY, and how many lengths they take."""
-_EXAMPLES: Final = {
-    "WINDOW": "window(ts, '1 minute') or window(ts, '10 minutes', '1 minute')",
-    "SESSION_WINDOW": "session_window(ts, '5 minutes')",
-    "TUMBLE": "TUMBLE(ts, INTERVAL '1' MINUTE)",
-    "HOP": "HOP(ts, INTERVAL '1' MINUTE, INTERVAL '10' MINUTES)",
-    "SESSION": "SESSION(ts, INTERVAL '5' MINUTES)",
-}

@@ -58,6 +58,9 @@ INSTEAD: Final = {
     "uniq": "COUNT(DISTINCT x)",
 }
 """What is written here, by the lower-case names of others' functions."""
+_FORMATS: Final = frozenset(
+    {"date_format", "to_char", "to_date", "to_timestamp", "unix_timestamp", "from_unixtime"}
+)
 
 
 def refuse_foreign(tree: exp.Expr, sql: str, functions: Container[str]) -> None:
@@ -67,10 +70,24 @@ def refuse_foreign(tree: exp.Expr, sql: str, functions: Container[str]) -> None:
             _refuse_times(node, sql)
             continue
         name = node.name if isinstance(node, exp.Anonymous) else written(node)
+        if name.lower() in _FORMATS:
+            _refuse_percents(node, name, sql)
         instead = INSTEAD.get(name.lower())
         if instead is not None and name.lower() not in functions:
             raise UnknownNameError(
                 f"there is no function {name}", place=place_of(node, sql), hint=f"write {instead}"
+            )
+
+
+def _refuse_percents(call: exp.Func, name: str, sql: str) -> None:
+    """Refuse date_format(ts, '%Y-%m-%d')."""
+    for one in call.find_all(exp.Literal):
+        if one.is_string and "%" in one.name and one.parent is call:
+            raise SqlError(
+                f"{name} does not know patterns with %",
+                place=place_of(call, sql),
+                detail=f"got {one.name!r:.60}",
+                hint="write 'yyyy-MM-dd HH:mm:ss', as in Spark",
             )
 
 
