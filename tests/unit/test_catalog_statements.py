@@ -286,10 +286,11 @@ REFUSALS = [
     ),
     (
         "INSERT INTO Rooms VALUES (9223372036854775808, 'x')",
-        "the number is too large\n"
-        "  line 1, column 27:\n"
+        "row 1, column floor: INT cannot store 9223372036854775808\n"
+        "  line 1, column 26:\n"
         "    INSERT INTO Rooms VALUES (9223372036854775808, 'x')\n"
-        "                              ^^^^^^^^^^^^^^^^^^^\n",
+        "                             ^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  hint: give a value of type INT, or NULL",
     ),
     ("INSERT INTO Rooms VALUES (1.5, 'x')", "row 1, column floor: INT cannot store 1.5"),
     ("INSERT INTO Rooms VALUES (1, 2)", "row 1, column room: STRING cannot store 2"),
