@@ -6,6 +6,7 @@ import secrets
 import socket
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from nilometer.engine import channel as channel_module
 from nilometer.engine.at_work import MOST_DEATHS
 from nilometer.engine.bucket_files import BucketFolder, Entry
 from nilometer.engine.channel import Channel, answer_call, call
@@ -273,6 +275,21 @@ def test_strangers_who_say_nothing_keep_nobody_out(server: FolderServer) -> None
         assert place.plan_set().revision == 7
     for one in strangers:
         one.close()
+
+
+def test_strangers_who_say_little_at_a_time_are_sent_away(
+    server: FolderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of what proves the key has to come within the time for it, however often a byte comes."""
+    monkeypatch.setattr(channel_module, "HANDSHAKE_SECONDS", 0.3)
+    address = (server.address.host, server.address.port)
+    with socket.create_connection(address, 10) as stranger:
+        with suppress(ConnectionError):
+            for byte in b"NiEngine" + bytes(32):
+                stranger.sendall(bytes([byte]))
+                time.sleep(0.05)
+        with suppress(ConnectionError):
+            assert len(stranger.recv(1)) == 0
 
 
 def test_a_worker_finds_the_driver_again(server: FolderServer, place: ServedPlace) -> None:

@@ -13,6 +13,7 @@ import json
 import secrets
 import socket
 import struct
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -24,7 +25,7 @@ _CODE: Final = 32
 _SIZES: Final = struct.Struct("<IQ")
 _MOST_HEAD: Final = 64 << 20
 _MOST_BODY: Final = 4 << 30
-_HANDSHAKE_SECONDS: Final = 10.0
+HANDSHAKE_SECONDS: Final = 10.0
 KEY_BYTES: Final = 32
 
 
@@ -101,16 +102,16 @@ def call(address: tuple[str, int], key: bytes, timeout: float) -> Channel:
 
 def answer_call(connected: socket.socket, key: bytes) -> Channel:
     """Let somebody in who knows the key; raises ConnectionError otherwise, or after ten seconds."""
-    connected.settimeout(_HANDSHAKE_SECONDS)
+    end = time.monotonic() + HANDSHAKE_SECONDS
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    hello = _read(connected, len(_HELLO) + _NONCE)
+    hello = _read(connected, len(_HELLO) + _NONCE, end)
     if len(hello) != len(_HELLO) + _NONCE or not hello.startswith(_HELLO):
         raise ConnectionError("somebody who is no worker of the engine has connected")
     own = secrets.token_bytes(_NONCE)
     nonces = hello[len(_HELLO) :] + own
     connected.sendall(own + _derived(key, b"server", nonces))
-    if not hmac.compare_digest(_read(connected, _CODE), _derived(key, b"client", nonces)):
+    if not hmac.compare_digest(_read(connected, _CODE, end), _derived(key, b"client", nonces)):
         raise ConnectionError("somebody who does not know the key of the engine has connected")
     connected.settimeout(None)
     return Channel(connected, _derived(key, b"down", nonces), _derived(key, b"up", nonces))
@@ -120,10 +121,12 @@ def _derived(key: bytes, purpose: bytes, nonces: bytes) -> bytes:
     return blake2b(purpose + b"\0" + nonces, key=key, digest_size=_CODE).digest()
 
 
-def _read(connected: socket.socket, length: int) -> bytes:
-    """Read so many bytes, or fewer if the connection ends before."""
+def _read(connected: socket.socket, length: int, end: float | None = None) -> bytes:
+    """Read so many bytes, or fewer if the connection ends; TimeoutError after `end`, if given."""
     parts, missing = [], length
     while missing:
+        if end is not None:
+            connected.settimeout(max(end - time.monotonic(), 0.001))
         part = connected.recv(min(missing, 1 << 20))
         if not part:
             break

@@ -78,7 +78,6 @@ class FolderServer:
             threading.Thread(target=self._serve, args=(connected,), daemon=True).start()
 
     def _serve(self, connected: socket.socket) -> None:
-        channel = None
         try:
             try:
                 channel = answer_call(connected, self._key)
