@@ -181,6 +181,7 @@ def test_intervals_of_computed_numbers() -> None:
         ("SELECT k // 2 FROM T", "cannot read the statement", "DIV"),
         ("SELECT k FROM T WHERE s ~ 'a'", "cannot read the statement", "RLIKE"),
         ("SELECT k FROM T LATEST ON v PARTITION BY k", "cannot read", "[PARTITION BY k ROWS 1]"),
+        ("SELECT time_bucket('x', ts) FROM T", "'x' is no length of time", "INTERVAL '5' MINUTES"),
         ("SELECT COUNT(*) FROM T SAMPLE BY 1h", "cannot read the statement", "time_bucket("),
         ("SELECT T.k FROM T ASOF JOIN T b ON T.k = b.k", "ASOF JOIN is not", "DWINDOW(B, A) = 1"),
         ("SELECT * FROM 'a.csv'", "there is no stream or table a.csv", "--table A=a.csv"),

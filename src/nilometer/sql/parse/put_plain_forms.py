@@ -54,11 +54,17 @@ def put_plain_forms(tree: exp.Expr, sql: str) -> exp.Expr:
 def _put_interval(length: exp.Expr, sql: str) -> None:
     """The length of time_bucket('5 minutes', ts) as an interval."""
     if isinstance(length, exp.Literal) and length.is_string:
+        place = place_of(length, sql)
         parts = _LENGTH.fullmatch(length.name)
-        if parts is not None:
-            unit = exp.Var(this=parts[2].upper())
-            interval = exp.Interval(this=exp.Literal.string(parts[1]), unit=unit)
-            length.replace(put_at(interval, place_of(length, sql)))
+        if parts is None:
+            raise SqlError(
+                f"{length.name[:60]!r} is no length of time",
+                place=place,
+                hint="write time_bucket(INTERVAL '5' MINUTES, ts)",
+            )
+        unit = exp.Var(this=parts[2].upper())
+        interval = exp.Interval(this=exp.Literal.string(parts[1]), unit=unit)
+        length.replace(put_at(interval, place))
 
 
 def _put_struct(distinct: exp.Distinct, sql: str) -> None:
