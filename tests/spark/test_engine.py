@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from nilometer.engine import bucket
 from nilometer.errors import LogGapError, NilometerError, SqlError
 from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.reader import LogReader
-from nilometer.spark.engine import HostedQuery
+from nilometer.spark.hosted_query import HostedQuery
 from tests.patience import wait_for
 from tests.python_processes import kill_python_processes
 from tests.spark.test_query_lifecycle import declare, phase, results, write_rows
@@ -147,12 +148,15 @@ def test_nothing_is_lost_or_told_twice_whatever_is_killed(
 ) -> None:
     chance = random.Random(seed)
     queries: dict[str, int] = {}
+    moves: list[threading.Thread] = []
     rows = 50
     with nm.connect(spark, path=tmp_path / "plant") as db:
         file = declare(db, tmp_path, rows)
         for step in range(25):
             names = sorted(queries)
-            match chance.choice(("rows", "rows", "create", "create", "stop", "drop", "kill")):
+            match chance.choice(
+                ("rows", "rows", "create", "create", "stop", "drop", "kill", "move")
+            ):
                 case "rows":
                     write_rows(file, range(rows, rows + 50))
                     rows += 50
@@ -170,8 +174,12 @@ def test_nothing_is_lost_or_told_twice_whatever_is_killed(
                     del queries[name]
                 case "kill":
                     kill_python_processes()
+                case "move" if names:
+                    moves += move_all(db, names)
                 case _:
                     continue
+        for one in moves:
+            one.join()
         for name, remainder in queries.items():
             wait_for_results(db, name, [v for v in range(rows) if v % 3 == remainder])
     with nm.connect(spark, path=tmp_path / "plant") as db:
@@ -179,6 +187,17 @@ def test_nothing_is_lost_or_told_twice_whatever_is_killed(
         write_rows(file, range(rows, rows + 50))
         for name, remainder in queries.items():
             wait_for_results(db, name, [v for v in range(rows + 50) if v % 3 == remainder])
+
+
+def move_all(db: nm.Database, names: list[str]) -> Iterator[threading.Thread]:
+    """Let queries change buckets, as they do where one bucket has most of the work."""
+    hosted = [one for name in names if isinstance(one := db.queries.get(name), HostedQuery)]
+    for engine in {id(one.engine): one.engine for one in hosted}.values():
+        places = engine._shared()
+        moves = {one.query: 1 - places[one.query] for one in hosted if one.query in places}
+        made = threading.Thread(target=engine._move, args=(moves,))
+        made.start()
+        yield made
 
 
 def test_what_only_spark_computes_has_an_engine_of_its_own(db: nm.Database, tmp_path: Path) -> None:

@@ -201,6 +201,28 @@ class World:
         if chance.random() < 0.3:
             self.publisher.force()
 
+    def move(self, query: str, to: int, chance: random.Random) -> None:
+        """Move a query that runs to another bucket, which may be running meanwhile."""
+        before = self.control.entry(query)
+        assert before is not None
+        assert before.plan is not None
+        self.control.stop(query)
+        self.run(before.bucket, chance.randrange(2))
+        while self.publisher.step():
+            pass
+        self.publisher.force()
+        write, worker = BucketFolder.write, chance.choice((None, 0, 1))
+
+        def be_slower(folder: BucketFolder, *given: Any, **more: Any) -> Any:
+            patch.undo()
+            if worker is not None:
+                self.run(to, worker)
+            return write(folder, *given, **more)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(BucketFolder, "write", be_slower)
+            assert self.control.move(query, before.plan, to) == to
+
     def new_publisher(self) -> None:
         for one in self.publisher._open.values():
             one.writer.close()
@@ -306,6 +328,7 @@ HAPPENS = {
     "alter_query": 1,
     "replace": 1,
     "take_the_place": 1,
+    "move": 2,
     "publish": 5,
     "worker": 1,
     "publisher": 1,
@@ -423,6 +446,10 @@ class History:
             old = self.replaced.pop(self.chance.choice(list(self.replaced)))
             if self.queries.pop(old, None) is not None:
                 self.world.control.drop(old)
+
+    def move(self) -> None:
+        if (name := self.one(runs=True)) is not None:
+            self.world.move(name, self.chance.randrange(2), self.chance)
 
     def publish(self) -> None:
         self.world.publish(self.chance)

@@ -12,7 +12,7 @@ import yaml  # type: ignore[import-untyped]
 from nilometer.server.config import read_config
 from nilometer.server.settings import ServerSettings
 from nilometer.server.spark_settings import read_spark_settings
-from nilometer.spark.engine import PORT
+from nilometer.spark.serve_engine import PORT
 from tests.unit.test_deploy import DEPLOY, STOP_SECONDS, instructions, require_known
 
 Manifest = dict[str, Any]

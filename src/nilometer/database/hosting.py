@@ -18,9 +18,10 @@ from nilometer.errors import CheckpointError
 from nilometer.log.options import Fsync
 from nilometer.log.writer import make_log
 from nilometer.sensors.catalog.stored_queries import NamedQuery
-from nilometer.spark.engine import Engine, HostedQuery
+from nilometer.spark.engine import Engine
 from nilometer.spark.engine_status import EngineStatus
 from nilometer.spark.host_query import engine_plan, host_plan
+from nilometer.spark.hosted_query import HostedQuery
 from nilometer.spark.start_query import Destination
 from nilometer.sql.expressions.compile_scalar import NotInSubsetError
 from nilometer.sql.plan.changes_plan import Plan

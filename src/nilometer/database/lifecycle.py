@@ -55,8 +55,8 @@ from nilometer.log.registrations import find_reader, forget, hold_readers, reade
 from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.stored_queries import KNOWN, NamedQuery, QueryState
 from nilometer.sensors.declaration import Declaration
-from nilometer.spark.engine import HostedQuery
 from nilometer.spark.failures import explain_failure
+from nilometer.spark.hosted_query import HostedQuery
 from nilometer.spark.idle_monitors import end_idle_monitors
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.start_query import Destination, start_query

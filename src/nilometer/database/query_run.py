@@ -14,7 +14,7 @@ from nilometer.database.health import HealthHistory
 from nilometer.database.query_status import QueryLimits, QueryPhase
 from nilometer.database.stalls import Progress
 from nilometer.log.position import Position
-from nilometer.spark.engine import HostedQuery
+from nilometer.spark.hosted_query import HostedQuery
 
 QueryHandle: TypeAlias = StreamingQuery | HostedQuery
 """A running query: Spark's own, or one in the engine."""

@@ -47,8 +47,8 @@ from nilometer.database.supervisor import Supervisor
 from nilometer.errors import InputError, NilometerError, NoStreamError, SqlError, in_one_line
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.declaration import Declaration
-from nilometer.spark.engine import HostedQuery
 from nilometer.spark.engine_status import EngineStatus
+from nilometer.spark.hosted_query import HostedQuery
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.parse.query_text import Statement, names_read

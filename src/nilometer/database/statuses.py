@@ -22,7 +22,7 @@ from nilometer.model.time import EARLIEST
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.manager.status import StreamStatus
-from nilometer.spark.engine import HostedQuery
+from nilometer.spark.hosted_query import HostedQuery
 
 _PHASES: Final = {
     QueryState.RUNNING: QueryPhase.WAITING,

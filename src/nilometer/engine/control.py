@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from nilometer.engine.bucket_files import Entry, KeptQuery, batches_after
+from nilometer.engine.bucket_files import (
+    BatchFile,
+    BucketFolder,
+    Entry,
+    KeptQuery,
+    batches_after,
+)
 from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
+from nilometer.errors import LogError
 from nilometer.log.clock import now_micros
 from nilometer.log.location import inside, parent
 
 _TOGETHER: Final = 2.0
 """How long (seconds) changes that are made together may wait."""
+_FIRST_BUCKETS: Final = 4
+_QUERIES_PER_BUCKET: Final = 16
+"""New queries share the first buckets, and more of them when they are so many."""
+_TRIES: Final = 20
 
 
 @dataclass(frozen=True)
@@ -33,9 +45,10 @@ class Report:
 class EngineControl:
     """Changes the plan set and reads the buckets' reports; thread-safe."""
 
-    def __init__(self, folder: Path, buckets: int) -> None:
+    def __init__(self, folder: Path, cores: int) -> None:
         self.folder = folder
-        self._buckets = buckets
+        self.cores = cores
+        """The most buckets among which new queries are dealt out; it may change."""
         self._plans = PlanFolder(folder)
         self._lock = threading.RLock()
         self._seen: dict[int, int] = {}
@@ -115,26 +128,28 @@ class EngineControl:
             before = self._set.entries[query]
             self._change(replace(before, plan=plan, attempt=before.attempt + 1))
 
-    def move_apart(self, query: str, plan: str) -> int:
-        """Move a stopped query, with its state, to a bucket of its own; returns the bucket.
+    def move(self, query: str, plan: str, to: int | None = None) -> int:
+        """Move a stopped query, with its state, and resume it; returns its new bucket.
 
-        The old bucket must have followed the revision in which the query was stopped.
+        It moves to a bucket of its own unless `to` is given. The old bucket must have followed
+        the revision in which the query was stopped, and what it has emitted must be durable:
+        after a power failure results of both buckets may be published in any order.
         """
         with self._lock:
             before = self._set.entries[query]
             taken = {one.bucket for one in self._set.entries.values()} | {*self._plans.buckets()}
-            bucket = max(APART, *(one + 1 for one in taken))
+            bucket = max(APART, *(one + 1 for one in taken)) if to is None else to
             self._copy_state(query, before.bucket, bucket)
             self._change(replace(before, bucket=bucket, plan=plan, attempt=before.attempt + 1))
             return bucket
 
     def _copy_state(self, query: str, bucket: int, to: int) -> None:
-        files, kept = self._plans.files(bucket), KeptQuery()
-        for batch in batches_after(files, -1):
-            kept = KeptQuery() if batch.is_whole else kept
-            for entry in batch.entries:
-                if entry.query == query:
-                    kept.take(entry, batch.number)
+        """Add the state of a query to the files of another bucket, which may be running.
+
+        That bucket learns of it as it learns of what another process has written.
+        """
+        files, made = self._plans.files(bucket), self._plans.files(to)
+        kept, _ = _kept_of(files, query)
         if kept.state is None or kept.about is None:
             return  # it has not started yet
         content = Entry(
@@ -143,8 +158,15 @@ class EngineControl:
             files.read(kept.about),
             {name: files.read(extent) for name, extent in kept.chunks.items()},
         )
-        made = self._plans.files(to)
-        made.write(0, self._set.revision, now_micros(), [content], is_whole=True)
+        for _ in range(_TRIES):
+            old, last = _kept_of(made, query)
+            number = 0 if last is None else last.number + 1
+            revision = self._set.revision if last is None else last.revision
+            # The bucket has not followed a later revision than in the file before.
+            content.gone = [name for name in old.chunks if name not in content.chunks]
+            if made.write(number, revision, now_micros(), [content], is_whole=last is None):
+                return
+        raise LogError("a bucket of the engine writes too fast", detail=made.location)
 
     def drop(self, query: str) -> None:
         """Drop a query and its state."""
@@ -198,11 +220,10 @@ class EngineControl:
             return found
 
     def _free_bucket(self) -> int:
-        counts = dict.fromkeys(range(self._buckets), 0)
-        for one in self._set.entries.values():
-            if one.bucket in counts and one.plan is not None:
-                counts[one.bucket] += 1
-        return min(counts, key=lambda bucket: (counts[bucket], bucket))
+        running = [one.bucket for one in self._set.entries.values() if one.plan is not None]
+        shared = Counter(bucket for bucket in running if bucket < APART)
+        wanted = max(_FIRST_BUCKETS, shared.total() // _QUERIES_PER_BUCKET + 1)
+        return min(range(min(self.cores, wanted)), key=lambda bucket: (shared[bucket], bucket))
 
     def _change(self, entry: PlanEntry) -> int:
         entries = {**self._set.entries, entry.query: entry}
@@ -215,6 +236,18 @@ class EngineControl:
             self._plans.write(plans)
             self._written = time.monotonic()
         self._set = plans
+
+
+def _kept_of(files: BucketFolder, query: str) -> tuple[KeptQuery, BatchFile | None]:
+    """What a bucket's files hold of a query, and the last of these files, if there is one."""
+    kept, last = KeptQuery(), None
+    for batch in batches_after(files, -1):
+        last = batch
+        kept = KeptQuery() if batch.is_whole else kept
+        for entry in batch.entries:
+            if entry.query == query:
+                kept.take(entry, batch.number)
+    return kept, last
 
 
 def _moved(entry: PlanEntry, folder: str) -> PlanEntry:

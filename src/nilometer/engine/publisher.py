@@ -158,9 +158,8 @@ class Publisher:
                 self._open.pop(query).writer.close()
         for query in self._waiting:
             self._waiting[query] = 0.0
-        running = {one.query for one in self._set.entries.values() if one.plan is not None}
-        for bucket in self._buckets.values():
-            bucket.behind &= running
+        for number, bucket in self._buckets.items():
+            bucket.behind &= {one.query for one in self._set.in_bucket(number)}
 
     def _tell(self) -> None:
         """Notify others of what can be read."""

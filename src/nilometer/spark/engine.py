@@ -3,55 +3,47 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from nilometer.engine.balance import Balance
 from nilometer.engine.control import EngineControl, Report
 from nilometer.engine.failure import read_failure
-from nilometer.engine.place import write_address
 from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import APART, PlanEntry
+from nilometer.engine.published import read_published
 from nilometer.engine.publisher import shown_up_to, stuck_queries, stuck_results
-from nilometer.engine.serve_folder import FolderServer
-from nilometer.errors import LogError, NilometerError, SessionError, SlowQueryError
+from nilometer.errors import LogError, NilometerError, SessionError
 from nilometer.log.clock import now_micros
-from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import release_all
-from nilometer.spark.engine_events import tell_moved, tell_restart
+from nilometer.spark.engine_events import tell_moved, tell_restart, tell_stayed
 from nilometer.spark.engine_source import NAME, EngineSource
-from nilometer.spark.engine_status import EngineStatus, last_seconds, progress_of
-from nilometer.spark.exchange import is_on_one_machine
+from nilometer.spark.engine_status import EngineStatus, last_seconds
 from nilometer.spark.failures import explain_failure
+from nilometer.spark.hosted_query import HostedQuery
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.register_source import register_source
+from nilometer.spark.serve_engine import serve_folder
 from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 
-PORT: Final = "spark.nilometer.driver.port"
-"""The setting of the port at which executors reach the engine's files; any free one by default."""
 _CHECKPOINTS: Final = "spark"
-_SLOW_MILLIS: Final = 2000
-_SLOW_BATCHES: Final = 3
-"""A query that is slow in this many consecutive micro-batches is moved apart."""
 _STOP_WITHIN: Final = 30.0
 _CLOSE_WITHIN: Final = 10.0
 _MOMENT: Final = 0.02
 _LONGEST_PAUSE: Final = 30.0
-_MOST_BUCKETS: Final = 4
-_KEPT_REPORTS: Final = 50
+_MOST_BUCKETS: Final = 64
+"""How many buckets queries share at most, however many cores there are: all have one publisher."""
 _CHEAP: Final = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -87,11 +79,17 @@ class Engine:
         """Spark's queries, by their first bucket."""
         self._troubles: dict[int, _Trouble] = {}
         """Why they ended, if they did, until they work again."""
-        cores = session.sparkContext.defaultParallelism if hasattr(session, "_sc") else 2
-        self._control = EngineControl(folder, max(1, min(_MOST_BUCKETS, cores)))
+        self._balance = Balance()
+        self._control = EngineControl(folder, self._cores())
         self._control.open(known, logs)
         shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
-        self._server = _serve(session, folder)
+        self._server = serve_folder(session, folder)
+
+    def _cores(self) -> int:
+        """How many buckets can run at once; executors of a cluster come and go."""
+        session = self._session
+        cores = session.sparkContext.defaultParallelism if hasattr(session, "_sc") else 2
+        return max(1, min(_MOST_BUCKETS, cores))
 
     def host(self, query: str, plan: HostedPlan, entry: PlanEntry) -> HostedQuery:
         """Run a query, or resume it."""
@@ -121,11 +119,12 @@ class Engine:
 
         What it emits then is discarded.
         """
-        entry = self._control.entry(query)
-        hosted = self._hosted.pop(query, None)
-        if hosted is not None:
-            hosted.is_stopped = True
-        self._control.drop(query)
+        with self._lock:
+            entry = self._control.entry(query)
+            hosted = self._hosted.pop(query, None)
+            if hosted is not None:
+                hosted.is_stopped = True
+            self._control.drop(query)
         if entry is not None and entry.bucket >= APART:
             with self._lock:
                 self._stop_spark(self._running.pop(entry.bucket, None))
@@ -144,12 +143,36 @@ class Engine:
         """Read the buckets' reports, and restart Spark's queries that have ended."""
         self._take_reports()
         self._start_again()
+        moves: dict[str, int | None] = {}
         for query, hosted in list(self._hosted.items()):
             if hosted.is_slow and hosted.isActive:
                 hosted.is_slow = False
                 if not self.is_apart(query):
-                    move = partial(self._move_apart, query, hosted)
-                    threading.Thread(target=move, name="move", daemon=True).start()
+                    moves[query] = None
+        moves = {**self._even_out(), **moves}
+        if moves:
+            threading.Thread(target=self._move, args=(moves,), name="move", daemon=True).start()
+
+    def _even_out(self) -> Mapping[str, int]:
+        """The queries that should move, so that all cores have about as much to do."""
+        with self._looking:
+            if not self._balance.is_due:
+                return {}
+            self._control.cores = self._cores()
+            return self._balance.moves(self._shared(), self._control.cores)
+
+    def _shared(self) -> dict[str, int]:
+        """The buckets of the queries that run together and could move."""
+        stuck = {*stuck_queries(self._folder)}
+        entries = (self._control.entry(query) for query in list(self._hosted))
+        return {
+            one.query: one.bucket
+            for one in entries
+            if one is not None
+            and one.plan is not None
+            and one.bucket < APART
+            and one.query not in stuck
+        }
 
     @property
     def status(self) -> EngineStatus:
@@ -166,6 +189,7 @@ class Engine:
                 hosted = self._hosted.get(report.query)
                 if hosted is not None and not self._is_old(report):
                     hosted.take(report)
+                    self._balance.take(report.query, report.told.get("millis", 0) / 1000)
             for query in stuck_queries(self._folder):
                 hosted, entry = self._hosted.get(query), self._control.entry(query)
                 if hosted is None or entry is None:
@@ -239,27 +263,52 @@ class Engine:
             writer = rows.writeStream.format("noop").queryName(name)
             return writer.option("checkpointLocation", str(checkpoint)).start()
 
-    def _move_apart(self, query: str, hosted: HostedQuery) -> None:
-        """Move a query that keeps others waiting to a bucket of its own."""
-        before = self._control.entry(query)
-        if before is None or before.plan is None:
-            return
-        bucket, revision = self._control.stop(query)
-        is_free = self._wait(bucket, revision)
-        with self._lock:
-            if not hosted.isActive or self._hosted.get(query) is not hosted:
-                return  # it was stopped meanwhile
-            if is_free:
-                self._start(self._control.move_apart(query, before.plan))
-                tell_moved(hosted.name or query)
-            else:  # its bucket still works on it, and must not while it is moved
-                self._control.go_on(query, before.plan)
-                hosted.is_slow = True
+    def _move(self, moves: Mapping[str, int | None]) -> None:
+        """Move queries with their state to these buckets; None: to buckets of their own."""
+        plans, waits = dict[str, str](), dict[int, int]()
+        with self._lock, self._control.together():
+            for query in moves:
+                before = self._control.entry(query)
+                if before is not None and before.plan is not None:
+                    plans[query] = before.plan
+                    bucket, revision = self._control.stop(query)
+                    waits[bucket] = max(revision, waits.get(bucket, 0))
+        free = {bucket for bucket, one in waits.items() if self._wait_durable(bucket, one)}
+        for query, plan in plans.items():
+            with self._lock:
+                hosted, entry = self._hosted.get(query), self._control.entry(query)
+                if hosted is None or entry is None or not hosted.isActive or entry.plan is not None:
+                    continue  # it was stopped meanwhile, and maybe started again
+                if entry.bucket not in free:  # its bucket may still work on it
+                    self._control.go_on(query, plan)
+                    hosted.is_slow = moves[query] is None
+                    continue
+                try:
+                    bucket = self._control.move(query, plan, moves[query])
+                except (LogError, OSError) as error:
+                    tell_stayed(hosted.name or query, error)
+                    self._control.go_on(query, plan)
+                    continue
+                self._start(_first(bucket))
+                if moves[query] is None:
+                    tell_moved(hosted.name or query)
+
+    def _wait_durable(self, bucket: int, revision: int) -> bool:
+        """Wait until a bucket follows a revision and its results are durable; whether they are."""
+        if not self._wait(bucket, revision):
+            return False
+        last, until = self._control.last(bucket), time.monotonic() + _STOP_WITHIN
+        while read_published(self._folder, bucket) < last:
+            if time.monotonic() > until:
+                return False
+            time.sleep(_MOMENT)
+        return True
 
     def stop(self, query: str) -> None:
         """Stop a query; what it has emitted is in its log once this returns."""
-        bucket, revision = self._control.stop(query)
-        self._hosted.pop(query, None)
+        with self._lock:
+            bucket, revision = self._control.stop(query)
+            self._hosted.pop(query, None)
         self._wait(bucket, revision)
         if bucket >= APART:
             with self._lock:
@@ -319,26 +368,6 @@ class Engine:
                 query.stop()
 
 
-def _serve(session: SparkSession, folder: Path) -> FolderServer | None:
-    """Serve the folder to the executors of a cluster, which do not share it."""
-    write_address(folder, None)
-    if is_on_one_machine(session) or not hasattr(session, "_sc"):
-        return None
-    config = session.sparkContext.getConf()
-    host = config.get("spark.driver.host") or socket.gethostname()
-    bind, port = config.get("spark.driver.bindAddress"), config.get(PORT) or "0"
-    try:
-        server = FolderServer(folder, host, bind=bind, port=int(port))
-    except (OSError, ValueError) as error:
-        raise SessionError(
-            "cannot listen for the executors of the cluster",
-            detail=f"{bind or host}, port {port}: {error}",
-            hint=f"set spark.driver.bindAddress, and {PORT} to a free port, or leave that out",
-        ) from None
-    write_address(folder, server.address)
-    return server
-
-
 @dataclass(frozen=True)
 class _Trouble:
     """A Spark query that has ended."""
@@ -351,87 +380,3 @@ class _Trouble:
 def _first(bucket: int) -> int:
     """The first of the buckets that run together with this one."""
     return bucket if bucket >= APART else 0
-
-
-@dataclass
-class HostedQuery:
-    """A query of an engine, with the interface of a Spark streaming query."""
-
-    engine: Engine
-    query: str
-    name: str = ""
-    _error: NilometerError | None = None
-    is_stopped: bool = False
-    is_slow: bool = False
-    """Whether it keeps others waiting."""
-    positions: Sequence[Position] = ()
-    """How far it has read each of its logs, as far as known."""
-    _slow_batches: int = 0
-    _progress: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=_KEPT_REPORTS))
-
-    @property
-    def isActive(self) -> bool:  # noqa: N802
-        return self._error is None and not self.is_stopped
-
-    @property
-    def logs(self) -> Sequence[tuple[str, str]]:
-        """The logs that it reads, with its reader names."""
-        return self.engine.logs_of(self.query)
-
-    @property
-    def trouble(self) -> NilometerError | None:
-        """Why its engine currently does not work, if it does not."""
-        return self.engine.trouble(self.query)
-
-    @property
-    def is_apart(self) -> bool:
-        """Whether it was moved to a bucket of its own."""
-        return self.engine.is_apart(self.query)
-
-    def exception(self) -> NilometerError | None:
-        """Why it has failed, if it has."""
-        return self._error
-
-    @property
-    def lastProgress(self) -> Mapping[str, Any] | None:  # noqa: N802
-        return self._progress[-1] if self._progress else None
-
-    @property
-    def recentProgress(self) -> Sequence[Mapping[str, Any]]:  # noqa: N802
-        return list(self._progress)
-
-    def stop(self) -> None:
-        """Stop the query."""
-        if not self.is_stopped:
-            self.is_stopped = True
-            self.engine.stop(self.query)
-
-    def awaitTermination(self, timeout: float | None = None) -> bool:  # noqa: N802
-        """Nothing to wait for: the query has ended once `stop` returns."""
-        return not self.isActive
-
-    def processAllAvailable(self) -> None:  # noqa: N802
-        """Wait until the results of all rows that are stored now are readable."""
-        self.engine.wait_for_rows(self)
-
-    def take(self, report: Report) -> None:
-        """Take in a report of its bucket."""
-        told = report.told
-        if "positions" in told:
-            self.positions = [Position.from_json(one) for one in told["positions"]]
-        if "failure" in told:
-            error = read_failure(told["failure"])
-            if isinstance(error, SlowQueryError):
-                self.is_slow = True
-            else:
-                self.fail(error)
-        elif "metrics" in told:
-            self._progress.append(progress_of(report))
-            slow = told["millis"] > _SLOW_MILLIS and report.bucket < APART
-            self._slow_batches = self._slow_batches + 1 if slow else 0
-            self.is_slow |= self._slow_batches >= _SLOW_BATCHES
-
-    def fail(self, error: NilometerError) -> None:
-        """Mark the query as failed."""
-        if self.isActive:
-            self._error = error

@@ -22,3 +22,8 @@ def tell_moved(name: str) -> None:
     """Log that a query has been moved to an engine of its own."""
     words = "query %s delayed others and was moved to its own engine"
     _LOG.warning(words, name, extra=event("query_moved", name, query=name))
+
+
+def tell_stayed(name: str, error: Exception) -> None:
+    """Log that a query could not be moved to another bucket, and goes on where it was."""
+    _LOG.warning("query %s could not be moved to another bucket: %s", name, error)
