@@ -47,7 +47,7 @@ def create_tables(db: nm.Database, count: int) -> None:
 
 
 def stored(db: nm.Database) -> list[int]:
-    return sorted(v for (v,) in rows_of(Path(db.log_of("A")), ["v"]))
+    return sorted(v for (v,) in rows_of(db.log_of("A"), ["v"]))
 
 
 def test_everything_is_on_a_disk_that_gets_full(

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
+from tests.spark.on_cluster import WORKERS, session_on_cluster
 
 NOT_COMPILED = {
     "spark.sql.codegen.wholeStage": "false",
@@ -18,6 +19,10 @@ NOT_COMPILED = {
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
+    if WORKERS:
+        with session_on_cluster(NOT_COMPILED) as session:
+            yield session
+        return
     session = nm.local_spark(memory="2g", config=NOT_COMPILED)
     yield session
     session.stop()

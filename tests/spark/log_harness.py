@@ -74,7 +74,7 @@ def open_logs(
     }
 
 
-def rows_of(location: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
+def rows_of(location: str | Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """All rows of a log, sorted; times as microseconds."""
     log = LogReader.open(location)
     found: list[tuple[Any, ...]] = []

@@ -39,7 +39,7 @@ def write(file: Path, numbers: range, **more: object) -> None:
 
 
 def results(db: nm.Database, query: str, *columns: str) -> list[tuple[object, ...]]:
-    return sorted(rows_of(Path(db.log_of(query)), list(columns)))
+    return sorted(rows_of(db.log_of(query), list(columns)))
 
 
 def behind(db: nm.Database) -> dict[str, int | None]:
@@ -71,7 +71,7 @@ def test_queries_go_on_while_their_stream_changes(
             "FROM START"
         )
         wait_for(lambda: len(results(db, "new", "v")) == 2 * ROWS - 50)
-        units = dict(rows_of(Path(db.log_of("new")), ["v", "unit"]))
+        units = dict(rows_of(db.log_of("new"), ["v", "unit"]))
         assert units == {v: None if v < ROWS else "C" for v in range(50, 2 * ROWS)}
         with pytest.raises(SqlError, match="column unit of A is read by query new"):
             db.execute("ALTER STREAM A RENAME COLUMN unit TO u")

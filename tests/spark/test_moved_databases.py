@@ -82,7 +82,7 @@ class Plant:
 
 
 def results(db: nm.Database, query: str) -> list[tuple[int, int]]:
-    rows = rows_of(Path(db.log_of(query)), ["v", "w"])
+    rows = rows_of(db.log_of(query), ["v", "w"])
     return sorted((int(v), int(w)) for v, w in rows)
 
 

@@ -313,7 +313,7 @@ def test_a_named_query_goes_on_unless_it_is_told_to_stop(
         wait_for(lambda: db.query_status("numbers").dead_letters == 1, seconds=60)
         with file.open("a") as lines:
             lines.write(json.dumps({"s": "4"}) + "\n")
-        found = lambda: sorted(rows_of(Path(db.log_of("numbers")), ["n"]))  # noqa: E731
+        found = lambda: sorted(rows_of(db.log_of("numbers"), ["n"]))  # noqa: E731
         wait_for(lambda: found() == [(1,), (2,), (3,), (4,)], seconds=60)
         (letter,) = db.execute("SHOW DEAD LETTERS FROM numbers").rows.to_pylist()
         assert (letter["stream"], letter["sensor"]) == ("numbers", "A")

@@ -48,7 +48,7 @@ def write_rows(file: Path, numbers: range) -> None:
 
 
 def results(db: nm.Database, query: str) -> list[int]:
-    return sorted(value for (value,) in rows_of(Path(db.log_of(query)), ["v"]))
+    return sorted(value for (value,) in rows_of(db.log_of(query), ["v"]))
 
 
 def phase(db: nm.Database, query: str) -> QueryPhase:

@@ -56,7 +56,7 @@ def rows_in(spark: SparkSession, table: str, column: str = "SensorID") -> set[in
 
 def results_of(db: nm.Database, query: str, column: str) -> list[int]:
     """What a named query has said so far; without Spark, which has enough to do meanwhile."""
-    return [value for (value,) in rows_of(Path(db.log_of(query)), [column])]
+    return [value for (value,) in rows_of(db.log_of(query), [column])]
 
 
 def write_lines(path: Path, rows: list[tuple[int, int, str]]) -> None:

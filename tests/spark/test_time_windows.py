@@ -184,7 +184,7 @@ def test_windows_of_named_queries(spark: SparkSession, tmp_path: Path) -> None:
             for minute in range(4)
             for k in (0, 1)
         }
-        minutes = Path(db.log_of("minutes"))
+        minutes = db.log_of("minutes")
         wait_for(lambda: len(rows_of(minutes, ["s"])) >= len(sums))
         start = 1_769_860_800 * SECOND
         found = {
@@ -192,5 +192,5 @@ def test_windows_of_named_queries(spark: SparkSession, tmp_path: Path) -> None:
             for k, end, total in rows_of(minutes, ["k", "window_end", "s"])
         }
         assert {key: found.get(key) for key in sums} == sums
-        most = Path(db.log_of("most"))
+        most = db.log_of("most")
         wait_for(lambda: (max(sums.values()),) in rows_of(most, ["m"]))
