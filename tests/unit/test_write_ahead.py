@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyarrow import fs
 
@@ -23,7 +22,8 @@ from nilometer.log.reader import LogReader
 from nilometer.log.write_ahead import WriteAhead
 from nilometer.log.writer import LogWriter
 from tests.patience import wait_for
-from tests.unit.log_samples import LAYOUT, ObjectStore, _Upload, numbers_in, rows_from
+from tests.unit.fallible_store import FallibleStore
+from tests.unit.log_samples import LAYOUT, numbers_in, rows_from
 
 LOG = "ahead://things/log"
 HOUR = 3_600_000_000
@@ -31,44 +31,9 @@ OPTIONS = LogOptions(durability=Durability.DISK, ship_size=4000, ship_every=HOUR
 KEYS = 1000
 
 
-class Store(ObjectStore):
-    """Calls something before and after each change, and can be away."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.step: Callable[[], None] = lambda: None
-        self.is_away = False
-
-    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
-        self.require()
-        return super().get_file_info_selector(selector)
-
-    def require(self) -> None:
-        if self.is_away:
-            raise OSError("the store is away")
-
-    def delete_file(self, path: str) -> None:
-        self.step()
-        super().delete_file(path)
-        self.step()
-
-    def open_output_stream(self, path: str, metadata: Any) -> pa.NativeFile:
-        self.require()
-        return pa.PythonFile(_Stepped(self, path.strip("/")), mode="w")
-
-
-class _Stepped(_Upload):
-    def close(self) -> None:
-        if not self.closed:
-            assert isinstance(self._store, Store)
-            self._store.step()
-            super().close()
-            self._store.step()
-
-
 @pytest.fixture
-def store() -> Store:
-    store = Store()
+def store() -> FallibleStore:
+    store = FallibleStore()
     register_file_system("ahead", fs.PyFileSystem(store))
     return store
 
@@ -103,11 +68,11 @@ def stored() -> list[int]:
     return numbers_in(LogReader.open(LOG).read(Position(0, 0)))
 
 
-def objects(store: Store) -> int:
+def objects(store: FallibleStore) -> int:
     return sum(one.endswith((".seg", ".pack")) for one in store.objects)
 
 
-def test_a_thousand_appends_are_few_objects(store: Store, tmp_path: Path) -> None:
+def test_a_thousand_appends_are_few_objects(store: FallibleStore, tmp_path: Path) -> None:
     options = replace(OPTIONS, ship_size=1 << 20)
     with opened(tmp_path / "a", options) as ahead:
         for one in range(1000):
@@ -124,7 +89,7 @@ def test_a_thousand_appends_are_few_objects(store: Store, tmp_path: Path) -> Non
         assert log.watermark == 2997
 
 
-def test_every_append_is_an_object_without(store: Store) -> None:
+def test_every_append_is_an_object_without(store: FallibleStore) -> None:
     with LogWriter.open(LOG, LAYOUT) as log:
         for one in range(100):
             log.append(rows_from(one * 3, 3))
@@ -133,7 +98,7 @@ def test_every_append_is_an_object_without(store: Store) -> None:
         assert objects(store) < 100
 
 
-def test_it_is_shipped_by_size_and_by_time(store: Store, tmp_path: Path) -> None:
+def test_it_is_shipped_by_size_and_by_time(store: FallibleStore, tmp_path: Path) -> None:
     with opened(tmp_path / "a", replace(OPTIONS, ship_every=50_000)) as ahead:
         add(ahead, 0, 3)
         wait_for(lambda: stored() == [0, 1, 2])
@@ -145,7 +110,7 @@ def test_it_is_shipped_by_size_and_by_time(store: Store, tmp_path: Path) -> None
     assert stored() == list(range(600))
 
 
-def test_what_is_in_the_store_is_cut_off(store: Store, tmp_path: Path) -> None:
+def test_what_is_in_the_store_is_cut_off(store: FallibleStore, tmp_path: Path) -> None:
     with opened(tmp_path / "a", replace(OPTIONS, write_ahead=100_000)) as ahead:
         for one in range(300):
             add(ahead, one * 10, 10)
@@ -156,7 +121,7 @@ def test_what_is_in_the_store_is_cut_off(store: Store, tmp_path: Path) -> None:
     assert stored() == list(range(3000))
 
 
-def test_a_store_that_is_away_fills_the_write_ahead(store: Store, tmp_path: Path) -> None:
+def test_a_store_that_is_away_fills_the_write_ahead(store: FallibleStore, tmp_path: Path) -> None:
     with opened(tmp_path / "a", replace(OPTIONS, write_ahead=60_000)) as ahead:
         store.is_away = True
         rows = fill(ahead)
@@ -173,7 +138,7 @@ def test_a_store_that_is_away_fills_the_write_ahead(store: Store, tmp_path: Path
     assert stored() == list(range(rows + 20))
 
 
-def test_the_oldest_rows_that_wait_can_be_dropped(store: Store, tmp_path: Path) -> None:
+def test_the_oldest_rows_that_wait_can_be_dropped(store: FallibleStore, tmp_path: Path) -> None:
     with opened(tmp_path / "a") as ahead:
         store.is_away = True
         for one in range(100):
@@ -200,7 +165,7 @@ class Killed:
 class History:
     """A random history, with a copy of everything at each step."""
 
-    store: Store
+    store: FallibleStore
     folder: Path
     copies: Path
     killed: list[Killed] = field(default_factory=list)
@@ -272,7 +237,7 @@ def _stepped(monkeypatch: pytest.MonkeyPatch, kind: type, names: Sequence[str], 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_process_is_killed_at_any_step(
-    store: Store, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+    store: FallibleStore, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = History(store, tmp_path / "a", tmp_path / "copies")
     monkeypatch.setattr(WriteAhead, "_run", lambda _: None)  # what ships is the history alone

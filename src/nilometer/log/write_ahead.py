@@ -31,15 +31,13 @@ from nilometer.log.layout import LogLayout
 from nilometer.log.local_storage import LocalStorage
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
-from nilometer.log.published import read_head, read_layout
 from nilometer.log.reader import LogReader
-from nilometer.log.registrations import commit, find_reader, register
+from nilometer.log.registrations import commit, register
 from nilometer.log.transactions import read_transactions
+from nilometer.log.waiting_rows import SHIPPING, waiting_in
 from nilometer.log.writer import LogWriter
 
 _LOG: Final = logging.getLogger("nilometer.storage")
-_SHIPPING: Final = "store"
-"""The reader of a write-ahead, which holds what is not in the store."""
 _KEY: Final = "_delivery_key"
 _REST: Final = 1.0
 """How many seconds pass at least after an attempt that failed."""
@@ -61,13 +59,17 @@ class WriteAhead:
         options: LogOptions,
         clock: Callable[[], int],
         recent_keys: int = 0,
+        *,
+        drops_oldest: bool = False,
     ) -> None:
         """`store`: the log, which only this object appends to from now on; `recent_keys`: how many
-        delivery keys of it are looked through for rows that it has already."""
+        delivery keys of it are looked through for rows that it has already; `drops_oldest`: the
+        oldest rows of the store make room for others."""
         self._folder = folder
         self._store = store
         self._options = options
         self._clock = clock
+        self._drops_oldest = drops_oldest
         self._storage = LocalStorage(folder)
         self._shipping = threading.Lock()
         self._wake = threading.Event()
@@ -91,7 +93,7 @@ class WriteAhead:
             if waits:
                 self._arrived.append((self._before, clock()))
             told = {"log": store.log_id}
-            register(folder, _SHIPPING, shipped, told, now=clock(), named=True, anew=True)
+            register(folder, SHIPPING, shipped, told, now=clock(), named=True, anew=True)
             self._closing = opening.pop_all()
         self._thread = threading.Thread(target=self._run, name="log-shipping", daemon=True)
         self._thread.start()
@@ -293,19 +295,29 @@ class WriteAhead:
             return 0
         frames = [one.rows for one in self._local.read(start, stop)]
         rows = self._without_known(pa.Table.from_batches(frames, self._local.layout.stored), start)
-        try:
-            end = self._store.append(
-                rows, watermark=watermark, keys=keys, batch=(self._local.log_id, _number(stop))
-            )
-        except Exception:
-            with suppress(Exception):  # or before the next attempt
-                self._store.repair()
-            raise
-        self._shipped = (end, stop)
+        self._shipped = (self._append_to_store(rows, watermark, keys, stop), stop)
         while self._arrived and self._arrived[0][0] <= stop:
             self._arrived.popleft()
-        commit(self._folder, _SHIPPING, stop, now=self._clock())
+        commit(self._folder, SHIPPING, stop, now=self._clock())
         return len(rows)
+
+    def _append_to_store(
+        self, rows: pa.RecordBatch, watermark: int | None, keys: Sequence[bytes], stop: Position
+    ) -> Position:
+        batch = (self._local.log_id, _number(stop))
+        while True:
+            try:
+                return self._store.append(rows, watermark=watermark, keys=keys, batch=batch)
+            except LogFullError:
+                before = self._store.stored_bytes
+                if self._drops_oldest:
+                    self._store.drop_oldest()
+                if self._store.stored_bytes == before:
+                    raise
+            except Exception:
+                with suppress(Exception):  # or before the next attempt
+                    self._store.repair()
+                raise
 
     def _without_known(self, found: pa.Table, start: Position) -> pa.RecordBatch:
         """Rows as the store has them, except those that it has got from elsewhere."""
@@ -347,16 +359,6 @@ class WriteAhead:
         self._is_store_full = isinstance(error, LogFullError)
         if isinstance(error, LogTakenError):
             self._taken = error
-
-
-def waiting_in(folder: Path) -> tuple[int, str | None]:
-    """How many rows wait in a write-ahead at most, and the id of their log; None: there is none."""
-    storage = LocalStorage(folder)
-    if read_layout(storage) is None or (reader := find_reader(folder, _SHIPPING)) is None:
-        return 0, None
-    head = read_head(storage)
-    rows = 0 if head is None else max(0, head.end.row - reader.position.row)
-    return rows, str(reader.about["log"])
 
 
 def _with_keys(layout: LogLayout) -> LogLayout:
