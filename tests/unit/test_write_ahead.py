@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,19 +15,13 @@ from pyarrow import fs
 from nilometer.errors import LogError, LogFullError
 from nilometer.log.local_storage import LocalSegments, LocalStorage
 from nilometer.log.location import register_file_system
-from nilometer.log.options import Durability, LogOptions
-from nilometer.log.position import Position
-from nilometer.log.reader import LogReader
+from nilometer.log.options import LogOptions
 from nilometer.log.write_ahead import WriteAhead
 from nilometer.log.writer import LogWriter
 from tests.patience import wait_for
 from tests.unit.fallible_store import FallibleStore
-from tests.unit.log_samples import LAYOUT, numbers_in, rows_from
-
-LOG = "ahead://things/log"
-HOUR = 3_600_000_000
-OPTIONS = LogOptions(durability=Durability.DISK, ship_size=4000, ship_every=HOUR, memory=4000)
-KEYS = 1000
+from tests.unit.log_samples import LAYOUT, rows_from
+from tests.unit.write_ahead_samples import KEYS, LOG, OPTIONS, add, opened, stored
 
 
 @pytest.fixture
@@ -36,21 +29,6 @@ def store() -> FallibleStore:
     store = FallibleStore()
     register_file_system("ahead", fs.PyFileSystem(store))
     return store
-
-
-@contextmanager
-def opened(folder: Path, options: LogOptions = OPTIONS) -> Iterator[WriteAhead]:
-    with ExitStack() as closing:
-        log = closing.enter_context(LogWriter.open(LOG, LAYOUT, replace(options, memory=0)))
-        ahead = WriteAhead(folder, log, options, lambda: 1_000_000, KEYS)
-        closing.callback(ahead.close)
-        yield ahead
-
-
-def add(ahead: WriteAhead, first: int, count: int) -> None:
-    """Append rows, each with a delivery key."""
-    keys = [b"%d" % one for one in range(first, first + count)]
-    ahead.append(rows_from(first, count), watermark=first, keys=keys, row_keys=keys)
 
 
 def fill(ahead: WriteAhead) -> int:
@@ -62,10 +40,6 @@ def fill(ahead: WriteAhead) -> int:
         except LogFullError:
             return rows
         rows += 20
-
-
-def stored() -> list[int]:
-    return numbers_in(LogReader.open(LOG).read(Position(0, 0)))
 
 
 def objects(store: FallibleStore) -> int:
