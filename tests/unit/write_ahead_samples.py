@@ -30,10 +30,13 @@ def opened(folder: Path, options: LogOptions = OPTIONS) -> Iterator[WriteAhead]:
         yield ahead
 
 
-def add(ahead: WriteAhead, first: int, count: int) -> None:
-    """Append rows, each with a delivery key."""
+def add(ahead: WriteAhead, first: int, count: int, *, keyed: bool = True) -> None:
+    """Append rows, each with a delivery key if they are keyed."""
     keys = [b"%d" % one for one in range(first, first + count)]
-    ahead.append(rows_from(first, count), watermark=first, keys=keys, row_keys=keys)
+    if keyed:
+        ahead.append(rows_from(first, count), watermark=first, keys=keys, row_keys=keys)
+    else:
+        ahead.append(rows_from(first, count), watermark=first)
 
 
 def stored() -> list[int]:
