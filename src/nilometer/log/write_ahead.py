@@ -163,6 +163,8 @@ class WriteAhead:
 
     def ship(self, *, at_least: int = 0) -> int:
         """Bring rows to the store while so many bytes of them wait; returns how many rows."""
+        if self._taken is not None:
+            raise self._taken
         rows = 0
         with self._shipping:
             try:
