@@ -160,7 +160,7 @@ def test_dead_letters_and_static_values_are_there_too(
     assert len(site.stored(dead_letter_log("T"))) == 2
 
 
-def test_the_option_is_taken_away_again(site: RemoteSite, store: FallibleStore) -> None:
+def test_what_waits_is_there_after_a_restart(site: RemoteSite, store: FallibleStore) -> None:
     acknowledged: list[int] = []
     with site.manager(stream(options=DISK)):
         site.read("S")
@@ -169,8 +169,18 @@ def test_the_option_is_taken_away_again(site: RemoteSite, store: FallibleStore) 
         store.is_away = True
     store.is_away = False
     assert waiting_in(site.ahead_of("S"))[0] == 20
-    with site.manager(stream(options={"durability": "store"})) as manager:
+    with site.manager(stream(options=DISK)) as manager:
+        wait_for(lambda: manager.status("S"))
+        assert manager.status("S")[0].readings == 20
+        assert site.lines["a0"].addresses[-1].delivered == {b"%d" % one for one in range(20)}
         assert values(site) == list(range(20))
+        site.lines["a0"].say(*(keyed(one, acknowledged) for one in range(20, 30)))
+        wait_for(lambda: len(acknowledged) == 30)
+        store.is_away = True
+    store.is_away = False
+    assert values(site) == list(range(20))
+    with site.manager(stream(options={"durability": "store"})) as manager:
+        assert values(site) == list(range(30))
         assert manager.streams()[0].durability == "store"
         assert not site.ahead_of("S").exists()
 

@@ -96,6 +96,7 @@ def test_a_folder_that_was_restored_from_a_copy(store: FallibleStore, tmp_path: 
         assert ahead.waiting_rows == 0
         add(ahead, 30, 10)
     assert stored() == list(range(40))
+    assert waiting_in(copy.with_name("copy.aside-1"))[0] == 10
 
 
 def test_a_store_that_was_restored_from_a_copy(store: FallibleStore, tmp_path: Path) -> None:
