@@ -16,8 +16,11 @@ from nilometer.errors import LogError, LogFullError
 from nilometer.log.local_storage import LocalSegments, LocalStorage
 from nilometer.log.location import register_file_system
 from nilometer.log.options import Fsync, LogOptions
+from nilometer.log.position import Position
+from nilometer.log.transactions import read_transactions
 from nilometer.log.write_ahead import WriteAhead
 from nilometer.log.writer import LogWriter
+from nilometer.model.time import FOREVER
 from tests.patience import wait_for
 from tests.unit.fallible_store import FallibleStore
 from tests.unit.log_samples import LAYOUT, rows_from
@@ -258,3 +261,47 @@ def test_nothing_is_shipped_that_a_power_failure_could_take(
         ahead.ship()
         assert steps[:2] == ["sync", "sync"]
         assert "store" in steps
+
+
+def test_a_write_ahead_that_is_packed_meanwhile(
+    store: FallibleStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WriteAhead, "_run", lambda _: None)  # nothing ships but this test
+    options = replace(OPTIONS, ship_size=50_000)
+    with opened(tmp_path / "a", options) as ahead:
+        for one in range(120):
+            add(ahead, one * 20, 20)
+        ahead._options = replace(options, ship_size=30_000)
+        ahead._ship_object()
+        assert 0 < len(stored()) < 2400
+        assert ahead._start.byte > 20_000
+        while ahead._local.pack():
+            pass
+        assert any(one.generation for one in ahead._local.segments)
+        ahead.ship()
+        assert stored() == list(range(2400))
+        assert ahead.recent_keys(KEYS) == [b"%d" % one for one in range(2400 - KEYS, 2400)]
+
+
+def test_transactions_are_read_while_files_are_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = LocalStorage(tmp_path / "log")
+    options = LogOptions(segment=20_000, history=FOREVER)
+    with LogWriter.open(tmp_path / "log", LAYOUT, options) as writer:
+        for one in range(100):
+            writer.append(rows_from(one * 20, 20), watermark=one)
+        good = LocalStorage.open
+
+        def open_late(self: LocalStorage, name: str) -> Any:
+            """A file is packed between the look for it and its opening."""
+            monkeypatch.setattr(LocalStorage, "open", good)
+            writer.pack()
+            monkeypatch.setattr(LocalStorage, "open", open_late)
+            return good(self, name)
+
+        monkeypatch.setattr(LocalStorage, "open", open_late)
+        found = list(read_transactions(storage, Position(0, 0), writer.end))
+    assert [one.watermark for one in found] == list(range(100))
+    assert [one.end.row for one in found] == list(range(20, 2020, 20))
+    assert any(name.endswith(".pack") for name, _ in storage.files())

@@ -287,10 +287,10 @@ class WriteAhead:
 
     @property
     def _waiting_bytes(self) -> int:
+        """About how many bytes wait; less where files that are shipped in part were packed."""
         start = self._start
-        return (
-            sum(one.size for one in self._local.segments if one.last >= start.segment) - start.byte
-        )
+        sizes = (one.size for one in self._local.segments if one.last >= start.segment)
+        return max(0, sum(sizes) - start.byte)
 
     def _ship_object(self) -> int:
         """Append the rows that wait longest to the log in the store, as one object."""
