@@ -51,6 +51,7 @@ class ManagedStream:
         self._find_type = find_type
         self._type: Callable[[], StreamType] | None = None
         self._settings = settings
+        self._threads = threads
         self._clock = clock
         self._wall = wall
         self._unit = None
@@ -108,7 +109,8 @@ class ManagedStream:
         await asyncio.wait([self._appending], timeout=self._settings.close_timeout)
         self._appending.cancel()
         await asyncio.wait([self._appending])
-        self.store.close()
+        # It may ship what waits, which takes requests to a store.
+        await asyncio.get_running_loop().run_in_executor(self._threads, self.store.close)
 
     def look_at_sensors(self, seconds: float) -> None:
         """Update rates and silence; called once in this many seconds."""
