@@ -155,7 +155,7 @@ def test_dead_letters_and_static_values_are_there_too(
             site.lines[name].say((1.0,), "no number", (2.0,))
         wait_for(lambda: manager.streams()[0].unshipped == 4)
         assert manager.streams()[0].dead_letters == 2
-        assert segments(store, "T.dead") == 0
+        assert site.stored(dead_letter_log("T")) == []
     assert sorted(values(site, "T")) == [1.0, 1.0, 2.0, 2.0]
     assert len(site.stored(dead_letter_log("T"))) == 2
 

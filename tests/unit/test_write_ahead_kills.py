@@ -67,7 +67,7 @@ def test_a_process_is_killed_while_it_ships(
             seen = numbers_in(LogReader.open(log).read(Position(0, 0)))
             assert seen == list(range(len(seen)))
             with LogWriter.open(log, LAYOUT, OPTIONS) as store:
-                ahead = WriteAhead(folder, store, OPTIONS, lambda: 0, 1000)
+                ahead = WriteAhead(folder, store, OPTIONS, lambda: 0)
                 rows = ahead.end.row
                 ahead.ship()
                 ahead.close()

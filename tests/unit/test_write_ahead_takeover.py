@@ -145,7 +145,7 @@ def test_columns_change_while_rows_wait(store: FallibleStore, tmp_path: Path) ->
         add(ahead, 0, 10)
     wider = replace(LAYOUT, stored=LAYOUT.stored.append(pa.field("w", pa.int32())))
     with LogWriter.open(LOG, wider, may_change=True) as log:
-        ahead = WriteAhead(tmp_path / "a", log, OPTIONS, lambda: 0, KEYS)
+        ahead = WriteAhead(tmp_path / "a", log, OPTIONS, lambda: 0)
         rows = pa.RecordBatch.from_arrays(
             [*rows_from(10, 5).columns, pa.array(range(5), pa.int32())], schema=wider.stored
         )
@@ -154,3 +154,35 @@ def test_columns_change_while_rows_wait(store: FallibleStore, tmp_path: Path) ->
     found = pa.Table.from_batches(LogReader.open(LOG).batches())
     assert found["k"].to_pylist() == list(range(15))
     assert found["w"].to_pylist() == [*[None] * 10, *range(5)]
+
+
+def test_keys_that_a_broker_uses_again_do_not_count(store: FallibleStore, tmp_path: Path) -> None:
+    """What waits has keys that the store knows from other rows: nobody else has appended it."""
+    with machine(store, tmp_path / "a") as ahead:
+        add(ahead, 0, 10)
+        ahead.ship()
+        keys = [b"%d" % one for one in range(10)]
+        ahead.append(rows_from(10, 10), watermark=10, keys=keys, row_keys=keys)
+    with opened(tmp_path / "a") as ahead:
+        ahead.ship()
+        assert stored() == list(range(20))
+
+
+def test_keys_of_packed_objects_of_another_machine_count(
+    store: FallibleStore, tmp_path: Path
+) -> None:
+    with machine(store, tmp_path / "a") as ahead:
+        for one in range(40):
+            add(ahead, one, 1)
+            ahead.ship()
+        add(ahead, 40, 40)
+    with opened(tmp_path / "b") as ahead:
+        for one in range(50, 100):
+            add(ahead, one, 1)
+            ahead.ship()
+        while ahead._store.pack():
+            pass
+    assert any(one.endswith(".pack") for one in store.objects)
+    with opened(tmp_path / "a") as ahead:
+        ahead.ship()
+    assert stored() == [*range(40), *range(50, 100), *range(40, 50)]

@@ -29,7 +29,7 @@ def ingest(log: str, folder: str, seed: int, told: Connection) -> None:
     """Append numbered rows until it is killed; says before and after which there are."""
     chance = random.Random(seed)
     with LogWriter.open(log, LAYOUT, replace(OPTIONS, memory=0)) as store:
-        ahead = WriteAhead(Path(folder), store, OPTIONS, lambda: 0, 1000)
+        ahead = WriteAhead(Path(folder), store, OPTIONS, lambda: 0)
         while True:
             rows, count = ahead.end.row, chance.randint(1, 60)
             told.send(("try", rows + count))

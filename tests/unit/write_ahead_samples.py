@@ -25,7 +25,7 @@ KEYS = 1000
 def opened(folder: Path, options: LogOptions = OPTIONS) -> Iterator[WriteAhead]:
     with ExitStack() as closing:
         log = closing.enter_context(LogWriter.open(LOG, LAYOUT, replace(options, memory=0)))
-        ahead = WriteAhead(folder, log, options, lambda: 1_000_000, KEYS)
+        ahead = WriteAhead(folder, log, options, lambda: 1_000_000)
         closing.callback(ahead.close)
         yield ahead
 

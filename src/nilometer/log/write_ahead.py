@@ -7,7 +7,8 @@ object and the knowledge of it are one. Whatever was interrupted goes on after t
 log in the store names, and the write-ahead is cut only up to there.
 
 Rows that wait when it is opened may have been read elsewhere in the meantime, if another machine
-wrote the log: those whose delivery keys the store has by now are left out.
+wrote the log: those whose delivery keys it has appended since are left out. Earlier keys do not
+count: brokers use them again for other messages.
 """
 
 from __future__ import annotations
@@ -59,12 +60,10 @@ class WriteAhead:
         store: LogWriter,
         options: LogOptions,
         clock: Callable[[], int],
-        recent_keys: int = 0,
         *,
         drops_oldest: bool = False,
     ) -> None:
-        """`store`: the log, which only this object appends to from now on; `recent_keys`: how many
-        delivery keys of it are looked through for rows that it has already; `drops_oldest`: the
+        """`store`: the log, which only this object appends to from now on; `drops_oldest`: the
         oldest rows of the store make room for others."""
         self._folder = folder
         self._store = store
@@ -83,14 +82,16 @@ class WriteAhead:
         """Ends of appends that wait, and when they were made; some are left out."""
         with ExitStack() as opening:
             self._local = opening.enter_context(self._open_local())
-            shipped = self._found_shipped()
-            if not store.is_published:  # by an object without a head, which was the last step
-                store.append(None, batch=(self._local.log_id, _number(shipped)))
-            self._shipped = (store.end, shipped)
-            """The end of the log in the store, and the place in the write-ahead that it is."""
+            shipped, own = self._found_shipped(), self._local.log_id
             self._before = self._local.end
             waits = shipped < self._before
-            self._known = frozenset(store.recent_keys(recent_keys) if waits else ())
+            self._known = frozenset(store.keys_since(own) if waits else ())
+            """Delivery keys that others have appended since."""
+            # An object without a head may have been the last step of the writer before.
+            if store.last_batch(own) is None or not store.is_published:
+                store.append(None, batch=(own, _number(shipped)))
+            self._shipped = (store.end, shipped)
+            """The end of the log in the store, and the place in the write-ahead that it is."""
             if waits:
                 self._arrived.append((self._before, clock()))
             told = {"log": store.log_id}

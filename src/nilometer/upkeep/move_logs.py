@@ -23,7 +23,6 @@ from nilometer.log.published import read_layout
 from nilometer.log.stored_json import json_bytes, read_json
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.catalog.catalog import SensorCatalog
-from nilometer.sensors.manager.settings import ManagerSettings
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.upkeep.catalog_place import settle_catalog
 from nilometer.upkeep.format import read_format
@@ -87,8 +86,7 @@ def _ship_waiting(ahead: Path, location: str) -> None:
     if found is None or read_layout(storage_at(ahead)) is None:
         return
     with LogWriter.open(location, found[0]) as log:
-        most = ManagerSettings().recent_keys
-        open_ahead(ahead, log, location, LogOptions(), now_micros, most)  # none stays open
+        open_ahead(ahead, log, location, LogOptions(), now_micros)  # none stays open
 
 
 def _require_place(folder: Path, before: str, wanted: str) -> None:

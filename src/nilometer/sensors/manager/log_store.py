@@ -60,9 +60,7 @@ class LogStore:
             )
             opening.callback(self.writer.close)
             most = settings.recent_keys
-            self.ahead = open_ahead(
-                ahead_of(name), self.writer, self.location, options.log, clock, most
-            )
+            self.ahead = open_ahead(ahead_of(name), self.writer, self.location, options.log, clock)
             if self.ahead is not None:
                 opening.callback(self.ahead.close)
             is_stored = self.ahead is None and in_object_store(self.location)
