@@ -186,3 +186,36 @@ def test_keys_of_packed_objects_of_another_machine_count(
     with opened(tmp_path / "a") as ahead:
         ahead.ship()
     assert stored() == [*range(40), *range(50, 100), *range(40, 50)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sources_that_give_again_what_comes_after_the_last_key(
+    store: FallibleStore, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source with positions, read in other pieces by every machine; only the last has a key."""
+    monkeypatch.setattr(WriteAhead, "_run", lambda _: None)
+    chance = random.Random(seed)
+
+    def read_on(folder: Path, pieces: int, *, last: bool = False) -> None:
+        with LogWriter.open(LOG, LAYOUT) as log:
+            ahead = WriteAhead(folder, log, OPTIONS, lambda: 0, known_by=lambda key: key[:1])
+            ahead.ship()
+            place = max((int(one[1:]) for one in ahead.recent_keys(KEYS)), default=0)
+            for _ in range(pieces):
+                rows = rows_from(place, chance.randint(1, 15))
+                place += len(rows)
+                key = b"s%d" % place
+                row_keys = [b"s"] * (len(rows) - 1) + [key]
+                ahead.append(rows, watermark=place, keys=[key], row_keys=row_keys)
+                if chance.random() < 0.3:
+                    ahead.ship()
+            store.is_away = not last
+            ahead.close()
+            store.is_away = False
+
+    for _ in range(25):
+        read_on(tmp_path / chance.choice("abc"), chance.randint(0, 4))
+    for name in "abc":
+        read_on(tmp_path / name, 1, last=True)
+    assert stored() == list(range(len(stored())))
+    assert len(stored()) > 100

@@ -19,12 +19,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nilometer.errors import DiskFullError, LogError, LogFullError, LogTakenError, in_one_line
 from nilometer.log.delete import delete_log
@@ -36,7 +34,7 @@ from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, register
 from nilometer.log.transactions import read_transactions
-from nilometer.log.waiting_rows import SHIPPING, waiting_in
+from nilometer.log.waiting_rows import SHIPPING, put_aside, waiting_in
 from nilometer.log.writer import LogWriter
 
 _LOG: Final = logging.getLogger("nilometer.storage")
@@ -62,14 +60,17 @@ class WriteAhead:
         clock: Callable[[], int],
         *,
         drops_oldest: bool = False,
+        known_by: Callable[[bytes], bytes] = bytes,
     ) -> None:
         """`store`: the log, which only this object appends to from now on; `drops_oldest`: the
-        oldest rows of the store make room for others."""
+        oldest rows of the store make room for others; `known_by`: the part of a delivery key by
+        which a row is known that others have appended."""
         self._folder = folder
         self._store = store
         self._options = options
         self._clock = clock
         self._drops_oldest = drops_oldest
+        self._known_by = known_by
         self._storage = LocalStorage(folder)
         self._shipping = threading.Lock()
         self._wake = threading.Event()
@@ -85,8 +86,8 @@ class WriteAhead:
             shipped, own = self._found_shipped(), self._local.log_id
             self._before = self._local.end
             waits = shipped < self._before
-            self._known = frozenset(store.keys_since(own) if waits else ())
-            """Delivery keys that others have appended since."""
+            self._known = frozenset(map(known_by, store.keys_since(own) if waits else ()))
+            """Of the delivery keys that others have appended since, what rows are known by."""
             # An object without a head may have been the last step of the writer before.
             if store.last_batch(own) is None or not store.is_published:
                 store.append(None, batch=(own, _number(shipped)))
@@ -181,7 +182,9 @@ class WriteAhead:
     def recent_keys(self, most: int) -> list[bytes]:
         """The newest delivery keys, newest last, of rows in the store and of those that wait."""
         waiting = read_transactions(self._storage, self._start, self._local.end)
-        found = self._store.recent_keys(most) + [key for one in waiting for key in one.keys]
+        found = self._store.recent_keys(most) + [
+            key for one in waiting for key in one.keys if not self._is_known(key, one.end)
+        ]
         return found[-most:] if most > 0 else []
 
     def trim(self) -> int:
@@ -235,17 +238,7 @@ class WriteAhead:
         if mark is None or mark <= _number(local.end):
             return local
         local.close()  # an old copy of itself: other rows would get places that the store has had
-        if (waiting := waiting_in(self._folder)[0]) > 0:
-            aside = _free_folder(self._folder)
-            self._folder.rename(aside)
-            _LOG.warning(
-                "%s is older than what the store has of it; %d rows of it that may not be in the "
-                "store are put aside in %s",
-                self._folder,
-                waiting,
-                aside,
-            )
-        delete_log(self._folder)
+        put_aside(self._folder)
         return LogWriter.open(self._folder, layout, options, self._clock)
 
     def _refuse_foreign(self) -> None:
@@ -299,16 +292,16 @@ class WriteAhead:
         start, until, size = self._start, self._local.end, 0
         keys, watermark, stop = list[bytes](), None, start
         for one in read_transactions(self._storage, start, until):
-            keys += one.keys
+            keys += [key for key in one.keys if not self._is_known(key, one.end)]
             watermark, stop = one.watermark, one.end
             size += one.size
-            if size >= self._options.ship_size:
+            if size >= self._options.ship_size or stop == self._before:
                 break
         if stop == start:  # a segment has been begun, and nothing is in it
             self._shipped = (self._shipped[0], until)
             return 0
         frames = [one.rows for one in self._local.read(start, stop)]
-        rows = self._without_known(pa.Table.from_batches(frames, self._local.layout.stored), start)
+        rows = self._without_known(pa.Table.from_batches(frames, self._local.layout.stored), stop)
         self._shipped = (self._append_to_store(rows, watermark, keys, stop), stop)
         while self._arrived and self._arrived[0][0] <= stop:
             self._arrived.popleft()
@@ -333,11 +326,17 @@ class WriteAhead:
                     self._store.repair()
                 raise
 
-    def _without_known(self, found: pa.Table, start: Position) -> pa.RecordBatch:
+    def _is_known(self, key: bytes | None, end: Position) -> bool:
+        """Whether others have appended what has this key, and is before this place."""
+        if key is None or not self._known or end > self._before:
+            return False
+        return self._known_by(key) in self._known
+
+    def _without_known(self, found: pa.Table, stop: Position) -> pa.RecordBatch:
         """Rows as the store has them, except those that it has got from elsewhere."""
-        if start < self._before and self._known:
-            known = pa.array(self._known, pa.binary())
-            found = found.filter(pc.invert(pc.is_in(found.column(found.num_columns - 1), known)))
+        if self._known and stop <= self._before:
+            keys = found.column(found.num_columns - 1).to_pylist()
+            found = found.filter(pa.array([not self._is_known(key, stop) for key in keys]))
         schema = self._store.layout.stored
         batches = found.combine_chunks().to_batches()
         if not batches:
@@ -382,12 +381,6 @@ def _with_keys(layout: LogLayout) -> LogLayout:
         name = f"_{name}"
     stored = layout.stored.append(pa.field(name, pa.binary()))
     return LogLayout(stored, layout.time, names=layout.names)
-
-
-def _free_folder(folder: Path) -> Path:
-    """A name for what is put aside."""
-    names = (folder.with_name(f"{folder.name}.aside-{number}") for number in count(1))
-    return next(one for one in names if not one.exists())
 
 
 def _number(place: Position) -> int:
