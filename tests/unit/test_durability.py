@@ -24,6 +24,7 @@ from nilometer.log.reader import LogReader
 from nilometer.log.segment_format import segment_name
 from nilometer.log.waiting_rows import waiting_in
 from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.stream_type import NEW_VALUE, Reading
 from nilometer.sql.parse.query_text import Statement
@@ -183,6 +184,41 @@ def test_what_waits_is_there_after_a_restart(site: RemoteSite, store: FallibleSt
         assert values(site) == list(range(30))
         assert manager.streams()[0].durability == "store"
         assert not site.ahead_of("S").exists()
+
+
+def test_two_servers_read_a_source_with_positions_once(
+    site: RemoteSite, store: FallibleStore, tmp_path: Path
+) -> None:
+    """The second one takes over what waits on the disk of the first one, from the source."""
+    options = {**DISK, "rate": "300", "count": "200", "seed": "7"}
+    other = RemoteSite(tmp_path / "other", site.settings)
+    other.rows = site.rows
+    other.folder.mkdir()
+    declared = stream("synthetic", options=options)
+
+    def read(here: RemoteSite, rows: int, *, is_killed: bool) -> None:
+        with here.manager(declared, find_type=stream_class) as manager:
+            here.read("S")
+            status = manager.streams
+            wait_for(lambda: status()[0].rows + status()[0].unshipped >= rows)
+            store.is_away = is_killed
+        store.is_away = False
+
+    read(site, 30, is_killed=True)
+    assert waiting_in(site.ahead_of("S"))[0] >= 30
+    read(other, 100, is_killed=True)
+    read(other, 120, is_killed=False)
+    assert waiting_in(site.ahead_of("S"))[0] >= 30
+    read(site, 200, is_killed=False)
+    read(other, 200, is_killed=False)
+    found = values(site)
+    alone = RemoteSite(tmp_path / "alone", site.settings)
+    alone.rows = site.rows
+    alone.folder.mkdir()
+    store.objects.clear()
+    read(alone, 200, is_killed=False)
+    assert found == values(alone)
+    assert len(found) == 200
 
 
 def run(home: Home, sql: str) -> Any:
