@@ -31,7 +31,7 @@ from nilometer.operators.change_operator import (
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.match_attempts import Attempts, Begun
-from nilometer.operators.match_slots import Matches, column_of
+from nilometer.operators.match_slots import FoundMatches, column_of
 from nilometer.operators.match_spec import Matching, Skip
 from nilometer.operators.ordered_rows import OrderedRows, in_order, keep_in_order
 from nilometer.operators.stream_buffer import StreamBuffer
@@ -195,7 +195,9 @@ class MatchRows:
         path = np.concatenate([np.asarray(one, np.int64) for one in chosen.paths])
         starts = np.asarray(chosen.starts, np.int64)
         numbers = self._numbers(rows, starts)
-        matches = Matches(rows, starts, lengths, path, numbers, np.asarray(chosen.told, np.int64))
+        matches = FoundMatches(
+            rows, starts, lengths, path, numbers, np.asarray(chosen.told, np.int64)
+        )
         looks = matches.looks(matching.all_rows)
         given = [
             column_of(one, matches, looks, matching.variables, self._store)

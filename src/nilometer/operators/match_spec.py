@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from nilometer.kernels.match_search import Tracked
 from nilometer.model.expressions import Expression
-from nilometer.model.row_patterns import Step
+from nilometer.model.row_patterns import PatternStep
 from nilometer.operators.change_specs import AggregateCall
 
 
@@ -42,7 +42,7 @@ class Aggregated:
 
 
 @dataclass(frozen=True, slots=True)
-class Classified:
+class VariableName:
     """The name of the variable of the last row: CLASSIFIER()."""
 
     final: bool = False
@@ -53,7 +53,7 @@ class Numbered:
     """The number of the match in its partition: MATCH_NUMBER()."""
 
 
-Slot: TypeAlias = Navigation | Aggregated | Classified | Numbered
+Slot: TypeAlias = Navigation | Aggregated | VariableName | Numbered
 """An argument of an expression: what it sees of a match."""
 
 
@@ -83,7 +83,7 @@ class Skip(StrEnum):
 class Matching:
     """A pattern, and the output of its matches."""
 
-    program: tuple[Step, ...]
+    program: tuple[PatternStep, ...]
     variables: tuple[str, ...]
     conditions: tuple[Condition, ...]
     within: int | None

@@ -10,7 +10,7 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownNameError
-from nilometer.mining.registry import Kind
+from nilometer.mining.registry import FunctionKind
 from nilometer.model.names import nearest
 from nilometer.model.time_windows import WINDOW_COLUMNS, InstantWindows
 from nilometer.sql.bind.derived_entries import (
@@ -248,7 +248,7 @@ class FromBinder:
         unit = Unit(name, {}, (), {}, call.function)
         found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
         node, full = self.deriver.derive_call(call, self.named), self._full_name(name, alone)
-        if node.kind is Kind.ANSWERS:
+        if node.kind is FunctionKind.ANSWERS:
             return derived_entry(found, full, node, self.sql)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
 

@@ -13,8 +13,8 @@ from nilometer.mining.hosted import FunctionCall
 from nilometer.mining.hosted_answers import AnswersSpec
 from nilometer.mining.hosted_follow import FollowSpec
 from nilometer.mining.hosted_rows import RowsSpec
-from nilometer.mining.registry import Kind, find_function, kind_of
-from nilometer.mining.table_function import Call, TableFunction, WindowUse
+from nilometer.mining.registry import FunctionKind, find_function, kind_of
+from nilometer.mining.table_function import CheckedCall, TableFunction, WindowUse
 from nilometer.sql.bind.bind_from import stream_window
 from nilometer.sql.bind.derived_entries import require_length
 from nilometer.sql.bind.windowed.call_arguments import ArgumentReader, CallArguments, require_type
@@ -89,7 +89,7 @@ class CallBinder:
 
     def _input(self, call: TableCall, arguments: CallArguments) -> Input:
         """The input as a query of its own: columns that pass, keys, arguments."""
-        answers = kind_of(call.function) is Kind.ANSWERS
+        answers = kind_of(call.function) is FunctionKind.ANSWERS
         items: list[exp.Expr] = [] if answers else [exp.Star()]
         items += [tree.copy() for tree in (*arguments.keys, *arguments.columns.values())]
         given = _without_window(call.args["input"])
@@ -121,7 +121,7 @@ class CallBinder:
         with blamed(call, self.sql):
             results = [Column(one.name, one.kind) for one in function.results(hosted.call)]
         kind = kind_of(function.name)
-        answers = kind is Kind.ANSWERS
+        answers = kind is FunctionKind.ANSWERS
         every = self._every(call, arguments, window) if answers else 0
         own = rows.node.columns[: len(hosted.keys) if answers else rows.passed]
         self._require_distinct(call, own, results)
@@ -146,7 +146,7 @@ class CallBinder:
         types = {name: kinds[place] for name, place in places.items()}
         self._check(function, arguments, types, tables)
         known = {name: tuple(one.kind for one in node.columns) for name, node in tables.items()}
-        checked = Call(types, arguments.options, window, known)
+        checked = CheckedCall(types, arguments.options, window, known)
         keys = tuple(range(rows.passed, first))
         return FunctionCall(function.name, checked, kinds, keys, places, tuple(tables))
 
@@ -203,14 +203,14 @@ class CallBinder:
 
 
 def _spec(
-    call: FunctionCall, kind: Kind, passed: int, every: int, kinds: tuple[pa.DataType, ...]
+    call: FunctionCall, kind: FunctionKind, passed: int, every: int, kinds: tuple[pa.DataType, ...]
 ) -> RowsSpec | FollowSpec | AnswersSpec:
     match kind:
-        case Kind.ROWS:
+        case FunctionKind.ROWS:
             return RowsSpec(call, passed, kinds)
-        case Kind.FOLLOWS:
+        case FunctionKind.FOLLOWS:
             return FollowSpec(call, passed, kinds)
-        case Kind.ANSWERS:
+        case FunctionKind.ANSWERS:
             return AnswersSpec(call, every, kinds)
 
 

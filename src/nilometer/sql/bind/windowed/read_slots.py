@@ -15,7 +15,7 @@ from sqlglot import exp
 from nilometer.errors import NotYetError, SqlError, UnknownNameError
 from nilometer.model.expressions import Argument
 from nilometer.model.names import nearest
-from nilometer.operators.match_spec import Aggregated, Classified, Navigation, Numbered, Slot
+from nilometer.operators.match_spec import Aggregated, Navigation, Numbered, Slot, VariableName
 from nilometer.sql.bind.windowed.bind_over import FRAMED
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expressions.aggregate_calls import is_aggregate, read_aggregate
@@ -175,7 +175,7 @@ class SlotReader:
         if name == "MATCH_NUMBER":
             return Numbered()
         if name == "CLASSIFIER":
-            return Classified(self._is_final(tree))
+            return VariableName(self._is_final(tree))
         return Navigation(self.arguments.number(exp.column("_time")), self.all, final=True)
 
     def _aggregate(self, tree: exp.Expr) -> Aggregated:
