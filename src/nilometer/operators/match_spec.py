@@ -70,7 +70,7 @@ class Condition:
     text: str = ""
 
 
-class Skip(StrEnum):
+class SkipTo(StrEnum):
     """Where the next match may begin."""
 
     PAST = "PAST LAST ROW"
@@ -88,7 +88,7 @@ class Matching:
     conditions: tuple[Condition, ...]
     within: int | None
     """The maximum time between the first and the last row of a match."""
-    skip: Skip
+    skip: SkipTo
     skip_to: frozenset[int]
     all_rows: bool
     slots: tuple[Slot, ...]
@@ -120,7 +120,7 @@ class Matching:
     @property
     def is_free(self) -> bool:
         """Whether a match does not affect others that begin later."""
-        return self.skip is Skip.NEXT and not self.counts
+        return self.skip is SkipTo.NEXT and not self.counts
 
     @property
     def asked(self) -> frozenset[int]:

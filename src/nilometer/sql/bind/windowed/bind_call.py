@@ -34,7 +34,7 @@ from nilometer.sql.rewrite.mining_errors import blamed
 
 
 @dataclass(frozen=True)
-class Input:
+class CallRows:
     """The input rows of a function: columns that pass, keys, arguments, and their time."""
 
     node: Node
@@ -87,7 +87,7 @@ class CallBinder:
             )
         return require_length(found, self.sql)
 
-    def _input(self, call: TableCall, arguments: CallArguments) -> Input:
+    def _input(self, call: TableCall, arguments: CallArguments) -> CallRows:
         """The input as a query of its own: columns that pass, keys, arguments."""
         answers = kind_of(call.function) is FunctionKind.ANSWERS
         items: list[exp.Expr] = [] if answers else [exp.Star()]
@@ -96,7 +96,7 @@ class CallBinder:
         query = exp.Select(expressions=items or [exp.Star()], from_=exp.From(this=given))
         node = self.appended(query)
         used = len(arguments.keys) + len(arguments.columns)
-        return Input(node, 0 if answers else len(node.columns) - used - 1)
+        return CallRows(node, 0 if answers else len(node.columns) - used - 1)
 
     def _table(self, name: str, tree: exp.Expr) -> Node:
         node = self.relation(tree)
@@ -114,7 +114,7 @@ class CallBinder:
         function: TableFunction,
         arguments: CallArguments,
         window: int | None,
-        rows: Input,
+        rows: CallRows,
         tables: Mapping[str, Node],
     ) -> Mined:
         hosted = self._hosted(function, arguments, window, rows, tables)
@@ -136,7 +136,7 @@ class CallBinder:
         function: TableFunction,
         arguments: CallArguments,
         window: int | None,
-        rows: Input,
+        rows: CallRows,
         tables: Mapping[str, Node],
     ) -> FunctionCall:
         """The call with its inputs by position: columns that pass come first, then the keys."""

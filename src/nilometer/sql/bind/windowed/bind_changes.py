@@ -19,7 +19,7 @@ from nilometer.sql.bind.windowed.bind_rows import RowsBinder
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.first_rows import first_rows
 from nilometer.sql.bind.windowed.group_keys import GroupKeys, aliases_of, has_time
-from nilometer.sql.bind.windowed.group_rows import Groups
+from nilometer.sql.bind.windowed.group_rows import Grouping
 from nilometer.sql.bind.windowed.order_rows import check_limits, read_ordering
 from nilometer.sql.bind.windowed.refusals import (
     refuse_added_names,
@@ -425,7 +425,7 @@ class ChangesBinder:
             refuse_added_names(items)
         keys, sets = GroupKeys(self.sql, self.catalog.functions, items, scope).read(tree)
         types = Types(self.catalog, rows.sources)
-        groups = Groups(self.sql, self.catalog, keys, types, has_time=has_time(rows), sets=sets)
+        groups = Grouping(self.sql, self.catalog, keys, types, has_time=has_time(rows), sets=sets)
         in_order = replace(binder, clause="ORDER BY", aliases=aliases_of(items, scope))
         ordering = read_ordering(tree, items, in_order.bind, self.sql)
         hidden = () if ordering is None else ordering.hidden

@@ -19,7 +19,7 @@ from nilometer.operators.match_spec import Aggregated, Navigation, Numbered, Slo
 from nilometer.sql.bind.windowed.bind_over import FRAMED
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expressions.aggregate_calls import is_aggregate, read_aggregate
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, SubsetCompiler
 from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
 from nilometer.sql.expressions.scalars import ColumnRef, column, rebuild
 from nilometer.sql.parse.match_parser import NAVIGATION, SEMANTICS
@@ -100,7 +100,9 @@ class SlotReader:
                 return column(ColumnRef(MATCH, "x"))
             return rebuild(node, known)
 
-        subset = Subset(self.sql, lambda _: Argument(0), self.catalog.functions, self.catalog.zone)
+        subset = SubsetCompiler(
+            self.sql, lambda _: Argument(0), self.catalog.functions, self.catalog.zone
+        )
         try:
             subset.compile(known(tree))
         except NotInSubsetError:
