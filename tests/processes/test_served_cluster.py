@@ -35,6 +35,10 @@ STREAM = (
     "CREATE STREAM S (n BIGINT, HISTORY FOREVER) FROM synthetic "
     "WITH (rate = 200, values = 'n=counter(0,1)')"
 )
+OWN = (
+    "CREATE QUERY own WITH (engine = 'own') AS SELECT A.n FROM S A, S B "
+    "WINDOW (A, B) = 2 SECONDS WHERE A.n = B.n AND A.n % 3 = 0"
+)
 COUNTS = "SELECT COUNT(*) AS n, COUNT(DISTINCT n) AS d, MIN(n) AS f, MAX(n) AS m FROM {name}"
 
 
@@ -74,8 +78,9 @@ def phases(server: ServerAtWork) -> dict[str, str]:
 
 
 @pytest.mark.limit(600)
+@pytest.mark.parametrize("buckets", [None, pytest.param(3, marks=pytest.mark.soak)])
 def test_the_state_of_queries_needs_no_folder_that_executors_see(
-    shared: Path, cluster: str, tmp_path: Path
+    shared: Path, cluster: str, tmp_path: Path, buckets: int | None
 ) -> None:
     """The folder of the database is under /tmp, which is another one for executors."""
     queries = {"even": 2, "own": 3}
@@ -87,11 +92,10 @@ def test_the_state_of_queries_needs_no_folder_that_executors_see(
         with server_at_work(tmp_path / "plant", *more, env=env) as server:
             server.sql(STREAM)
             server.sql("CREATE QUERY even AS SELECT n FROM S WHERE n % 2 = 0")
-            server.sql(
-                "CREATE QUERY own WITH (engine = 'own') AS SELECT DISTINCT n FROM S WHERE n % 3 = 0"
-            )
+            server.sql(OWN)
             check_loss_of_an_executor(server, queries)
-            server.sql("ALTER QUERY own SET (buckets = 3)")
+            if buckets is not None:
+                server.sql(f"ALTER QUERY own SET (buckets = {buckets})")
         with server_at_work(tmp_path / "plant", *more, env=env) as server:
             again = {one: rows(server, COUNTS.format(name=one))[0]["m"] for one in queries}
             for one, reached in again.items():
