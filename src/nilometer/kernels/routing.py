@@ -79,14 +79,14 @@ class Routing:
                 found &= self._coordinates(rows, columns, share) == bucket // stride % share
         return found
 
-    def is_first_copy(self, bucket: int, stream: int) -> bool:
-        """Whether a bucket is the first of those that have the same rows of a stream."""
-        stride = self.buckets
+    def first_copy(self, bucket: int, stream: int) -> int:
+        """The first of the buckets that get the same rows of a stream as this one."""
+        first, stride = bucket, self.buckets
         for share, columns in zip(self.shares, self.places[stream], strict=True):
             stride //= share
-            if columns is None and bucket // stride % share:
-                return False
-        return True
+            if columns is None:
+                first -= bucket // stride % share * stride
+        return first
 
     def _coordinates(self, rows: pa.RecordBatch, columns: tuple[int, ...], share: int) -> Int64s:
         values = [rows.column(c) for c in columns]
