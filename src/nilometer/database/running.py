@@ -11,6 +11,13 @@ from functools import partial
 from typing import Final
 from uuid import uuid4
 
+from nilometer.database.bucket_options import (
+    NOTHING_ASKED,
+    AskedBuckets,
+    asked_options,
+    parting_of,
+    with_asked,
+)
 from nilometer.database.home import Home
 from nilometer.database.known import APPEND, CHANGELOG, columns_read
 from nilometer.database.lifecycle import (
@@ -22,7 +29,6 @@ from nilometer.database.lifecycle import (
 )
 from nilometer.database.limits import (
     altered_options,
-    buckets_of,
     hosted_id,
     is_temporary,
     limits_of,
@@ -53,6 +59,7 @@ from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.plan.changes_plan import Plan, emits_changes, reads_tables_alone
+from nilometer.sql.rules.spread_joins import spread_joins
 from nilometer.sql.statements import read_query
 
 _LOG: Final = logging.getLogger("nilometer.queries")
@@ -138,7 +145,7 @@ class RunningQueries:
         *,
         if_not_exists: bool = False,
         limits: LimitChange | None = None,
-        buckets: int | None = None,
+        asked: AskedBuckets = NOTHING_ASKED,
         temporary: bool = False,
         owner: str | None = None,
         in_place_of: str | None = None,
@@ -153,13 +160,16 @@ class RunningQueries:
         planned = self._planned(reader, text, given, 1 if self._lifecycle.hosting else None)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
         found = self._limits(kind, limits)
-        hosted = self._choose_engine(planned, found, buckets)
+        hosted = self._choose_engine(planned, found, asked)
         if hosted is None and self._lifecycle.hosting is not None:
-            planned = self._planned(reader, text, given, buckets)
+            planned = self._planned(reader, text, given, asked.buckets)
+        split = asked_options({"buckets": planned[0].buckets}, asked, lambda: planned[0])
+        if (parting := parting_of(split)) is not None:
+            planned = spread_joins(planned[0], parting), planned[1]
         options = stored_options(
             found,
             is_temporary=temporary,
-            buckets=planned[0].buckets,
+            buckets=split,
             owner=owner,
             hosted=hosted,
             reader=None if reader == name else reader,
@@ -244,18 +254,19 @@ class RunningQueries:
         return [(old, new) for old, new in found if old is not None]
 
     def _choose_engine(
-        self, planned: Planned, limits: QueryLimits, buckets: int | None
+        self, planned: Planned, limits: QueryLimits, asked: AskedBuckets
     ) -> str | None:
         """An id in the shared engine for a query that can run there; None: it cannot."""
         if self._lifecycle.hosting is None or limits.engine is EngineChoice.OWN:
             require_no_shedding(limits, "the query was given an engine of its own")
             return None
-        if buckets is not None and limits.engine is EngineChoice.SHARED:
+        if not asked.is_nothing and limits.engine is EngineChoice.SHARED:
             raise InputError(
                 "a query has one bucket in the shared engine",
-                hint="leave out buckets, or write engine = 'own'",
+                hint=f"leave out {'spread' if asked.is_spread else 'buckets'}, "
+                "or write engine = 'own'",
             )
-        if buckets is not None:
+        if not asked.is_nothing:
             require_no_shedding(limits, "a query of several buckets has an engine of its own")
             return None
         made = self._lifecycle.plan_for_engine(planned, limits)
@@ -327,8 +338,8 @@ class RunningQueries:
         if self._home.catalog.query(replacement_of(name)) is not None:
             self.drop(replacement_of(name))
 
-    def alter(self, name: str, change: LimitChange, buckets: int | None = None) -> None:
-        """Change the limits of a query, or its number of buckets; a running one goes on."""
+    def alter(self, name: str, change: LimitChange, asked: AskedBuckets = NOTHING_ASKED) -> None:
+        """Change the limits of a query, or its buckets; a running one goes on."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             query = self._lifecycle.require(name)
             before = limits_of(query)
@@ -344,10 +355,11 @@ class RunningQueries:
                 self._lifecycle.plan_for_engine(self._lifecycle.plan_as_kept(query), limits)
             is_running = run.handle is not None and run.handle.isActive
             try:
-                if buckets not in (None, buckets_of(query)):
-                    self._lifecycle.change_buckets(run, query, buckets)
-                    query = self._lifecycle.require(query.name)
-                if limits != before or buckets is None:
+                after = with_asked(query, asked, lambda: self._lifecycle.plan_as_kept(query)[0])
+                if after.options != query.options:
+                    self._lifecycle.change_buckets(run, query, after)
+                query = self._lifecycle.require(query.name)
+                if limits != before or asked.is_nothing:
                     options = altered_options(query, limits)
                     self._home.catalog.set_query_options(query.name, options)
                     self._lifecycle.halt(run)

@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from nilometer.database.limits import buckets_of, hosted_id, is_temporary, limits_of
+from nilometer.database.bucket_options import buckets_of
+from nilometer.database.limits import hosted_id, is_temporary, limits_of
 from nilometer.database.query_events import tell_gets_on, tell_stalled
 from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import MOVED, EngineChoice, QueryPhase, QueryStatus

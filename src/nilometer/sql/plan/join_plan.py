@@ -27,6 +27,7 @@ from nilometer.operators.stage import OperatorSpec
 from nilometer.operators.window_join import WindowJoinSpec
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.scalars import ColumnRef, Ref, Scalar
+from nilometer.sql.plan.parting import Parting
 
 if TYPE_CHECKING:
     from nilometer.sql.plan.bound_query import BoundQuery
@@ -204,6 +205,8 @@ class JoinPlan:
     buckets: int = 1
     routing: Routing | None = None
     routing_reason: str = ""
+    parting: Parting | None = None
+    """How the rows of a key are spread over several buckets, if they are."""
     loads: tuple[StreamLoad, ...] = ()
     """Rates, windows and distinct values, as declared or assumed."""
     orders: tuple[tuple[int, ...], ...] = ()
