@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -26,12 +25,13 @@ from nilometer.sql.bind.from_entry import Deriver, Entry
 from nilometer.sql.bind.inline_rows import values_relation
 from nilometer.sql.bind.refuse_entry import file_hint, refuse_entry, refuse_extras
 from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.spell_out import spell_out
 from nilometer.sql.bind.static_entries import names_bare_time, needs_readings
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.scalars import ColumnRef, column
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.dialect import StreamWindow
-from nilometer.sql.parse.find_names import find, find_name
+from nilometer.sql.parse.find_names import find
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.over_calls import HIDDEN, OverCall, TableOverCall, TopCall
 from nilometer.sql.parse.places import place_of
@@ -43,7 +43,6 @@ from nilometer.sql.rewrite.put_expansions import ExpandCall
 from nilometer.sql.rewrite.put_unions import UnionCall
 
 MOST_STREAMS: Final = 16
-_ALIAS: Final = re.compile(r"[A-Za-z]\d*")
 _STREAMS: Final = (TableCall, OverCall, MatchCall, UnionCall)
 """What makes one stream out of others."""
 _VALUES: Final = "values"
@@ -67,7 +66,7 @@ class FromBinder:
         trees = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())]
         self._require_few(len(trees), trees[-1])
         taken: set[str] = set()
-        spelled = list(self._spelled_out(trees))
+        spelled = list(spell_out(trees, [*self.catalog.relations, *self.named]))
         static = self._static(tree, spelled)
         bound: list[Entry] = []
         for entry in spelled:
@@ -177,25 +176,6 @@ class FromBinder:
         partition = tuple(binder.bind(c) for c in window.args.get("expressions") or ())
         rows = RowsClause(window.args["rows"], place, partition)
         yield replace(source, rows=rows, below=entry.bound.conditions)
-
-    def _spelled_out(self, trees: list[exp.Expr]) -> Iterator[exp.Expr]:
-        """The entries, each with its table: STEAM writes FROM SensorTables A, B, C."""
-        before: exp.Table | None = None
-        for entry in trees:
-            spelled = entry
-            if before is not None and isinstance(entry, exp.Table):
-                spelled = _aliased(before, entry) if self._is_alias(entry, before) else entry
-            before = spelled if isinstance(spelled, exp.Table) else None
-            yield spelled
-
-    def _is_alias(self, entry: exp.Table, before: exp.Table) -> bool:
-        """Whether an entry is a further alias of the table before it: a letter, with a number."""
-        if not before.alias or entry.alias or entry.args.get("db") or not _is_listed(entry):
-            return False
-        if not isinstance(entry.this, exp.Identifier) or not _ALIAS.fullmatch(entry.name):
-            return False
-        known = [*self.catalog.relations, *self.named]
-        return find_name(entry.this, known) is None and nearest(entry.name, known) is None
 
     def _refuse_rows_inside(self, entries: list[Entry]) -> None:
         """Refuse ROWS windows inside a joined subquery: not supported yet."""
@@ -416,23 +396,6 @@ def _renamed(entry: exp.Expr, columns: Mapping[str, exp.Expr], sql: str) -> Mapp
             f"{entry.alias} uses the same name for two columns", place=place_of(alias, sql)
         )
     return renamed
-
-
-def _aliased(table: exp.Table, alias: exp.Table) -> exp.Table:
-    """The same table under another name."""
-    copied = table.copy()
-    own = alias.args.get("alias")
-    name = exp.TableAlias(this=alias.this.copy())
-    if own is not None and own.args.get("stream_window") is not None:
-        name.set("stream_window", own.args["stream_window"])
-    copied.set("alias", name)
-    return copied
-
-
-def _is_listed(entry: exp.Table) -> bool:
-    """Whether an entry is part of a comma-separated list, not of JOIN … ON."""
-    join = entry.parent
-    return isinstance(join, exp.Join) and not join.args.get("on") and not join.args.get("using")
 
 
 def stream_window(entry: exp.Expr) -> StreamWindow | None:
