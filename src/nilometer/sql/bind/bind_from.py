@@ -21,11 +21,11 @@ from nilometer.sql.bind.derived_entries import (
 )
 from nilometer.sql.bind.expand_entries import expand_entry
 from nilometer.sql.bind.expression_binder import ExpressionBinder
+from nilometer.sql.bind.from_aliases import rename_columns, spell_out
 from nilometer.sql.bind.from_entry import Deriver, Entry
 from nilometer.sql.bind.inline_rows import values_relation
 from nilometer.sql.bind.refuse_entry import file_hint, refuse_entry, refuse_extras
 from nilometer.sql.bind.scope import Scope, Unit
-from nilometer.sql.bind.spell_out import spell_out
 from nilometer.sql.bind.static_entries import names_bare_time, needs_readings
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.scalars import ColumnRef, column
@@ -225,25 +225,26 @@ class FromBinder:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
         name = entry.alias or call.function.lower()
-        unit = Unit(name, {}, (), {}, call.function)
-        found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
-        node, full = self.deriver.derive_call(call, self.named), self._full_name(name, alone)
+        node = self.deriver.derive_call(call, self.named)
         if node.kind is FunctionKind.ANSWERS:
-            return derived_entry(found, full, node, self.sql)
-        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+            found = self._without_rows(entry, name, call.function)
+            return derived_entry(found, self._full_name(name, alone), node, self.sql)
+        return self._appended(entry, name, call.function, node, alone)
 
     def _appended(self, entry: exp.Expr, name: str, origin: str, node: Node, alone: bool) -> Entry:
         """The entry whose rows a node appends."""
         assert self.deriver is not None
-        unit = Unit(name, {}, (), {}, origin)
-        found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
-        full = self._full_name(name, alone)
+        found, full = self._without_rows(entry, name, origin), self._full_name(name, alone)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
+    def _without_rows(self, entry: exp.Expr, name: str, origin: str | None) -> Entry:
+        """An entry whose rows are still to be found."""
+        unit = Unit(name, {}, (), {}, origin)
+        return Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
 
     def _ordered(self, entry: exp.Expr, call: TopCall | TableOverCall, alone: bool) -> Entry:
         assert self.deriver is not None
-        unit = Unit(entry.alias, {}, (), {}, entry.alias)
-        found = Entry(unit, _NOTHING, None, place_of(entry, self.sql))
+        found = replace(self._without_rows(entry, entry.alias, entry.alias), window=None)
         if isinstance(call, TopCall):
             node = self.deriver.derive_top(call, self.named)
         else:
@@ -280,8 +281,7 @@ class FromBinder:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
         name = entry.alias or call.args["input"].alias_or_name or call.function.lower()
-        unit = Unit(name, {}, (), {}, call.function)
-        found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
+        found = self._without_rows(entry, name, call.function)
         clause, node = self.deriver.derive_windows(call, self.named)
         bound = derived_entry(found, self._full_name(name, alone), node, self.sql)
         # The columns by which sessions are separated are not shown, nor the bounds of an instant.
@@ -298,7 +298,7 @@ class FromBinder:
         """The entry, its columns under the names that aliases give them."""
         columns = bound.unit.columns
         for one in named:
-            columns = _renamed(one, columns, self.sql)
+            columns = rename_columns(one, columns, self.sql)
         hidden = frozenset(named[0].meta.get(HIDDEN, ()))
         return replace(bound, unit=replace(bound.unit, columns=columns, hidden=hidden))
 
@@ -313,7 +313,7 @@ class FromBinder:
         name, place = entry.alias_or_name, place_of(entry, self.sql)
         window, full = stream_window(entry), self._full_name(name, alone)
         if self.deriver is not None:
-            found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, window, place)
+            found = self._without_rows(entry, name, origin)
             if window is not None and query.find(*_STREAMS) is not None:
                 node = self.deriver.derive_appended(query, named, name)
                 return appended_entry(found, full, node, self.deriver.appends, self.sql)
@@ -375,27 +375,6 @@ class FromBinder:
         if self.prefix is None:
             return name
         return self.prefix if alone else f"{self.prefix}.{name}"
-
-
-def _renamed(entry: exp.Expr, columns: Mapping[str, exp.Expr], sql: str) -> Mapping[str, exp.Expr]:
-    """The columns under the names that an alias gives them: AS S (a, b)."""
-    alias = entry.args.get("alias")
-    names = alias.args.get("columns") if alias is not None else None
-    if alias is None or not names:
-        return columns
-    if len(names) != len(columns):
-        raise SqlError(
-            f"{entry.alias} lists {len(names)} column names, but has {len(columns)} columns",
-            place=place_of(alias, sql),
-            detail=f"it has {', '.join(columns)}",
-            hint="name all of them, or none",
-        )
-    renamed = dict(zip((name.name for name in names), columns.values(), strict=True))
-    if len(renamed) != len(columns):
-        raise AmbiguousNameError(
-            f"{entry.alias} uses the same name for two columns", place=place_of(alias, sql)
-        )
-    return renamed
 
 
 def stream_window(entry: exp.Expr) -> StreamWindow | None:

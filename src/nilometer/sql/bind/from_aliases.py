@@ -1,15 +1,17 @@
-"""Further aliases of a table in FROM, each as an entry with the table itself."""
+"""Aliases in FROM: AS S (a, b), and further ones of a table, which become entries."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from sqlglot import exp
 
+from nilometer.errors import AmbiguousNameError, SqlError
 from nilometer.model.names import nearest
 from nilometer.sql.parse.find_names import find_name
+from nilometer.sql.parse.places import place_of
 
 _ALIAS: Final = re.compile(r"[A-Za-z]\d*")
 
@@ -26,6 +28,29 @@ def spell_out(trees: Sequence[exp.Expr], known: Sequence[str]) -> Iterator[exp.E
             spelled = _aliased(before, entry) if _is_alias(entry, before, known) else entry
         before = spelled if isinstance(spelled, exp.Table) else None
         yield spelled
+
+
+def rename_columns(
+    entry: exp.Expr, columns: Mapping[str, exp.Expr], sql: str
+) -> Mapping[str, exp.Expr]:
+    """The columns under the names that an alias gives them: AS S (a, b)."""
+    alias = entry.args.get("alias")
+    names = alias.args.get("columns") if alias is not None else None
+    if alias is None or not names:
+        return columns
+    if len(names) != len(columns):
+        raise SqlError(
+            f"{entry.alias} lists {len(names)} column names, but has {len(columns)} columns",
+            place=place_of(alias, sql),
+            detail=f"it has {', '.join(columns)}",
+            hint="name all of them, or none",
+        )
+    renamed = dict(zip((name.name for name in names), columns.values(), strict=True))
+    if len(renamed) != len(columns):
+        raise AmbiguousNameError(
+            f"{entry.alias} uses the same name for two columns", place=place_of(alias, sql)
+        )
+    return renamed
 
 
 def _is_alias(entry: exp.Table, before: exp.Table, known: Sequence[str]) -> bool:
