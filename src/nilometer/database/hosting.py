@@ -70,7 +70,7 @@ class Hosting:
         assert name is not None
         if isinstance(plan, str):
             raise CheckpointError(
-                f"the query {query.name} cannot go on beside others as it did before",
+                f"the query {query.name} can no longer run in the shared engine",
                 detail=plan,
                 hint="drop it and create it again",
             )

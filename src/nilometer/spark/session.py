@@ -326,7 +326,7 @@ def require_utc(session: SparkSession) -> None:
         raise SessionError(
             f"the time zone of this Spark session is {zone}",
             detail="a query that is kept reads logs in UTC: hours and days that Spark computes "
-            "would be others than those that we compute, and than those after a restart elsewhere",
+            "would differ from those that we compute, and from those after a restart elsewhere",
             hint=f'spark.conf.set("{_ZONE}", "UTC"), and from_utc_timestamp(ts, \'{zone}\') where '
             "local time is meant",
         )

@@ -105,7 +105,7 @@ def _rounded(operands: Sequence[Operand]) -> pa.DataType:
     digits = operands[1].constant if len(operands) > 1 else 0
     kind = round_type(operands[0].kind, digits) if isinstance(digits, int) else None
     if kind is None:
-        raise UnavailableError("rounding to digits that are computed is not available here")
+        raise UnavailableError("rounding to a computed number of digits is not available here")
     return kind
 
 
@@ -168,7 +168,7 @@ def _common(operands: Sequence[Operand]) -> pa.DataType:
 def _whole_common(operands: Sequence[Operand]) -> pa.DataType:
     kind = _common(operands)
     if not (is_integer(kind) or pat.is_null(kind)):
-        raise UnavailableError(f"an operator of bits on {type_name(kind)} is not available here")
+        raise UnavailableError(f"bitwise operators on {type_name(kind)} are not available here")
     return kind
 
 
