@@ -119,12 +119,13 @@ def spreads_by_itself(query: NamedQuery) -> bool:
 
 def written(options: Mapping[str, Any]) -> str:
     """The buckets of a query as they are written in WITH."""
-    parts = [f"{_BUCKETS} = {options.get(_BUCKETS, 1)}"]
-    parting = parting_of(options)
+    parts = []
+    if _BUCKETS in options:
+        parts.append(f"{_BUCKETS} = {options[_BUCKETS]}")
     if options.get(_BY_ITSELF):
         parts.append(f"{_SPREAD} = '{_AUTO}'")
-    elif parting is not None:
-        parts.append(f"{_SPREAD} = {parting.parts}")
+    elif _SPREAD in options:
+        parts.append(f"{_SPREAD} = {options[_SPREAD]}")
     return ", ".join(parts)
 
 

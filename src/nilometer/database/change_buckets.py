@@ -39,9 +39,10 @@ _STOP_WITHIN: Final = 30
 def require_own_buckets(query: NamedQuery, after: NamedQuery) -> None:
     """Refuse other buckets for a query that has none of its own."""
     if hosted_id(query) is not None:
+        asked = {n: v for n, v in after.options.items() if query.options.get(n) != v}
         raise InputError(
             f"{query.name} runs in the shared engine, where a query has one bucket",
-            hint=f"drop {query.name}, and create it WITH ({written(after.options)}): it then "
+            hint=f"drop {query.name}, and create it WITH ({written(asked)}): it then "
             "has a streaming query of its own",
         )
 
