@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
+from nilometer.database import auto_spread, spread
 from nilometer.errors import NilometerError
 from nilometer.log.reader import LogReader
 from tests.patience import wait_for
@@ -121,15 +122,15 @@ def test_a_hot_key_is_the_work_of_all_buckets(plant: Plant) -> None:
     db.execute(f"CREATE QUERY one WITH (engine = 'own') AS {PAIRS} FROM START")
     plant.wait_for_pairs("one")
     wait_for(lambda: sum(one.rows for one in db.query_status("one").spreads) == 2 * SECONDS)
-    [spread] = db.query_status("one").spreads
-    assert spread.key == "k = 7"
-    assert spread.fullest > 0.85
+    [found] = db.query_status("one").spreads
+    assert found.key == "k = 7"
+    assert found.fullest > 0.85
     db.execute("STOP QUERY one")
     db.execute(f"CREATE QUERY many WITH (spread = 4, spread_stream = 'b') AS {PAIRS} FROM START")
     plant.wait_for_pairs("many")
     wait_for(lambda: sum(one.rows for one in db.query_status("many").spreads) == 5 * SECONDS)
-    [spread] = db.query_status("many").spreads
-    assert spread.fullest < 0.3
+    [found] = db.query_status("many").spreads
+    assert found.fullest < 0.3
     told = explained(db, "many")
     assert "a grid of 1 x 4: the rows of B with the same key are spread over 4" in told
     assert "replicated to several buckets: A 4 times" in told
@@ -197,3 +198,32 @@ def test_what_cannot_be_spread_says_what_to_do(plant: Plant) -> None:
         db.execute("ALTER QUERY counts SET (spread = 2)")
     assert "WITH (buckets = 4, spread = 2)" in str(refused.value)
     db.execute("STOP QUERY counts")
+
+
+def test_a_hot_key_is_spread_by_itself(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With keys that count as hot sooner than usual."""
+    monkeypatch.setattr(spread, "_BUSY", 1.0)
+    monkeypatch.setattr(auto_spread, "LASTS", 1_000_000)
+    db = plant.db
+    plant.load(1_000)
+    db.execute(f"CREATE QUERY hand WITH (engine = 'own') AS {PAIRS} FROM START")
+    db.execute(f"CREATE QUERY q WITH (spread = 'auto') AS {PAIRS} FROM START")
+    assert "Spread: by itself: no key is spread" in explained(db, "q")
+    wait_for(lambda: "spread = 4" in str(db.query_status("hand").remedy))
+    assert "ALTER QUERY hand SET (spread = 4)" in explained(db, "hand")
+    db.execute("STOP QUERY hand")
+    words = "by itself: rows of A with the same key are in 4 buckets"
+    wait_for(lambda: db.query_status("q").spread_text == words, 60)
+    assert f"Spread: {words}" in explained(db, "q")
+    assert "a grid of 1 x 4" in explained(db, "q")
+    shown = db.execute("SHOW QUERIES").rows
+    assert shown is not None
+    assert shown.column("spread").to_pylist() == [None, words]
+    plant.load(200)
+    plant.wait_for_pairs("q")
+    db.execute("ALTER QUERY q SET (spread = 2)")
+    assert db.query_status("q").spread_text == "rows of A with the same key are in 2 buckets"
+    db.execute("ALTER QUERY hand SET (spread = 'auto')")
+    assert db.query_status("hand").spread_text == "by itself: no key is spread"
+    plant.load(100)
+    plant.wait_for_pairs("q")
