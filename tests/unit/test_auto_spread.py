@@ -63,6 +63,7 @@ def test_what_helps_is_one_statement() -> None:
     assert SpreadJoin("A", 1).remedy("q", hot_now) == (
         "ALTER QUERY q SET (spread = 4) shares it among 4 buckets"
     )
+    assert "ALTER QUERY `my q` SET" in str(SpreadJoin("A", 1).remedy("my q", hot_now))
     told = SpreadJoin("A", 1, is_alterable=False).remedy("q", hot_now)
     assert told == (
         "DROP QUERY q, and CREATE QUERY q WITH (spread = 4) AS … shares it among 4 buckets"

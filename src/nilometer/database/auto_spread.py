@@ -10,6 +10,7 @@ from nilometer.database.bucket_options import hosted_id, parting_of, spreads_by_
 from nilometer.database.spread import Spread
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.stored_queries import NamedQuery
+from nilometer.sql.expressions.scalars import quote_name
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan
 from nilometer.sql.rules.spread_joins import choose_stream, divisors
 
@@ -48,7 +49,7 @@ class SpreadJoin:
 
     def remedy(self, name: str, spreads: Sequence[Spread]) -> str | None:
         """What helps against a hot key, in words; None: nothing is wrong, or nothing helps."""
-        parts = self.more_parts(spreads)
+        parts, name = self.more_parts(spreads), name if name.isidentifier() else quote_name(name)
         if parts is None:
             return None
         if self.by_itself:
