@@ -17,7 +17,9 @@ import nilometer as nm
 from nilometer.database import auto_spread, spread
 from nilometer.errors import NilometerError
 from nilometer.log.reader import LogReader
+from nilometer.upkeep.check import check_database
 from tests.patience import wait_for
+from tests.spark.test_query_buckets import Killed, die_at
 
 BUCKETS = 4
 SECONDS = 2_000
@@ -27,9 +29,10 @@ COUNTS = (
     "FROM A, B WINDOW(A, B) = 5 SECONDS WHERE A.k = B.k GROUP BY A.k"
 )
 ORACLE = (
-    "SELECT a.k, a.v, b.v AS w FROM a JOIN b ON a.k = b.k AND abs(a.second - b.second) <= 5 "
-    "WHERE greatest(a.second, b.second) <= {}"
+    "SELECT a.k, a.v, b.v AS w, greatest(a.second, b.second) AS second "
+    "FROM a JOIN b ON a.k = b.k AND abs(a.second - b.second) <= 5"
 )
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Plant:
@@ -56,7 +59,7 @@ class Plant:
             with file.open("a") as lines:
                 for second in range(self.seconds, self.seconds + seconds):
                     key, value = self.row(name, second)
-                    at = (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=second)).isoformat()
+                    at = (BEGIN + timedelta(seconds=second)).isoformat()
                     lines.write(json.dumps({"k": key, "v": value, "ts": at}) + "\n")
         self.seconds += seconds
 
@@ -76,20 +79,18 @@ class Plant:
                 other.execute(f"CREATE TABLE {name} (second INT, k INT, v INT)")
                 rows = [(n, *self.row(name.upper(), n)) for n in range(self.seconds)]
                 other.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows)
-            return Counter(other.execute(ORACLE.format(self.seconds)).fetchall())
+            found = other.execute(ORACLE).fetchall()
+        return Counter((*row, BEGIN + timedelta(seconds=second)) for *row, second in found)
 
     def wait_for_pairs(self, query: str) -> None:
         due = self.due()
 
-        def found() -> Counter[tuple[Any, ...]]:
-            return Counter(row[:3] for row in self.rows(query).elements())
-
         def said() -> object:
-            status = self.db.query_status(query)
-            less, more = (due - found()).total(), (found() - due).total()
+            status, found = self.db.query_status(query), self.rows(query)
+            less, more = (due - found).total(), (found - due).total()
             return f"{status.error} {status.watermark} of {due.total()}: {less} less, {more} more"
 
-        wait_for(lambda: found() == due, 120, said=said)
+        wait_for(lambda: self.rows(query) == due, 120, said=said)
 
     def wait_for_twin(self, query: str, twin: str) -> None:
         """Both have told the same, up to the end."""
@@ -153,6 +154,30 @@ def test_a_running_query_is_spread_and_put_together_again(plant: Plant) -> None:
         assert f"a grid of {grid}" in told if grid else "grid" not in told
         plant.load(300)
         plant.wait_for_pairs("q")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("moment", ["before the catalog", "after the catalog", "half settled"])
+def test_a_process_that_ends_in_between_leaves_one_spread_or_the_other(
+    moment: str, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        plant = Plant(db, tmp_path)
+        plant.load(300)
+        db.execute(f"CREATE QUERY q WITH (buckets = 4) AS {PAIRS} FROM START")
+        wait_for(lambda: db.query_status("q").result_rows > 0)
+        plant.load(300)
+        with monkeypatch.context() as patch:
+            die_at(moment, patch)
+            with pytest.raises(Killed):
+                db.execute("ALTER QUERY q SET (spread = 4)")
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        db.resume()
+        plant.db = db
+        assert ("a grid of 1 x 4" in explained(db, "q")) == (moment != "before the catalog")
+        plant.load(300)
+        plant.wait_for_pairs("q")
+    assert not check_database(tmp_path / "plant").problems
 
 
 def test_answers_over_a_spread_join_come_once(plant: Plant) -> None:

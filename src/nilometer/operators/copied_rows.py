@@ -72,12 +72,17 @@ class _Counts:
         return np.where(self.hashes[places] == hashes, self.times[places], 0)
 
     def plus(self, other: _Counts) -> _Counts:
-        both = np.union1d(self.hashes, other.hashes)
+        both = self._with(other)
         return _Counts(both, self.of(both) + other.of(both))
 
     def most(self, other: _Counts) -> _Counts:
-        both = np.union1d(self.hashes, other.hashes)
+        both = self._with(other)
         return _Counts(both, np.maximum(self.of(both), other.of(both)))
+
+    def _with(self, other: _Counts) -> UInt64s:
+        both = np.sort(np.concatenate([self.hashes, other.hashes]))
+        found: UInt64s = both[np.diff(both, prepend=~both[:1]) != 0]
+        return found
 
 
 def _hash(rows: pa.RecordBatch) -> UInt64s:
