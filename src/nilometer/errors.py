@@ -133,6 +133,10 @@ class LogError(NilometerError):
     """A log that cannot be opened, read or written: damaged, held by another, or misused."""
 
 
+class LogTakenError(LogError):
+    """An append to a log that another writer has taken over."""
+
+
 class LogFullError(LogError):
     """An append that would take more disk than the log may use; nothing of it was stored."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nilometer.errors import LogFullError, LogGapError
-from nilometer.log import retention
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
@@ -85,12 +85,9 @@ def test_a_history_for_ever_is_never_trimmed(tmp_path: Path) -> None:
         assert writer.trim() == 0
 
 
-def test_segments_with_recent_delivery_keys_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retention, "KEYS_KEPT", 3)
+def test_segments_with_recent_delivery_keys_stay(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    with LogWriter.open(log, LAYOUT, SMALL) as writer:
+    with LogWriter.open(log, LAYOUT, replace(SMALL, keys_kept=3)) as writer:
         for one in range(8):
             writer.append(rows_from(one * 50, 50), keys=[b"%d" % one])
         assert writer.trim() == 5

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from nilometer.errors import InputError
-from nilometer.log.options import Fsync, LogOptions, WhenFull
+from nilometer.log.options import Durability, Fsync, LogOptions, WhenFull
 from nilometer.model.time_forms import EpochTimes, EpochUnit
 from nilometer.sensors.log_options import (
     OPTIONS,
@@ -31,6 +31,10 @@ def test_every_option() -> None:
             "segment": "2MB",
             "disk": "1.5GB",
             "when_full": "drop_oldest",
+            "durability": "Disk",
+            "ship_size": "4MB",
+            "ship_every": "3s",
+            "write_ahead": "2GB",
             "max_ahead": "10 min",
             "linger": "5ms",
             "epoch": "ms",
@@ -48,11 +52,15 @@ def test_every_option() -> None:
         disk=3 << 29,
         when_full=WhenFull.DROP_OLDEST,
         history=7,
+        durability=Durability.DISK,
+        ship_size=4 << 20,
+        ship_every=3_000_000,
+        write_ahead=2 << 30,
     )
     assert found == StreamOptions(
         log, 600_000_000, 5_000, EpochTimes(EpochUnit.MILLIS), "celsius", READS, {"interval": "1s"}
     )
-    assert len(OPTIONS) == 11
+    assert len(OPTIONS) == 15
 
 
 @pytest.mark.parametrize(
@@ -61,6 +69,8 @@ def test_every_option() -> None:
         ("disk", "much", "cannot read a size: 'much'", "write a number and a unit, such as '64MB'"),
         ("disk", "0", "must be greater than zero: '0'", "leave the option out instead"),
         ("fsync", "often", "unknown value: 'often'", "write one of always, interval, never"),
+        ("durability", "tape", "unknown value: 'tape'", "write one of store, disk"),
+        ("write_ahead", "0", "must be greater than zero: '0'", "leave the option out instead"),
         ("linger", "soon", "cannot read a duration: 'soon'", "write a number and a unit"),
         ("when_full", "x", "unknown value: 'x'", "write one of drop_oldest, drop_newest, fail"),
     ],

@@ -31,6 +31,7 @@ def alter_stream(statement: AlterStream, home: Home, queries: RunningQueries) ->
         def changed(declared: Declaration, number: int) -> Declaration:
             after = altered(declared, change, number)
             check_type(after)
+            home.require_durability(after)
             return after
 
         before, after = home.catalog.alter(kind, name, changed)

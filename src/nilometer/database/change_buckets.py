@@ -88,7 +88,9 @@ def _finish(
     Nothing new is read. Afterwards the logs know exactly how far it has read.
     """
     frames: Mapping[str, StreamFrame] = {
-        name: replace(one, is_ending=True) if isinstance(one, LogStream) else one
+        name: replace(one, log=replace(one.log, is_ending=True))
+        if isinstance(one, LogStream)
+        else one
         for name, one in _frames(plan, known).items()
     }
     handle = start_query(plan, frames, destination, beats)

@@ -30,7 +30,8 @@ from nilometer.errors import (
 )
 from nilometer.log.dead_letters import DEAD, dead_letter_log
 from nilometer.log.delete import delete_log
-from nilometer.log.location import inside
+from nilometer.log.location import in_object_store, inside
+from nilometer.log.options import Durability
 from nilometer.model.served_at import LOCK_FILE, written_holder
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.declaration import Declaration, Sensor
@@ -42,7 +43,7 @@ from nilometer.upkeep.catalog_place import remember_catalog, settle_catalog
 from nilometer.upkeep.format import read_format, write_format
 from nilometer.upkeep.identity import take_identity
 from nilometer.upkeep.logs_place import settle_logs
-from nilometer.upkeep.places import CHECKPOINTS, DELIVERIES, file_name
+from nilometer.upkeep.places import CHECKPOINTS, DELIVERIES, WRITE_AHEAD, file_name
 
 STATUS_FILE: Final = "status.json"
 _TRIES: Final = 5
@@ -102,6 +103,7 @@ class Home:
                 find_unit=self.units.find,
                 settings=ManagerSettings(identity=identity),
                 status_file=self.folder / STATUS_FILE,
+                ahead_of=self.ahead_of,
             )
             self.manager.start()
             opening.callback(self.manager.stop)
@@ -124,9 +126,11 @@ class Home:
 
     def log_of(self, name: str) -> str:
         """The location of the log of a stream, a sensor table or a query's results."""
-        owner = name.lower().removesuffix(DEAD)
-        key = self.catalog.key(owner) + (DEAD if owner != name.lower() else "")
-        return inside(self.logs, file_name(key))
+        return inside(self.logs, self._file_of(name))
+
+    def ahead_of(self, name: str) -> Path:
+        """The folder of the write-ahead of a stream or sensor table, if it has one."""
+        return self.folder / WRITE_AHEAD / self._file_of(name)
 
     def checkpoint_of(self, query: str) -> Path:
         """The location of a query's checkpoint."""
@@ -134,8 +138,20 @@ class Home:
 
     def add_stream(self, declaration: Declaration) -> None:
         """Add a stream or sensor table, without what a dropped one of its name left behind."""
+        self.require_durability(declaration)
         self.delete(self.files_of(declaration.name))  # DROP may have ended between its steps
         self.manager.watch(declaration)
+
+    def require_durability(self, declaration: Declaration) -> None:
+        """Refuse rows that should be in an object store where there is none."""
+        durability = read_stream_options(declaration.options).log.durability
+        if durability is Durability.STORE and not in_object_store(self.logs):
+            raise InputError(
+                f"{declaration.name} cannot have durability 'store'",
+                detail="the logs of this database are in a folder, not in an object store",
+                hint="leave the option out: rows are on the disk when they are acknowledged; or "
+                "move the logs: nilometer move-logs",
+            )
 
     def change_stream(self, name: str, before: Declaration) -> None:
         """Apply an altered stream or sensor table; `before`: its old declaration."""
@@ -153,7 +169,8 @@ class Home:
 
     def files_of(self, name: str) -> list[str]:
         """The locations of all files that belong to a name."""
-        logs = [self.log_of(name), self.log_of(dead_letter_log(name))]
+        names = (name, dead_letter_log(name))
+        logs = [*map(self.log_of, names), *(str(self.ahead_of(one)) for one in names)]
         return [*logs, str(self.checkpoint_of(name))]
 
     def remove_stream(self, name: str, files: Sequence[str]) -> None:
@@ -184,6 +201,11 @@ class Home:
         if declaration.is_sensor_table:
             return self.catalog.sensors(name)
         return [declaration.only_sensor]
+
+    def _file_of(self, name: str) -> str:
+        """The name of the folder of a log."""
+        owner = name.lower().removesuffix(DEAD)
+        return file_name(self.catalog.key(owner) + (DEAD if owner != name.lower() else ""))
 
     def _watch(self, declaration: Declaration) -> None:
         try:

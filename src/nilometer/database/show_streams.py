@@ -28,6 +28,9 @@ _DOING: Final = {
     "dropped": pa.int64(),
     "backlog": pa.int64(),
     "behind": pa.int64(),
+    "durability": pa.string(),
+    "unshipped": pa.int64(),
+    "unshipped_since": TIMESTAMP,
     "full": pa.bool_(),
     "error": pa.string(),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -18,11 +19,14 @@ from nilometer.errors import LogError, LogFullError
 from nilometer.log.frame_format import BatchKey
 from nilometer.log.layout import TIMESTAMP, LogLayout
 from nilometer.log.location import inside, parent, storage_at
+from nilometer.log.open_ahead import open_ahead
 from nilometer.log.options import LogOptions
 from nilometer.log.parts import write_part
 from nilometer.log.reader import LogReader
 from nilometer.log.storage import file_names
 from nilometer.log.stored_json import json_bytes, read_json
+from nilometer.log.waiting_rows import waiting_in
+from nilometer.log.write_ahead import WriteAhead
 from nilometer.log.writer import LogWriter
 
 LONGEST_PAYLOAD: Final = 4096
@@ -103,19 +107,32 @@ def payload_text(value: Any) -> str:
 class DeadLetters:
     """Appends dead letters to their log, opened with the first; drops the oldest if full."""
 
-    def __init__(self, location: str, log: LogOptions, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, location: str, log: LogOptions, clock: Callable[[], int], folder: Path | None
+    ) -> None:
+        """`folder`: for a write-ahead, if the log has one."""
         self._location = location
-        self._options = replace(_OPTIONS, fsync=log.fsync, fsync_every=log.fsync_every)
+        self._folder = folder
+        self._options = replace(
+            _OPTIONS,
+            fsync=log.fsync,
+            fsync_every=log.fsync_every,
+            durability=log.durability,
+            ship_size=log.ship_size,
+            ship_every=log.ship_every,
+            write_ahead=min(log.write_ahead, _OPTIONS.disk or log.write_ahead),
+        )
         self._clock = clock
         self._writer: LogWriter | None = None
+        self._ahead: WriteAhead | None = None
+        if folder is not None and waiting_in(folder)[0]:
+            self._open()
 
     def append(self, letters: Sequence[DeadLetter]) -> None:
         """Append dead letters; if there is no room, the oldest are dropped."""
         if not letters:
             return
-        if self._writer is None:
-            self._writer = LogWriter.open(self._location, LAYOUT, self._options, self._clock)
-        rows, writer = _rows(letters), self._writer
+        rows, writer = _rows(letters), self._ahead or self._writer or self._open()
         try:
             _make_room(writer, lambda: writer.append(rows, watermark=letters[-1].arrived))
         except Exception:
@@ -124,13 +141,28 @@ class DeadLetters:
 
     def trim(self) -> None:
         """Delete dead letters that are too old."""
-        if self._writer is not None:
-            self._writer.trim()
+        if (writer := self._ahead or self._writer) is not None:
+            writer.trim()
 
     def close(self) -> None:
+        if self._ahead is not None:
+            self._ahead.close()
+            self._ahead = None
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+
+    def _open(self) -> LogWriter | WriteAhead:
+        writer = LogWriter.open(self._location, LAYOUT, self._options, self._clock)
+        try:
+            self._ahead = open_ahead(
+                self._folder, writer, self._location, self._options, self._clock, drops_oldest=True
+            )
+        except BaseException:
+            writer.close()
+            raise
+        self._writer = writer
+        return self._ahead or writer
 
 
 def append_batch(location: str, letters: Sequence[DeadLetter], count: int, key: BatchKey) -> None:
@@ -164,7 +196,7 @@ def _add_to_count(location: str, count: int, key: BatchKey) -> None:
         storage.write(_COUNT, [json_bytes(told)])
 
 
-def _make_room(writer: LogWriter, append: Callable[[], object]) -> None:
+def _make_room(writer: LogWriter | WriteAhead, append: Callable[[], object]) -> None:
     """Append, dropping the oldest for room; what is too large for the whole log is not kept."""
     while True:
         try:

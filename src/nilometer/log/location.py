@@ -47,6 +47,11 @@ def parent(location: str) -> tuple[str, str]:
     return f"{folder or '.'}{mark}{options}", name
 
 
+def in_object_store(location: str) -> bool:
+    """Whether files cannot be added to there, so that every append is an object."""
+    return isinstance(storage_at(location), RemoteStorage)
+
+
 def storage_at(location: str | Path) -> Storage:
     """The storage that a path or a URI names."""
     if isinstance(location, Path) or "://" not in location:

@@ -37,6 +37,20 @@ class WhenFull(StrEnum):
     FAIL = "fail"
 
 
+class Durability(StrEnum):
+    """Where rows of a log in an object store are when an append returns.
+
+    STORE  in the object store: every append is an object.
+    DISK   on the server's own disk, in a write-ahead, which is shipped in the background: many
+           appends are an object.
+
+    A log in a folder is on a disk, whatever is chosen.
+    """
+
+    STORE = "store"
+    DISK = "disk"
+
+
 @dataclass(frozen=True)
 class LogOptions:
     """The settings of one log; times in microseconds."""
@@ -53,6 +67,17 @@ class LogOptions:
     history: int = 0
     """How long segments are kept after every reader has read them; FOREVER: always."""
     compression: str | None = "zstd"
+    keys_kept: int = 10_000
+    """This many of the newest delivery keys are kept, so that repeated deliveries are recognised
+    after a restart."""
+    durability: Durability | None = None
+    """None: in the object store, if the log is in one."""
+    ship_size: int = 8 * MEGABYTE
+    """With durability DISK: the size of the write-ahead from which on it is shipped, and"""
+    ship_every: int = 10_000_000
+    """how often it is shipped even if it is smaller."""
+    write_ahead: int = 1024 * MEGABYTE
+    """The most that the write-ahead may take."""
 
     @property
     def keeps_everything(self) -> bool:

@@ -6,6 +6,8 @@ import secrets
 import time
 from typing import Final
 
+import pyarrow as pa
+
 from nilometer.errors import LogError
 from nilometer.log.frame_format import NEVER
 from nilometer.log.head import HEAD, Head
@@ -55,6 +57,29 @@ def read_layout(storage: Storage) -> tuple[LogLayout, str] | None:
 def stored_bytes(storage: Storage) -> int:
     """The bytes of the log's segments in its storage."""
     return sum(one.size for one in segment_files(storage))
+
+
+def own_layout(
+    storage: Storage, layout: LogLayout, may_change: bool = False
+) -> tuple[LogLayout, str]:
+    """The layout and id of the log, which is created if there is none."""
+    if any(pa.types.is_dictionary(one) for one in layout.stored.types):
+        raise LogError("a log cannot store dictionary columns", hint="decode them first")
+    found = read_layout(storage)
+    if found is None:
+        write_layout(storage, layout)
+        found = read_layout(storage)
+    if found is not None and may_change and found[0] != layout and layout.may_follow(found[0]):
+        change_layout(storage, layout, found[1])
+        return layout, found[1]
+    if found is None or found[0] != layout:
+        raise LogError(
+            "the log has other columns",
+            detail=f"{storage.location} was made with {found and found[0].stored.names}, "
+            f"and is opened with {layout.stored.names}",
+            hint="drop it, or open it as it was made",
+        )
+    return found
 
 
 def read_head(storage: Storage) -> Head | None:

@@ -32,7 +32,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import fs
 
-from nilometer.errors import LogError
+from nilometer.errors import LogError, LogTakenError
 from nilometer.log.frame_format import Chunks
 from nilometer.log.segment_files import is_packed_name
 from nilometer.log.segment_format import segment_name, segment_number
@@ -176,7 +176,7 @@ class RemoteStorage:
     def _require_newest(self) -> None:
         newest = self._terms.newest()
         if newest != self._term:
-            raise LogError(
+            raise LogTakenError(
                 "another writer has taken the log over",
                 detail=f"{self.location} is held by writer {newest}, this one is {self._term}",
                 hint="a log has one writer; reopen it here once that one is closed",

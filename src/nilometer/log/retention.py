@@ -18,8 +18,6 @@ from nilometer.log.storage import Storage
 _HOUR: Final = 3_600_000_000
 _DAY: Final = 24 * _HOUR
 _PARTS_OF_HISTORY: Final = 8
-KEYS_KEPT: Final = 10_000
-"""The newest delivery keys are kept, so that repeated deliveries are recognised after a restart."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ def deletable(
     for one, following in pairwise(segments):
         unread = any(place < one.end for place in places)
         young = not whatever_age and now - following.created < options.history
-        keyed = following.keys > one.keys and keys - following.keys < KEYS_KEPT
+        keyed = following.keys > one.keys and keys - following.keys < options.keys_kept
         if unread or young or keyed:
             break
         found.append(one)

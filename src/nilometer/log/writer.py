@@ -13,7 +13,7 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from nilometer.errors import LogError, LogFullError
+from nilometer.errors import LogFullError
 from nilometer.log.appender import Appender
 from nilometer.log.background import StopWorkError, Work, in_background
 from nilometer.log.base import Net
@@ -37,7 +37,7 @@ from nilometer.log.memory_tail import MemoryTail
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.parts import Part, check_schema, part_bodies, part_headers, pieces
 from nilometer.log.position import Position
-from nilometer.log.published import as_watermark, change_layout, read_layout, write_layout
+from nilometer.log.published import as_watermark, own_layout, read_layout
 from nilometer.log.reader import LogReader, whole_frame
 from nilometer.log.registrations import Registration, registered_in
 from nilometer.log.retention import Segment, age_to_end, deletable
@@ -68,7 +68,7 @@ class LogWriter:
         with ExitStack() as opening:
             storage.make()
             opening.enter_context(storage.claim())
-            self.layout, self._log_id = _own_layout(storage, layout, may_change)
+            self.layout, self._log_id = own_layout(storage, layout, may_change)
             self._appender = Appender(storage, self.layout, options, clock)
             opening.callback(self._close_appender)
             self._end = self._appender.state.end
@@ -110,6 +110,14 @@ class LogWriter:
         return self._end
 
     @property
+    def is_published(self) -> bool:
+        """Whether readers see all of it.
+
+        What an earlier writer had stored but not acknowledged shows after the next append.
+        """
+        return LogReader.open(self._storage.location).end >= self._end
+
+    @property
     def watermark(self) -> int | None:
         return as_watermark(self._appender.state.watermark)
 
@@ -128,6 +136,10 @@ class LogWriter:
         """The last batch that `append_parts` added."""
         return next(reversed(list(self._appender.state.batches.items())), None)
 
+    def last_batch(self, writer: str) -> int | None:
+        """The number of the last batch that has this writer's name."""
+        return self._appender.state.batches.get(writer)
+
     @property
     def dropped_rows(self) -> int:
         """How many rows the log has ever dropped early."""
@@ -139,18 +151,20 @@ class LogWriter:
         *,
         watermark: int | None = None,
         keys: Sequence[bytes] = (),
+        batch: BatchKey | None = None,
     ) -> Position:
         """Append rows and the watermark after them; returns the end of the log once durable.
 
-        The watermark never goes back. `keys` are the delivery keys of the rows. Raises
-        LogFullError, and appends nothing, if there is no room.
+        The watermark never goes back. `keys` are the delivery keys of the rows; `batch`: what
+        `last_batch` returns from now on. Raises LogFullError, and appends nothing, if there is no
+        room.
         """
         with self._appending:
             known = _later(self._appender.state.watermark, watermark)
-            if not (rows or keys) and known == self._appender.state.watermark:
+            if not (rows or keys or batch) and known == self._appender.state.watermark:
                 return self._end
             batches = list(pieces(self._stored(rows))) if rows else []
-            self._store(batches, known, keys)
+            self._store(batches, known, keys, batch)
             return self._end
 
     def append_parts(self, parts: Sequence[Part], *, watermark: int | None, key: BatchKey) -> bool:
@@ -272,13 +286,20 @@ class LogWriter:
         check_schema(rows.schema, schema)
         return pa.RecordBatch.from_arrays(rows.columns, schema=schema)
 
-    def _store(self, batches: list[pa.RecordBatch], watermark: int, keys: Sequence[bytes]) -> None:
+    def _store(
+        self,
+        batches: list[pa.RecordBatch],
+        watermark: int,
+        keys: Sequence[bytes],
+        batch: BatchKey | None,
+    ) -> None:
         """Write rows as one transaction, and keep them in memory."""
         time, compression = self.layout.time, self._options.compression
         frames = [encode_frame(one, time, compression) for one in batches[:-1]]
-        frames.append(encode_frame(batches[-1] if batches else None, time, compression, keys))
+        last = batches[-1] if batches else None
+        frames.append(encode_frame(last, time, compression, keys, batch))
         headers = [one.header for one in frames]
-        placed = self._write(headers, [one.body for one in frames], watermark, None)
+        placed = self._write(headers, [one.body for one in frames], watermark, batch)
         end = self._appender.state.end
         byte = end.byte - sum(one.length for one in placed)
         for header, rows in zip(placed, batches or [no_rows(self.layout.stored)], strict=True):
@@ -370,30 +391,7 @@ def make_log(location: str | Path, layout: LogLayout) -> str:
     storage = storage_at(location)
     if read_layout(storage) is None:
         LogWriter.open(location, layout).close()
-    return _own_layout(storage, layout)[1]
-
-
-def _own_layout(
-    storage: Storage, layout: LogLayout, may_change: bool = False
-) -> tuple[LogLayout, str]:
-    """The layout and id of the log, which is created if there is none."""
-    if any(pa.types.is_dictionary(one) for one in layout.stored.types):
-        raise LogError("a log cannot store dictionary columns", hint="decode them first")
-    found = read_layout(storage)
-    if found is None:
-        write_layout(storage, layout)
-        found = read_layout(storage)
-    if found is not None and may_change and found[0] != layout and layout.may_follow(found[0]):
-        change_layout(storage, layout, found[1])
-        return layout, found[1]
-    if found is None or found[0] != layout:
-        raise LogError(
-            "the log has other columns",
-            detail=f"{storage.location} was made with {found and found[0].stored.names}, "
-            f"and is opened with {layout.stored.names}",
-            hint="drop it, or open it as it was made",
-        )
-    return found
+    return own_layout(storage, layout)[1]
 
 
 def _later(watermark: int, other: int | None) -> int:

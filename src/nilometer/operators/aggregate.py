@@ -63,14 +63,15 @@ EXTREMES: Final = (AggregateFunction.MIN, AggregateFunction.MAX)
 
 @dataclass(frozen=True)
 class AggregateSpec:
-    """Groups by the first columns of the input; see `sql.changes_plan.Aggregate`."""
+    """Groups by the first columns of the input; a test and values of their keys and calls."""
 
     keys: int
     input_types: tuple[pa.DataType, ...]
     calls: tuple[AggregateCall, ...]
     test: Expression | None
     values: tuple[Expression, ...]
-    value_types: tuple[pa.DataType, ...]
+    types: tuple[pa.DataType, ...]
+    """The types of the output columns, without time and count."""
     names: tuple[str, ...] = ()
     """The names of keys and calls."""
     each_instant: bool = False
@@ -79,11 +80,6 @@ class AggregateSpec:
     """Whether no row is ever retracted: MIN and MAX keep one value for each group."""
     routed_by: Columns = None
     """The columns by which rows are together in buckets."""
-
-    @property
-    def types(self) -> tuple[pa.DataType, ...]:
-        """The types of the output columns, without time and count."""
-        return self.value_types
 
     def start(self, store: ChunkStore) -> AggregateOperator:
         """The running operator, without any state yet."""

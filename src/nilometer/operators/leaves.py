@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -16,32 +16,6 @@ from nilometer.operators.received import ReceivedSpec, changes_of
 from nilometer.operators.share import Share, StreamShare
 
 LeafSpec: TypeAlias = BlockSpec | LastRowsSpec | ReceivedSpec
-
-
-class Leaf(Protocol):
-    """A running leaf of one or more streams."""
-
-    @property
-    def streams(self) -> int: ...
-    @property
-    def late(self) -> Sequence[int]: ...
-    @property
-    def rows_held(self) -> list[int]: ...
-    @property
-    def stored(self) -> Sequence[Stored]: ...
-    def hold(self, stream: int, rows: pa.RecordBatch) -> None: ...
-    def process(
-        self,
-        rows: Sequence[pa.RecordBatch],
-        before: Sequence[int],
-        after: Sequence[int],
-        frontier: int,
-    ) -> list[pa.RecordBatch]: ...
-    def snapshot(self) -> dict[str, Any]: ...
-    def restore(self, snapshot: dict[str, Any]) -> None: ...
-    def take_over(
-        self, old: Sequence[Any], shares: Sequence[StreamShare], output: Share
-    ) -> None: ...
 
 
 class BlockOfChanges(Block):
@@ -125,6 +99,9 @@ class ReceivingLeaf:
         self, old: Sequence[ReceivingLeaf], shares: Sequence[StreamShare], output: Share
     ) -> None:
         self._pending.take_over([one._pending for one in old], shares[0])
+
+
+Leaf: TypeAlias = Block | LastRows | ReceivingLeaf
 
 
 def start_leaf(spec: LeafSpec, sends_periods: bool, store: ChunkStore) -> Leaf:

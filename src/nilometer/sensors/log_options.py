@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from nilometer.errors import DurationError, InputError, SqlError
-from nilometer.log.options import Fsync, LogOptions, WhenFull
+from nilometer.log.options import Durability, Fsync, LogOptions, WhenFull
 from nilometer.model.options import parse_size
 from nilometer.model.time import parse_duration
 from nilometer.model.time_forms import EpochTimes, read_unit
@@ -123,6 +123,10 @@ _LOG: Final[dict[str, Callable[[str], Any]]] = {
     "segment": _positive(parse_size),
     "disk": _positive(parse_size),
     "when_full": _one_of({one.value: one for one in WhenFull}),
+    "durability": _one_of({one.value: one for one in Durability}),
+    "ship_size": _positive(parse_size),
+    "ship_every": _positive(parse_duration),
+    "write_ahead": _positive(parse_size),
 }
 _OWN: Final[dict[str, Callable[[str], Any]]] = {
     "max_ahead": parse_duration,

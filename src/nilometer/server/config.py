@@ -27,7 +27,15 @@ from nilometer.server.log_settings import LogSettings, log_settings
 from nilometer.server.settings import ServerSettings
 from nilometer.server.spark_settings import spark_settings
 
-_OF_STREAMS: Final = ("history", "disk", "when_full")
+_OF_STREAMS: Final = (
+    "history",
+    "disk",
+    "when_full",
+    "durability",
+    "ship_size",
+    "ship_every",
+    "write_ahead",
+)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Appender:
         self.full = False
         self.error: str | None = None
         self.dropped = 0
-        self.counted = store.writer.end
+        self.counted = store.end
         """The position up to which readings are included in their sensors' counts."""
         self.pending_rows = 0
         self._pending_bytes = 0
@@ -165,7 +165,7 @@ class Appender:
         await self._store(prepared)
         for one in prepared.received:
             one.sensor.readings += one.rows
-        self.counted = self.store.writer.end
+        self.counted = self.store.end
         self._settle(received)
         self._deaf = self._is_crowded()
         async with self._progress:

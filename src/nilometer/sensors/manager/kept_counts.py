@@ -82,10 +82,12 @@ def count_on(before: StreamCounts, log: LogReader, end: Position, only: int | No
         return before
     try:
         for frame in log.read(start, end):
+            # What waited in a write-ahead was counted, and came to the log afterwards.
+            rows = frame.rows.slice(max(0, start.row - frame.start.row))
             if only is None:
-                more.update(frame.rows[SENSOR].to_pylist())
+                more.update(rows[SENSOR].to_pylist())
             else:
-                more[only] += len(frame.rows)
+                more[only] += len(rows)
     except LogError:  # trimmed or damaged: the stream must continue anyway
         return before
     sensors = dict(before.sensors)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
 from nilometer.errors import LogFullError
 from nilometer.kernels.read_times import SECONDS
 from nilometer.log.dead_letters import DeadLetters, dead_letter_log, letters_ever
+from nilometer.log.location import in_object_store
+from nilometer.log.open_ahead import open_ahead
+from nilometer.log.options import Durability
+from nilometer.log.position import Position
+from nilometer.log.write_ahead import WriteAhead
 from nilometer.log.writer import LogWriter
 from nilometer.model.time import format_duration
 from nilometer.sensors.declaration import DEFAULT_IDLE, Declaration
@@ -42,39 +48,63 @@ class LogStore:
         settings: ManagerSettings,
         clock: Callable[[], int],
         rates: Mapping[str, Any] | None = None,
+        ahead_of: Callable[[str], Path | None] = lambda _: None,
     ) -> None:
-        """`rates`: what was learned about it before a restart."""
-        self.name = name = declaration.name
-        self.location = locate(name)
-        self.writer = LogWriter.open(
-            self.location, declaration.layout, options.log, clock, may_change=True
-        )
-        self.static = StaticVersions(self.location, declaration)
-        recent = self.writer.recent_keys(settings.recent_keys)
-        self.keys = SensorKeys(recent, settings.recent_keys)
-        self.arrivals = Arrivals(declaration, rates)
-        self.measured = read_measured((rates or {}).get(MEASURED))
-        by_default = declaration.has_default_idle
-        self.time = SensorClock(
-            declaration.lateness,
-            DEFAULT_IDLE if by_default else declaration.idle,
-            options.max_ahead,
-            self.writer.watermark,
-            ends=not declaration.is_sensor_table,
-            idle_of=self.arrivals.idle if by_default else None,
-        )
-        if (ahead := self.told_ahead(clock())) is not None:
-            _LOG.warning("the log of %s %s", name, ahead)
-        self.dead_letters = letters_ever(locate(dead_letter_log(name)))
-        self._untold = 0
-        """Dead letters not yet reported to the server's log, and"""
-        self._last_reason = ""
-        """the reason of the last one."""
-        self._told_at = -TELL_EVERY
-        self._dead = DeadLetters(locate(dead_letter_log(name)), options.log, clock)
-        self._preparation = Preparation(
-            RowBuilder(declaration, options.epoch or SECONDS), self.time
-        )
+        """`rates`: what was learned about it before a restart; `ahead_of`: the folder of the
+        write-ahead of a log, if that has one."""
+        with ExitStack() as opening:
+            self.name = name = declaration.name
+            self.location = locate(name)
+            self.writer = LogWriter.open(
+                self.location, declaration.layout, options.log, clock, may_change=True
+            )
+            opening.callback(self.writer.close)
+            most = settings.recent_keys
+            self.ahead = open_ahead(
+                ahead_of(name), self.writer, self.location, options.log, clock, most
+            )
+            if self.ahead is not None:
+                opening.callback(self.ahead.close)
+            is_stored = self.ahead is None and in_object_store(self.location)
+            self.durability = Durability.STORE if is_stored else Durability.DISK
+            self.static = StaticVersions(self.location, declaration)
+            self.keys = SensorKeys(self._log.recent_keys(most), most)
+            self.arrivals = Arrivals(declaration, rates)
+            self.measured = read_measured((rates or {}).get(MEASURED))
+            by_default = declaration.has_default_idle
+            self.time = SensorClock(
+                declaration.lateness,
+                DEFAULT_IDLE if by_default else declaration.idle,
+                options.max_ahead,
+                self._log.watermark,
+                ends=not declaration.is_sensor_table,
+                idle_of=self.arrivals.idle if by_default else None,
+            )
+            if (ahead := self.told_ahead(clock())) is not None:
+                _LOG.warning("the log of %s %s", name, ahead)
+            dead = dead_letter_log(name)
+            self._dead = DeadLetters(locate(dead), options.log, clock, ahead_of(dead))
+            opening.callback(self._dead.close)
+            self.dead_letters = letters_ever(locate(dead))
+            self._untold = 0
+            """Dead letters not yet reported to the server's log, and"""
+            self._last_reason = ""
+            """the reason of the last one."""
+            self._told_at = -TELL_EVERY
+            self._preparation = Preparation(
+                RowBuilder(declaration, options.epoch or SECONDS), self.time
+            )
+            self._closing = opening.pop_all()
+
+    @property
+    def end(self) -> Position:
+        """The end of the log after all rows, also those that wait in its write-ahead."""
+        return self._log.end
+
+    @property
+    def _log(self) -> LogWriter | WriteAhead:
+        """What is appended to."""
+        return self.ahead or self.writer
 
     def learned(self) -> dict[str, Any]:
         """What must be known after a restart, for `rates`."""
@@ -120,16 +150,21 @@ class LogStore:
         ]
         watermark = self.time.advance(now)
         rows = prepared.rows if len(prepared.owners) else None
-        if rows is None and not keys and watermark == self.writer.watermark:
+        if rows is None and not keys and watermark == self._log.watermark:
             return
         try:
-            self.writer.append(rows, watermark=watermark, keys=keys)
+            if self.ahead is None:
+                self.writer.append(rows, watermark=watermark, keys=keys)
+            else:
+                self.ahead.append(
+                    rows, watermark=watermark, keys=keys, row_keys=_keys_of_rows(prepared)
+                )
         except LogFullError:
             if rows is not None:
                 raise
             return  # nothing is lost: the next rows carry the watermark
         except Exception:
-            self.writer.repair()  # for the next attempt
+            self._log.repair()  # for the next attempt
             raise
         if rows is not None:
             self.measured.add(rows, now)
@@ -140,16 +175,16 @@ class LogStore:
         """Append keys again; the rows are stored, so no failure here may cause a second append."""
         if repeats := self.keys.repeats():
             with suppress(Exception):  # with the next rows, then
-                self.writer.append(None, keys=repeats)
+                self._log.append(None, keys=repeats)
                 self.keys.repeated()
 
     def tick(self, now: int, listened: bool) -> bool:
         """Delete what is not needed, and advance the watermark if `listened`; True once done."""
         if listened:
             watermark = self.time.advance(now)
-            if watermark != self.writer.watermark:
-                self.writer.append(None, watermark=watermark)
-        self.writer.trim()
+            if watermark != self._log.watermark:
+                self._log.append(None, watermark=watermark)
+        self._log.trim()
         self._dead.trim()
         if monotonic() - self._told_at >= TELL_EVERY:
             self._tell_dead_letters()
@@ -162,15 +197,28 @@ class LogStore:
 
     def make_room(self) -> bool:
         """Delete what every reader has read; return whether there was anything."""
-        return self.writer.trim() > 0
+        return self._log.trim() > 0
 
     def drop_oldest(self) -> int | None:
         """Delete the oldest rows, needed or not, and return how many; None: there are none."""
-        before = self.writer.stored_bytes
-        rows = self.writer.drop_oldest()
-        return rows if self.writer.stored_bytes < before else None
+        before = self._all_bytes
+        rows = self._log.drop_oldest()
+        return rows if self._all_bytes < before else None
+
+    @property
+    def _all_bytes(self) -> int:
+        """What the log takes with its write-ahead."""
+        return self.writer.stored_bytes + (0 if self.ahead is None else self.ahead.stored_bytes)
 
     def close(self) -> None:
         self._tell_dead_letters()
-        self.writer.close()
-        self._dead.close()
+        self._closing.close()
+
+
+def _keys_of_rows(prepared: Prepared) -> list[bytes | None]:
+    """The delivery key of each row, as the log keeps it."""
+    keys = [
+        None if one.key is None else SensorKeys.spell(one.sensor.number, one.key)
+        for one in prepared.received
+    ]
+    return [keys[at] for at in prepared.owners.tolist()]

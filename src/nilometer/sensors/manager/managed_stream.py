@@ -141,7 +141,7 @@ class ManagedStream:
         records = [task.record for task in tasks.values()]
         states = [one.state for one in records]
         heard = [one.last_arrival for one in records if one.last_arrival is not None]
-        writer, silence = self.store.writer, self._silence.found
+        store, writer, silence = self.store, self.store.writer, self._silence.found
         watermark = writer.watermark
         segments = writer.segments
         return StreamStatus(
@@ -169,6 +169,9 @@ class ManagedStream:
             oldest=segments[0].created if segments else None,
             rate=round(sum(one.rate for one in records), 3),
             behind=_behind(records),
+            durability=store.durability,
+            unshipped=0 if store.ahead is None else store.ahead.waiting_rows,
+            unshipped_since=None if store.ahead is None else store.ahead.waiting_since,
         )
 
     def _past_backlog(self) -> int:
@@ -199,8 +202,21 @@ class ManagedStream:
         )
 
     def _error(self) -> str | None:
-        found = self._appender.error or self.trouble or self._missing_unit() or self._ahead()
+        found = (
+            self._appender.error
+            or self._not_shipped()
+            or self.trouble
+            or self._missing_unit()
+            or self._ahead()
+        )
         return None if found is None else shown_text(found)
+
+    def _not_shipped(self) -> str | None:
+        """Why rows wait on this disk, if the object store does not take them."""
+        ahead = self.store.ahead
+        if ahead is None or ahead.problem is None:
+            return None
+        return f"rows wait for the object store: {ahead.problem}"
 
     def _ahead(self) -> str | None:
         """How a wrong clock has affected arrival times, if it has."""

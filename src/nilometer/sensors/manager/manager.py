@@ -39,6 +39,10 @@ _LONGEST_REST: Final = 2.0
 _DEFAULTS: Final = ManagerSettings()
 
 
+def _no_folder(_: str) -> None:
+    """No log has a write-ahead here."""
+
+
 def _no_unit(name: str) -> Callable[..., Any]:
     raise InputError(f"there is no unit {name}", detail="none can be registered here")
 
@@ -57,11 +61,14 @@ class StreamManager:
         clock: Callable[[], int] | None = None,
         settings: ManagerSettings = _DEFAULTS,
         status_file: Path | None = None,
+        ahead_of: Callable[[str], Path | None] = _no_folder,
     ) -> None:
-        """`locate`: where the log of a name lies; `sensors`: the rows of a stream or table;
-        `select`: the numbers of the sensors that satisfy a reader's condition; `find_unit`: the
-        pre-processing unit with a name, or an InputError if it is unknown."""
+        """`locate`: where the log of a name lies, and `ahead_of` its write-ahead, if it has one;
+        `sensors`: the rows of a stream or table; `select`: the numbers of the sensors that satisfy
+        a reader's condition; `find_unit`: the pre-processing unit with a name, or an InputError if
+        it is unknown."""
         self._locate = locate
+        self._ahead_of = ahead_of
         self._sensors = sensors
         self._select = select
         self._find_type = find_type
@@ -112,7 +119,15 @@ class StreamManager:
         """Register a stream or sensor table and create or open its log; raises if that fails."""
         options = read_stream_options(declaration.options, declaration.history)
         rates = self._rates.of(declaration.name)
-        store = LogStore(declaration, options, self._locate, self._settings, self._clock, rates)
+        store = LogStore(
+            declaration,
+            options,
+            self._locate,
+            self._settings,
+            self._clock,
+            rates,
+            self._ahead_of,
+        )
         try:
             before = self._counted_before(declaration, store)
             self._call(self._watch(declaration, options, store, before))
@@ -182,7 +197,7 @@ class StreamManager:
         if before is None or before.log != store.writer.log_id:
             return None
         only = None if declaration.is_sensor_table else declaration.only_sensor.number
-        return count_on(before, LogReader.open(store.location), store.writer.end, only)
+        return count_on(before, LogReader.open(store.location), store.end, only)
 
     async def _watch(
         self,

@@ -105,6 +105,12 @@ class StreamStatus:
     """Rows stored per second."""
     behind: int | None = None
     """How many readings wait at the other side, for all sensors for which this is known."""
+    durability: str = "disk"
+    """Where rows are when they are acknowledged: on the server's disk, or in the object store."""
+    unshipped: int = 0
+    """How many rows are on the server's disk, and on their way to the object store."""
+    unshipped_since: int | None = None
+    """When the oldest of them was appended; None: there are none."""
 
 
 def write_status(

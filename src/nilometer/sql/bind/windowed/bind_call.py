@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from sqlglot import exp
 
 from nilometer.errors import SqlError
 from nilometer.mining.hosted import FunctionCall
+from nilometer.mining.hosted_answers import AnswersSpec
+from nilometer.mining.hosted_follow import FollowSpec
+from nilometer.mining.hosted_rows import RowsSpec
 from nilometer.mining.registry import Kind, find_function, kind_of
 from nilometer.mining.table_function import Call, TableFunction, WindowUse
 from nilometer.sql.bind.bind_from import stream_window
@@ -16,7 +20,15 @@ from nilometer.sql.bind.derived_entries import require_length
 from nilometer.sql.bind.windowed.call_arguments import ArgumentReader, CallArguments, require_type
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.places import place_of
-from nilometer.sql.plan.changes_plan import RESULT_TIME_NAME, Column, Mined, Node, is_static
+from nilometer.sql.plan.changes_plan import (
+    RESULT_TIME_NAME,
+    Column,
+    Mined,
+    Node,
+    is_static,
+    names_of,
+    types_of,
+)
 from nilometer.sql.plan.types import TIMESTAMP
 from nilometer.sql.rewrite.mining_errors import blamed
 
@@ -116,7 +128,8 @@ class CallBinder:
         time = () if answers else (Column(RESULT_TIME_NAME, TIMESTAMP),)
         inputs = (rows.node, *tables.values())
         shown = (*own, *results, *time)
-        return Mined(inputs, kind, hosted, rows.passed, every, shown, arguments.texts)
+        spec = _spec(hosted, kind, rows.passed, every, types_of(shown))
+        return Mined(spec, inputs, names_of(shown), arguments.texts)
 
     def _hosted(
         self,
@@ -187,6 +200,18 @@ class CallBinder:
                     place=place_of(call.args["input"], self.sql),
                     hint=f"rename it: {call.function}((SELECT {one.name} AS other, … FROM …), …)",
                 )
+
+
+def _spec(
+    call: FunctionCall, kind: Kind, passed: int, every: int, kinds: tuple[pa.DataType, ...]
+) -> RowsSpec | FollowSpec | AnswersSpec:
+    match kind:
+        case Kind.ROWS:
+            return RowsSpec(call, passed, kinds)
+        case Kind.FOLLOWS:
+            return FollowSpec(call, passed, kinds)
+        case Kind.ANSWERS:
+            return AnswersSpec(call, every, kinds)
 
 
 def _without_window(entry: exp.Expr) -> exp.Expr:

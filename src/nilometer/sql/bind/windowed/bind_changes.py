@@ -43,15 +43,14 @@ from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.changes_plan import (
     RESULT_TIME_NAME,
     ChangesPlan,
-    Counted,
     Lifetime,
     Mined,
     Node,
-    Paced,
     is_static,
 )
 from nilometer.sql.plan.derived import columns_of_source, derived_source
 from nilometer.sql.plan.join_plan import Item, WindowsClause
+from nilometer.sql.plan.operations import paced, set_counts
 from nilometer.sql.plan.types import Types
 from nilometer.sql.plan.unbounded import require_bounded
 from nilometer.sql.rewrite.modes import FOLDED, Mode, Reasons, is_union_all, unwrap
@@ -75,7 +74,7 @@ def bind_changes(
     if mode.at_ends:
         root = answer_at_ends(root, place_of(tree, sql))
     if mode.every is not None:
-        root = Paced((root,), mode.every, root.columns)
+        root = paced(root, mode.every)
     return ChangesPlan(sql, catalog, root, buckets, appends=not mode.changes)
 
 
@@ -131,7 +130,7 @@ class ChangesBinder:
     def _derive(self, tree: exp.Expr, named: Named) -> Node:
         node = self.relation(tree, named)
         every = unwrap(tree).meta.get(FOLDED)
-        return Paced((node,), every, node.columns) if every else node
+        return paced(node, every) if every else node
 
     @property
     def appends(self) -> bool:
@@ -190,10 +189,10 @@ class ChangesBinder:
             self._require_ascending(order, bound, scope)
         node = appending.derive_unit(bound, None)
         over = binder.node(node, functions, RESULT_TIME_NAME)
-        for place, one in zip(over.keys, binder.partition, strict=True):
+        for place, one in zip(over.spec.keys, binder.partition, strict=True):
             place_of_key = place_of(one, self.sql)
             require_comparable(node.columns[place].kind, place_of_key, "PARTITION BY")
-        passed = bound.items[: over.passed]
+        passed = bound.items[: over.spec.passed]
         times = {one.name for one in passed if _is_time(one.value.tree, bound)}
         return DerivedStream(over, frozenset() if looks_ahead(functions) else frozenset(times))
 
@@ -457,7 +456,7 @@ class ChangesBinder:
                 hint="add it to the SELECT list",
             )
         require_comparable_rows(node.columns, place, "DISTINCT")
-        return Counted(SetFunction.DISTINCT, (node,), node.columns)
+        return set_counts(SetFunction.DISTINCT, (node,), node.columns)
 
     def _ordered(self, tree: exp.Expr, node: Node) -> Node:
         """The first rows of a set operation, or of a query in brackets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -25,6 +26,7 @@ from nilometer.operators.over_rows import (
     Numbering,
     Offset,
     OverFunction,
+    OverSpec,
     Picked,
     Running,
 )
@@ -33,7 +35,7 @@ from nilometer.sql.expressions.aggregate_calls import read_aggregate
 from nilometer.sql.parse.over_calls import OverCall
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import place_of, text_of
-from nilometer.sql.plan.changes_plan import Column, Node, Over
+from nilometer.sql.plan.changes_plan import Node, Over, names_of, types_of
 from nilometer.sql.plan.types import TIMESTAMP
 from nilometer.sql.plan.unbounded import is_kept_short
 
@@ -91,14 +93,15 @@ class OverBinder:
         keys = tuple(range(passed, passed + len(self.partition)))
         first = passed + len(self.partition)
         placed = tuple(_moved(one, first) for one in functions)
-        kinds = [one.kind for one in below.columns]
+        kinds = types_of(below.columns)
         results = [
-            Column(window.meta["name"], self._type(one, kinds, window))
-            for one, window in zip(placed, self.windows, strict=True)
+            self._type(one, kinds, window) for one, window in zip(placed, self.windows, strict=True)
         ]
-        columns = (*below.columns[:passed], *results, Column(time_name, TIMESTAMP))
+        types = (*kinds[:passed], *results, TIMESTAMP)
+        own = [window.meta["name"] for window in self.windows]
+        names = (*names_of(below.columns[:passed]), *own, time_name)
         texts = tuple(text_of(one, self.sql) for one in self.windows)
-        return Over((below,), placed, keys, passed, columns, texts)
+        return Over(OverSpec(placed, keys, passed, kinds, types), (below,), names, texts)
 
     def _function(self, window: exp.Window) -> OverFunction:
         inner = window.this
@@ -201,7 +204,7 @@ class OverBinder:
             ) from None
 
     def _type(
-        self, function: OverFunction, kinds: list[pa.DataType], window: exp.Window
+        self, function: OverFunction, kinds: Sequence[pa.DataType], window: exp.Window
     ) -> pa.DataType:
         match function:
             case Picked(column):

@@ -36,8 +36,9 @@ from nilometer.sql.expressions.scalars import (
 )
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import is_placed, place_of, put_at
-from nilometer.sql.plan.changes_plan import Aggregate, Column, Node
+from nilometer.sql.plan.changes_plan import Column, Node, Operation
 from nilometer.sql.plan.join_plan import Item, Source
+from nilometer.sql.plan.operations import aggregate
 from nilometer.sql.plan.row_expressions import RowExpressions
 from nilometer.sql.plan.types import Types
 
@@ -185,7 +186,7 @@ class Groups:
         build: Callable[[Sequence[Item]], Node],
         items: Sequence[Item],
         having: Sequence[Scalar],
-    ) -> Aggregate:
+    ) -> Operation:
         """The node, once all expressions have been rewritten; `build` returns the input."""
         below = build([*self.keys, *self.arguments])
         if self.sets is not None:
@@ -204,13 +205,13 @@ class Groups:
         test = rows.test(having)
         values = [rows.value(item.value) for item in items]
         texts = [" AND ".join(map(str, having))] if having else []
-        return Aggregate(
-            (below,),
+        return aggregate(
+            below,
             len(self.keys),
-            tuple(calls),
+            calls,
             test,
-            tuple(expression for expression, _ in values),
-            tuple(Column(i.name, kind) for i, (_, kind) in zip(items, values, strict=True)),
+            [expression for expression, _ in values],
+            [Column(i.name, kind) for i, (_, kind) in zip(items, values, strict=True)],
             (*texts, *(str(item.value) for item in items)),
         )
 

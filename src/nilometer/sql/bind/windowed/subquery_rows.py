@@ -28,9 +28,10 @@ from nilometer.sql.expressions.scalars import ColumnRef, ResolvedColumn, Scalar,
 from nilometer.sql.parse.places import conjuncts, place_of
 from nilometer.sql.parse.put_rows import reads_one_row
 from nilometer.sql.plan.bound_query import BoundQuery
-from nilometer.sql.plan.changes_plan import Column, Compute, Counted, Node, UnionAll
+from nilometer.sql.plan.changes_plan import Column, Node
 from nilometer.sql.plan.derived import columns_of_source, derived_source
 from nilometer.sql.plan.join_plan import Item
+from nilometer.sql.plan.operations import compute, set_counts, union_all
 from nilometer.sql.plan.types import Types
 from nilometer.sql.rewrite.modes import unwrap
 from nilometer.sql.rewrite.subqueries import Asked, SubqueryColumn
@@ -79,7 +80,7 @@ class SubqueryBinder:
         place = place_of(test.tree, self.sql)
         node, partners = self._partners(held, test, scope)
         function = SetFunction.WITHOUT if test.negated else SetFunction.WITH
-        passed = Counted(function, (node, partners), node.columns)
+        passed = set_counts(function, (node, partners), node.columns)
         return self.wanted.derive(held.units, passed, place)
 
     def add(self, held: Held, asked: SubqueryColumn, scope: Scope) -> Held:
@@ -94,10 +95,10 @@ class SubqueryBinder:
         own = tuple(Argument(place) for place in range(len(node.columns)))
         parts = []
         for function, answer in ((SetFunction.WITH, True), (SetFunction.WITHOUT, False)):
-            chosen = Counted(function, (node, partners), node.columns)
-            parts.append(Compute((chosen,), None, (*own, Constant(answer)), columns, texts))
+            chosen = set_counts(function, (node, partners), node.columns)
+            parts.append(compute(chosen, None, (*own, Constant(answer)), columns, texts))
         unit = _unit(asked.name, exp.Null(), {})
-        both = UnionAll(tuple(parts), columns)
+        both = union_all(parts, columns)
         return self.wanted.derive((*held.units, unit), both, place_of(asked, self.sql))
 
     def _partners(self, held: Held, test: ExistsTest, scope: Scope) -> tuple[Node, Node]:
@@ -114,7 +115,7 @@ class SubqueryBinder:
             else:
                 rows, units = inner.rows, inner.around
             parts.append(self.builder.build(rows, self.wanted.items(units)))
-        return node, UnionAll(tuple(parts), node.columns) if len(parts) > 1 else parts[0]
+        return node, union_all(parts, node.columns) if len(parts) > 1 else parts[0]
 
     def _inner(self, test: ExistsTest, around: Around) -> list[InnerRows]:
         """The rows of the query inside EXISTS, with its conditions on outer rows.

@@ -1,0 +1,51 @@
+"""The transactions of a log, in order: what was appended at once, without decoding its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nilometer.log.position import Position
+from nilometer.log.published import as_watermark
+from nilometer.log.segment_files import segment_files
+from nilometer.log.segment_reader import AnySegment, open_file
+from nilometer.log.storage import Storage
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What one append has added."""
+
+    end: Position
+    size: int
+    keys: tuple[bytes, ...]
+    """Its delivery keys."""
+    watermark: int | None
+    """The watermark of the log after it."""
+
+
+def read_transactions(storage: Storage, start: Position, end: Position) -> Iterator[Transaction]:
+    """The transactions between two positions where transactions end, or a log begins."""
+    for file in segment_files(storage):
+        if file.last < start.segment or file.first > end.segment:
+            continue
+        with open_file(storage, file) as opened:
+            for segment in opened.segments(start.segment, end.segment):
+                yield from _in_segment(segment, start, end)
+
+
+def _in_segment(segment: AnySegment, start: Position, end: Position) -> Iterator[Transaction]:
+    _, begin = segment.good_header()
+    if segment.number == start.segment:
+        begin = max(begin, start.byte)
+    stop = end.byte if segment.number == end.segment else segment.size
+    first, keys = begin, list[bytes]()
+    for byte, header in segment.headers(begin, stop):
+        if header.keys:
+            keys += segment.keys(byte, header)[1]
+        if header.more:
+            continue
+        after = byte + header.length
+        place = Position(segment.number, after, 0, header.first_row + header.rows)
+        yield Transaction(place, after - first, tuple(keys), as_watermark(header.watermark))
+        first, keys = after, []

@@ -1,0 +1,214 @@
+"""The option of a stream that says where rows are once they are acknowledged."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from pyarrow import fs
+
+from nilometer.database.home import Home
+from nilometer.database.running import RunningQueries
+from nilometer.database.statements import run_statement
+from nilometer.errors import InputError, SqlError
+from nilometer.log.dead_letters import dead_letter_log
+from nilometer.log.location import register_file_system
+from nilometer.log.waiting_rows import waiting_in
+from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.manager.manager import StreamManager
+from nilometer.sensors.stream_type import NEW_VALUE, Reading
+from nilometer.sql.parse.query_text import Statement
+from nilometer.sql.statements import read_one
+from tests.manager_streams import ONLY, QUICK, Site, sensors, stream, table, values
+from tests.patience import wait_for
+from tests.unit.fallible_store import FallibleStore
+
+DISK = {"durability": "disk", "ship_every": "1h", "linger": "1ms"}
+
+
+class RemoteSite(Site):
+    """A site whose logs are in an object store, with a folder for write-aheads."""
+
+    def locate(self, name: str) -> str:
+        return f"durable://site/logs/{name}"
+
+    def ahead_of(self, name: str) -> Path:
+        return self.folder / "write-ahead" / name
+
+    @contextmanager
+    def manager(self, *declarations: Declaration, **options: Any) -> Iterator[StreamManager]:
+        with super().manager(*declarations, **{"ahead_of": self.ahead_of, **options}) as made:
+            yield made
+
+
+@pytest.fixture
+def store() -> FallibleStore:
+    store = FallibleStore()
+    register_file_system("durable", fs.PyFileSystem(store))
+    return store
+
+
+@pytest.fixture
+def site(tmp_path: Path, store: FallibleStore) -> RemoteSite:
+    made = RemoteSite(tmp_path, replace(QUICK, append_rows=10))
+    made.rows = {"S": [ONLY], "T": sensors((1, "a"), (2, "b"))}
+    return made
+
+
+def segments(store: FallibleStore, name: str = "S") -> int:
+    return sum(f"/{name}/" in one and one.endswith(".seg") for one in store.objects)
+
+
+def keyed(number: int, acknowledged: list[int]) -> Reading:
+    """A reading with a key, which notes that it is acknowledged."""
+    stored: Callable[[], None] = lambda: acknowledged.append(number)  # noqa: E731
+    return Reading(NEW_VALUE, float(number), key=b"%d" % number, stored=stored)
+
+
+def test_readings_are_acknowledged_before_they_are_in_the_store(
+    site: RemoteSite, store: FallibleStore
+) -> None:
+    acknowledged: list[int] = []
+    with site.manager(stream(options=DISK)) as manager:
+        site.read("S")
+        site.lines["a0"].say(*(keyed(one, acknowledged) for one in range(500)))
+        wait_for(lambda: len(acknowledged) == 500)
+        status = manager.streams()[0]
+        assert (status.durability, status.unshipped, status.rows) == ("disk", 500, 0)
+        assert status.unshipped_since is not None
+        assert manager.status("S")[0].readings == 500
+        assert values(site) == []
+    assert values(site) == list(range(500))
+    assert segments(store) <= 3
+    with site.manager(stream(options=DISK)) as manager:
+        wait_for(lambda: manager.status("S"))
+        assert manager.status("S")[0].readings == 500
+        assert manager.streams()[0].rows == 500
+        assert len(site.lines["a0"].addresses[-1].delivered) == 500
+
+
+def test_without_the_option_every_append_is_an_object(
+    site: RemoteSite, store: FallibleStore
+) -> None:
+    acknowledged: list[int] = []
+    with site.manager(stream(options={"linger": "0s"})) as manager:
+        site.read("S")
+        site.lines["a0"].say(*(keyed(one, acknowledged) for one in range(100)))
+        wait_for(lambda: len(acknowledged) == 100)
+        assert values(site) == list(range(100))
+        assert manager.streams()[0].durability == "store"
+    assert segments(store) >= 10
+
+
+def test_a_store_that_is_away_holds_nothing_up(site: RemoteSite, store: FallibleStore) -> None:
+    acknowledged: list[int] = []
+    options = {**DISK, "ship_every": "50ms"}
+    with site.manager(stream(options=options)) as manager:
+        site.read("S")
+        site.lines["a0"].say(keyed(0, acknowledged))
+        wait_for(lambda: values(site) == [0])
+        store.is_away = True
+        site.lines["a0"].say(*(keyed(one, acknowledged) for one in range(1, 50)))
+        wait_for(lambda: len(acknowledged) == 50)
+        wait_for(lambda: "rows wait for the object store" in str(manager.streams()[0].error))
+        assert manager.streams()[0].unshipped == 49
+        store.is_away = False
+        wait_for(lambda: values(site) == list(range(50)))
+        wait_for(lambda: manager.streams()[0].error is None)
+        assert manager.streams()[0].unshipped == 0
+
+
+def test_a_full_write_ahead_makes_sensors_wait(site: RemoteSite, store: FallibleStore) -> None:
+    acknowledged: list[int] = []
+    options = {**DISK, "ship_every": "50ms", "write_ahead": "40KB", "linger": "0s"}
+    with site.manager(stream(options=options)) as manager:
+        site.read("S")
+        site.lines["a0"].say(keyed(0, acknowledged))
+        wait_for(lambda: values(site) == [0])
+        store.is_away = True
+        site.lines["a0"].say(*(keyed(one, acknowledged) for one in range(1, 3000)))
+        wait_for(lambda: manager.streams()[0].full)
+        assert "the write-ahead is full" in str(manager.streams()[0].error)
+        assert len(acknowledged) < 3000
+        store.is_away = False
+        wait_for(lambda: len(acknowledged) == 3000)
+    assert values(site) == list(range(3000))
+
+
+def test_dead_letters_and_static_values_are_there_too(
+    site: RemoteSite, store: FallibleStore
+) -> None:
+    with site.manager(table(options=DISK)) as manager:
+        site.read("T")
+        for name in ("a1", "a2"):
+            site.lines[name].say((1.0,), "no number", (2.0,))
+        wait_for(lambda: manager.streams()[0].unshipped == 4)
+        assert manager.streams()[0].dead_letters == 2
+        assert segments(store, "T.dead") == 0
+    assert sorted(values(site, "T")) == [1.0, 1.0, 2.0, 2.0]
+    assert len(site.stored(dead_letter_log("T"))) == 2
+
+
+def test_the_option_is_taken_away_again(site: RemoteSite, store: FallibleStore) -> None:
+    acknowledged: list[int] = []
+    with site.manager(stream(options=DISK)):
+        site.read("S")
+        site.lines["a0"].say(*(keyed(one, acknowledged) for one in range(20)))
+        wait_for(lambda: len(acknowledged) == 20)
+        store.is_away = True
+    store.is_away = False
+    assert waiting_in(site.ahead_of("S"))[0] == 20
+    with site.manager(stream(options={"durability": "store"})) as manager:
+        assert values(site) == list(range(20))
+        assert manager.streams()[0].durability == "store"
+        assert not site.ahead_of("S").exists()
+
+
+def run(home: Home, sql: str) -> Any:
+    read = read_one(sql)
+    assert not isinstance(read, Statement)
+    return run_statement(read, home, RunningQueries(home, _no_plans, 1))
+
+
+def _no_plans(*_: object) -> NoReturn:
+    raise AssertionError("no query is planned here")
+
+
+def shown(home: Home) -> dict[str, str]:
+    rows = run(home, "SHOW STREAMS").rows
+    return dict(zip(rows["name"].to_pylist(), rows["durability"].to_pylist(), strict=True))
+
+
+def test_statements(tmp_path: Path, store: FallibleStore) -> None:
+    threads = threading.active_count()
+    home = Home(tmp_path / "db", None, "durable://site/logs", lambda rows, where: set())
+    run(home, "CREATE STREAM A (v INT) FROM synthetic WITH (durability = 'disk')")
+    run(home, "CREATE STREAM B (v INT) FROM synthetic")
+    run(home, "CREATE STREAM C (v INT) FROM synthetic WITH (durability = 'store')")
+    assert shown(home) == {"A": "disk", "B": "store", "C": "store"}
+    run(home, "ALTER STREAM A SET (durability = 'store')")
+    run(home, "ALTER STREAM B SET (durability = 'disk', ship_every = '1s')")
+    assert shown(home) == {"A": "store", "B": "disk", "C": "store"}
+    assert not home.ahead_of("A").exists()
+    assert home.ahead_of("B").is_dir()
+    run(home, "DROP STREAM B")
+    assert not home.ahead_of("B").exists()
+    home.close()
+    wait_for(lambda: threading.active_count() <= threads)
+
+
+def test_a_folder_is_no_object_store(tmp_path: Path) -> None:
+    home = Home(tmp_path / "db", None, None, lambda rows, where: set())
+    with pytest.raises(InputError, match="A cannot have durability 'store'"):
+        run(home, "CREATE STREAM A (v INT) FROM synthetic WITH (durability = 'store')")
+    run(home, "CREATE STREAM A (v INT) FROM synthetic WITH (durability = 'disk')")
+    with pytest.raises(SqlError, match="A cannot have durability 'store'"):
+        run(home, "ALTER STREAM A SET (durability = 'store')")
+    assert shown(home) == {"A": "disk"}
+    assert not home.ahead_of("A").exists()
+    home.close()
