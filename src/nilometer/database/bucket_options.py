@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nilometer.errors import InputError
-from nilometer.sensors.catalog.stored_queries import NamedQuery
+from nilometer.sensors.catalog.stored_queries import HOSTED, NamedQuery
 from nilometer.sql.ddl.nodes import GivenOption
 from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.plan.parting import Parting
@@ -19,6 +19,7 @@ _SPREAD: Final = "spread"
 _STREAM: Final = "spread_stream"
 BUCKET_OPTIONS: Final = (_BUCKETS, _SPREAD, _STREAM)
 _BY_ITSELF: Final = "spreads by itself"
+_NAMED: Final = "names its spread stream"
 _MOVED: Final = "moved"
 _AUTO: Final = "auto"
 MOST_BUCKETS: Final = 1_024
@@ -30,9 +31,9 @@ class AskedBuckets:
 
     buckets: int | None = None
     spread: int | None = None
-    """How many buckets the rows of a key of its join are spread over,"""
+    """How many buckets the rows of a key of its join are spread over."""
     by_itself: bool = False
-    """or whether the database decides that as it measures hot keys."""
+    """Whether the database spreads them further as it measures hot keys."""
     stream: str | None = None
     """The stream whose rows are dealt out."""
 
@@ -90,14 +91,15 @@ def asked_options(
         found[_BY_ITSELF] = True
     elif asked.spread is not None:
         found.pop(_BY_ITSELF, None)
-        found[_SPREAD] = asked.spread
     elif _SPREAD not in before:
         raise InputError(
             "option spread_stream says whose rows are spread, but none are",
             hint="give spread as well, such as spread = 4",
         )
-    found.setdefault(_SPREAD, 1)
-    if asked.stream is not None or _STREAM not in before:
+    found[_SPREAD] = asked.spread or before.get(_SPREAD, 1)
+    if asked.stream is not None:
+        found[_NAMED] = True
+    if asked.stream is not None or not (_NAMED in before or before.get(_SPREAD, 1) > 1):
         found[_STREAM] = choose_stream(plan(), asked.stream)
     return found
 
@@ -117,14 +119,19 @@ def spreads_by_itself(query: NamedQuery) -> bool:
     return bool(query.options.get(_BY_ITSELF, False))
 
 
-def written(options: Mapping[str, Any]) -> str:
+def written(query: NamedQuery) -> str:
     """The buckets of a query as they are written in WITH."""
-    parts = [f"{_BUCKETS} = {options.get(_BUCKETS, 1)}"]
-    parting = parting_of(options)
-    if options.get(_BY_ITSELF):
-        parts.append(f"{_SPREAD} = '{_AUTO}'")
-    elif parting is not None:
-        parts.append(f"{_SPREAD} = {parting.parts}")
+    parting = parting_of(query.options)
+    parts = None if parting is None else parting.parts
+    return _written(AskedBuckets(buckets_of(query), parts, spreads_by_itself(query)))
+
+
+def _written(asked: AskedBuckets) -> str:
+    parts = [] if asked.buckets is None else [f"{_BUCKETS} = {asked.buckets}"]
+    if asked.by_itself or asked.spread is not None:
+        parts.append(f"{_SPREAD} = {repr(_AUTO) if asked.by_itself else asked.spread}")
+    if asked.stream is not None:
+        parts.append(f"{_STREAM} = '{asked.stream}'")
     return ", ".join(parts)
 
 
@@ -140,5 +147,18 @@ def moved_to(query: NamedQuery, moved: str | None) -> dict[str, Any]:
 
 
 def with_asked(query: NamedQuery, asked: AskedBuckets, plan: Callable[[], Plan]) -> NamedQuery:
-    """A query as it is asked for."""
+    """A query as it is asked for; refused where it has no buckets of its own."""
+    if asked.buckets == buckets_of(query) and not asked.is_spread:
+        return query
+    if hosted_id(query) is not None and not asked.is_nothing:
+        raise InputError(
+            f"{query.name} runs in the shared engine, where a query has one bucket",
+            hint=f"drop {query.name}, and create it WITH ({_written(asked)}): it then has a "
+            "streaming query of its own",
+        )
     return replace(query, options=asked_options(query.options, asked, plan))
+
+
+def hosted_id(query: NamedQuery) -> str | None:
+    """The id of a query in the shared engine; None: it has an engine of its own."""
+    return query.options.get(HOSTED)

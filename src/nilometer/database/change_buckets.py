@@ -18,7 +18,6 @@ from pyspark.errors import PySparkException
 
 from nilometer.database.bucket_options import moved_of, moved_to, written
 from nilometer.database.known import Known
-from nilometer.database.limits import hosted_id
 from nilometer.errors import InputError
 from nilometer.local.memory_store import MemoryStore
 from nilometer.log.location import storage_at
@@ -36,19 +35,9 @@ Planned = tuple[Plan, Known]
 _STOP_WITHIN: Final = 30
 
 
-def require_own_buckets(query: NamedQuery, after: NamedQuery) -> None:
-    """Refuse other buckets for a query that has none of its own."""
-    if hosted_id(query) is not None:
-        raise InputError(
-            f"{query.name} runs in the shared engine, where a query has one bucket",
-            hint=f"drop {query.name}, and create it WITH ({written(after.options)}): it then "
-            "has a streaming query of its own",
-        )
-
-
 def require_changeable(after: NamedQuery, before: Planned, planned: Planned) -> None:
     """Refuse buckets in which a query cannot go on; it was, and would be, planned like this."""
-    hint = f"drop {after.name}, and create it WITH ({written(after.options)})"
+    hint = f"drop {after.name}, and create it WITH ({written(after)})"
     old, new = _stages(before), _stages(planned)
     if [one.names for one in old.values()] != [one.names for one in new.values()]:
         raise InputError(

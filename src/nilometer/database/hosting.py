@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from nilometer.database.bucket_options import hosted_id
 from nilometer.database.home import Home
 from nilometer.database.known import Known
-from nilometer.database.limits import hosted_id
 from nilometer.database.query_status import QueryLimits
 from nilometer.engine.plan import EnginePlan
 from nilometer.engine.plan_set import PlanEntry

@@ -16,21 +16,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from nilometer.database.auto_spread import join_of
 from nilometer.database.back_off import BackOff
-from nilometer.database.bucket_options import buckets_of, moved_of, parting_of
-from nilometer.database.change_buckets import (
-    change_buckets,
-    is_routed_alike,
-    require_changeable,
-    require_own_buckets,
-)
+from nilometer.database.bucket_options import buckets_of, hosted_id, moved_of, parting_of
+from nilometer.database.change_buckets import change_buckets, is_routed_alike, require_changeable
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
 from nilometer.database.hosting import Hosting
 from nilometer.database.known import Known, Reading
 from nilometer.database.limits import (
     begins_at_start,
-    hosted_id,
     limits_of,
     replaces,
     results_error,
@@ -178,7 +173,7 @@ class QueryLifecycle:
             self._require_room(run)
             with started_in_pool(self._settings.session, f"query {run.place}"):
                 run.handle = start_query(plan, known.frames, destination, self._beats)
-        run.has_worked = False
+        run.has_worked, run.join = False, join_of(query, plan)
         run.replaces = replaces(query)
         if run.replaces is not None and not run.ends:
             run.ends = {log: LogReader.open(log).end for log, _ in self._readers_of(run)}
@@ -189,12 +184,12 @@ class QueryLifecycle:
 
     def change_buckets(self, run: QueryRun, query: NamedQuery, after: NamedQuery) -> None:
         """Stop a query, and have it go on in other buckets when it starts again."""
-        require_own_buckets(query, after)
         before = self.plan_again(query)
         planned = self.plan_again(after)
         require_changeable(after, before, planned)
         if is_routed_alike(before, planned):
             self._home.catalog.set_query_options(query.name, dict(after.options))
+            run.join = join_of(after, planned[0])
             return
         self.halt(run)
         destination = self._destination(query, self._home.log_of(query.name), limits_of(query))

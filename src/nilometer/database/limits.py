@@ -182,11 +182,6 @@ def limits_of(query: NamedQuery) -> QueryLimits:
     )
 
 
-def hosted_id(query: NamedQuery) -> str | None:
-    """The id of a query in the shared engine; None: it has an engine of its own."""
-    return query.options.get(HOSTED)
-
-
 def begins_at_start(query: NamedQuery) -> bool:
     """Whether it started at the oldest rows of its streams though its text does not say so."""
     return bool(query.options.get(_FROM_START, False))

@@ -11,10 +11,12 @@ from functools import partial
 from typing import Final
 from uuid import uuid4
 
+from nilometer.database.auto_spread import SpreadJoin
 from nilometer.database.bucket_options import (
     NOTHING_ASKED,
     AskedBuckets,
     asked_options,
+    hosted_id,
     parting_of,
     with_asked,
 )
@@ -29,7 +31,6 @@ from nilometer.database.lifecycle import (
 )
 from nilometer.database.limits import (
     altered_options,
-    hosted_id,
     is_temporary,
     limits_of,
     replacement_of,
@@ -38,6 +39,7 @@ from nilometer.database.limits import (
     stored_options,
     usual_for,
 )
+from nilometer.database.query_events import tell_not_spread, tell_spread
 from nilometer.database.query_run import QueryHandle, QueryRun, RunState
 from nilometer.database.query_status import (
     EngineChoice,
@@ -109,7 +111,9 @@ class RunningQueries:
         status = self.status(name)
         plan, _ = self._lifecycle.plan_as_kept(self._lifecycle.require(name))
         engine = f"Engine: {status.engine}"
-        return "\n".join([explain_plan(plan), engine, *describe_spreads(status.spreads)])
+        how = None if status.spread_text is None else f"Spread: {status.spread_text}"
+        told = (how, *describe_spreads(status.spreads), status.remedy)
+        return "\n".join([explain_plan(plan), engine, *(one for one in told if one is not None)])
 
     def health(self, name: str) -> list[HealthSample]:
         """The samples of a query from the last ten minutes, oldest first."""
@@ -439,6 +443,7 @@ class RunningQueries:
                 try:
                     if run.is_active and self._lifecycle.look_at(run):
                         self._supervisor.soon(partial(self._try_again, run))
+                    self._look_at_hot_key(run)
                 except Exception:  # the others must be checked, too
                     _LOG.debug("the query %s could not be looked at", run.name, exc_info=True)
                 finally:
@@ -449,6 +454,27 @@ class RunningQueries:
         with suppress(NilometerError):  # one of them was dropped
             if (name, by) in self.replacements():
                 self.replace(name, by)
+
+    def _look_at_hot_key(self, run: QueryRun) -> None:
+        """Have a hot key spread that has lasted, where the database does so by itself."""
+        join, now = run.join, self._settings.clock()
+        if join is None or not join.by_itself:
+            return
+        parts = join.more_parts(run.health.counter.spreads(now)) if run.is_active else None
+        if run.hot.is_due(now, is_hot=parts is not None) and parts is not None:
+            self._supervisor.soon(partial(self._spread, run.name, join, parts))
+
+    def _spread(self, name: str, join: SpreadJoin, parts: int) -> None:
+        try:
+            with self._runs.alone(name) as run:
+                if run.join == join:  # nobody has changed it meanwhile
+                    asked = AskedBuckets(spread=parts, by_itself=True)
+                    self.alter(name, lambda limits: limits, asked)
+                    tell_spread(name, parts)
+        except NilometerError as error:
+            tell_not_spread(name, error)
+        except Exception:
+            _LOG.exception("the hot key of query %s could not be spread", name)
 
     def _try_again(self, run: QueryRun) -> None:
         with suppress(InputError), self._runs.alone(run.name) as found:

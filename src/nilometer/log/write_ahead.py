@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -163,6 +164,8 @@ class WriteAhead:
 
     def ship(self, *, at_least: int = 0) -> int:
         """Bring rows to the store while so many bytes of them wait; returns how many rows."""
+        if self._taken is not None:
+            raise self._taken
         rows = 0
         with self._shipping:
             try:
@@ -230,7 +233,17 @@ class WriteAhead:
         mark = self._store.last_batch(local.log_id)
         if mark is None or mark <= _number(local.end):
             return local
-        local.close()  # the store has all of it, and more: a later write would have a place again
+        local.close()  # an old copy of itself: other rows would get places that the store has had
+        if (waiting := waiting_in(self._folder)[0]) > 0:
+            aside = _free_folder(self._folder)
+            self._folder.rename(aside)
+            _LOG.warning(
+                "%s is older than what the store has of it; %d rows of it that may not be in the "
+                "store are put aside in %s",
+                self._folder,
+                waiting,
+                aside,
+            )
         delete_log(self._folder)
         return LogWriter.open(self._folder, layout, options, self._clock)
 
@@ -368,6 +381,12 @@ def _with_keys(layout: LogLayout) -> LogLayout:
         name = f"_{name}"
     stored = layout.stored.append(pa.field(name, pa.binary()))
     return LogLayout(stored, layout.time, names=layout.names)
+
+
+def _free_folder(folder: Path) -> Path:
+    """A name for what is put aside."""
+    names = (folder.with_name(f"{folder.name}.aside-{number}") for number in count(1))
+    return next(one for one in names if not one.exists())
 
 
 def _number(place: Position) -> int:

@@ -6,13 +6,13 @@ bucket may still have one: what counts is how often a row is held where it is he
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from nilometer.kernels.arrays import Bools, UInt64s
+from nilometer.kernels.arrays import Bools, Int64s, UInt64s
 from nilometer.kernels.key_hashes import hash_rows
 
 
@@ -20,20 +20,20 @@ class CopiedRows:
     """Rows of buckets, one bucket after the other."""
 
     def __init__(self) -> None:
-        self._most: dict[int, Counter[int]] = defaultdict(Counter)
-        """How often a row was held in those before, by the first bucket that has copies of it."""
-        self._here: Counter[int] = Counter()
-        """How often in this one."""
-        self._place = -1
+        self._most: dict[int, _Counts] = {}
+        """How often rows are held in those before, by the first bucket that has copies of them,"""
+        self._here = _Counts.none()
+        """and in this one."""
+        self._first = -1
 
     def begin(self, first: int) -> None:
         """Begin with a bucket, given the first one that has copies of its rows."""
-        self._end()
-        self._place = first
+        self._most[self._first] = self._before.most(self._here)
+        self._here, self._first = _Counts.none(), first
 
-    def _end(self) -> None:
-        self._most[self._place] |= self._here
-        self._here = Counter()
+    @property
+    def _before(self) -> _Counts:
+        return self._most.get(self._first, _Counts.none())
 
     def new(self, rows: pa.RecordBatch, chosen: Bools) -> Bools:
         """Which of the chosen rows of this bucket no bucket before it had."""
@@ -41,13 +41,47 @@ class CopiedRows:
         if not len(places):
             return chosen
         hashes = _hash(rows.take(pa.array(places)))
-        before = self._most[self._place]
-        is_new = np.empty(len(places), np.bool_)
-        for number, one in enumerate(hashes.tolist()):
-            is_new[number] = self._here[one] >= before[one]
-            self._here[one] += 1
+        known, group, times = np.unique(hashes, return_inverse=True, return_counts=True)
+        order = np.argsort(group, kind="stable")
+        ranks = np.empty(len(hashes), np.int64)
+        ranks[order] = np.arange(len(hashes)) - np.repeat(np.cumsum(times) - times, times)
+        is_new = ranks >= (self._before.of(known) - self._here.of(known))[group]
+        self._here = self._here.plus(_Counts(known, times))
         found = np.zeros(len(chosen), np.bool_)
         found[places[is_new]] = True
+        return found
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """How often each of some hashes occurs."""
+
+    hashes: UInt64s
+    """In order, each once."""
+    times: Int64s
+
+    @classmethod
+    def none(cls) -> _Counts:
+        return cls(np.zeros(0, np.uint64), np.zeros(0, np.int64))
+
+    def of(self, hashes: UInt64s) -> Int64s:
+        """How often these occur."""
+        if not len(self.hashes):
+            return np.zeros(len(hashes), np.int64)
+        places = np.minimum(np.searchsorted(self.hashes, hashes), len(self.hashes) - 1)
+        return np.where(self.hashes[places] == hashes, self.times[places], 0)
+
+    def plus(self, other: _Counts) -> _Counts:
+        both = self._with(other)
+        return _Counts(both, self.of(both) + other.of(both))
+
+    def most(self, other: _Counts) -> _Counts:
+        both = self._with(other)
+        return _Counts(both, np.maximum(self.of(both), other.of(both)))
+
+    def _with(self, other: _Counts) -> UInt64s:
+        both = np.sort(np.concatenate([self.hashes, other.hashes]))
+        found: UInt64s = both[np.diff(both, prepend=~both[:1]) != 0]
         return found
 
 

@@ -156,9 +156,8 @@ class LogStore:
             if self.ahead is None:
                 self.writer.append(rows, watermark=watermark, keys=keys)
             else:
-                self.ahead.append(
-                    rows, watermark=watermark, keys=keys, row_keys=_keys_of_rows(prepared)
-                )
+                row_keys = _keys_of_rows(prepared) if keys else None
+                self.ahead.append(rows, watermark=watermark, keys=keys, row_keys=row_keys)
         except LogFullError:
             if rows is not None:
                 raise

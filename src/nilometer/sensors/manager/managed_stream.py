@@ -9,6 +9,7 @@ from typing import Any
 
 from nilometer.errors import InputError, in_one_line
 from nilometer.kernels.read_times import with_forms
+from nilometer.model.names import count
 from nilometer.model.secrets import options_with_secrets, shown_text, with_secrets
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.log_options import StreamOptions
@@ -216,7 +217,7 @@ class ManagedStream:
         ahead = self.store.ahead
         if ahead is None or ahead.problem is None:
             return None
-        return f"rows wait for the object store: {ahead.problem}"
+        return f"{count(ahead.waiting_rows, 'row')} wait for the object store: {ahead.problem}"
 
     def _ahead(self) -> str | None:
         """How a wrong clock has affected arrival times, if it has."""
