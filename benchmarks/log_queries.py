@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from benchmarks.loads import SCHEMA, Load
 from benchmarks.queries import session, to_nowhere
 from benchmarks.watch import Run, traffic_by_nilometer, watch
+from nilometer.spark.log_cursor import LogRange
 from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import LogStream, describe_log
 from nilometer.spark.relations import SparkEngine
@@ -26,7 +27,9 @@ def open_logs(spark: SparkSession, load: Load, rows_per_batch: int) -> dict[str,
     """The streams of a load as logs, with a number of rows of each per micro-batch."""
     return {
         name: LogStream(
-            spark, str(load.folder(name, "log")), "earliest", rows_per_batch=rows_per_batch
+            spark,
+            LogRange(str(load.folder(name, "log")), "earliest"),
+            rows_per_batch=rows_per_batch,
         )
         for name in load.names
     }

@@ -14,6 +14,7 @@ from nilometer.kernels.chunk import Kernel, RowLayout, StreamKeys
 from nilometer.kernels.routing import (
     Routing,
     route_by_keys,
+    route_in_parts,
     route_with_rows,
     route_without_key,
 )
@@ -58,7 +59,10 @@ class GraphCase:
     def batch(self, stream: int, first: int = 0, last: int | None = None) -> pa.RecordBatch:
         return to_batch(self.streams[stream][first:last])
 
-    def stage(self, kernel: Kernel = Kernel.HASH, buckets: int = 1) -> Stage:
+    def stage(
+        self, kernel: Kernel = Kernel.HASH, buckets: int = 1, parts: tuple[int, int] | None = None
+    ) -> Stage:
+        """The stage in so many buckets; `parts`: how many a key has, and of which stream."""
         n = len(self.streams)
         layouts = tuple(RowLayout(0, keys) for keys in self.keys)
         output = tuple((s, ID) for s in range(n))
@@ -66,9 +70,11 @@ class GraphCase:
         clocks = tuple(
             StreamClock(late, ended=i in self.ended) for i, late in enumerate(self.lateness)
         )
-        return Stage(spec, clocks, self.routing(buckets))
+        return Stage(spec, clocks, self.routing(buckets, parts))
 
-    def routing(self, buckets: int) -> Routing:
+    def routing(self, buckets: int, parts: tuple[int, int] | None = None) -> Routing:
+        if parts is not None:
+            return route_in_parts(self.keys, buckets, *parts, ORDER)
         if any(self.rows):
             return route_with_rows(self.keys, self.rows, buckets).routing
         if self.keys[0]:

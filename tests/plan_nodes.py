@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -12,12 +12,12 @@ from nilometer.sql.plan.changes_plan import (
     Block,
     ChangesPlan,
     Node,
+    runs,
 )
 
 SECOND = 1_000_000
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema([("ts", TIMESTAMP), ("k", pa.int64()), ("v", pa.float64()), ("s", pa.string())])
-AnyNode = TypeVar("AnyNode", bound=Node)
 
 
 def make_database() -> LocalDatabase:
@@ -35,8 +35,9 @@ def root_of(db: LocalDatabase, sql: str) -> Node:
     return plan.root
 
 
-def as_a(kind: type[AnyNode], node: Node) -> AnyNode:
-    assert isinstance(node, kind), node
+def as_a(kind: type, node: Node) -> Any:
+    """The node, if it or its operator is of this kind."""
+    assert isinstance(node, kind) or runs(node, kind), node
     return node
 
 

@@ -35,6 +35,10 @@ STREAM = (
     "CREATE STREAM S (n BIGINT, HISTORY FOREVER) FROM synthetic "
     "WITH (rate = 200, values = 'n=counter(0,1)')"
 )
+OWN = (
+    "CREATE QUERY own WITH (engine = 'own') AS SELECT A.n FROM S A, S B "
+    "WINDOW (A, B) = 2 SECONDS WHERE A.n = B.n AND A.n % 3 = 0"
+)
 COUNTS = "SELECT COUNT(*) AS n, COUNT(DISTINCT n) AS d, MIN(n) AS f, MAX(n) AS m FROM {name}"
 
 
@@ -74,10 +78,12 @@ def phases(server: ServerAtWork) -> dict[str, str]:
 
 
 @pytest.mark.limit(600)
+@pytest.mark.parametrize("buckets", [None, pytest.param(3, marks=pytest.mark.soak)])
 def test_the_state_of_queries_needs_no_folder_that_executors_see(
-    shared: Path, cluster: str, tmp_path: Path
+    shared: Path, cluster: str, tmp_path: Path, buckets: int | None
 ) -> None:
     """The folder of the database is under /tmp, which is another one for executors."""
+    queries = {"even": 2, "own": 3}
     with s3_server() as options:
         config = shared / "store.toml"
         config.write_text(CONFIG.format(url=cluster) + _ENVIRONMENT)
@@ -86,13 +92,17 @@ def test_the_state_of_queries_needs_no_folder_that_executors_see(
         with server_at_work(tmp_path / "plant", *more, env=env) as server:
             server.sql(STREAM)
             server.sql("CREATE QUERY even AS SELECT n FROM S WHERE n % 2 = 0")
-            check_loss_of_an_executor(server, {"even": 2})
-            with pytest.raises(AssertionError, match="executors do not share the folder"):
-                server.sql("CREATE QUERY own WITH (engine = 'own') AS SELECT n FROM S")
+            server.sql(OWN)
+            check_loss_of_an_executor(server, queries)
+            if buckets is not None:
+                server.sql(f"ALTER QUERY own SET (buckets = {buckets})")
         with server_at_work(tmp_path / "plant", *more, env=env) as server:
-            again = rows(server, COUNTS.format(name="even"))[0]["m"]
-            wait_for(lambda: rows(server, COUNTS.format(name="even"))[0]["m"] > again, 300)
-            require_each_once(server, {"even": 2})
+            again = {one: rows(server, COUNTS.format(name=one))[0]["m"] for one in queries}
+            for one, reached in again.items():
+                counted = COUNTS.format(name=one)
+                wait_for(lambda: rows(server, counted)[0]["m"] > reached, 300)  # noqa: B023
+            require_each_once(server, queries)
+            assert not list((tmp_path / "plant" / "checkpoints").glob("own/state/*/*/*.tmp"))
 
 
 @pytest.mark.soak

@@ -15,6 +15,7 @@ from sightings import JOIN
 
 import nilometer as nm
 from nilometer.log.reader import LogReader
+from nilometer.spark.log_cursor import LogRange
 from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import LogStream, describe_log
 from nilometer.spark.relations import SparkEngine
@@ -31,7 +32,9 @@ WHOLE = "whole"
 def main(folder: Path) -> None:
     spark = nm.local_spark(memory="1g", cores=2, config=QUICK_TO_START)
     logs = {
-        name: LogStream(spark, str(folder / name), "earliest", "joining", rows_per_batch=MOST)
+        name: LogStream(
+            spark, LogRange(str(folder / name), "earliest", "joining"), rows_per_batch=MOST
+        )
         for name in ("A", "B")
     }
     relations = {n: describe_log(n, LogReader.open(folder / n).layout) for n in logs}

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
-from tests.spark.on_cluster import WORKERS, session_on_cluster
+from tests.spark.on_cluster import SECONDS_ON_CLUSTER, WORKERS, session_on_cluster
 
 NOT_COMPILED = {
     "spark.sql.codegen.wholeStage": "false",
@@ -32,3 +32,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/spark" in str(item.path):
             item.add_marker(pytest.mark.spark)
+            if WORKERS and item.get_closest_marker("limit") is None:
+                item.add_marker(pytest.mark.limit(SECONDS_ON_CLUSTER))

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.log.layout import LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
+from nilometer.spark.log_cursor import LogRange
 from nilometer.spark.log_stream import LogStream, describe_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.session import shuffle_partitions
@@ -69,7 +70,9 @@ def open_logs(
 ) -> dict[str, LogStream]:
     """Logs in a folder as streams from their beginning."""
     return {
-        name: LogStream(spark, str(folder / name), "earliest", reader, rows_per_batch=rows)
+        name: LogStream(
+            spark, LogRange(str(folder / name), "earliest", reader), rows_per_batch=rows
+        )
         for name in names
     }
 

@@ -25,6 +25,8 @@ from tests.s3_server import S3_ENVIRONMENT, s3_server
 from tests.spark_cluster import spark_cluster
 
 WORKERS: Final = int(os.environ.get("NILOMETER_CLUSTER", "0"))
+SECONDS_ON_CLUSTER: Final = 600.0
+"""How long a test may take there: every worker starts its own Java and Python."""
 _CONFIG: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.executor.memory": "700m",

@@ -18,6 +18,7 @@ from nilometer.log.writer import LogWriter
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import read_windows
 from nilometer.spark.join_plan import JoinOptions
+from nilometer.spark.log_cursor import LogRange
 from nilometer.spark.log_stream import LogStream, describe_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.start_query import Destination, start_query
@@ -100,7 +101,10 @@ def test_results_of_a_query_are_a_stream_of_another(spark: SparkSession, tmp_pat
         "SELECT A.id AS a, B.id AS b, A.k AS k FROM A, B WINDOW = 5 MICROSECONDS WHERE A.k = B.k"
     )
     run_statement(logs, pairs, tmp_path / "pairs")
-    both = {"C": logs["C"], "P": LogStream(spark, str(tmp_path / "pairs" / "out"), "earliest")}
+    both = {
+        "C": logs["C"],
+        "P": LogStream(spark, LogRange(str(tmp_path / "pairs" / "out"), "earliest")),
+    }
     triples = "SELECT a, b, C.id AS c FROM P, C WINDOW = 5 MICROSECONDS WHERE P.k = C.k"
     run_statement(both, triples, tmp_path / "triples")
     a, b, c = (list(chain(*stream)) for stream in streams)
@@ -255,7 +259,7 @@ def test_values_of_several_types_in_a_log_are_what_spark_makes_of_them(
     with LogWriter.open(tmp_path / "A", LogLayout(schema, "ts")) as log:
         log.append(rows, watermark=10_000_000)
     items = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(MIXED))
-    logs = {"A": LogStream(spark, str(tmp_path / "A"), "earliest")}
+    logs = {"A": LogStream(spark, LogRange(str(tmp_path / "A"), "earliest"))}
     run_statement(logs, f"SELECT k, {items} FROM A", tmp_path)
     frame = spark.createDataFrame(rows.to_pandas())
     expected = frame.selectExpr("k", *(f"{sql} AS c{i}" for i, sql in enumerate(MIXED))).collect()

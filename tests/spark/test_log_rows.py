@@ -17,6 +17,7 @@ from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.log.static_rows import add_static_rows
 from nilometer.log.writer import LogWriter
+from nilometer.spark.log_cursor import LogRange
 from nilometer.spark.log_rows import register_log_sources
 from nilometer.spark.log_stream import LogStream, read_log
 from tests.spark.harness import results, run_to_end
@@ -205,7 +206,7 @@ def test_rows_of_a_sensor_table_have_the_values_of_their_sensors(
     columns = ["room", "reading.celsius", "unix_micros(reading.at)", "floor", "unix_micros(_time)"]
     wanted = [("attic", 30.0, 11, 3, 11), ("attic", 31.0, 14, 3, 14), ("cellar", 12.0, 12, -1, 12)]
     assert results(spark, tmp_path, columns) == wanted
-    table = LogStream(spark, str(log), "earliest")
+    table = LogStream(spark, LogRange(str(log), "earliest"))
     asked = "SELECT room, S.reading.celsius AS c FROM S WHERE floor > 2"
     run_statement({"S": table}, asked, tmp_path / "query")
     found = rows_of(tmp_path / "query" / "out", ("room", "c", "_time"))

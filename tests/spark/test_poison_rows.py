@@ -20,6 +20,7 @@ from nilometer.log.dead_letters import count_dead_letters, read_dead_letters
 from nilometer.log.layout import TIMESTAMP, LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
+from nilometer.spark.log_cursor import LogRange
 from nilometer.spark.log_stream import LogStream
 from tests.patience import wait_for
 from tests.spark.log_harness import rows_of, start_statement
@@ -210,7 +211,7 @@ CASES = {
 def log(spark: SparkSession, tmp_path: Path) -> LogStream:
     append(tmp_path / "A", ROWS[:25])
     append(tmp_path / "A", ROWS[25:])
-    return LogStream(spark, str(tmp_path / "A"), "earliest")
+    return LogStream(spark, LogRange(str(tmp_path / "A"), "earliest"))
 
 
 def append(location: Path, rows: list[Row]) -> None:

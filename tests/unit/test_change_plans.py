@@ -8,23 +8,22 @@ import pytest
 from nilometer.errors import SqlError
 from nilometer.local.database import LocalDatabase
 from nilometer.model.expressions import Argument
+from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_specs import (
     AggregateCall,
     AggregateFunction,
     SetFunction,
     SortKey,
 )
+from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.operators.top_rows import TopRowsSpec
 from nilometer.sql.plan.changes_plan import (
-    Aggregate,
     Block,
     ChangesPlan,
     Combine,
-    Compute,
-    Counted,
     LastRows,
     Lifetime,
-    TopRows,
-    UnionAll,
     UnionPlan,
 )
 from nilometer.sql.plan.join_plan import JoinPlan
@@ -76,7 +75,7 @@ def test_a_union_of_appended_queries_has_the_first_names_and_common_types(
 
 def test_groups_get_keys_first_then_arguments(db: LocalDatabase) -> None:
     node = as_a(
-        Aggregate,
+        AggregateSpec,
         root_of(
             db,
             "SELECT SUM(v) AS t, k, COUNT(*), AVG(DISTINCT v), MEDIAN(v), PERCENTILE(k, 0.9), "
@@ -85,9 +84,9 @@ def test_groups_get_keys_first_then_arguments(db: LocalDatabase) -> None:
     )
     assert names(node)[:3] == ["t", "k", "COUNT(*)"]
     assert [one.kind for one in node.columns[:3]] == [pa.float64(), pa.int64(), pa.int64()]
-    assert node.keys == 1
+    assert node.spec.keys == 1
     function = AggregateFunction
-    assert node.calls == (
+    assert node.spec.calls == (
         AggregateCall(function.SUM, 1),
         AggregateCall(function.COUNT_ROWS),
         AggregateCall(function.AVG, 1, distinct=True),
@@ -95,8 +94,8 @@ def test_groups_get_keys_first_then_arguments(db: LocalDatabase) -> None:
         AggregateCall(function.PERCENTILE, 2, fraction=0.9),
         AggregateCall(function.VAR_POP, 1),
     )
-    assert node.values[:3] == (Argument(1), Argument(0), Argument(2))
-    assert node.test is not None
+    assert node.spec.values[:3] == (Argument(1), Argument(0), Argument(2))
+    assert node.spec.test is not None
     below = as_a(Block, node.inputs[0])
     assert names(below) == ["A.k", "A.v", "A.k"]
     assert [str(c) for c in below.plan.sources[0].below] == ["A.s LIKE 'x%'"]
@@ -106,27 +105,27 @@ def test_groups_get_keys_first_then_arguments(db: LocalDatabase) -> None:
 def test_keys_are_expressions_aliases_and_positions(db: LocalDatabase) -> None:
     for key in ("k + 1", "j", "1"):
         node = as_a(
-            Aggregate,
+            AggregateSpec,
             root_of(db, f"SELECT k + 1 AS j, (k + 1) * 2 FROM A [RANGE 1 S] GROUP BY {key}"),
         )
-        assert node.keys == 1
-        assert node.calls == ()
-        assert node.values[0] == Argument(0)
+        assert node.spec.keys == 1
+        assert node.spec.calls == ()
+        assert node.spec.values[0] == Argument(0)
         assert names(node.inputs[0]) == ["A.k + 1"]
 
 
 def test_a_column_counts_before_an_alias_in_group_by(db: LocalDatabase) -> None:
-    node = as_a(Aggregate, root_of(db, "SELECT MAX(k) AS v FROM A [RANGE 1 S] GROUP BY v"))
+    node = as_a(AggregateSpec, root_of(db, "SELECT MAX(k) AS v FROM A [RANGE 1 S] GROUP BY v"))
     assert names(node.inputs[0]) == ["A.v", "A.k"]
 
 
 def test_one_group_without_group_by_and_nothing_but_rows_to_count(db: LocalDatabase) -> None:
-    node = as_a(Aggregate, root_of(db, "SELECT COUNT(*) FROM A [RANGE 1 S]"))
-    assert (node.keys, node.inputs[0].columns) == (0, ())
+    node = as_a(AggregateSpec, root_of(db, "SELECT COUNT(*) FROM A [RANGE 1 S]"))
+    assert (node.spec.keys, node.inputs[0].columns) == (0, ())
     filtered = as_a(
-        Aggregate, root_of(db, "SELECT COUNT(*) FILTER (WHERE v > 1) FROM A [RANGE 1 S]")
+        AggregateSpec, root_of(db, "SELECT COUNT(*) FILTER (WHERE v > 1) FROM A [RANGE 1 S]")
     )
-    assert filtered.calls == (AggregateCall(AggregateFunction.COUNT, 0),)
+    assert filtered.spec.calls == (AggregateCall(AggregateFunction.COUNT, 0),)
     assert names(filtered.inputs[0]) == ["CASE WHEN A.v > 1 THEN 1 END"]
 
 
@@ -145,9 +144,9 @@ def test_set_operators_have_one_type_and_the_first_names(
     db: LocalDatabase, operator: str, function: SetFunction
 ) -> None:
     node = as_a(
-        Counted, root_of(db, f"SELECT k AS a FROM W {operator} SELECT v FROM B [RANGE 2 S]")
+        SetCountsSpec, root_of(db, f"SELECT k AS a FROM W {operator} SELECT v FROM B [RANGE 2 S]")
     )
-    assert node.function is function
+    assert node.spec.function is function
     for one in (node, *node.inputs):
         assert [(c.name, c.kind) for c in one.columns] == [("a", pa.float64())]
     assert as_a(Block, node.inputs[0]).lifetimes == ()
@@ -155,29 +154,29 @@ def test_set_operators_have_one_type_and_the_first_names(
 
 def test_intersect_binds_before_union_and_union_all_is_flat(db: LocalDatabase) -> None:
     node = as_a(
-        Counted,
+        SetCountsSpec,
         root_of(
             db,
             "SELECT k FROM A [RANGE 1 S] UNION SELECT k FROM B [RANGE 1 S] "
             "INTERSECT SELECT k FROM C [RANGE 1 S]",
         ),
     )
-    assert as_a(Counted, node.inputs[1]).function is SetFunction.INTERSECT
+    assert as_a(SetCountsSpec, node.inputs[1]).spec.function is SetFunction.INTERSECT
     flat = root_of(
         db,
         "SELECT k FROM A [ROWS 1] UNION ALL SELECT k FROM B [ROWS 1] UNION ALL SELECT k FROM W "
         "EMIT CHANGES",
     )
-    assert len(as_a(UnionAll, flat).inputs) == 3
+    assert len(as_a(UnionAllSpec, flat).inputs) == 3
 
 
 def test_types_of_other_nodes_are_cast_above_them(db: LocalDatabase) -> None:
     node = as_a(
-        Counted,
+        SetCountsSpec,
         root_of(db, "SELECT DISTINCT k FROM A [RANGE 1 S] UNION SELECT v FROM B [RANGE 1 S]"),
     )
-    cast = as_a(Compute, node.inputs[0])
-    assert (cast.values, cast.columns[0].kind) == ((Argument(0),), pa.float64())
+    cast = as_a(ComputeSpec, node.inputs[0])
+    assert (cast.spec.values, cast.columns[0].kind) == ((Argument(0),), pa.float64())
 
 
 @pytest.mark.parametrize(
@@ -274,15 +273,15 @@ def test_windows_between_combined_streams_are_asked_of_their_times(db: LocalData
 
 def test_a_query_in_from_is_a_relation(db: LocalDatabase) -> None:
     below = "(SELECT k, COUNT(*) AS n FROM A [RANGE 10 S] GROUP BY k) S"
-    alone = as_a(Compute, root_of(db, f"SELECT n + 1 AS m FROM {below} WHERE n > 1"))
-    assert alone.test is not None
-    assert names(as_a(Aggregate, alone.inputs[0])) == ["k", "n"]
+    alone = as_a(ComputeSpec, root_of(db, f"SELECT n + 1 AS m FROM {below} WHERE n > 1"))
+    assert alone.spec.test is not None
+    assert names(as_a(AggregateSpec, alone.inputs[0])) == ["k", "n"]
     same = root_of(db, f"SELECT k AS a, n AS b FROM {below}")
-    assert names(as_a(Aggregate, same)) == ["a", "b"]
+    assert names(as_a(AggregateSpec, same)) == ["a", "b"]
     joined = as_a(
         Combine, root_of(db, f"SELECT S.n FROM {below}, B [RANGE 1 S] WHERE S.k = B.k AND n > 1")
     )
-    assert as_a(Compute, joined.inputs[0]).test is not None
+    assert as_a(ComputeSpec, joined.inputs[0]).spec.test is not None
     assert isinstance(joined.inputs[1], Block)
 
 
@@ -325,5 +324,5 @@ def test_a_column_named_time_is_no_time_of_a_query_whose_answer_changes(
 
 def test_columns_of_one_name_are_kept_apart(db: LocalDatabase) -> None:
     sql = "(SELECT A.k, B.k FROM A, B WINDOW = 1 S) ORDER BY 2 LIMIT 1"
-    node = as_a(TopRows, root_of(db, sql))
-    assert (names(node), node.order) == (["k", "k"], (SortKey(1),))
+    node = as_a(TopRowsSpec, root_of(db, sql))
+    assert (names(node), node.spec.order) == (["k", "k"], (SortKey(1),))

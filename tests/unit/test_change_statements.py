@@ -11,12 +11,12 @@ import pytest
 from nilometer.errors import SqlError
 from nilometer.local.database import LocalDatabase
 from nilometer.model.expressions import Argument, Negative
+from nilometer.operators.aggregate import AggregateSpec
+from nilometer.operators.top_rows import TopRowsSpec
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.plan.changes_plan import (
-    Aggregate,
     ChangesPlan,
-    TopRows,
 )
 from nilometer.sql.statements import read_query
 from tests.plan_nodes import (
@@ -161,11 +161,12 @@ def test_order_by_computes_with_names_of_the_list(db: LocalDatabase) -> None:
         db, "SELECT k, COUNT(*) AS n FROM A [RANGE 1 S] GROUP BY k ORDER BY -n, k LIMIT 1"
     )
     assert names(top) == ["k", "n"]
-    below = as_a(TopRows, top.inputs[0])
-    assert [key.column for key in below.order] == [2, 0]
-    assert as_a(Aggregate, below.inputs[0]).values[2] == Negative(Argument(1))
+    below = as_a(TopRowsSpec, top.inputs[0])
+    assert [key.column for key in below.spec.order] == [2, 0]
+    assert as_a(AggregateSpec, below.inputs[0]).spec.values[2] == Negative(Argument(1))
     plain = as_a(
-        TopRows, root_of(db, "SELECT k + 1 AS v FROM A [RANGE 1 S] ORDER BY -v LIMIT 1").inputs[0]
+        TopRowsSpec,
+        root_of(db, "SELECT k + 1 AS v FROM A [RANGE 1 S] ORDER BY -v LIMIT 1").inputs[0],
     )
     assert names(plain.inputs[0]) == ["v", "-A.v"]  # columns of FROM come first
 

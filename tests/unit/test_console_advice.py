@@ -94,6 +94,10 @@ def test_a_bucket_with_most_of_the_rows_is_told() -> None:
     assert one.message.startswith("One key, sensor_id = 'a17', has 82 % of the rows: one bucket")
     assert "EXPLAIN QUERY `my q`" in one.hint
     assert not list(uneven(replace(query("q"), spreads=(replace(hot, seconds=1e6),))))
+    statement = "ALTER QUERY q SET (spread = 8) shares it among 8 buckets"
+    told = replace(query("q"), spreads=(hot,), remedy=statement)
+    assert [one.hint for one in uneven(told)] == [statement]
+    assert str(told.bottleneck_text).endswith(f"and more cores do not help: {statement}")
 
 
 def test_charts_show_a_bounded_number_of_points_and_always_the_last() -> None:

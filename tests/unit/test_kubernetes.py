@@ -12,6 +12,7 @@ import yaml  # type: ignore[import-untyped]
 from nilometer.server.config import read_config
 from nilometer.server.settings import ServerSettings
 from nilometer.server.spark_settings import read_spark_settings
+from nilometer.spark.serve_checkpoints import PORT as CHECKPOINT_PORT
 from nilometer.spark.serve_engine import PORT
 from tests.unit.test_deploy import DEPLOY, STOP_SECONDS, instructions, require_known
 
@@ -64,7 +65,7 @@ def test_executors_find_the_driver(
     service = manifests["Service", "nilometer-driver"]
     host = settings["spark.driver.host"]
     assert host == f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
-    ports = ("spark.driver.port", "spark.driver.blockManager.port", PORT)
+    ports = ("spark.driver.port", "spark.driver.blockManager.port", PORT, CHECKPOINT_PORT)
     asked = {int(settings[one]) for one in ports}
     assert len(asked) == len(ports)
     assert asked == {one["port"] for one in service["spec"]["ports"]}

@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 from nilometer.errors import SqlError
 from nilometer.local.database import LocalDatabase
 from nilometer.model.expressions import Argument, Constant
+from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_specs import (
     SetFunction,
     SortKey,
 )
+from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.paced import PacedSpec
+from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.operators.top_rows import TopRowsSpec
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.plan.changes_plan import (
-    Aggregate,
     Block,
     ChangesPlan,
     Combine,
-    Compute,
-    Counted,
-    Paced,
-    TopRows,
-    UnionAll,
+    runs,
 )
 from nilometer.sql.statements import read_query
 from tests.plan_nodes import (
@@ -45,7 +45,7 @@ def db() -> LocalDatabase:
 
 def test_a_left_join_keeps_rows_without_partners(db: LocalDatabase) -> None:
     top = as_a(
-        Compute,
+        ComputeSpec,
         root_of(
             db,
             "SELECT A.k, B.v FROM A [RANGE 10 S] LEFT JOIN B [RANGE 5 S] ON A.k = B.k "
@@ -53,18 +53,18 @@ def test_a_left_join_keeps_rows_without_partners(db: LocalDatabase) -> None:
         ),
     )
     assert top.texts[0] == "B.v IS NULL"
-    both = as_a(UnionAll, top.inputs[0])
-    joined, padded = as_a(Block, both.inputs[0]), as_a(Compute, both.inputs[1])
+    both = as_a(UnionAllSpec, top.inputs[0])
+    joined, padded = as_a(Block, both.inputs[0]), as_a(ComputeSpec, both.inputs[1])
     assert names(joined) == ["A.k", "A.s", "B.k", "B.v"]
     nothing = Constant(None)
-    assert padded.values == (Argument(0), Argument(1), nothing, nothing)
-    alone = as_a(Counted, padded.inputs[0])
-    assert alone.function is SetFunction.WITHOUT
+    assert padded.spec.values == (Argument(0), Argument(1), nothing, nothing)
+    alone = as_a(SetCountsSpec, padded.inputs[0])
+    assert alone.spec.function is SetFunction.WITHOUT
     left = as_a(Block, alone.inputs[0])
     assert names(left) == ["A.k", "A.s"]
     for block in (joined, left):  # rows of the left side are chosen before the join
         assert [str(one) for one in block.plan.sources[0].below] == ["A.s = 'x'"]
-    assert as_a(Compute, alone.inputs[1]).inputs[0] is joined
+    assert as_a(ComputeSpec, alone.inputs[1]).inputs[0] is joined
 
 
 def test_windows_of_an_outer_join_make_times_part_of_rows(db: LocalDatabase) -> None:
@@ -74,7 +74,7 @@ def test_windows_of_an_outer_join_make_times_part_of_rows(db: LocalDatabase) -> 
 
 def test_a_full_join_keeps_both_sides_and_merges_using(db: LocalDatabase) -> None:
     top = as_a(
-        Compute,
+        ComputeSpec,
         root_of(
             db,
             "SELECT * FROM (SELECT k, v FROM A [ROWS 2]) A "
@@ -83,24 +83,24 @@ def test_a_full_join_keeps_both_sides_and_merges_using(db: LocalDatabase) -> Non
     )
     assert names(top) == ["k", "v", "s"]
     assert top.texts[0] == "(CASE WHEN A.k IS NULL THEN B.k ELSE A.k END)"
-    joined, left, right = as_a(UnionAll, top.inputs[0]).inputs
-    alone = [as_a(Counted, as_a(Compute, side).inputs[0]) for side in (left, right)]
-    assert [one.function for one in alone] == [SetFunction.WITHOUT] * 2
+    joined, left, right = as_a(UnionAllSpec, top.inputs[0]).inputs
+    alone = [as_a(SetCountsSpec, as_a(ComputeSpec, side).inputs[0]) for side in (left, right)]
+    assert [one.spec.function for one in alone] == [SetFunction.WITHOUT] * 2
     assert [one.inputs[0] for one in alone] == list(as_a(Combine, joined).inputs)
 
 
 def test_exists_counts_rows_with_partners(db: LocalDatabase) -> None:
     for negated, function in (("NOT ", SetFunction.WITHOUT), ("", SetFunction.WITH)):
         top = as_a(
-            Compute,
+            ComputeSpec,
             root_of(
                 db,
                 f"SELECT s FROM A [RANGE 5 S] WHERE v > 1 AND {negated}EXISTS "
                 "(SELECT * FROM B [RANGE 1 S] WHERE B.k = A.k)",
             ),
         )
-        counted = as_a(Counted, top.inputs[0])
-        assert counted.function is function
+        counted = as_a(SetCountsSpec, top.inputs[0])
+        assert counted.spec.function is function
         held, partners = counted.inputs
         assert names(as_a(Block, held)) == ["A.k", "A.v", "A.s"]
         assert as_a(Combine, partners).inputs[0] is held
@@ -109,29 +109,29 @@ def test_exists_counts_rows_with_partners(db: LocalDatabase) -> None:
 
 def test_in_a_query_is_exists(db: LocalDatabase) -> None:
     node = as_a(
-        Counted,
+        SetCountsSpec,
         root_of(
             db,
             "SELECT k FROM A [RANGE 5 S] WHERE k IN "
             "(SELECT k FROM B [RANGE 1 S] GROUP BY k HAVING COUNT(*) > 1)",
         ),
     )
-    assert node.function is SetFunction.WITH
-    assert isinstance(as_a(Combine, node.inputs[1]).inputs[1], Aggregate)
+    assert node.spec.function is SetFunction.WITH
+    assert runs(as_a(Combine, node.inputs[1]).inputs[1], AggregateSpec)
 
 
 def test_first_rows_and_hidden_columns(db: LocalDatabase) -> None:
     dropped = as_a(
-        Compute,
+        ComputeSpec,
         root_of(
             db,
             "SELECT k FROM A [RANGE 5 S] ORDER BY v DESC, k, s NULLS LAST LIMIT 5 OFFSET 2",
         ),
     )
-    assert (dropped.values, names(dropped)) == ((Argument(0),), ["k"])
-    top = as_a(TopRows, dropped.inputs[0])
-    assert (top.limit, top.offset) == (5, 2)
-    assert top.order == (
+    assert (dropped.spec.values, names(dropped)) == ((Argument(0),), ["k"])
+    top = as_a(TopRowsSpec, dropped.inputs[0])
+    assert (top.spec.limit, top.spec.offset) == (5, 2)
+    assert top.spec.order == (
         SortKey(1, descending=True, nulls_first=False),
         SortKey(0),
         SortKey(2, nulls_first=False),
@@ -141,20 +141,22 @@ def test_first_rows_and_hidden_columns(db: LocalDatabase) -> None:
 def test_groups_are_ordered_by_what_they_show_or_hide(db: LocalDatabase) -> None:
     sql = "SELECT k, COUNT(*) AS n FROM A [RANGE 5 S] GROUP BY k ORDER BY {} LIMIT 5"
     for by in ("n", "2", "COUNT(*)"):
-        top = as_a(TopRows, root_of(db, sql.format(by)))
-        assert top.order == (SortKey(1),)
-    hidden = as_a(Compute, root_of(db, sql.format("MAX(v) + 1")))
-    assert as_a(Aggregate, hidden.inputs[0].inputs[0]).keys == 1
+        top = as_a(TopRowsSpec, root_of(db, sql.format(by)))
+        assert top.spec.order == (SortKey(1),)
+    hidden = as_a(ComputeSpec, root_of(db, sql.format("MAX(v) + 1")))
+    assert as_a(AggregateSpec, hidden.inputs[0].inputs[0]).spec.keys == 1
     union = root_of(
         db, "(SELECT k FROM A [RANGE 1 S] UNION SELECT k FROM W) ORDER BY k + 1 LIMIT 1"
     )
-    assert isinstance(as_a(Compute, union).inputs[0], TopRows)
+    assert runs(as_a(ComputeSpec, union).inputs[0], TopRowsSpec)
 
 
 def test_a_pace_stands_at_the_root(db: LocalDatabase) -> None:
-    node = as_a(Paced, root_of(db, "SELECT DISTINCT k FROM A [RANGE 1 S] EMIT CHANGES EVERY 5 S"))
-    assert node.every == 5 * SECOND
-    assert as_a(Counted, node.inputs[0]).function is SetFunction.DISTINCT
+    node = as_a(
+        PacedSpec, root_of(db, "SELECT DISTINCT k FROM A [RANGE 1 S] EMIT CHANGES EVERY 5 S")
+    )
+    assert node.spec.every == 5 * SECOND
+    assert as_a(SetCountsSpec, node.inputs[0]).spec.function is SetFunction.DISTINCT
 
 
 def test_what_only_spark_computes_becomes_a_key_of_its_own() -> None:
@@ -170,8 +172,8 @@ def test_what_only_spark_computes_becomes_a_key_of_its_own() -> None:
     sql = "SELECT soundex(s) AS u, COUNT(*) FROM A [RANGE 1 S] GROUP BY s"
     plan = compile_statement(read_query(sql), catalog, 1)
     assert isinstance(plan, ChangesPlan)
-    node = as_a(Aggregate, plan.root)
-    assert node.keys == 2
+    node = as_a(AggregateSpec, plan.root)
+    assert node.spec.keys == 2
     assert names(node.inputs[0]) == ["A.s", "SOUNDEX(A.s)"]
     assert [str(c.ref) for c in as_a(Block, node.inputs[0]).plan.output] == ["A.s", "SOUNDEX(A.s)"]
 
@@ -181,7 +183,7 @@ def test_emit_is_read_behind_a_union_and_in_brackets(db: LocalDatabase) -> None:
         "SELECT k FROM A [ROWS 1] UNION ALL SELECT k FROM W EMIT CHANGES EVERY 1 S",
         "(SELECT k FROM A [ROWS 1] EMIT CHANGES EVERY 1 S)",
     ):
-        assert as_a(Paced, root_of(db, sql)).every == SECOND
+        assert as_a(PacedSpec, root_of(db, sql)).spec.every == SECOND
     with pytest.raises(SqlError, match="EMIT is only allowed in the outermost query"):
         db.plan("SELECT k FROM (SELECT k FROM A [ROWS 1] EMIT CHANGES) S")
 

@@ -62,6 +62,7 @@ PROMISES = {
     ],
     "a query goes on after a change of cores, settings and versions": [
         "spark/test_query_buckets.py::test_a_query_goes_on_in_other_numbers_of_buckets",
+        "spark/test_spread_joins.py::test_a_running_query_is_spread_and_put_together_again",
         "unit/test_manifest.py::test_another_release_of_the_parser_may_write_predicates_otherwise",
         "unit/test_manifest.py::test_what_is_refused",
         "unit/test_spark_settings.py::test_what_cannot_be_set_is_refused",

@@ -55,7 +55,7 @@ def test_limits_are_read_over_those_that_hold_otherwise() -> None:
             "    CREATE QUERY q WITH (results = '1GB', memory = '1GB') AS SELECT 1\n"
             "                                          ^^^^^^^^^^^^^^\n"
             "  hint: choose among results, state, history, shed, on_error, engine, shed_by, "
-            "buckets",
+            "buckets, spread, spread_stream",
         ),
     ],
 )

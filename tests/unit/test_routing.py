@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 
 from nilometer.kernels.chunk import StreamKeys
-from nilometer.kernels.routing import route_by_keys, route_with_rows, route_without_key
+from nilometer.kernels.routing import (
+    Routing,
+    route_by_keys,
+    route_in_parts,
+    route_with_rows,
+    route_without_key,
+)
 from nilometer.kernels.rows_window import RowsWindow
 
 
@@ -86,8 +92,15 @@ def chain(streams: int) -> tuple[StreamKeys, ...]:
 def test_what_several_keys_link_meets_in_one_bucket(
     keys: tuple[StreamKeys, ...], buckets: int
 ) -> None:
-    routing = route_by_keys(keys, buckets)
-    assert routing.buckets == buckets
+    check_meetings(route_by_keys(keys, buckets), keys)
+    for parts in (one for one in range(2, buckets + 1) if buckets % one == 0):
+        for stream in range(len(keys)):
+            routing = route_in_parts(keys, buckets, parts, stream, (0, 1))
+            assert routing.buckets == buckets
+            check_meetings(routing, keys)
+
+
+def check_meetings(routing: Routing, keys: tuple[StreamKeys, ...]) -> None:
     everything = rows(12, 3)
     table = list(zip(*everything.to_pydict().values(), strict=True))
     where = []
@@ -110,6 +123,16 @@ def belong_together(keys: tuple[StreamKeys, ...], chosen: tuple[tuple[int, ...],
         if len({tuple(row[c] for c in own) for own, row in both if own is not None}) > 1:
             return False
     return True
+
+
+def test_the_rows_of_a_key_are_dealt_out_to_the_parts_alone() -> None:
+    routing = route_in_parts((((1,),), ((1,),)), 8, 4, 1, (0, 1))
+    assert (routing.shares, routing.copies(0), routing.copies(1)) == ((2, 4), 4, 1)
+    hot = rows(4000, 1)
+    dealt = [len(part) for part in routing.split(hot, 1)]
+    assert sorted(dealt)[:4] == [0] * 4
+    assert min(sorted(dealt)[4:]) > 900
+    assert [len(part) for part in routing.split(hot, 0) if len(part)] == [4000] * 4
 
 
 def test_several_keys_copy_as_rarely_as_possible() -> None:

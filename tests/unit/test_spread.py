@@ -259,7 +259,7 @@ _SPREAD_JOIN = """
 @settings(max_examples=200)
 @given(st.integers(0, 1 << 30), st.sampled_from([1, 8, 12]))
 def test_a_join_spread_by_hand_has_the_same_results(seed: int, buckets: int) -> None:
-    """As docs/cluster.md has it: a hot key's rows are parted by a table of numbers."""
+    """A hot key's rows are parted by a table of numbers, which needs no option."""
     random = np.random.default_rng(seed)
     given = {name: _keyed(random) for name in "AB"}
     db = LocalDatabase(buckets=buckets)

@@ -1,9 +1,9 @@
-"""ALTER QUERY q SET (buckets = n): a query goes on in another number of buckets.
+"""ALTER QUERY q SET (buckets = n, spread = m): a query goes on in other buckets.
 
 A stopped query finishes the micro-batch that it had begun, and its state is copied beside its
 checkpoint. One entry in the catalog then says that it goes on with the copy, in which every new
-bucket finds what belongs to it. A process that ends before that leaves the old number, one that
-ends after it the new one; results are in their log once either way.
+bucket finds what belongs to it. A process that ends before that leaves the old ones, one that
+ends after it the new ones; results are in their log once either way.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from pyspark.errors import PySparkException
 
+from nilometer.database.bucket_options import moved_of, moved_to, written
 from nilometer.database.known import Known
-from nilometer.database.limits import hosted_id, moved_of, moved_options
 from nilometer.errors import InputError
 from nilometer.local.memory_store import MemoryStore
 from nilometer.log.location import storage_at
@@ -35,42 +35,49 @@ Planned = tuple[Plan, Known]
 _STOP_WITHIN: Final = 30
 
 
-def require_changeable(query: NamedQuery, before: Planned, after: Planned) -> None:
-    """Refuse a change of the number of buckets that a query cannot go along with."""
-    if hosted_id(query) is not None:
+def require_changeable(after: NamedQuery, before: Planned, planned: Planned) -> None:
+    """Refuse buckets in which a query cannot go on; it was, and would be, planned like this."""
+    hint = f"drop {after.name}, and create it WITH ({written(after)})"
+    old, new = _stages(before), _stages(planned)
+    if [one.names for one in old.values()] != [one.names for one in new.values()]:
         raise InputError(
-            f"{query.name} runs in the shared engine, where a query has one bucket",
-            hint=f"drop {query.name}, and create it WITH (buckets = {after[0].buckets}): it then "
-            "has a streaming query of its own",
+            f"{after.name} was created with all that it does to a key in one bucket",
+            detail="to spread the key, results of its join must travel on to other buckets",
+            hint=hint,
         )
-    old, new = _stages(before), _stages(after)
     for name, stage in old.items():
         if stage.overheard:
             raise InputError(
-                f"the number of buckets of {query.name} cannot be changed",
+                f"the buckets of {after.name} cannot be changed",
                 detail="it reads a stream with `idle`, which follows the others",
-                hint=f"drop {query.name}, and create it WITH (buckets = {after[0].buckets})",
+                hint=hint,
             )
         runs = [BucketRun(stage, MemoryStore()) for _ in range(stage.routing.buckets)]
         for number in range(new[name].routing.buckets):
             BucketRun(new[name], MemoryStore()).take_over(runs, number)
 
 
+def is_routed_alike(before: Planned, planned: Planned) -> bool:
+    """Whether rows go where they went, so that state can stay where it is."""
+    old, new = _stages(before), _stages(planned)
+    return [one.routing for one in old.values()] == [one.routing for one in new.values()]
+
+
 def change_buckets(
-    query: NamedQuery, before: Planned, buckets: int, destination: Destination, beats: int | None
+    after: NamedQuery, before: Planned, destination: Destination, beats: int | None
 ) -> dict[str, Any]:
-    """What the catalog keeps of a stopped query that goes on in this many buckets.
+    """What the catalog keeps of a stopped query that goes on in other buckets.
 
     Until the catalog has that, nothing has changed.
     """
     last = _finish(*before, destination, beats)
     checkpoint = Path(destination.checkpoint)
-    moved = moved_of(query)
+    moved = moved_of(after)
     if last is not None and last[0] == _id_of(checkpoint):
         routings = {name: stage.routing for name, stage in _stages(before).items()}
         session = next(iter(_frames(*before).values())).sparkSession
         moved = copy_state(session, checkpoint, last, routings, moved)
-    return moved_options(query, buckets, moved)
+    return moved_to(after, moved)
 
 
 def _finish(
@@ -81,7 +88,9 @@ def _finish(
     Nothing new is read. Afterwards the logs know exactly how far it has read.
     """
     frames: Mapping[str, StreamFrame] = {
-        name: replace(one, is_ending=True) if isinstance(one, LogStream) else one
+        name: replace(one, log=replace(one.log, is_ending=True))
+        if isinstance(one, LogStream)
+        else one
         for name, one in _frames(plan, known).items()
     }
     handle = start_query(plan, frames, destination, beats)

@@ -16,7 +16,7 @@ from nilometer.log.reader import LogReader
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sensors.catalog.stored_queries import KNOWN, NamedQuery
 from nilometer.sensors.declaration import Declaration
-from nilometer.spark.log_cursor import EARLIEST, LATEST
+from nilometer.spark.log_cursor import EARLIEST, LATEST, LogRange
 from nilometer.spark.log_stream import LogStream, StreamFrame, describe_log
 from nilometer.sql.catalog import Relation, SensorColumns, Statistics, rows_name
 from nilometer.sql.parse.query_text import Statement, names_read
@@ -232,12 +232,11 @@ def _stream(home: Home, spark: SparkSession, declared: Declaration, reading: Rea
 def _log(
     home: Home, spark: SparkSession, name: str, reading: Reading, layout: LogLayout | None = None
 ) -> LogStream:
-    return LogStream(
-        spark,
+    log = LogRange(
         home.log_of(name),
-        start=EARLIEST if reading.from_start else LATEST,
-        reader=reading.reader,
+        EARLIEST if reading.from_start else LATEST,
+        reading.reader,
         is_named=reading.is_named,
-        begins_now=reading.begins_now,
-        known=layout,
+        layout=layout,
     )
+    return LogStream(spark, log, begins_now=reading.begins_now)

@@ -16,18 +16,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from nilometer.database.auto_spread import join_of
 from nilometer.database.back_off import BackOff
-from nilometer.database.change_buckets import change_buckets, require_changeable
+from nilometer.database.bucket_options import buckets_of, hosted_id, moved_of, parting_of
+from nilometer.database.change_buckets import change_buckets, is_routed_alike, require_changeable
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
 from nilometer.database.hosting import Hosting
 from nilometer.database.known import Known, Reading
 from nilometer.database.limits import (
     begins_at_start,
-    buckets_of,
-    hosted_id,
     limits_of,
-    moved_of,
     replaces,
     results_error,
     state_error,
@@ -63,6 +62,7 @@ from nilometer.spark.start_query import Destination, start_query
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.plan.changes_plan import Plan, sources_of
+from nilometer.sql.rules.spread_joins import spread_joins
 from nilometer.sql.statements import read_query
 
 _STOP_WITHIN: Final = 30
@@ -132,25 +132,25 @@ class QueryLifecycle:
         assert self.hosting is not None
         return self.hosting.plan(*planned, limits)
 
-    def plan_again(
-        self,
-        query: NamedQuery,
-        instead: Declaration | None = None,
-        buckets: int | None = None,
-    ) -> Planned:
+    def plan_again(self, query: NamedQuery, instead: Declaration | None = None) -> Planned:
         """Plan a query as it was planned when it started, on whatever machine.
 
-        `instead`: a hypothetical declaration of a stream. `buckets`: another number of them.
+        `instead`: a hypothetical declaration of a stream.
         """
         statement, columns = read_query(query.text), query.options.get(KNOWN, {})
         starts = begins_at_start(query) or statement.from_start
         reading = Reading(query.reader, True, starts, instead is None, columns, instead)
-        return self._plan(statement, reading, buckets or buckets_of(query))
+        return self._plan_kept(query, statement, reading)
 
     def plan_as_kept(self, query: NamedQuery) -> Planned:
         """The same, only to look at."""
         reading = Reading(columns=query.options.get(KNOWN, {}))
-        return self._plan(read_query(query.text), reading, buckets_of(query))
+        return self._plan_kept(query, read_query(query.text), reading)
+
+    def _plan_kept(self, query: NamedQuery, statement: Statement, reading: Reading) -> Planned:
+        plan, known = self._plan(statement, reading, buckets_of(query))
+        parting = parting_of(query.options)
+        return (plan if parting is None else spread_joins(plan, parting)), known
 
     def plan_with(self, statement: Statement, instead: Declaration | None) -> Planned:
         """The plan of a text, given a hypothetical declaration of a stream."""
@@ -173,7 +173,7 @@ class QueryLifecycle:
             self._require_room(run)
             with started_in_pool(self._settings.session, f"query {run.place}"):
                 run.handle = start_query(plan, known.frames, destination, self._beats)
-        run.has_worked = False
+        run.has_worked, run.join = False, join_of(query, plan)
         run.replaces = replaces(query)
         if run.replaces is not None and not run.ends:
             run.ends = {log: LogReader.open(log).end for log, _ in self._readers_of(run)}
@@ -182,13 +182,18 @@ class QueryLifecycle:
         run.state = (before or RunState(QueryPhase.RUNNING)).begun(self._settings.clock())
         self._keep_state(query.name, QueryState.RUNNING, run.state)
 
-    def change_buckets(self, run: QueryRun, query: NamedQuery, buckets: int) -> None:
-        """Stop a query, and have it go on in another number of buckets when it starts again."""
+    def change_buckets(self, run: QueryRun, query: NamedQuery, after: NamedQuery) -> None:
+        """Stop a query, and have it go on in other buckets when it starts again."""
         before = self.plan_again(query)
-        require_changeable(query, before, self.plan_again(query, buckets=buckets))
+        planned = self.plan_again(after)
+        require_changeable(after, before, planned)
+        if is_routed_alike(before, planned):
+            self._home.catalog.set_query_options(query.name, dict(after.options))
+            run.join = join_of(after, planned[0])
+            return
         self.halt(run)
         destination = self._destination(query, self._home.log_of(query.name), limits_of(query))
-        options = change_buckets(query, before, buckets, destination, self._beats)
+        options = change_buckets(after, before, destination, self._beats)
         self._home.catalog.set_query_options(query.name, options)
 
     def _progress(self, run: QueryRun, query: NamedQuery, inputs: tuple[str, ...]) -> Progress:
@@ -206,8 +211,8 @@ class QueryLifecycle:
         own = sum(isinstance(one, StreamingQuery) for one in others)
         if self._settings.most is not None and own >= MOST_OWN:
             raise LimitError(
-                f"{own} queries have streaming queries of Spark of their own, and no more may",
-                hint="let queries run beside others: leave out engine = 'own'; or stop one",
+                f"{own} queries have a streaming query of their own in Spark, which is the maximum",
+                hint="let queries share an engine: leave out engine = 'own'; or stop one",
             )
 
     def begin_now(self, run: QueryRun, query: NamedQuery, planned: Planned) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
+from nilometer.database.bucket_options import BUCKET_OPTIONS, read_asked
 from nilometer.database.known import CHANGELOG
 from nilometer.database.query_status import EngineChoice, OnError, QueryLimits
 from nilometer.errors import (
@@ -25,9 +25,6 @@ from nilometer.sql.ddl.nodes import GivenOption
 
 TEMPORARY: Final = "temporary"
 CHANGES_KEPT: Final = 86_400_000_000
-_BUCKETS: Final = "buckets"
-_MOVED: Final = "moved"
-MOST_BUCKETS: Final = 1_024
 _OWNER: Final = "owner"
 NO_LIMIT: Final = "none"
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
@@ -46,10 +43,10 @@ _FROM_START: Final = "from start"
 def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
     """The limits that options set, over the default ones; `none` removes one."""
     found: dict[str, Any] = {}
-    known = (*_READ, _ON_ERROR, _ENGINE, _SHED_BY, _BUCKETS)
+    known = (*_READ, _ON_ERROR, _ENGINE, _SHED_BY, *BUCKET_OPTIONS)
+    read_asked(given)
     for name, option in given.items():
-        if name == _BUCKETS:
-            read_buckets(given)
+        if name in BUCKET_OPTIONS:
             continue
         if name in (_ON_ERROR, _ENGINE):
             found[name] = _on_error(option) if name == _ON_ERROR else _engine(option)
@@ -80,19 +77,6 @@ def require_no_shedding(limits: QueryLimits, why: str) -> None:
             detail=why,
             hint="leave out shed, or write the query so that it can run in the shared engine",
         )
-
-
-def read_buckets(given: Mapping[str, GivenOption]) -> int | None:
-    """The number of buckets that options ask for; None: they say nothing about it."""
-    option = given.get(_BUCKETS)
-    if option is None:
-        return None
-    if not re.fullmatch("[0-9]{1,4}", option.value) or not 1 <= int(option.value) <= MOST_BUCKETS:
-        raise option.refusal(
-            f"option {_BUCKETS} cannot be {option.value}",
-            hint=f"write a number from 1 to {MOST_BUCKETS}: at most one core works on a bucket",
-        )
-    return int(option.value)
 
 
 def _on_error(option: GivenOption) -> OnError:
@@ -143,7 +127,7 @@ def stored_options(
     limits: QueryLimits,
     *,
     is_temporary: bool,
-    buckets: int,
+    buckets: Mapping[str, Any],
     owner: str | None,
     hosted: str | None = None,
     reader: str | None = None,
@@ -151,7 +135,7 @@ def stored_options(
 ) -> dict[str, Any]:
     """What the catalog keeps of a new query besides its text."""
     found = {
-        _BUCKETS: buckets,
+        **buckets,
         TEMPORARY: is_temporary or None,
         _OWNER: owner,
         HOSTED: hosted,
@@ -196,26 +180,6 @@ def limits_of(query: NamedQuery) -> QueryLimits:
         engine=None if engine is None else EngineChoice(engine),
         shed_by=query.options.get(_SHED_BY),
     )
-
-
-def buckets_of(query: NamedQuery) -> int | None:
-    """How many buckets a query started with, as its state depends on it; None: not stored."""
-    return query.options.get(_BUCKETS)
-
-
-def moved_of(query: NamedQuery) -> str | None:
-    """The copy of its state with which it went on in another number of buckets, if it did."""
-    return query.options.get(_MOVED)
-
-
-def moved_options(query: NamedQuery, buckets: int, moved: str | None) -> dict[str, Any]:
-    """What the catalog keeps of a query that goes on in another number of buckets."""
-    return _without_nothing({**query.options, _BUCKETS: buckets, _MOVED: moved})
-
-
-def hosted_id(query: NamedQuery) -> str | None:
-    """The id of a query in the shared engine; None: it has an engine of its own."""
-    return query.options.get(HOSTED)
 
 
 def begins_at_start(query: NamedQuery) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from nilometer.database.query_run import RunState
 from nilometer.database.query_status import QueryPhase, Stall
+from nilometer.errors import NilometerError, in_one_line
 from nilometer.model.events import event
 from nilometer.model.names import count
 
@@ -50,6 +51,20 @@ def tell_gets_on(name: str) -> None:
     """Log that a stalled query makes progress again."""
     told = event("query_gets_on", name, query=name)
     _LOG.info("query %s is making progress again", name, extra=told)
+
+
+def tell_spread(name: str, parts: int) -> None:
+    """Log that the hot key of a query was spread."""
+    told = event("query_spread", name, query=name, buckets=parts)
+    words = "query %s had a hot key, whose rows are now spread over %d buckets"
+    _LOG.info(words, name, parts, extra=told)
+
+
+def tell_not_spread(name: str, error: NilometerError) -> None:
+    """Log that the hot key of a query could not be spread."""
+    why = in_one_line(error)
+    told = event("query_not_spread", name, query=name, reason=why)
+    _LOG.warning("the hot key of query %s could not be spread: %s", name, why, extra=told)
 
 
 def tell_dead_letters(name: str, more: int) -> None:

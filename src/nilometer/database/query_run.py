@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from nilometer.database.auto_spread import HotKeyWatch, SpreadJoin
 from nilometer.database.back_off import BackOff
 from nilometer.database.health import HealthHistory
 from nilometer.database.query_status import QueryLimits, QueryPhase
@@ -80,6 +81,9 @@ class QueryRun:
     """where the logs that it reads ended when it started."""
     has_worked: bool = False
     """Whether its current run has finished a micro-batch."""
+    join: SpreadJoin | None = None
+    """Its join, if that is or can be spread."""
+    hot: HotKeyWatch = field(default_factory=HotKeyWatch)
 
     @property
     def is_active(self) -> bool:

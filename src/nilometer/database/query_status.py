@@ -10,6 +10,7 @@ from typing import Final
 from nilometer.database.spread import Spread
 from nilometer.model.time import format_instant
 from nilometer.operators.metrics import StreamMetrics
+from nilometer.sql.plan.parting import Parting
 
 
 class QueryPhase(StrEnum):
@@ -152,6 +153,30 @@ class QueryStatus:
     """How many parts its work is split into: at most one core works on each."""
     spreads: tuple[Spread, ...] = ()
     """How the rows of its stages are spread over buckets, those with the fullest bucket first."""
+    parting: Parting | None = None
+    """How the rows of a key of its join are spread, if anything was said about it;"""
+    spreads_by_itself: bool = False
+    """whether the database spreads them further as it measures hot keys; and"""
+    remedy: str | None = None
+    """what would help against the bottleneck, in words, if it is known."""
+
+    @property
+    def spread_text(self) -> str | None:
+        """How the rows of a key are spread, in words."""
+        if self.parting is None:
+            return None
+        one, parts = self.parting.stream, self.parting.parts
+        is_spread = f"rows of {one} with the same key are in {parts} buckets"
+        told = "no key is spread" if parts == 1 else is_spread
+        return f"by itself: {told}" if self.spreads_by_itself else told
+
+    @property
+    def bottleneck_text(self) -> str | None:
+        """The bottleneck, and what helps, in words."""
+        if self.bottleneck is None:
+            return None
+        cause = self.bottleneck.cause
+        return cause if self.remedy is None else f"{cause}: {self.remedy}"
 
     @property
     def bottleneck(self) -> Spread | None:

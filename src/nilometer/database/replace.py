@@ -12,12 +12,12 @@ from typing import Final
 
 from sqlglot.tokenizer_core import TokenType
 
+from nilometer.database.bucket_options import read_asked
 from nilometer.database.home import Home
 from nilometer.database.limits import (
     is_temporary,
     limits_of,
     owner_of,
-    read_buckets,
     read_limits,
     replacement_of,
 )
@@ -52,7 +52,7 @@ def replace_query(
             statement.text,
             statement.query,
             limits=lambda _: read_limits(statement.options, limits_of(query)),
-            buckets=read_buckets(statement.options),
+            asked=read_asked(statement.options),
             temporary=is_temporary(query),
             owner=owner_of(query) or owner,
             in_place_of=name,
@@ -76,7 +76,7 @@ def _go_on(statement: CreateQuery, query: NamedQuery, queries: RunningQueries) -
         queries.alter(
             query.name,
             lambda limits: read_limits(statement.options, limits),
-            read_buckets(statement.options),
+            read_asked(statement.options),
         )
     queries.start(query.name)
     return Outcome(f"query {query.name} has this text already, and goes on")

@@ -11,6 +11,15 @@ from functools import partial
 from typing import Final
 from uuid import uuid4
 
+from nilometer.database.auto_spread import SpreadJoin
+from nilometer.database.bucket_options import (
+    NOTHING_ASKED,
+    AskedBuckets,
+    asked_options,
+    hosted_id,
+    parting_of,
+    with_asked,
+)
 from nilometer.database.home import Home
 from nilometer.database.known import APPEND, CHANGELOG, columns_read
 from nilometer.database.lifecycle import (
@@ -22,8 +31,6 @@ from nilometer.database.lifecycle import (
 )
 from nilometer.database.limits import (
     altered_options,
-    buckets_of,
-    hosted_id,
     is_temporary,
     limits_of,
     replacement_of,
@@ -32,6 +39,7 @@ from nilometer.database.limits import (
     stored_options,
     usual_for,
 )
+from nilometer.database.query_events import tell_not_spread, tell_spread
 from nilometer.database.query_run import QueryHandle, QueryRun, RunState
 from nilometer.database.query_status import (
     EngineChoice,
@@ -53,6 +61,7 @@ from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.plan.changes_plan import Plan, emits_changes, reads_tables_alone
+from nilometer.sql.rules.spread_joins import spread_joins
 from nilometer.sql.statements import read_query
 
 _LOG: Final = logging.getLogger("nilometer.queries")
@@ -102,7 +111,9 @@ class RunningQueries:
         status = self.status(name)
         plan, _ = self._lifecycle.plan_as_kept(self._lifecycle.require(name))
         engine = f"Engine: {status.engine}"
-        return "\n".join([explain_plan(plan), engine, *describe_spreads(status.spreads)])
+        how = None if status.spread_text is None else f"Spread: {status.spread_text}"
+        told = (how, *describe_spreads(status.spreads), status.remedy)
+        return "\n".join([explain_plan(plan), engine, *(one for one in told if one is not None)])
 
     def health(self, name: str) -> list[HealthSample]:
         """The samples of a query from the last ten minutes, oldest first."""
@@ -138,7 +149,7 @@ class RunningQueries:
         *,
         if_not_exists: bool = False,
         limits: LimitChange | None = None,
-        buckets: int | None = None,
+        asked: AskedBuckets = NOTHING_ASKED,
         temporary: bool = False,
         owner: str | None = None,
         in_place_of: str | None = None,
@@ -153,13 +164,16 @@ class RunningQueries:
         planned = self._planned(reader, text, given, 1 if self._lifecycle.hosting else None)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
         found = self._limits(kind, limits)
-        hosted = self._choose_engine(planned, found, buckets)
+        hosted = self._choose_engine(planned, found, asked)
         if hosted is None and self._lifecycle.hosting is not None:
-            planned = self._planned(reader, text, given, buckets)
+            planned = self._planned(reader, text, given, asked.buckets)
+        split = asked_options({"buckets": planned[0].buckets}, asked, lambda: planned[0])
+        if (parting := parting_of(split)) is not None:
+            planned = spread_joins(planned[0], parting), planned[1]
         options = stored_options(
             found,
             is_temporary=temporary,
-            buckets=planned[0].buckets,
+            buckets=split,
             owner=owner,
             hosted=hosted,
             reader=None if reader == name else reader,
@@ -244,18 +258,19 @@ class RunningQueries:
         return [(old, new) for old, new in found if old is not None]
 
     def _choose_engine(
-        self, planned: Planned, limits: QueryLimits, buckets: int | None
+        self, planned: Planned, limits: QueryLimits, asked: AskedBuckets
     ) -> str | None:
         """An id in the shared engine for a query that can run there; None: it cannot."""
         if self._lifecycle.hosting is None or limits.engine is EngineChoice.OWN:
             require_no_shedding(limits, "the query was given an engine of its own")
             return None
-        if buckets is not None and limits.engine is EngineChoice.SHARED:
+        if not asked.is_nothing and limits.engine is EngineChoice.SHARED:
             raise InputError(
                 "a query has one bucket in the shared engine",
-                hint="leave out buckets, or write engine = 'own'",
+                hint=f"leave out {'spread' if asked.is_spread else 'buckets'}, "
+                "or write engine = 'own'",
             )
-        if buckets is not None:
+        if not asked.is_nothing:
             require_no_shedding(limits, "a query of several buckets has an engine of its own")
             return None
         made = self._lifecycle.plan_for_engine(planned, limits)
@@ -327,8 +342,8 @@ class RunningQueries:
         if self._home.catalog.query(replacement_of(name)) is not None:
             self.drop(replacement_of(name))
 
-    def alter(self, name: str, change: LimitChange, buckets: int | None = None) -> None:
-        """Change the limits of a query, or its number of buckets; a running one goes on."""
+    def alter(self, name: str, change: LimitChange, asked: AskedBuckets = NOTHING_ASKED) -> None:
+        """Change the limits of a query, or its buckets; a running one goes on."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             query = self._lifecycle.require(name)
             before = limits_of(query)
@@ -344,10 +359,11 @@ class RunningQueries:
                 self._lifecycle.plan_for_engine(self._lifecycle.plan_as_kept(query), limits)
             is_running = run.handle is not None and run.handle.isActive
             try:
-                if buckets not in (None, buckets_of(query)):
-                    self._lifecycle.change_buckets(run, query, buckets)
-                    query = self._lifecycle.require(query.name)
-                if limits != before or buckets is None:
+                after = with_asked(query, asked, lambda: self._lifecycle.plan_as_kept(query)[0])
+                if after.options != query.options:
+                    self._lifecycle.change_buckets(run, query, after)
+                query = self._lifecycle.require(query.name)
+                if limits != before or asked.is_nothing:
                     options = altered_options(query, limits)
                     self._home.catalog.set_query_options(query.name, options)
                     self._lifecycle.halt(run)
@@ -427,6 +443,7 @@ class RunningQueries:
                 try:
                     if run.is_active and self._lifecycle.look_at(run):
                         self._supervisor.soon(partial(self._try_again, run))
+                    self._look_at_hot_key(run)
                 except Exception:  # the others must be checked, too
                     _LOG.debug("the query %s could not be looked at", run.name, exc_info=True)
                 finally:
@@ -437,6 +454,27 @@ class RunningQueries:
         with suppress(NilometerError):  # one of them was dropped
             if (name, by) in self.replacements():
                 self.replace(name, by)
+
+    def _look_at_hot_key(self, run: QueryRun) -> None:
+        """Have a hot key spread that has lasted, where the database does so by itself."""
+        join, now = run.join, self._settings.clock()
+        if join is None or not join.by_itself:
+            return
+        parts = join.more_parts(run.health.counter.spreads(now)) if run.is_active else None
+        if run.hot.is_due(now, is_hot=parts is not None) and parts is not None:
+            self._supervisor.soon(partial(self._spread, run.name, join, parts))
+
+    def _spread(self, name: str, join: SpreadJoin, parts: int) -> None:
+        try:
+            with self._runs.alone(name) as run:
+                if run.join == join:  # nobody has changed it meanwhile
+                    asked = AskedBuckets(spread=parts, by_itself=True)
+                    self.alter(name, lambda limits: limits, asked)
+                    tell_spread(name, parts)
+        except NilometerError as error:
+            tell_not_spread(name, error)
+        except Exception:
+            _LOG.exception("the hot key of query %s could not be spread", name)
 
     def _try_again(self, run: QueryRun) -> None:
         with suppress(InputError), self._runs.alone(run.name) as found:

@@ -41,6 +41,7 @@ _QUERIES: Final = pa.schema(
         "stalled_since": TIMESTAMP,
         "bottleneck": pa.string(),
         "buckets": pa.int64(),
+        "spread": pa.string(),
     }
 )
 _SENSORS: Final = pa.schema(
@@ -94,8 +95,9 @@ def show_queries(queries: RunningQueries) -> Outcome:
             one.rows_behind,
             None if one.stalled is None else one.stalled.cause,
             None if one.stalled is None else one.stalled.since,
-            None if one.bottleneck is None else one.bottleneck.cause,
+            one.bottleneck_text,
             one.buckets,
+            one.spread_text,
         )
         for one in found
     ]

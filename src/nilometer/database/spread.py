@@ -71,6 +71,11 @@ class Spread:
         return self.is_uneven and self.rows / max(1.0, self.seconds) >= _BUSY
 
     @property
+    def is_one_key(self) -> bool:
+        """Whether one key has most of the rows of the fullest bucket."""
+        return self.key is not None and 2 * self.key_rows >= max(self.bucket_rows)
+
+    @property
     def cause(self) -> str:
         """An uneven spread in words.
 
@@ -79,7 +84,7 @@ class Spread:
 cores do not help'
         """
         one = f"one bucket of {len(self.bucket_rows)}"
-        if self.key is None or 2 * self.key_rows < max(self.bucket_rows):
+        if not self.is_one_key:
             return f"{one} has {percent(self.fullest)} of the rows, though no key has most of them"
         work = "most" if self.fullest > 0.5 else percent(self.fullest)
         return (

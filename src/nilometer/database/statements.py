@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from nilometer.database.alert_statements import create_alert, drop_alert
 from nilometer.database.alter import alter_stream, rename
+from nilometer.database.bucket_options import read_asked
 from nilometer.database.home import Home
-from nilometer.database.limits import is_temporary, read_buckets, read_limits
+from nilometer.database.limits import is_temporary, read_limits
 from nilometer.database.replace import replace_query
 from nilometer.database.running import RunningQueries
 from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
@@ -69,7 +70,7 @@ def run_statement(
                 queries.alter(
                     statement.name,
                     lambda limits: read_limits(statement.options, limits),
-                    read_buckets(statement.options),
+                    read_asked(statement.options),
                 )
             return Outcome(f"query {statement.name} altered")
         case CreateView():
@@ -201,7 +202,7 @@ def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | 
             statement.query,
             if_not_exists=statement.if_not_exists,
             limits=lambda usual: read_limits(statement.options, usual),
-            buckets=read_buckets(statement.options),
+            asked=read_asked(statement.options),
             owner=owner,
         )
     if not made:

@@ -7,7 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from nilometer.database.limits import buckets_of, hosted_id, is_temporary, limits_of
+from nilometer.database.bucket_options import (
+    buckets_of,
+    hosted_id,
+    parting_of,
+    spreads_by_itself,
+)
+from nilometer.database.limits import is_temporary, limits_of
 from nilometer.database.query_events import tell_gets_on, tell_stalled
 from nilometer.database.query_run import QueryRun, RunState
 from nilometer.database.query_status import MOVED, EngineChoice, QueryPhase, QueryStatus
@@ -168,6 +174,11 @@ class QueryStatuses:
             _engine_of(query, run),
             spreads=tuple(spreads),
             buckets=buckets_of(query) or 1,
+            parting=parting_of(query.options),
+            spreads_by_itself=spreads_by_itself(query),
+            remedy=None
+            if run is None or run.join is None
+            else run.join.remedy(query.name, spreads),
         )
 
     def _stored_size(self, query: NamedQuery) -> ResultSize:

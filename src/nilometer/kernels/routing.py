@@ -5,6 +5,9 @@ in those of its stream's keys, by a hash, and is copied along the others, so eve
 in exactly one bucket. Without keys it has a dimension per stream: a row has its place in the
 dimension of its own stream and is copied along all others, so every combination of rows meets in
 exactly one bucket, and every bucket does its share of the work, however short a micro-batch is.
+
+Where one key has most of the rows, a join by keys gets one more dimension, of parts: the rows of
+one stream are dealt out over it by a hash of all their columns, and those of others are copied.
 """
 
 from __future__ import annotations
@@ -76,14 +79,14 @@ class Routing:
                 found &= self._coordinates(rows, columns, share) == bucket // stride % share
         return found
 
-    def is_first_copy(self, bucket: int, stream: int) -> bool:
-        """Whether a bucket is the first of those that have the same rows of a stream."""
-        stride = self.buckets
+    def first_copy(self, bucket: int, stream: int) -> int:
+        """The first of the buckets that get the same rows of a stream as this one."""
+        first, stride = bucket, self.buckets
         for share, columns in zip(self.shares, self.places[stream], strict=True):
             stride //= share
-            if columns is None and bucket // stride % share:
-                return False
-        return True
+            if columns is None:
+                first -= bucket // stride % share * stride
+        return first
 
     def _coordinates(self, rows: pa.RecordBatch, columns: tuple[int, ...], share: int) -> Int64s:
         values = [rows.column(c) for c in columns]
@@ -100,6 +103,20 @@ def route_by_keys(keys: Sequence[StreamKeys], buckets: int) -> Routing:
 
     factorings = _factorings(buckets, len(keys[0]))
     return Routing(min(factorings, key=lambda s: (copies(s), s[::-1])), tuple(keys))
+
+
+def route_in_parts(
+    keys: Sequence[StreamKeys], buckets: int, parts: int, stream: int, columns: tuple[int, ...]
+) -> Routing:
+    """Route by keys, with the rows of a key in so many buckets: a divisor of their number.
+
+    The rows of one stream are dealt out to the parts by these columns, all others are copied.
+    """
+    by_keys = route_by_keys(keys, buckets // parts)
+    places = tuple(
+        (*own, columns if number == stream else None) for number, own in enumerate(by_keys.places)
+    )
+    return Routing((*by_keys.shares, parts), places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,8 @@ class AnswersSpec(SpeaksLater):
     function: FunctionCall
     every: int
     types: tuple[pa.DataType, ...]
+    passed: ClassVar[int] = 0
+    """No columns of its rows pass."""
 
     def start(self, store: ChunkStore) -> HostedAnswers:
         return HostedAnswers(self, store)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from nilometer.model.expressions import Expression
 from nilometer.model.time import FOREVER, LATEST
 from nilometer.operators.change_operator import TIME, Stored
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
-from nilometer.operators.share import Share, StreamShare
+from nilometer.operators.share import Share, StreamShare, take_over
 from nilometer.operators.single_stream import SingleStream
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
@@ -56,35 +56,19 @@ class BlockSpec:
         end = None if self.until is None else self.until - 1
         return admit(rows, self.layouts[stream], selected, end=end)
 
-    def start(self, store: ChunkStore) -> Block:
-        return Block(self, store)
+    def start(self, store: ChunkStore) -> RunningBlock:
+        return RunningBlock(self, store)
 
 
-class Joined(Protocol):
-    """What a block needs of its join."""
-
-    late: list[int]
-
-    @property
-    def stored(self) -> Sequence[StreamBuffer]: ...
-    @property
-    def rows_held(self) -> list[int]: ...
-    def process(
-        self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
-    ) -> Iterator[pa.RecordBatch]: ...
-    def snapshot(self) -> dict[str, Any]: ...
-    def restore(self, snapshot: dict[str, Any]) -> None: ...
-    def take_over(self, old: Sequence[Any], shares: Sequence[StreamShare]) -> None: ...
-
-
-class Block:
+class RunningBlock:
     """A running block."""
 
     def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
         self._spec = spec
         self.streams = len(spec.schemas)
-        alone = len(spec.layouts) == 1
-        self.join: Joined = SingleStream(spec.join) if alone else WindowJoin(spec.join, store)
+        self.join: SingleStream | WindowJoin = (
+            SingleStream(spec.join) if self.streams == 1 else WindowJoin(spec.join, store)
+        )
         self._waiting = [
             StreamBuffer(RowLayout(layout.time, ()), Kernel.MERGE, store) for layout in spec.layouts
         ]
@@ -165,8 +149,10 @@ class Block:
         for buffer, refs in zip(self._waiting, snapshot["waiting"], strict=True):
             buffer.restore(ChunkRef(**ref) for ref in refs)
 
-    def take_over(self, old: Sequence[Block], shares: Sequence[StreamShare], output: Share) -> None:
+    def take_over(
+        self, old: Sequence[RunningBlock], shares: Sequence[StreamShare], output: Share
+    ) -> None:
         """Take over, without any state yet, what belongs to this bucket."""
-        self.join.take_over([one.join for one in old], shares)
+        take_over(self.join, [one.join for one in old], shares)
         for i, (buffer, share) in enumerate(zip(self._waiting, shares, strict=True)):
             buffer.take_over([one._waiting[i] for one in old], share)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from nilometer.operators.block import Block, BlockSpec
+from nilometer.operators.block import BlockSpec, RunningBlock
 from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
-from nilometer.operators.last_rows import LastRows, LastRowsSpec
+from nilometer.operators.last_rows import LastRowsSpec, RunningLastRows
 from nilometer.operators.pending import Pending
 from nilometer.operators.received import ReceivedSpec, changes_of
 from nilometer.operators.share import Share, StreamShare
@@ -18,33 +18,7 @@ from nilometer.operators.share import Share, StreamShare
 LeafSpec: TypeAlias = BlockSpec | LastRowsSpec | ReceivedSpec
 
 
-class Leaf(Protocol):
-    """A running leaf of one or more streams."""
-
-    @property
-    def streams(self) -> int: ...
-    @property
-    def late(self) -> Sequence[int]: ...
-    @property
-    def rows_held(self) -> list[int]: ...
-    @property
-    def stored(self) -> Sequence[Stored]: ...
-    def hold(self, stream: int, rows: pa.RecordBatch) -> None: ...
-    def process(
-        self,
-        rows: Sequence[pa.RecordBatch],
-        before: Sequence[int],
-        after: Sequence[int],
-        frontier: int,
-    ) -> list[pa.RecordBatch]: ...
-    def snapshot(self) -> dict[str, Any]: ...
-    def restore(self, snapshot: dict[str, Any]) -> None: ...
-    def take_over(
-        self, old: Sequence[Any], shares: Sequence[StreamShare], output: Share
-    ) -> None: ...
-
-
-class BlockOfChanges(Block):
+class BlockOfChanges(RunningBlock):
     """A block that emits its rows as changes: it keeps the ends of their periods."""
 
     def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
@@ -78,7 +52,9 @@ class BlockOfChanges(Block):
         super().restore(snapshot["block"])
         self._pending.restore(snapshot["pending"])
 
-    def take_over(self, old: Sequence[Block], shares: Sequence[StreamShare], output: Share) -> None:
+    def take_over(
+        self, old: Sequence[RunningBlock], shares: Sequence[StreamShare], output: Share
+    ) -> None:
         super().take_over(old, shares, output)
         pending = [one._pending for one in old if isinstance(one, BlockOfChanges)]
         self._pending.take_over(pending, output.require())
@@ -127,12 +103,15 @@ class ReceivingLeaf:
         self._pending.take_over([one._pending for one in old], shares[0])
 
 
+Leaf: TypeAlias = RunningBlock | RunningLastRows | ReceivingLeaf
+
+
 def start_leaf(spec: LeafSpec, sends_periods: bool, store: ChunkStore) -> Leaf:
     """A leaf without any state yet; a block may emit its rows with their periods."""
     match spec:
         case BlockSpec():
-            return Block(spec, store) if sends_periods else BlockOfChanges(spec, store)
+            return RunningBlock(spec, store) if sends_periods else BlockOfChanges(spec, store)
         case ReceivedSpec():
             return ReceivingLeaf(spec, store)
         case LastRowsSpec():
-            return LastRows(spec, store)
+            return RunningLastRows(spec, store)

@@ -184,8 +184,8 @@ class RunningProgram:
         output = Share(one.before.buckets, one.after.buckets, one.bucket, None)
         for number, leaf in enumerate(self._leaves):
             own = shares[first : first + leaf.streams]
-            columns = program.together[number]
-            leaf.take_over([each._leaves[number] for each in old], own, output.at(columns))
+            before: list[Any] = [each._leaves[number] for each in old]
+            leaf.take_over(before, own, output.at(program.together[number]))
             first += leaf.streams
         for number, (step, operator) in enumerate(zip(program.steps, self._steps, strict=True)):
             inputs = [output.at(columns) for columns in step.together]

@@ -28,6 +28,8 @@ class Chooses(Protocol):
     """Chooses among the rows that an old bucket holds."""
 
     def of(self, old: int, rows: pa.RecordBatch) -> Bools: ...
+    def first_copy(self, old: int) -> int:
+        """The first of the old buckets that got the same rows as this one."""
 
 
 @runtime_checkable
@@ -63,6 +65,9 @@ class Share:
             return self._all(old, len(rows))
         hashes = hash_rows([rows.column(column) for column in self.columns])
         return self._have((hashes & LOW_HALF).view(np.int64))
+
+    def first_copy(self, old: int) -> int:
+        return old
 
     def of_routes(self, old: int, routes: Int64s) -> Bools:
         """Those among the groups of an old bucket, given their routes."""
@@ -105,10 +110,11 @@ class StreamShare:
     stream: int
 
     def of(self, old: int, rows: pa.RecordBatch) -> Bools:
-        """Those among the rows of an old bucket; of copies only one counts."""
-        if not self.before.is_first_copy(old, self.stream):
-            return np.zeros(len(rows), np.bool_)
+        """Those among the rows of an old bucket, copies included."""
         return self.after.belong(rows, self.stream, self.bucket)
+
+    def first_copy(self, old: int) -> int:
+        return self.before.first_copy(old, self.stream)
 
     def late(self, old: Sequence[int]) -> int:
         """The rows of the stream that were late, counted in the first bucket."""

@@ -17,6 +17,7 @@ from nilometer.kernels.arrays import Bools
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, merge_chunks
 from nilometer.model.time import FOREVER
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.copied_rows import CopiedRows
 from nilometer.operators.share import Chooses
 
 FANOUT: Final = 16
@@ -57,12 +58,17 @@ class StreamBuffer:
     def take_over(self, old: Sequence[StreamBuffer], share: Chooses, since: int = -FOREVER) -> None:
         """Take over what belongs here of other buffers, as far as it is not older than `since`.
 
-        Rows of one buffer stay in their order.
+        Rows of one buffer stay in their order; of copies only one counts.
         """
+        firsts = [share.first_copy(number) for number in range(len(old))]
+        copies = CopiedRows() if len(set(firsts)) < len(old) else None
         for number, buffer in enumerate(old):
+            if copies is not None:
+                copies.begin(firsts[number])
             for ref in buffer.refs:
                 chunk = buffer._load(ref)
-                kept = _keep(chunk, share.of(number, chunk.rows) & (chunk.times >= since))
+                chosen = share.of(number, chunk.rows) & (chunk.times >= since)
+                kept = _keep(chunk, chosen if copies is None else copies.new(chunk.rows, chosen))
                 if kept is not None:
                     self._put(kept, ref.level, len(self.refs))
 

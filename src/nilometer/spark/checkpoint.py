@@ -96,8 +96,12 @@ class Checkpoint:
         }
         storage.write(_KEPT, [json_bytes(content)])
 
-    def mend(self, storage: Storage, last: tuple[str, int] | None) -> None:
+    def mend(
+        self, storage: Storage, last: tuple[str, int] | None, address: str | None = None
+    ) -> None:
         """Repair the checkpoint after a power cut, given the last micro-batch in the log.
+
+        `address`: where executors find it, if not by its path.
 
         Raises CheckpointError if results would be lost or duplicated.
         """
@@ -112,7 +116,7 @@ class Checkpoint:
             )
         if not self._folder.is_dir():
             return
-        point_state_here(self._folder)
+        point_state_here(self._folder, address)
         self._mend_metadata(last)
         self._mend_offsets(kept, last)
         self._mend_commits()

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,10 +21,33 @@ from nilometer.log.local_storage import sync_folder
 from nilometer.log.sealed import seal
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.moved_state import ABOUT, FORMAT, MANIFEST, MOVED, crc_of, read_moved
+from nilometer.spark.serve_checkpoints import address_of
+from nilometer.spark.served_files import written_file
 from nilometer.spark.ship import ship_function
 
 _SUFFIX: Final = ".bucket"
 _SCHEMA: Final = pa.schema([("name", pa.string()), ("content", pa.large_binary())])
+
+
+@dataclass
+class _Copy:
+    """The state of a bucket on its way to a file."""
+
+    file: str
+    writer: pa.ipc.RecordBatchFileWriter
+    crc: int = 0
+    manifest: str | None = None
+
+
+@contextmanager
+def _copying(folder: str) -> Iterator[_Copy]:
+    """A new file in a folder of a checkpoint; it is whole at the end."""
+    name = f"{uuid4().hex}{_SUFFIX}"
+    with written_file(f"{folder}/{name}") as path:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA) as writer:
+            copy = _Copy(name, writer)
+            yield copy
+        copy.crc = crc_of(path)
 
 
 @dataclass(frozen=True)
@@ -34,25 +58,22 @@ class _CopyState:
     told = "bucket INT, file STRING, crc LONG, manifest STRING"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        opened: dict[int, tuple[Path, pa.OSFile, pa.ipc.RecordBatchFileWriter]] = {}
-        manifests: dict[int, str] = {}
-        for batch in batches:
-            for bucket, name, content in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                if bucket not in opened:
-                    path = Path(self.folder, f"{uuid4().hex}{_SUFFIX}")
-                    sink = pa.OSFile(str(path), "wb")
-                    opened[bucket] = (path, sink, pa.ipc.new_file(sink, _SCHEMA))
-                row = [pa.array([name]), pa.array([content], pa.large_binary())]
-                opened[bucket][2].write_batch(pa.RecordBatch.from_arrays(row, schema=_SCHEMA))
-                if name == MANIFEST:
-                    manifests[bucket] = content.decode()
-        for bucket, (path, sink, writer) in opened.items():
-            writer.close()
-            sink.close()
-            _sync(path)
-            told = [[bucket], [path.name], [crc_of(path)], [manifests.get(bucket)]]
+        copies: dict[int, _Copy] = {}
+        with ExitStack() as files:
+            for batch in batches:
+                columns = (one.to_pylist() for one in batch.columns)
+                for bucket, name, content in zip(*columns, strict=True):
+                    if bucket not in copies:
+                        copies[bucket] = files.enter_context(_copying(self.folder))
+                    row = [pa.array([name]), pa.array([content], pa.large_binary())]
+                    rows = pa.RecordBatch.from_arrays(row, schema=_SCHEMA)
+                    copies[bucket].writer.write_batch(rows)
+                    if name == MANIFEST:
+                        copies[bucket].manifest = content.decode()
+        for bucket, one in copies.items():
+            told = [[bucket], [one.file], [one.crc], [one.manifest]]
             kinds = (pa.int32(), pa.string(), pa.int64(), pa.string())
-            arrays = [pa.array(one, kind) for one, kind in zip(told, kinds, strict=True)]
+            arrays = [pa.array(found, kind) for found, kind in zip(told, kinds, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, ["bucket", "file", "crc", "manifest"])
 
 
@@ -108,14 +129,15 @@ def _copy_all(
     """Copy the state of all operators: files by stage and by what buckets are called, and CRCs."""
     found: dict[str, dict[int, str]] = {}
     crcs: dict[str, int] = {}
-    copy = _CopyState(str(folder))
+    address = address_of(session, checkpoint)
+    copy = _CopyState(f"{address}/{folder.relative_to(checkpoint)}")
     for operator in sorted((checkpoint / "state").glob("*")):
         if not operator.name.isdecimal():
             continue
         stored = (
             session.read.format("statestore")
             .options(operatorId=operator.name, batchId=batch, stateVarName="state")
-            .load(str(checkpoint))
+            .load(address)
             .selectExpr("key.bucket", "user_map_key.name", "user_map_value.content")
         )
         told = stored.mapInArrow(ship_function(copy), copy.told)
@@ -127,6 +149,13 @@ def _copy_all(
                     detail="an earlier release began it",
                     hint="create the query anew with the number of buckets that you want",
                 )
+            if crc_of(folder / file) != crc:
+                raise CheckpointError(
+                    "the copy of a query's state is not what was written",
+                    detail=str(folder / file),
+                    hint="try again: the query goes on as before",
+                )
+            _sync(folder / file)
             found.setdefault(stage, {})[bucket], crcs[file] = file, crc
     return found, crcs
 

@@ -19,6 +19,7 @@ from nilometer.errors import (
     TooLargeError,
 )
 from nilometer.mining.table_function import MiningError
+from nilometer.spark.serve_checkpoints import without_addresses
 
 _OURS: Final = re.compile(
     r"nilometer\.(?:errors|mining\.table_function)\.(\w+): "
@@ -54,7 +55,7 @@ def told_in_words(reading: str = "a file") -> Iterator[None]:
 def explain_failure(error: Exception, reading: str = "a file") -> NilometerError:
     """Our error for one of Spark's."""
     try:
-        text = str(error)  # for a Java exception, this asks Java
+        text = without_addresses(str(error))  # for a Java exception, this asks Java
     except (Py4JError, ConnectionError):
         return _gone()
     if isinstance(error, Py4JNetworkError):
@@ -85,7 +86,7 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
         )
     if data := _DATA.search(text):
         return PredicateError(
-            "something of a row cannot be computed", detail=_plain(data[1]).split(" Use `try_")[0]
+            "a value of a row cannot be computed", detail=_plain(data[1]).split(" Use `try_")[0]
         )
     if "OutOfMemoryError" in text:
         return SessionError("Spark has run out of memory", detail=first)

@@ -41,6 +41,8 @@ class LogParts:
     """The checkpoint of the query that writes, if known."""
     follows: tuple[str, int] | None = None
     """The last micro-batch under an earlier checkpoint of the query, if it had one."""
+    address: str | None = None
+    """Where executors find the checkpoint, if not by its path."""
 
     def exists(self) -> bool:
         return read_layout(storage_at(self.location)) is not None
@@ -53,7 +55,7 @@ class LogParts:
         with self._open() as log:
             if (checkpoint := self._checkpoint()) is not None:
                 last = None if log.last_key == self.follows else log.last_key
-                checkpoint.mend(storage_at(self.location), last)
+                checkpoint.mend(storage_at(self.location), last, self.address)
 
     def write(self, batch: int, rows: Iterable[pa.RecordBatch]) -> Part | None:
         """Write the rows of a task to a part; None if there are no rows."""

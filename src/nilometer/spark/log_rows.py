@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import base64
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Final
@@ -30,10 +31,13 @@ from nilometer.spark.log_cursor import LogCursor, LogRange, read_start
 from nilometer.spark.machine import cores
 from nilometer.spark.pack import WATERMARK
 from nilometer.spark.register_source import register_source
+from nilometer.spark.ship import unpack_work
 from nilometer.spark.versions import Offset, StreamReader, arrow_schema, spark_schema
 from nilometer.spark.write_rows import RowsWriter, read_writing
 
 FORMAT: Final = "nilometer"
+WORK: Final = "work"
+"""The option with a pickled `LogRange`, instead of what users say of a log."""
 Times = tuple[int | None, int | None]
 
 _ALWAYS: Final[Times] = (None, None)
@@ -56,11 +60,12 @@ class LogSource(DataSource):
                         keeps what has not
     failOnDataLoss      false: continue although rows were deleted before they were read
     where               for a sensor table: a condition on static columns that selects sensors
-    layout              the requested columns, as JSON; by default those of the log
     startTime, endTime  for static reads: only rows with times in this closed range; frames without
                         any are not even read. (Spark can push a filter down to a source in Python,
                         but then applies it to all else that is read by the same `load()`.)
     tasks               how many tasks read at once; by default the number of cores
+
+    A query that reads a log gives its `LogRange`, and gets a column of watermarks as well.
     """
 
     @classmethod
@@ -69,7 +74,7 @@ class LogSource(DataSource):
 
     def schema(self) -> StructType:
         schema = spark_schema(self._layout.shown)
-        if self._tells_watermarks:
+        if WORK in self.options:
             return StructType([*schema.fields, StructField(WATERMARK, LongType())])
         return schema
 
@@ -78,21 +83,7 @@ class LogSource(DataSource):
         return _BatchReader(self._rows(schema), (first, last))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        start = read_start(self.options.get("startingOffsets"))
-        may_lose = self.options.get("failOnDataLoss", "true").lower() == "false"
-        name = self.options.get("reader")
-        given = LogRange(
-            self._path,
-            start,
-            name,
-            self.options.get("query", name),
-            self.options.get("where"),
-            self.options.get("needs", self.options.get("where")),
-            self.options.get("named", "true").lower() == "true",
-            may_lose,
-            is_ending=self.options.get("ending", "false").lower() == "true",
-        )
-        return _StreamReader(self._rows(schema), given, self._max_rows())
+        return _StreamReader(self._rows(schema), self._max_rows())
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> RowsWriter:  # noqa: N802
         writing = read_writing(self.options, schema)
@@ -101,27 +92,32 @@ class LogSource(DataSource):
         return RowsWriter(writing)
 
     @cached_property
-    def _layout(self) -> LogLayout:
-        given = self.options.get("layout")
-        if given is not None:
-            return LogLayout.from_json(json.loads(given))
-        return LogReader.open(self._path).layout
-
-    @property
-    def _path(self) -> str:
-        path = self.options.get("path")
-        if not path:
+    def _given(self) -> LogRange:
+        options = self.options
+        if (work := options.get(WORK)) is not None:
+            given: LogRange = unpack_work(base64.b64decode(work))
+            return given
+        if not options.get("path"):
             raise InputError("a log is read from a path", hint='add .option("path", "…")')
-        return str(path)
+        name, where = options.get("reader"), options.get("where")
+        return LogRange(
+            options["path"],
+            read_start(options.get("startingOffsets")),
+            name,
+            query=name,
+            where=where,
+            needs=where,
+            may_lose=options.get("failOnDataLoss", "true").lower() == "false",
+        )
 
-    @property
-    def _tells_watermarks(self) -> bool:
-        return self.options.get("watermarks", "false").lower() == "true"
+    @cached_property
+    def _layout(self) -> LogLayout:
+        return self._given.layout or LogReader.open(self._given.location).layout
 
     def _rows(self, schema: StructType) -> _Rows:
         tasks = int(self.options.get("tasks") or cores())
-        tells = self._tells_watermarks
-        return _Rows(self._path, self._layout, self.options.get("where"), schema, tasks, tells)
+        given = replace(self._given, layout=self._layout)
+        return _Rows(given, schema, tasks, tells=WORK in self.options)
 
     def _max_rows(self) -> int | None:
         most = self.options.get("maxRowsPerTrigger")
@@ -135,31 +131,22 @@ class LogSource(DataSource):
 class _Rows:
     """Reads ranges of a log as record batches of Spark's types; runs in tasks."""
 
-    def __init__(
-        self,
-        location: str,
-        layout: LogLayout,
-        where: str | None,
-        schema: StructType,
-        tasks: int,
-        tells: bool,
-    ) -> None:
-        self.location = location
-        self._layout = layout
+    def __init__(self, given: LogRange, schema: StructType, tasks: int, *, tells: bool) -> None:
+        self.given = given
         self.tasks = tasks
-        self._where = where
         self._schema = arrow_schema(schema)
         self._tells = tells
 
     def read(
         self, log_id: str, start: Position, end: Position, times: Times = _ALWAYS
     ) -> Iterator[pa.RecordBatch]:
-        log = LogReader.open(self.location, self._layout)
-        require_same_log(log, self.location, log_id)
-        shown = ShownRows(self.location, log.layout, self._where)
+        location = self.given.location
+        log = LogReader.open(location, self.given.layout)
+        require_same_log(log, location, log_id)
+        shown = ShownRows(location, log.layout, self.given.where)
         watermark: int | None = None
         is_whole = times == _ALWAYS
-        told = read_told(log, self.location, start, end)
+        told = read_told(log, location, start, end)
         for frame in told if is_whole else log.read(start, end, times=times):
             watermark = frame.watermark if frame.watermark is not None else watermark
             rows = frame.rows
@@ -187,7 +174,7 @@ class _BatchReader(DataSourceReader):
         self._times = times
 
     def partitions(self) -> list[InputPartition]:
-        log = LogReader.open(self._rows.location)
+        log = LogReader.open(self._rows.given.location)
         ranges = log.split(log.start, log.end, self._rows.tasks) if log.start < log.end else []
         found = [InputPartition((log.log_id, *one)) for one in ranges]
         return found or [InputPartition(None)]
@@ -200,9 +187,8 @@ class _BatchReader(DataSourceReader):
 
 
 class _StreamReader(StreamReader):
-    def __init__(self, rows: _Rows, given: LogRange, max_rows: int | None) -> None:
+    def __init__(self, rows: _Rows, max_rows: int | None) -> None:
         self._rows = rows
-        self._given = given
         self.max_rows = max_rows
         self._cursor_or_none: LogCursor | None = None
 
@@ -239,7 +225,7 @@ class _StreamReader(StreamReader):
     def _cursor(self) -> LogCursor:
         """The cursor, opened on first use: Spark sends readers to tasks before that."""
         if self._cursor_or_none is None:
-            self._cursor_or_none = LogCursor(self._given)
+            self._cursor_or_none = LogCursor(self._rows.given)
         return self._cursor_or_none
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+import base64
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -12,12 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from nilometer.log.layout import LogLayout
-from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.operators.watermarks import StreamClock
-from nilometer.spark.log_cursor import LATEST, LogCursor, LogRange
-from nilometer.spark.log_rows import FORMAT, register_log_sources
+from nilometer.spark.log_cursor import LogCursor, LogRange
+from nilometer.spark.log_rows import FORMAT, WORK, register_log_sources
 from nilometer.spark.relations import arrow_types
+from nilometer.spark.ship import pickle_work
 from nilometer.spark.versions import spark_schema
 from nilometer.sql.catalog import Relation
 
@@ -29,27 +29,20 @@ class LogStream:
     """The rows of a log as a stream; like a DataFrame, it knows its session and its schema."""
 
     sparkSession: SparkSession  # noqa: N815
-    location: str
-    start: str | Position = LATEST
-    """`earliest`, `latest`, or an offset: where a query starts that has not read anything yet."""
-    reader: str | None = None
-    """The query's reader name in the log, which keeps what this reader has not read."""
-    is_named: bool = True
-    """Whether the log keeps what this reader has not read until it is forgotten."""
+    log: LogRange
+    """Its reader is the query's; its layout has the columns that the query knows."""
     rows_per_batch: int | None = ROWS_PER_BATCH
     """The most rows of a micro-batch."""
-    may_lose: bool = False
-    """Whether to continue if rows were deleted before they were read."""
     begins_now: bool = False
     """Whether a new query starts at the log's end as of its planning, not of Spark's first read."""
-    known: LogLayout | None = None
-    """The columns that the query knows; None: those that the log currently has."""
-    is_ending: bool = False
-    """Whether only what was planned already is read, and nothing new."""
+
+    @property
+    def location(self) -> str:
+        return self.log.location
 
     @cached_property
     def layout(self) -> LogLayout:
-        return self.known or LogReader.open(self.location).layout
+        return self.log.layout or LogReader.open(self.location).layout
 
     @cached_property
     def schema(self) -> StructType:
@@ -76,17 +69,9 @@ class LogStream:
         self, reader: str | None, where: str | None = None, needs: str | None = None
     ) -> LogRange:
         """The range to read, under its own reader name, of the sensors that satisfy conditions."""
-        found = LogRange(
-            self.location,
-            self.start,
-            reader,
-            self.reader,
-            where,
-            needs,
-            self.is_named,
-            self.may_lose,
-            self.layout,
-            self.is_ending,
+        query, layout = self.log.reader, self.layout
+        found = replace(
+            self.log, reader=reader, query=query, where=where, needs=needs, layout=layout
         )
         if self.begins_now:
             LogCursor(found).initial()  # the offset is kept for the reader
@@ -97,24 +82,11 @@ class LogStream:
     ) -> DataFrame:
         """The rows as Spark sees them, including those that carry watermarks."""
         register_log_sources(self.sparkSession)
-        self.range_for(reader, where, needs)
-        start = self.start
-        options = {
-            "path": self.location,
-            "startingOffsets": start if isinstance(start, str) else json.dumps(start.to_json()),
-            "watermarks": "true",
-            "failOnDataLoss": str(not self.may_lose).lower(),
-            "maxRowsPerTrigger": self.rows_per_batch,
-            "reader": reader,
-            "query": self.reader,
-            "where": where,
-            "needs": needs,
-            "named": str(self.is_named).lower(),
-            "layout": self.layout.key,
-            "ending": str(self.is_ending).lower(),
-        }
-        given = {name: str(value) for name, value in options.items() if value is not None}
-        return self.sparkSession.readStream.format(FORMAT).options(**given).load()
+        work = pickle_work(self.range_for(reader, where, needs))
+        options = {WORK: base64.b64encode(work).decode()}
+        if self.rows_per_batch is not None:
+            options["maxRowsPerTrigger"] = str(self.rows_per_batch)
+        return self.sparkSession.readStream.format(FORMAT).options(**options).load()
 
 
 StreamFrame: TypeAlias = DataFrame | LogStream
@@ -129,11 +101,12 @@ class ReaderNames:
 
     def next(self, log: LogStream) -> str | None:
         """The query's name, numbered from the second reader of the same log onwards."""
-        if log.reader is None:
+        name = log.log.reader
+        if name is None:
             return None
         count = self._given.get(log.location, 0) + 1
         self._given[log.location] = count
-        return log.reader if count == 1 else f"{log.reader}-{count}"
+        return name if count == 1 else f"{name}-{count}"
 
 
 def describe_log(name: str, layout: LogLayout) -> Relation:

@@ -28,6 +28,7 @@ from nilometer.log.local_storage import sync_folder
 from nilometer.log.sealed import unseal
 from nilometer.operators.chunk_codec import decode_rows
 from nilometer.operators.chunk_store import ChunkRef
+from nilometer.spark.served_files import opened_file
 
 MOVED: Final = "moved"
 """The folder of a checkpoint with copies of its state."""
@@ -88,7 +89,8 @@ class MovedBucket:
 
 @lru_cache(maxsize=64)
 def _open(path: str) -> MovedBucket:
-    return MovedBucket(Path(path))
+    with opened_file(path) as file:
+        return MovedBucket(file)
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,11 @@ class MovedState:
     stages: Mapping[str, MovedStage]
 
 
-def read_moved(checkpoint: Path, name: str) -> MovedState:
-    """Read what is known about a copy."""
+def read_moved(checkpoint: Path, name: str, address: str | None = None) -> MovedState:
+    """Read what is known about a copy.
+
+    `address`: where executors find the checkpoint, if not by its path.
+    """
     folder = checkpoint / MOVED / name
     try:
         about = json.loads(unseal((folder / ABOUT).read_bytes()))
@@ -111,6 +116,7 @@ def read_moved(checkpoint: Path, name: str) -> MovedState:
             detail=f"{folder}: {error}",
             hint="restore the database from a backup, or drop the query and create it again",
         ) from None
+    place = f"{checkpoint if address is None else address}/{MOVED}/{name}"
     stages = {}
     for stage, one in about["stages"].items():
         places = tuple(
@@ -118,7 +124,7 @@ def read_moved(checkpoint: Path, name: str) -> MovedState:
             for own in one["places"]
         )
         routing = Routing(tuple(one["shares"]), places, one["with nulls"])
-        files = tuple(str(folder / file) for file in one["files"])
+        files = tuple(f"{place}/{file}" for file in one["files"])
         stages[stage] = MovedStage(routing, files)
     return MovedState((about["last"][0], about["last"][1]), stages)
 

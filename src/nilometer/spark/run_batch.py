@@ -15,33 +15,29 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from nilometer.kernels.admit import Punctuation
 from nilometer.local.memory_store import MemoryStore
 from nilometer.model.time import EARLIEST, FOREVER
-from nilometer.operators.envelope import Header, seal_in_memory, unseal
+from nilometer.operators.envelope import Header, unseal
 from nilometer.operators.program import Program
 from nilometer.operators.stage import BucketRun, MicroBatch, Stage
 from nilometer.operators.watermarks import NEVER
 from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.carried import carried_rows
 from nilometer.spark.emit import flatten
+from nilometer.spark.exchange import Exchange
 from nilometer.spark.left_out import LeftOut
-from nilometer.spark.pack import admit_selected, gather
+from nilometer.spark.pack import PACKED, Pulse, admit_selected, gather
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.ship import ship_function
 from nilometer.spark.stage_inputs import union
 from nilometer.sql.physical.join_places import time_place
 from nilometer.sql.physical.stages import StreamInput
 
-_PACKED: Final = StructType(
-    [
-        StructField("bucket", IntegerType()),
-        StructField("start", LongType()),
-        StructField("body", BinaryType()),
-    ]
-)
+_IN_MEMORY: Final = Exchange("batch", by_ticket=False)
+_PACKED: Final = StructType([PACKED["bucket"], StructField("start", LongType()), PACKED["body"]])
 _ROWS_PER_ENVELOPE: Final = 1 << 13
 _ROWS_PER_STEP: Final = 1 << 17
 
@@ -59,14 +55,14 @@ def run_batch(query: SparkQuery, frames: Mapping[str, DataFrame], left_out: Left
         ]
         coming += sent.get(number, ())
         if _speaks_alone(stage):
-            pulse = session.range(1).mapInArrow(ship_function(PulseInOrder(stage)), _PACKED)
-            coming.append(pulse)
+            pulse = session.range(1).mapInArrow(ship_function(Pulse(stage, _IN_MEMORY)), PACKED)
+            coming.append(pulse.selectExpr("bucket", f"{EARLIEST}L AS start", "body"))
         packed = union(coming)
         ordered = packed.repartition(stage.routing.buckets, "bucket").sortWithinPartitions(
             "bucket", "start"
         )
         if planned.to_stage is not None:
-            target = SendInOrder(query.stages[planned.to_stage].stage, planned.to_stream)
+            target = PackInOrder(query.stages[planned.to_stage].stage, planned.to_stream)
             on = ordered.mapInArrow(ship_function(HostInOrder(stage, target)), _PACKED)
             sent.setdefault(planned.to_stage, []).append(on)
     hosted = ordered.mapInArrow(ship_function(HostInOrder(stage)), query.shape.schema)
@@ -108,61 +104,29 @@ class PackInOrder:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in gather(batches, self.stage.routing.copies(self.stream)):
-            admitted, _ = admit_selected(rows, self.stage, self.stream)
-            yield _pack_in_order(admitted, self.stage, self.stream)
+            yield self.pack(admit_selected(rows, self.stage, self.stream)[0])
 
-
-@dataclass(frozen=True)
-class SendInOrder:
-    """Packs the output of a stage into envelopes for a stream of another."""
-
-    stage: Stage
-    stream: int
-
-    def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return _pack_in_order(rows, self.stage, self.stream)
-
-
-@dataclass(frozen=True)
-class PulseInOrder:
-    """Emits empty envelopes for all buckets, before all others, whatever its input."""
-
-    stage: Stage
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            pass
-        empty = pa.RecordBatch.from_pylist([], self.stage.operator.schemas[0])
-        numbers = bucket_numbers(self.stage.routing.buckets)
-        contents = [(Header(0, Punctuation()), empty)] * len(numbers)
-        yield _packed(numbers, [EARLIEST] * len(numbers), contents)
-
-
-def _pack_in_order(rows: pa.RecordBatch, stage: Stage, stream: int) -> pa.RecordBatch:
-    routing, layout = stage.routing, stage.operator.layouts[stream]
-    numbers, starts, contents = [], [], []
-    for number, part in zip(
-        bucket_numbers(routing.buckets), routing.split(rows, stream), strict=True
-    ):
-        times = layout.times(part)
-        order = np.argsort(times)
-        for first in range(0, len(part), _ROWS_PER_ENVELOPE):
-            places = order[first : first + _ROWS_PER_ENVELOPE]
-            numbers.append(number)
-            starts.append(int(times[places[0]]))
-            contents.append((Header(stream, Punctuation()), part.take(pa.array(places))))
-    return _packed(numbers, starts, contents)
-
-
-def _packed(
-    numbers: list[int], starts: list[int], contents: list[tuple[Header, pa.RecordBatch]]
-) -> pa.RecordBatch:
-    columns = [
-        pa.array(numbers, pa.int32()),
-        pa.array(starts, pa.int64()),
-        seal_in_memory(contents),
-    ]
-    return pa.RecordBatch.from_arrays(columns, ["bucket", "start", "body"])
+    def pack(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Envelopes of rows that the stage has admitted, or that another has sent."""
+        routing, layout = self.stage.routing, self.stage.operator.layouts[self.stream]
+        header = Header(self.stream, Punctuation())
+        numbers, starts, contents = [], [], []
+        for number, part in zip(
+            bucket_numbers(routing.buckets), routing.split(rows, self.stream), strict=True
+        ):
+            times = layout.times(part)
+            order = np.argsort(times)
+            for first in range(0, len(part), _ROWS_PER_ENVELOPE):
+                places = order[first : first + _ROWS_PER_ENVELOPE]
+                numbers.append(number)
+                starts.append(int(times[places[0]]))
+                contents.append((header, part.take(pa.array(places))))
+        columns = [
+            pa.array(numbers, pa.int32()),
+            pa.array(starts, pa.int64()),
+            _IN_MEMORY.send(contents),
+        ]
+        return pa.RecordBatch.from_arrays(columns, _PACKED.names)
 
 
 @dataclass(frozen=True)
@@ -170,7 +134,7 @@ class HostInOrder:
     """Processes envelopes ordered by bucket and time; packs the results if there is a target."""
 
     stage: Stage
-    target: SendInOrder | None = None
+    target: PackInOrder | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         envelopes = (
@@ -180,7 +144,7 @@ class HostInOrder:
         )
         for _, own in groupby(envelopes, key=lambda envelope: envelope[0]):
             bucket = _BucketInOrder(self.stage)
-            finish = flatten if self.target is None else self.target
+            finish = flatten if self.target is None else self.target.pack
             for _, start, body in own:
                 yield from map(finish, bucket.add(start, body))
             yield from map(finish, bucket.finish())

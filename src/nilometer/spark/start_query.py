@@ -26,6 +26,7 @@ from nilometer.spark.register_source import register_source
 from nilometer.spark.result_log import EmitParts, ResultLog, ResultSink, forget_frontiers
 from nilometer.spark.run_query import append_query, frames_of, run_query
 from nilometer.spark.run_stream import ENVELOPES, run_stages, stage_names
+from nilometer.spark.serve_checkpoints import serve_checkpoint
 from nilometer.spark.session import partitions_of, require_ansi, require_utc
 from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
@@ -73,29 +74,31 @@ def start_query(
     before which all of the query's buckets are done.
     """
     plan = with_time(plan)
-    _require_usable(frames, destination)
-    moved = _settled(destination)
+    session = next(iter(frames.values())).sparkSession
+    address = serve_checkpoint(session, Path(destination.checkpoint))
+    _require_usable(frames, destination, address)
+    moved = _settled(destination, address)
     found = _columnar(plan, frames)
     if found is not None:
-        written = _write_by_host(found, plan, frames, destination, beats, moved)
+        written = _write_by_host(found, plan, frames, destination, beats, moved, address)
     else:
         assert not isinstance(plan, ChangesPlan)
-        written = _write_by_spark(plan, frames, destination, beats, moved)
-    writer = written.option("checkpointLocation", destination.checkpoint)
+        written = _write_by_spark(plan, frames, destination, beats, moved, address)
+    Path(destination.checkpoint).mkdir(parents=True, exist_ok=True)
+    writer = written.option("checkpointLocation", address or destination.checkpoint)
     if destination.name is not None:
         writer = writer.queryName(destination.name)
     writer = writer.trigger(**(destination.trigger or {"processingTime": "0 seconds"}))
-    session = next(iter(frames.values())).sparkSession
     with partitions_of(session, plan.buckets):
         return writer.start()
 
 
-def _settled(destination: Destination) -> MovedState | None:
+def _settled(destination: Destination, address: str | None) -> MovedState | None:
     """The state with which a query goes on, if it was moved to another number of buckets."""
     if destination.moved is None:
         return None
     checkpoint = Path(destination.checkpoint)
-    moved = read_moved(checkpoint, destination.moved)
+    moved = read_moved(checkpoint, destination.moved, address)
     if not is_settled(checkpoint, destination.moved):
         forget_frontiers(destination.location)
         settle(checkpoint, destination.moved)
@@ -119,7 +122,9 @@ def stages_of(plan: Plan, frames: Mapping[str, StreamFrame]) -> dict[str, Stage]
     }
 
 
-def _require_usable(frames: Mapping[str, StreamFrame], destination: Destination) -> None:
+def _require_usable(
+    frames: Mapping[str, StreamFrame], destination: Destination, address: str | None
+) -> None:
     """Refuse to start where executors would not find the logs, or would store state elsewhere,
     and in sessions in which Spark computes something else than we do.
     """
@@ -128,7 +133,8 @@ def _require_usable(frames: Mapping[str, StreamFrame], destination: Destination)
         if any(isinstance(one, LogStream) for one in frames.values()):
             require_utc(session)
         logs = [one.location for one in frames.values() if isinstance(one, LogStream)]
-        require_shared(session, [destination.location, destination.checkpoint, *logs])
+        kept = [] if address is not None else [destination.checkpoint]
+        require_shared(session, [destination.location, *kept, *logs])
 
 
 @dataclass(frozen=True)
@@ -147,10 +153,11 @@ def _write_by_host(
     destination: Destination,
     beats: int | None,
     moved: MovedState | None,
+    address: str | None,
 ) -> DataStreamWriter:
     """The writer of results that the host itself makes."""
     queries = [one.query for one in found]
-    log = _result_log(found[0].schema, plan, destination, queries, moved)
+    log = _result_log(found[0].schema, plan, destination, queries, moved, address)
     hosted = _host_all(
         queries,
         frames,
@@ -170,8 +177,9 @@ def _result_log(
     destination: Destination,
     queries: Sequence[SparkQuery],
     moved: MovedState | None,
+    address: str | None,
 ) -> ResultLog:
-    """The log of the results; it exists from now on."""
+    """The log of the results; it exists from now on, and the checkpoint is repaired."""
     layout = result_layout(schema, plan)
     parts = LogParts(
         destination.location,
@@ -179,6 +187,7 @@ def _result_log(
         destination.options,
         destination.checkpoint,
         None if moved is None else moved.last,
+        address,
     )
     parts.create()
     buckets = [query.stages[-1].stage.routing.buckets for query in queries]
@@ -217,6 +226,7 @@ def _write_by_spark(
     destination: Destination,
     beats: int | None,
     moved: MovedState | None,
+    address: str | None,
 ) -> DataStreamWriter:
     """The writer of results that Spark finishes."""
     plans = plan.plans if isinstance(plan, UnionPlan) else (plan,)
@@ -235,10 +245,10 @@ def _write_by_spark(
     numbered = [
         one.selectExpr(f"{number} AS {QUERY}", METRICS, "body") for number, one in enumerate(hosted)
     ]
-    log = _result_log(schema, plan, destination, queries, moved)
+    log = _result_log(schema, plan, destination, queries, moved, address)
     kinds = plan.kinds if isinstance(plan, UnionPlan) else (None,) * len(plan.items)
     results = [UnfinishedResults(one.shape.schema, one.shape.expressions, kinds) for one in queries]
-    work = WriteBatches(log, tuple(results), destination.checkpoint)
+    work = WriteBatches(log, tuple(results), address or destination.checkpoint)
     return union(numbered).writeStream.foreachBatch(work)
 
 

@@ -17,38 +17,41 @@ _DEPTH: Final = 4
 """Below `state`: the operator, a folder of schemas, the store, and the file."""
 
 
-def point_state_here(checkpoint: Path) -> int:
+def point_state_here(checkpoint: Path, address: str | None = None) -> int:
     """Make the state metadata of a checkpoint name its own files; returns how many changed.
+
+    `address`: where executors find the checkpoint, if not by its path.
 
     Each file is replaced as a whole. One that cannot be read is left for Spark to refuse.
     """
+    place = f"file:{checkpoint}" if address is None else address
     changed = 0
     for file in sorted(checkpoint.glob("state/*/_metadata/v*/*")):
         if not file.name.isdecimal():
             continue
         before = file.read_text()
-        after = _pointing(before, checkpoint)
+        after = _pointing(before, place)
         if after != before:
             _replace(file, after)
             changed += 1
     return changed
 
 
-def _pointing(text: str, checkpoint: Path) -> str:
+def _pointing(text: str, place: str) -> str:
     """The metadata with paths in this checkpoint; a line of JSON follows one with the version."""
     version, mark, content = text.partition("\n")
     try:
         found: dict[str, Any] = json.loads(content)
         paths = [path for one in found["stateStoreInfo"] for path in one.get(_PATHS, ())]
-        moved = [f"file:{checkpoint}/state/{'/'.join(path.split('/')[-_DEPTH:])}" for path in paths]
+        moved = [f"{place}/state/{'/'.join(path.split('/')[-_DEPTH:])}" for path in paths]
     except (ValueError, KeyError, TypeError, AttributeError):
         return text
     if moved == paths:
         return text
-    place: Iterator[str] = iter(moved)
+    paths_here: Iterator[str] = iter(moved)
     for one in found["stateStoreInfo"]:
         if _PATHS in one:
-            one[_PATHS] = [next(place) for _ in one[_PATHS]]
+            one[_PATHS] = [next(paths_here) for _ in one[_PATHS]]
     return f"{version}{mark}{json.dumps(found, separators=(',', ':'), ensure_ascii=False)}"
 
 

@@ -57,7 +57,8 @@ def uneven(status: QueryStatus) -> Iterator[Advice]:
         cause = status.bottleneck.cause
         yield Advice(
             f"{cause[0].upper()}{cause[1:]}",
-            f"EXPLAIN QUERY {written_name(status.name)} tells how the rows are spread; "
+            status.remedy
+            or f"EXPLAIN QUERY {written_name(status.name)} tells how the rows are spread; "
             "what helps is in docs/cluster.md, under Hot keys",
         )
 

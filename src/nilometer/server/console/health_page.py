@@ -128,8 +128,7 @@ def _troubles(network: SensorNetwork) -> Iterator[Shape]:
             kind = "bad" if query.phase is QueryPhase.FAILED else "warn"
             why = query.error or (None if query.stalled is None else query.stalled.cause)
             yield _trouble(kind, query.name, query_address(query.name), str(query.phase), why)
-        if query.bottleneck is not None:
-            cause = query.bottleneck.cause
+        if (cause := query.bottleneck_text) is not None:
             yield _trouble("warn", query.name, query_address(query.name), "uneven", cause)
     for stream in network.streams:
         status = stream.status

@@ -16,9 +16,10 @@ from nilometer.sql.expressions.scalars import ColumnRef, column
 from nilometer.sql.parse.dialect import StreamWindow
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.plan.bound_query import BoundQuery
-from nilometer.sql.plan.changes_plan import Column, Lasting, LastResults, Lifetime, Node
+from nilometer.sql.plan.changes_plan import Column, Lifetime, Node, Operation
 from nilometer.sql.plan.derived import columns_of_source, derived_source
 from nilometer.sql.plan.join_plan import Item, Source
+from nilometer.sql.plan.operations import last_results, lasting
 
 UNION: Final = "UNION ALL"
 """The source of the rows of a union of streams."""
@@ -63,8 +64,7 @@ def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str)
             hint="write EMIT CHANGES",
         )
     if not entry.has_rows:
-        lasting = Lasting((node,), require_length(window, sql), node.columns)
-        return _timed(found, name, lasting)
+        return _timed(found, name, lasting(node, require_length(window, sql)))
     return replace(_timed(found, name, _last_of(node, window, sql)), window=None)
 
 
@@ -101,7 +101,7 @@ def require_length(window: StreamWindow, sql: str) -> int:
     return length
 
 
-def _last_of(node: Node, window: StreamWindow, sql: str) -> LastResults:
+def _last_of(node: Node, window: StreamWindow, sql: str) -> Operation:
     """The last results of a node, of each partition."""
     count = _require_rows(window, sql)
     names = [one.name.lower() for one in node.columns[:-1]]
@@ -114,7 +114,7 @@ def _last_of(node: Node, window: StreamWindow, sql: str) -> LastResults:
                 hint=nearest(tree.name, names),
             )
         partition.append(names.index(tree.name.lower()))
-    return LastResults((node,), count, tuple(partition), node.columns)
+    return last_results(node, count, partition)
 
 
 def _require_rows(window: StreamWindow, sql: str) -> int:
@@ -161,7 +161,7 @@ def _last_results(entry: Entry, name: str | None, deriver: Deriver, sql: str) ->
     items = (*bound.items, *(Item(str(value), value) for value in by))
     results = deriver.derive_unit(replace(bound, items=items), None)
     partition = tuple(range(len(bound.items), len(items)))
-    node = LastResults((results,), count, partition, results.columns)
+    node = last_results(results, count, partition)
     return replace(_timed(entry, name, node), window=None)
 
 

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import FOREVER, format_duration
 from nilometer.model.time_windows import InstantWindows
 from nilometer.model.windows import RangeWindow
+from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
+from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.last_results import LastResultsSpec
+from nilometer.operators.lasting import LastingSpec
+from nilometer.operators.paced import PacedSpec
+from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.operators.top_rows import TopRowsSpec
+from nilometer.operators.window_ends import WindowEndsSpec
+from nilometer.operators.window_rows import WindowRowsSpec
 from nilometer.sql.explain.describe_sources import source_label
 from nilometer.sql.plan.changes_plan import (
-    Aggregate,
     Block,
-    Column,
     Combine,
-    Compute,
-    Counted,
-    Lasting,
-    LastResults,
     LastRows,
     Match,
     Mined,
     Node,
+    Operation,
     Over,
-    Paced,
     TableOver,
-    TopRows,
-    UnionAll,
-    WindowEnds,
-    WindowRows,
+    names_of,
 )
 from nilometer.sql.plan.join_plan import JoinPlan, Source
 from nilometer.sql.sensor_conditions import describe_sensors
@@ -48,28 +48,12 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return _block(node), [*_lifetimes(node), *_windows(node.plan), *_join(node.plan)]
         case LastRows():
             return _last_rows(node.plan.sources[0]), list(_join(node.plan))
-        case LastResults():
-            return _last_results(node), []
         case Combine():
             return f"Incremental join of {len(node.inputs)} inputs", list(_join(node.plan))
-        case Compute():
-            return _compute(node), list(_selection(node.texts, node.test is not None))
-        case Counted(function):
-            return _COUNTED.get(function, function.value), []
-        case UnionAll():
-            return f"All rows of {len(node.inputs)} inputs", []
-        case Aggregate():
-            return _groups(node), list(_aggregate(node))
-        case TopRows():
-            return _top_rows(node), []
-        case Paced(_, every):
-            return f"Changes take effect every {format_duration(every)}", []
-        case Lasting(_, length):
-            return f"Results, kept for {format_duration(length)}", []
         case Mined():
             return _mined(node), list(_mined_details(node))
         case Over():
-            keys = ", ".join(node.inputs[0].columns[place].name for place in node.keys)
+            keys = _names(node, node.spec.keys)
             return f"Each row with its window (OVER){f', for each {keys}' if keys else ''}", [
                 *node.texts
             ]
@@ -77,21 +61,44 @@ def describe_node(node: Node) -> tuple[str, list[str]]:
             return "Each row with its window (OVER)", [*node.texts]
         case Match():
             return _match(node), list(_match_details(node))
-        case WindowRows(_, InstantWindows()):
+        case Operation(LastResultsSpec() as spec):
+            return _last_results(node, spec), []
+        case Operation(ComputeSpec(test)):
+            details = [f"filter: {node.texts[0]}"] if test is not None and node.texts else []
+            return f"Columns {', '.join(node.names)}", details
+        case Operation(SetCountsSpec(function)):
+            return _COUNTED.get(function, function.value), []
+        case Operation(UnionAllSpec()):
+            return f"All rows of {len(node.inputs)} inputs", []
+        case Operation(AggregateSpec() as spec):
+            return _groups(node, spec), list(_aggregate(node, spec))
+        case Operation(TopRowsSpec() as spec):
+            return _top_rows(spec, node.names), []
+        case Operation(PacedSpec(every)):
+            return f"Changes take effect every {format_duration(every)}", []
+        case Operation(LastingSpec(length)):
+            return f"Results, kept for {format_duration(length)}", []
+        case Operation(WindowRowsSpec(InstantWindows())):
             return "Each row at the instant it arrives", []
-        case WindowRows():
-            return f"Rows in {node.windows}", list(_window_rows(node))
-        case WindowEnds():
+        case Operation(WindowRowsSpec() as spec):
+            return f"Rows in {spec.windows}", list(_window_rows(node, spec))
+        case Operation(WindowEndsSpec()):
             return "The answer at the end of each window, appended", []
+    raise AssertionError(node)
+
+
+def _names(node: Operation, places: Sequence[int]) -> str:
+    """Columns of the rows that a node takes."""
+    return ", ".join(node.inputs[0].columns[place].name for place in places)
 
 
 def _match(node: Match) -> str:
-    keys = ", ".join(node.inputs[0].columns[place].name for place in node.keys)
+    keys = _names(node, node.spec.keys)
     return f"Matches of ({node.texts[0]}){f', for each {keys}' if keys else ''}"
 
 
 def _match_details(node: Match) -> Iterator[str]:
-    matching = node.matching
+    matching = node.spec.matching
     yield from node.texts[1:]
     yield f"after a match: SKIP {node.skip}"
     until = "it has ended or failed"
@@ -103,23 +110,25 @@ def _match_details(node: Match) -> Iterator[str]:
         yield f"and {rows} before them"
 
 
-def _window_rows(node: WindowRows) -> Iterator[str]:
-    if node.keys:
-        yield f"of each {', '.join(node.inputs[0].columns[place].name for place in node.keys)}"
-    yield "kept until their windows end" if node.at_ends else "held until their windows end"
+def _window_rows(node: Operation, spec: WindowRowsSpec) -> Iterator[str]:
+    if spec.keys:
+        yield f"of each {_names(node, spec.keys)}"
+    yield "kept until their windows end" if spec.at_ends else "held until their windows end"
 
 
 def _mined(node: Mined) -> str:
-    keys = [node.inputs[0].columns[place].name for place in node.function.keys]
-    each = f", for each {', '.join(keys)}" if keys else ""
-    return f"{node.function.name} of the rows of the first input{each}"
+    function = node.spec.function
+    each = f", for each {_names(node, function.keys)}" if function.keys else ""
+    return f"{function.name} of the rows of the first input{each}"
 
 
 def _mined_details(node: Mined) -> Iterator[str]:
-    if node.every:
-        yield f"answers every {format_duration(node.every)}"
-    if node.function.call.window is not None:
-        yield f"rows of the last {format_duration(node.function.call.window)}"
+    from nilometer.mining.hosted_answers import AnswersSpec  # noqa: PLC0415  rarely needed
+
+    if isinstance(node.spec, AnswersSpec):
+        yield f"answers every {format_duration(node.spec.every)}"
+    if (window := node.spec.function.call.window) is not None:
+        yield f"rows of the last {format_duration(window)}"
     yield from node.texts
 
 
@@ -182,51 +191,42 @@ def _last_rows(source: Source) -> str:
     return f"{rows} of the stream {source_label(source)}{each}"
 
 
-def _last_results(node: LastResults) -> str:
-    rows = "The last result" if node.count == 1 else f"The last {node.count} results"
-    partition = ", ".join(node.columns[place].name for place in node.partition)
+def _last_results(node: Operation, spec: LastResultsSpec) -> str:
+    rows = "The last result" if spec.count == 1 else f"The last {spec.count} results"
+    partition = ", ".join(node.names[place] for place in spec.partition)
     return f"{rows}, for each {partition}" if partition else rows
 
 
-def _compute(node: Compute) -> str:
-    return f"Columns {', '.join(one.name for one in node.columns)}"
-
-
-def _selection(texts: tuple[str, ...], has_test: bool) -> Iterator[str]:
-    if has_test and texts:
-        yield f"filter: {texts[0]}"
-
-
-def _groups(node: Aggregate) -> str:
-    keys = ", ".join(one.name for one in node.inputs[0].columns[: node.keys])
+def _groups(node: Operation, spec: AggregateSpec) -> str:
+    keys = _names(node, range(spec.keys))
     return f"Groups by {keys}" if keys else "One group of all rows"
 
 
-def _aggregate(node: Aggregate) -> Iterator[str]:
-    calls = [_call(one, node.inputs[0].columns) for one in node.calls]
+def _aggregate(node: Operation, spec: AggregateSpec) -> Iterator[str]:
+    calls = [_call(one, names_of(node.inputs[0].columns)) for one in spec.calls]
     if calls:
         yield f"aggregates: {', '.join(calls)}"
-    if node.test is not None and node.texts:
+    if spec.test is not None and node.texts:
         yield f"having: {node.texts[0]}"
 
 
-def _call(call: AggregateCall, columns: tuple[Column, ...]) -> str:
+def _call(call: AggregateCall, names: Sequence[str]) -> str:
     if call.column is None:
         return call.function.value
     distinct = "DISTINCT " if call.distinct else ""
     fraction = "" if call.fraction is None else f", {call.fraction:g}"
-    return f"{call.function.value}({distinct}{columns[call.column].name}{fraction})"
+    return f"{call.function.value}({distinct}{names[call.column]}{fraction})"
 
 
-def _top_rows(node: TopRows) -> str:
-    by = ", ".join(_sort_key(key, node.columns) for key in node.order)
-    skipped = f" after the first {node.offset}" if node.offset else ""
-    rows = "The first row" if node.limit == 1 else f"The first {node.limit} rows"
+def _top_rows(spec: TopRowsSpec, names: Sequence[str]) -> str:
+    by = ", ".join(_sort_key(key, names) for key in spec.order)
+    skipped = f" after the first {spec.offset}" if spec.offset else ""
+    rows = "The first row" if spec.limit == 1 else f"The first {spec.limit} rows"
     return f"{rows}{skipped} by {by}"
 
 
-def _sort_key(key: SortKey, columns: tuple[Column, ...]) -> str:
+def _sort_key(key: SortKey, names: Sequence[str]) -> str:
     direction = " DESC" if key.descending else ""
     usual = key.nulls_first != key.descending
     nulls = "" if usual else f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
-    return f"{columns[key.column].name}{direction}{nulls}"
+    return f"{names[key.column]}{direction}{nulls}"

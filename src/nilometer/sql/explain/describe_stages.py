@@ -33,6 +33,9 @@ def _together(planned: PlannedStage) -> str:
     buckets = planned.stage.routing.buckets
     if buckets == 1:
         return "all rows in one bucket"
+    parting = next((one.plan.parting for one in planned.streams if one.plan.parting), None)
+    if parting is not None and parting.parts > 1:
+        return f"{buckets} buckets, rows of {parting.stream} with the same key in {parting.parts}"
     columns = _columns(planned)
     by = f", rows partitioned by {columns}" if columns else ""
     return f"{buckets} buckets{by}"

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
 from sqlglot import exp
 
-from nilometer.mining.registry import Kind
 from nilometer.model.expressions import Argument, Expression
-from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_join import ChangeJoinSpec
 from nilometer.operators.change_operator import ChangeSpec
-from nilometer.operators.change_specs import AggregateCall
-from nilometer.operators.compute import ComputeSpec, UnionAllSpec
-from nilometer.operators.last_results import LastResultsSpec
 from nilometer.operators.last_rows import LastRowsSpec
-from nilometer.operators.lasting import LastingSpec
-from nilometer.operators.paced import PacedSpec
-from nilometer.operators.set_counts import SetCountsSpec
-from nilometer.operators.top_rows import TopRowsSpec
-from nilometer.operators.window_ends import WindowEndsSpec
-from nilometer.operators.window_rows import WindowRowsSpec
-from nilometer.sql.expressions.compile_scalar import Subset
+from nilometer.sql.expressions.compile_scalar import SubsetCompiler
 from nilometer.sql.expressions.scalars import (
     RESULT_TIME,
     ColumnRef,
@@ -44,30 +31,15 @@ from nilometer.sql.physical.join_places import (
 )
 from nilometer.sql.plan.carried_columns import leaves_as, output_names
 from nilometer.sql.plan.changes_plan import (
-    Aggregate,
     Block,
-    Column,
     Combine,
-    Compute,
-    Counted,
-    Lasting,
-    LastResults,
     LastRows,
-    Match,
-    Mined,
-    Node,
-    Over,
-    Paced,
-    TableOver,
-    TopRows,
-    UnionAll,
-    WindowEnds,
-    WindowRows,
+    Operation,
     is_static,
+    types_of,
 )
 from nilometer.sql.plan.join_plan import Carried, Item, JoinPlan, Source
 from nilometer.sql.plan.types import TIMESTAMP, Types
-from nilometer.sql.plan.unbounded import only_grows
 
 
 @dataclass(frozen=True)
@@ -78,10 +50,6 @@ class StreamLeaf:
     spec: BlockSpec | LastRowsSpec
     places: tuple[int, ...] | None
     """For a single stream: which of its columns travel as the columns of the node."""
-
-
-def types_of(columns: tuple[Column, ...]) -> tuple[pa.DataType, ...]:
-    return tuple(one.kind for one in columns)
 
 
 def build_single(node: Block) -> StreamLeaf:
@@ -177,83 +145,9 @@ def build_combine(node: Combine) -> ChangeJoinSpec:
     )
 
 
-def build_step(node: Node) -> ChangeSpec:
-    """The operator of a node that processes changes."""
-    kinds = types_of(node.columns)
-    match node:
-        case Combine():
-            return build_combine(node)
-        case Compute(inputs, test, values):
-            return ComputeSpec(test, values, kinds, _names_of(inputs[0]))
-        case LastResults(_, count, partition):
-            return LastResultsSpec(count, partition, kinds)
-        case Counted(function):
-            return SetCountsSpec(function, kinds)
-        case UnionAll():
-            return UnionAllSpec(kinds)
-        case Aggregate(inputs, keys, calls, test, values):
-            names = _names_of(inputs[0])
-            said = tuple(_said(call, names) for call in calls)
-            given = types_of(inputs[0].columns)
-            said = (*names[:keys], *said)
-            grows = only_grows(inputs[0])
-            return AggregateSpec(
-                keys, given, calls, test, values, kinds, said, node.each_instant, grows
-            )
-        case TopRows(_, order, limit, offset):
-            return TopRowsSpec(order, limit, offset, kinds)
-        case Paced(_, every):
-            return PacedSpec(every, kinds)
-        case Lasting(_, length):
-            return LastingSpec(length, kinds)
-        case Mined():
-            return _build_mined(node)
-        case Over():
-            return _build_over(node)
-        case TableOver():
-            return _build_table_over(node)
-        case Match():
-            return _build_match(node)
-        case WindowRows(_, windows, sessions, at_ends):
-            return WindowRowsSpec(windows, sessions, at_ends, kinds)
-        case WindowEnds():
-            return WindowEndsSpec(kinds)
-    raise AssertionError("a leaf takes no changes")
-
-
-def _build_mined(node: Mined) -> ChangeSpec:
-    from nilometer.mining.hosted_answers import AnswersSpec  # noqa: PLC0415  rarely needed
-    from nilometer.mining.hosted_follow import FollowSpec  # noqa: PLC0415
-    from nilometer.mining.hosted_rows import RowsSpec  # noqa: PLC0415
-
-    kinds = types_of(node.columns)
-    match node.kind:
-        case Kind.ROWS:
-            return RowsSpec(node.function, node.passed, kinds)
-        case Kind.FOLLOWS:
-            return FollowSpec(node.function, node.passed, kinds)
-        case Kind.ANSWERS:
-            return AnswersSpec(node.function, node.every, kinds)
-
-
-def _build_over(node: Over) -> ChangeSpec:
-    from nilometer.operators.over_rows import OverSpec  # noqa: PLC0415  plain queries start sooner
-
-    given, kinds = types_of(node.inputs[0].columns), types_of(node.columns)
-    return OverSpec(node.functions, node.keys, node.passed, given, kinds)
-
-
-def _build_table_over(node: TableOver) -> ChangeSpec:
-    from nilometer.operators.table_over import TableOverSpec  # noqa: PLC0415  as above
-
-    return TableOverSpec(node.windows, node.passed, types_of(node.columns))
-
-
-def _build_match(node: Match) -> ChangeSpec:
-    from nilometer.operators.match_rows import MatchSpec  # noqa: PLC0415  plain queries start sooner
-
-    given, kinds = types_of(node.inputs[0].columns), types_of(node.columns)
-    return MatchSpec(node.matching, node.keys, node.passed, given, kinds, node.arguments)
+def spec_of(node: Combine | Operation) -> ChangeSpec:
+    """The operator of a node that takes changes."""
+    return build_combine(node) if isinstance(node, Combine) else node.spec
 
 
 def item_ref(plan: JoinPlan, number: int) -> Ref | None:
@@ -274,25 +168,13 @@ def _item_values(plan: JoinPlan, first: int) -> tuple[Expression, ...]:
             return Argument(0 if first else output.index(plan.sources[0].time))
         return Argument(first + output.index(leaves_as(ref, plan, types)))
 
-    subset = Subset(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
+    subset = SubsetCompiler(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
     return tuple(subset.compile(item.value.tree) for item in plan.items)
 
 
 def _argument_names(plan: JoinPlan, first: int) -> tuple[str, ...]:
     """The names of the arguments of `_item_values`."""
     return ((str(RESULT_TIME),) if first else ()) + output_names(plan)
-
-
-def _names_of(node: Node) -> tuple[str, ...]:
-    return tuple(one.name for one in node.columns)
-
-
-def _said(call: AggregateCall, names: Sequence[str]) -> str:
-    """A call as a user would write it."""
-    if call.column is None:
-        return str(call.function)
-    distinct = "DISTINCT " if call.distinct else ""
-    return f"{call.function}({distinct}{names[call.column]})"
 
 
 def _own_ref(item: Item, source: Source) -> Ref:

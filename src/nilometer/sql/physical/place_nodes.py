@@ -12,20 +12,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nilometer.kernels.routing import Routing
-from nilometer.mining.registry import Kind
+from nilometer.mining.registry import FunctionKind
 from nilometer.model.time_windows import SessionWindows
+from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_operator import ChangeSpec
+from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.last_results import LastResultsSpec
 from nilometer.operators.last_rows import LastRowsSpec
+from nilometer.operators.lasting import LastingSpec
 from nilometer.operators.leaves import LeafSpec
+from nilometer.operators.paced import PacedSpec
 from nilometer.operators.received import ReceivedSpec
+from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.operators.top_rows import TopRowsSpec
+from nilometer.operators.window_ends import WindowEndsSpec
+from nilometer.operators.window_rows import WindowRowsSpec
 from nilometer.sql.physical.change_places import (
     StreamLeaf,
     build_block,
     build_last_rows,
     build_single,
-    build_step,
-    types_of,
+    spec_of,
 )
 from nilometer.sql.physical.rows_together import (
     Places,
@@ -38,24 +46,17 @@ from nilometer.sql.physical.rows_together import (
     through,
 )
 from nilometer.sql.plan.changes_plan import (
-    Aggregate,
     Block,
     Combine,
-    Compute,
-    Counted,
-    Lasting,
-    LastResults,
     LastRows,
     Match,
     Mined,
     Node,
+    Operation,
     Over,
-    Paced,
     TableOver,
-    TopRows,
-    UnionAll,
-    WindowEnds,
-    WindowRows,
+    names_of,
+    types_of,
 )
 from nilometer.sql.plan.join_plan import JoinPlan
 
@@ -147,33 +148,33 @@ class Placer:
                 return self._block(node)
             case LastRows():
                 return self._last_rows(node)
-            case Compute():
-                return self._compute(node, wanted)
-            case Aggregate():
-                return self._aggregate(node, wanted)
-            case TopRows():
-                return self._alone(node, ())
-            case TableOver():
-                return self._table_over(node)
-            case LastResults():
-                return self._alone(node, node.partition)
-            case Paced() | WindowEnds():
-                return self._alone(node, None)
-            case WindowRows():
-                return self._window_rows(node, wanted)
-            case Over():
-                below = self._together_by(node.inputs[0], node.keys, node.keys)
-                return Placed(Task(build_step(node), [below.task], below.task.group), None)
-            case Match():
-                return self._match(node)
-            case Lasting():
-                return self._lasting(node, wanted)
-            case Mined():
-                return self._mined(node, wanted)
-            case Counted() | UnionAll():
-                return self._counted(node, wanted)
             case Combine():
                 return self._combine(node)
+            case Over():
+                return self._over(node)
+            case TableOver():
+                return self._table_over(node)
+            case Match():
+                return self._match(node)
+            case Mined():
+                return self._mined(node, wanted)
+            case Operation(ComputeSpec() as spec):
+                return self._compute(node, spec, wanted)
+            case Operation(AggregateSpec() as spec):
+                return self._aggregate(node, spec, wanted)
+            case Operation(TopRowsSpec()):
+                return self._alone(node, ())
+            case Operation(LastResultsSpec() as spec):
+                return self._alone(node, spec.partition)
+            case Operation(PacedSpec() | WindowEndsSpec()):
+                return self._alone(node, None)
+            case Operation(WindowRowsSpec() as spec):
+                return self._window_rows(node, spec, wanted)
+            case Operation(LastingSpec()):
+                return self._lasting(node, wanted)
+            case Operation(SetCountsSpec() | UnionAllSpec()):
+                return self._counted(node, wanted)
+        raise AssertionError(node)
 
     def cut(self, placed: Placed, node: Node, wanted: Places) -> Placed:
         """The same rows in a new stage, together by the wanted columns."""
@@ -182,7 +183,7 @@ class Placer:
         group = Group(None, self._buckets if wanted else 1)
         placed.task.group.is_closed = True
         leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
-        names = tuple(column.name for column in node.columns)
+        names = names_of(node.columns)
         task = Task(leaf, [], group, feed=placed.task, places=[wanted or None], names=names)
         return Placed(task, wanted)
 
@@ -218,79 +219,74 @@ class Placer:
         kinds = [source.carried[c].kind for c in columns]
         return Placed(task, shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
 
-    def _compute(self, node: Compute, wanted: Places | None) -> Placed:
-        below = self.place(node.inputs[0], through(wanted, node))
-        task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, above(below.together, node))
+    def _compute(self, node: Operation, spec: ComputeSpec, wanted: Places | None) -> Placed:
+        below = self.place(node.inputs[0], through(wanted, node, spec))
+        return _above(node, below, above(below.together, node, spec))
 
-    def _aggregate(self, node: Aggregate, wanted: Places | None) -> Placed:
-        keys, child = tuple(range(node.keys)), node.inputs[0]
-        asked = through(wanted, node)
+    def _aggregate(self, node: Operation, spec: AggregateSpec, wanted: Places | None) -> Placed:
+        keys, child = tuple(range(spec.keys)), node.inputs[0]
+        asked = through(wanted, node, spec)
         asked = asked if asked and set(asked) <= set(keys) else keys
         below = self._together_by(child, asked, keys)
-        task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, above(below.together, node))
+        return _above(node, below, above(below.together, node, spec))
 
-    def _window_rows(self, node: WindowRows, wanted: Places | None) -> Placed:
+    def _window_rows(self, node: Operation, spec: WindowRowsSpec, wanted: Places | None) -> Placed:
         """Rows together as in the input; those of a session in one bucket."""
         child = node.inputs[0]
         own = tuple(place for place in wanted or () if place < len(child.columns))
-        if isinstance(node.windows, SessionWindows):
-            asked = own if own and set(own) <= set(node.keys) else node.keys
-            below = self._together_by(child, asked, node.keys)
+        if isinstance(spec.windows, SessionWindows):
+            asked = own if own and set(own) <= set(spec.keys) else spec.keys
+            below = self._together_by(child, asked, spec.keys)
         else:
             below = self.place(child, None if wanted is None else own)
-        task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, below.together)
+        return _above(node, below, below.together)
 
-    def _alone(
-        self, node: TopRows | Paced | LastResults | WindowEnds, wanted: Places | None
-    ) -> Placed:
+    def _alone(self, node: Operation, wanted: Places | None) -> Placed:
         child = node.inputs[0]
         within = all_columns(child) if wanted is None else wanted
         below = self._together_by(child, within, within)
-        task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, below.together)
+        return _above(node, below, below.together)
+
+    def _over(self, node: Over) -> Placed:
+        below = self._together_by(node.inputs[0], node.spec.keys, node.spec.keys)
+        return _above(node, below, None)
 
     def _table_over(self, node: TableOver) -> Placed:
         """Rows together by the columns that all PARTITION BY clauses share."""
-        shared = set.intersection(*(set(one.partition) for one in node.windows))
+        shared = set.intersection(*(set(one.partition) for one in node.spec.windows))
         keys = tuple(sorted(shared))
         below = self._together_by(node.inputs[0], keys, keys)
-        task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, None if keys else below.together)
+        return _above(node, below, None if keys else below.together)
 
     def _match(self, node: Match) -> Placed:
         """The rows of a partition in one bucket; its matches show the partition's columns."""
-        below = self._together_by(node.inputs[0], node.keys, node.keys)
-        task = Task(build_step(node), [below.task], below.task.group)
-        shown = node.matching.before
-        return Placed(task, tuple(shown.index(place) for place in below.together or ()))
+        keys, shown = node.spec.keys, node.spec.matching.before
+        below = self._together_by(node.inputs[0], keys, keys)
+        return _above(node, below, tuple(shown.index(place) for place in below.together or ()))
 
-    def _lasting(self, node: Lasting, wanted: Places | None) -> Placed:
+    def _lasting(self, node: Operation, wanted: Places | None) -> Placed:
         below = self.place(node.inputs[0], wanted)
-        task = Task(build_step(node), [below.task], below.task.group)
-        return Placed(task, below.together)
+        return _above(node, below, below.together)
 
     def _mined(self, node: Mined, wanted: Places | None) -> Placed:
         """Rows of a key together, with all rows of static tables in every bucket."""
-        child, keys = node.inputs[0], node.function.keys
-        if node.kind is Kind.ROWS:
-            own = wanted if wanted and max(wanted) < node.passed else short_columns(child)
+        child, keys = node.inputs[0], node.spec.function.keys
+        if node.kind is FunctionKind.ROWS:
+            own = wanted if wanted and max(wanted) < node.spec.passed else short_columns(child)
             below = self.place(child, own)
         else:
             below = self._together_by(child, keys, keys)
         if below.task.group.is_closed or (node.inputs[1:] and below.task.group.routing):
             below = self.cut(below, child, below.together or keys)
         tables = [self._copied(one, below.task.group) for one in node.inputs[1:]]
-        task = Task(build_step(node), [below.task, *tables], below.task.group)
+        task = Task(spec_of(node), [below.task, *tables], below.task.group)
         return Placed(task, self._left(node, below.together))
 
     def _left(self, node: Mined, together: Places | None) -> Places | None:
         """The columns of the input, by which rows are together, as columns of the node."""
-        if together is None or node.kind is not Kind.ANSWERS:
-            return None if together is None or max((0, *together)) >= node.passed else together
-        keys = node.function.keys
+        if together is None or node.kind is not FunctionKind.ANSWERS:
+            return None if together is None or max((0, *together)) >= node.spec.passed else together
+        keys = node.spec.function.keys
         return (
             tuple(keys.index(place) for place in together) if set(together) <= set(keys) else None
         )
@@ -310,7 +306,7 @@ class Placer:
             return self.cut(below, node, wanted)
         return below
 
-    def _counted(self, node: Counted | UnionAll, wanted: Places | None) -> Placed:
+    def _counted(self, node: Operation, wanted: Places | None) -> Placed:
         asked = all_columns(node) if wanted is None else wanted
         placed: dict[int, Placed] = {}
         for number in sorted(range(len(node.inputs)), key=lambda n: is_free(node.inputs[n])):
@@ -334,7 +330,7 @@ class Placer:
 
     def _join_groups(
         self,
-        node: Node,
+        node: Combine | Operation,
         placed: dict[int, Placed],
         wanted: Sequence[Places],
         together: Places | None,
@@ -350,13 +346,18 @@ class Placer:
         group = Group(None, self._buckets if wanted[0] else 1)
         for own in dict.fromkeys(task.group for task in tasks):
             own.merged = group
-        return Placed(Task(build_step(node), tasks, group), together)
+        return Placed(Task(spec_of(node), tasks, group), together)
 
     def _again(self, node: Node, wanted: Places) -> Placed:
         """A second copy of a node, in stages of its own."""
         fresh = Placer(self._buckets)
         below = fresh.place(node, wanted)
         return below if below.together == wanted else fresh.cut(below, node, wanted)
+
+
+def _above(node: Operation, below: Placed, together: Places | None) -> Placed:
+    """A node in the stage of its only input."""
+    return Placed(Task(node.spec, [below.task], below.task.group), together)
 
 
 def _leaf_task(leaf: StreamLeaf, group: Group, places: Sequence[Places | None]) -> Task:

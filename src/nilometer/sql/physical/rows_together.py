@@ -8,23 +8,18 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.types as pat
 
-from nilometer.mining.registry import Kind
+from nilometer.mining.registry import FunctionKind
 from nilometer.model.expressions import Argument
+from nilometer.operators.aggregate import AggregateSpec
+from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.paced import PacedSpec
+from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.operators.top_rows import TopRowsSpec
 from nilometer.sql.expressions.scalars import Ref
 from nilometer.sql.physical.change_places import (
     item_ref,
 )
-from nilometer.sql.plan.changes_plan import (
-    Aggregate,
-    Block,
-    Compute,
-    Counted,
-    Mined,
-    Node,
-    Paced,
-    TopRows,
-    UnionAll,
-)
+from nilometer.sql.plan.changes_plan import Block, Mined, Node, Operation
 from nilometer.sql.plan.join_plan import JoinPlan
 
 Places: TypeAlias = tuple[int, ...]
@@ -42,35 +37,39 @@ def short_columns(node: Node) -> Places | None:
     return tuple(place for place, kind in kinds if not pat.is_nested(kind)) or None
 
 
-def through(wanted: Places | None, node: Compute | Aggregate) -> Places | None:
+def through(
+    wanted: Places | None, node: Operation, spec: ComputeSpec | AggregateSpec
+) -> Places | None:
     """The columns below that wanted columns come from, if all are plain columns."""
     if wanted is None:
         return None
-    columns = _columns_below(node)
+    columns = _columns_below(node, spec)
     below = [columns[place] for place in wanted]
     return None if None in below else tuple(place for place in below if place is not None)
 
 
-def above(together: Places | None, node: Compute | Aggregate) -> Places | None:
+def above(
+    together: Places | None, node: Operation, spec: ComputeSpec | AggregateSpec
+) -> Places | None:
     """The columns above that columns below have become, if all are kept."""
     if together is None:
         return None
-    left = _columns_below(node)
+    left = _columns_below(node, spec)
     return tuple(left.index(place) for place in together) if set(together) <= set(left) else None
 
 
-def _columns_below(node: Compute | Aggregate) -> list[int | None]:
+def _columns_below(node: Operation, spec: ComputeSpec | AggregateSpec) -> list[int | None]:
     """For each column the plain column below it, if equal values of both are routed alike."""
     below = node.inputs[0].columns
-    known = len(below) if isinstance(node, Compute) else node.keys
+    known = len(below) if isinstance(spec, ComputeSpec) else spec.keys
     return [
         value.number
         if isinstance(value, Argument)
         and not value.fields
         and value.number < known
-        and _meet(below[value.number].kind, one.kind)
+        and _meet(below[value.number].kind, kind)
         else None
-        for value, one in zip(node.values, node.columns, strict=True)
+        for value, kind in zip(spec.values, spec.types, strict=True)
     ]
 
 
@@ -115,7 +114,7 @@ def is_free(node: Node) -> bool:
     match node:
         case Block():
             return len(node.plan.sources) == 1
-        case Compute() | UnionAll():
+        case Operation(ComputeSpec() | UnionAllSpec()):
             return all(map(is_free, node.inputs))
     return False
 
@@ -123,13 +122,13 @@ def is_free(node: Node) -> bool:
 def is_net(node: Node) -> bool:
     """Whether a node emits at most one change per row and instant."""
     match node:
-        case Counted() | TopRows() | Paced():
-            return True
         case Mined():
-            return node.kind is Kind.ANSWERS
-        case Aggregate():
-            return set(range(node.keys)) <= set(_columns_below(node))
-        case Compute():
+            return node.kind is FunctionKind.ANSWERS
+        case Operation(SetCountsSpec() | TopRowsSpec() | PacedSpec()):
+            return True
+        case Operation(AggregateSpec() as spec):
+            return set(range(spec.keys)) <= set(_columns_below(node, spec))
+        case Operation(ComputeSpec() as spec):
             every = set(range(len(node.inputs[0].columns)))
-            return every <= set(_columns_below(node)) and is_net(node.inputs[0])
+            return every <= set(_columns_below(node, spec)) and is_net(node.inputs[0])
     return False

@@ -17,11 +17,10 @@ from nilometer.operators.received import ReceivedSpec
 from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.operators.stage import Execution, Stage
 from nilometer.operators.watermarks import StreamClock
-from nilometer.sql.physical.change_places import types_of
 from nilometer.sql.physical.join_places import column_names
 from nilometer.sql.physical.place_nodes import Group, Placed, Placer, Task
 from nilometer.sql.physical.rows_together import all_columns, is_net
-from nilometer.sql.plan.changes_plan import ChangesPlan, Column
+from nilometer.sql.plan.changes_plan import ChangesPlan, Column, types_of
 from nilometer.sql.plan.join_plan import JoinPlan
 
 BEST: Final = Execution.TPA

@@ -6,27 +6,27 @@ above them takes changes and emits changes. A node that is used twice is one obj
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from nilometer.mining.registry import Kind
-from nilometer.model.expressions import Expression
-from nilometer.model.time_windows import TimeWindows
-from nilometer.operators.change_operator import DIFF, TIME
-from nilometer.operators.change_specs import AggregateCall, SetFunction, SortKey
+from nilometer.mining.registry import FunctionKind, kind_of
+from nilometer.operators.change_operator import DIFF, TIME, ChangeSpec
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expressions.scalars import ColumnRef
 from nilometer.sql.plan.join_plan import JoinPlan, Source
 
 if TYPE_CHECKING:
-    from nilometer.mining.hosted import FunctionCall
-    from nilometer.operators.match_spec import Matching
-    from nilometer.operators.over_rows import OverFunction
-    from nilometer.operators.table_over import TableWindow
+    from nilometer.mining.hosted_answers import AnswersSpec
+    from nilometer.mining.hosted_follow import FollowSpec
+    from nilometer.mining.hosted_rows import RowsSpec
+    from nilometer.operators.match_rows import MatchSpec
+    from nilometer.operators.over_rows import OverSpec
+    from nilometer.operators.table_over import TableOverSpec
 
 RESULT_TIME_NAME = "time of the result"
 """The name of the time column inside plans; no user can choose this name."""
@@ -85,17 +85,6 @@ class LastRows:
 
 
 @dataclass(frozen=True, eq=False)
-class LastResults:
-    """The last n results of an append query, or of each of its partitions."""
-
-    inputs: tuple[Node]
-    count: int
-    partition: tuple[int, ...]
-    """The columns of the results that form a partition."""
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class Combine:
     """A join of the rows of other nodes.
 
@@ -109,119 +98,51 @@ class Combine:
 
 
 @dataclass(frozen=True, eq=False)
-class Compute:
-    """Rows that pass a test, and values computed from them."""
+class Operation:
+    """An operator over the changes of other nodes."""
 
-    inputs: tuple[Node]
-    test: Expression | None
-    values: tuple[Expression, ...]
-    columns: tuple[Column, ...]
-    texts: tuple[str, ...] = ()
-    """The test, if any, and the values, as a user might write them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """Copies of each distinct row, as a set operator counts them."""
-
-    function: SetFunction
+    spec: ChangeSpec
     inputs: tuple[Node, ...]
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class UnionAll:
-    """All rows of all inputs."""
-
-    inputs: tuple[Node, ...]
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Aggregate:
-    """One row per group, if it passes a test.
-
-    The first columns of the input are the keys of the groups. Test and values are computed from
-    the keys, followed by the results of the calls. Without keys there is always one group.
-    """
-
-    inputs: tuple[Node]
-    keys: int
-    calls: tuple[AggregateCall, ...]
-    test: Expression | None
-    values: tuple[Expression, ...]
-    columns: tuple[Column, ...]
+    names: tuple[str, ...]
+    """The names of its columns."""
     texts: tuple[str, ...] = ()
-    each_instant: bool = False
-    """Whether rows, and so groups, hold for one instant only: the end of their windows."""
+    """What it computes as the user wrote it, or might: first the test, if it has one."""
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        return tuple(map(Column, self.names, self.spec.types))
+
+
+# Operators that few statements need are imported only for these; so a class tells their nodes.
 
 
 @dataclass(frozen=True, eq=False)
-class TopRows:
-    """The first rows in an order; ties are ordered by all columns, ascending, NULLs first."""
-
-    inputs: tuple[Node]
-    order: tuple[SortKey, ...]
-    limit: int
-    offset: int
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Paced:
-    """Changes take effect at the next multiple of a length of time, and are netted there."""
-
-    inputs: tuple[Node]
-    every: int
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Lasting:
-    """Appended results, each kept for this long after its own time (microseconds)."""
-
-    inputs: tuple[Node]
-    length: int
-    columns: tuple[Column, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Mined:
+class Mined(Operation):
     """What a table function finds in the rows of its first input, which are only appended.
 
     Further inputs are static tables. If the function answers, the columns are those of the
     key and its own; otherwise the first `passed` of the input, its own, and the time.
     """
 
-    inputs: tuple[Node, ...]
-    kind: Kind
-    function: FunctionCall
-    passed: int
-    every: int
-    """How often the function answers (microseconds); zero if it does not."""
-    columns: tuple[Column, ...]
-    texts: tuple[str, ...]
-    """The arguments as the user wrote them."""
+    spec: RowsSpec | FollowSpec | AnswersSpec
+
+    @property
+    def kind(self) -> FunctionKind:
+        return kind_of(self.spec.function.name)
 
 
 @dataclass(frozen=True, eq=False)
-class Over:
+class Over(Operation):
     """Append-only rows, with window functions over each and the rows before it.
 
     The columns are the first `passed` of the input, the windows' values, and the time.
     """
 
-    inputs: tuple[Node]
-    functions: tuple[OverFunction, ...]
-    keys: tuple[int, ...]
-    passed: int
-    columns: tuple[Column, ...]
-    texts: tuple[str, ...]
-    """The windows as the user wrote them."""
+    spec: OverSpec
 
 
 @dataclass(frozen=True, eq=False)
-class TableOver:
+class TableOver(Operation):
     """Rows that are complete at once, with window functions over each and those around it.
 
     Such are rows of static tables, and of time windows that are answered at their ends.
@@ -229,80 +150,41 @@ class TableOver:
     The columns are the first `passed` of the input, and the windows' values.
     """
 
-    inputs: tuple[Node]
-    windows: tuple[TableWindow, ...]
-    passed: int
-    columns: tuple[Column, ...]
-    texts: tuple[str, ...]
-    """The windows as the user wrote them."""
+    spec: TableOverSpec
 
 
 @dataclass(frozen=True, eq=False)
-class Match:
-    """Matches of a pattern in append-only rows; the last column is the time."""
+class Match(Operation):
+    """Matches of a pattern in append-only rows; the last column is the time.
 
-    inputs: tuple[Node]
-    matching: Matching
-    keys: tuple[int, ...]
-    passed: int
-    """The number of columns by which rows of one instant are ordered."""
-    columns: tuple[Column, ...]
-    texts: tuple[str, ...]
-    """The pattern, and the definitions of its variables."""
-    arguments: tuple[str, ...]
-    """The expressions of the measures as the user wrote them."""
+    Its texts are the pattern, and the definitions of its variables.
+    """
+
+    spec: MatchSpec
     skip_to: str = ""
     """The variable at whose row the next match may begin."""
 
     @property
     def skip(self) -> str:
         """Where the next match may begin, in words."""
-        return str(self.matching.skip.value) + (f" {self.skip_to}" if self.skip_to else "")
+        skip = str(self.spec.matching.skip.value)
+        return skip + (f" {self.skip_to}" if self.skip_to else "")
 
 
-@dataclass(frozen=True, eq=False)
-class WindowRows:
-    """Append-only rows in time windows, followed by the windows' starts and ends.
-
-    A row appears once for each of its windows: at the instant the window ends, if windows are
-    answered at their ends; else from its own time until then.
-    """
-
-    inputs: tuple[Node]
-    windows: TimeWindows
-    keys: tuple[int, ...]
-    """The columns of the input by which sessions are separated."""
-    at_ends: bool
-    columns: tuple[Column, ...]
+Node: TypeAlias = Block | LastRows | Combine | Operation
 
 
-@dataclass(frozen=True, eq=False)
-class WindowEnds:
-    """What holds at the ends of windows, as appended rows."""
-
-    inputs: tuple[Node]
-    columns: tuple[Column, ...]
+def runs(node: Node | None, kind: type[ChangeSpec]) -> bool:
+    """Whether a node's operator is of this kind."""
+    return isinstance(node, Operation) and isinstance(node.spec, kind)
 
 
-Node: TypeAlias = (
-    Block
-    | LastRows
-    | LastResults
-    | Combine
-    | Compute
-    | Counted
-    | UnionAll
-    | Aggregate
-    | TopRows
-    | Paced
-    | Lasting
-    | Mined
-    | Over
-    | TableOver
-    | Match
-    | WindowRows
-    | WindowEnds
-)
+def types_of(columns: Sequence[Column]) -> tuple[pa.DataType, ...]:
+    return tuple(one.kind for one in columns)
+
+
+def names_of(columns: Sequence[Column]) -> tuple[str, ...]:
+    return tuple(one.name for one in columns)
 
 
 def is_static(node: Node) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from nilometer.errors import Place
 from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.routing import Routing
-from nilometer.model.algorithm_parameters import Parameters
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer.model.join_order import StreamLoad
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time_windows import TimeWindows
@@ -27,6 +27,7 @@ from nilometer.operators.stage import OperatorSpec
 from nilometer.operators.window_join import WindowJoinSpec
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.scalars import ColumnRef, Ref, Scalar
+from nilometer.sql.plan.parting import Parting
 
 if TYPE_CHECKING:
     from nilometer.sql.plan.bound_query import BoundQuery
@@ -159,7 +160,7 @@ class ChosenAlgorithm:
     algorithm: OfferedAlgorithm
     place: Place | None = None
     """Where the hint stands, if it was chosen by one."""
-    parameters: Parameters = field(default_factory=Parameters)
+    parameters: AlgorithmParameters = field(default_factory=AlgorithmParameters)
 
     @property
     def name(self) -> str:
@@ -204,6 +205,8 @@ class JoinPlan:
     buckets: int = 1
     routing: Routing | None = None
     routing_reason: str = ""
+    parting: Parting | None = None
+    """How the rows of a key are spread over several buckets, if they are."""
     loads: tuple[StreamLoad, ...] = ()
     """Rates, windows and distinct values, as declared or assumed."""
     orders: tuple[tuple[int, ...], ...] = ()

@@ -9,21 +9,14 @@ import pyarrow as pa
 from nilometer.errors import Place, SqlWindowError
 from nilometer.kernels.order_keys import has_order_keys
 from nilometer.model.time import FOREVER
-from nilometer.operators.aggregate import EXTREMES
+from nilometer.operators.aggregate import EXTREMES, AggregateSpec
 from nilometer.operators.aggregate_orders import ORDERED
 from nilometer.operators.change_specs import AggregateCall, SetFunction
-from nilometer.sql.plan.changes_plan import (
-    Aggregate,
-    Block,
-    Combine,
-    Compute,
-    Counted,
-    Lasting,
-    Node,
-    Paced,
-    UnionAll,
-    is_static,
-)
+from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.lasting import LastingSpec
+from nilometer.operators.paced import PacedSpec
+from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.sql.plan.changes_plan import Block, Combine, Node, Operation, is_static
 
 _ALSO = {"MIN_BY": "FIRST (or MIN_BY)", "MAX_BY": "LAST (or MAX_BY)"}
 """Aggregates by which others are computed, with the names of these."""
@@ -37,16 +30,14 @@ def require_bounded(node: Node, place: Place) -> None:
     if not any(map(_is_unbounded, node.inputs)):
         return
     match node:
-        case Aggregate():
-            for call in node.calls:
-                given = node.inputs[0]
-                kinds = [one.kind for one in given.columns]
-                if not is_kept_short(call, kinds, grows=only_grows(given)):
+        case Operation(AggregateSpec() as spec):
+            for call in spec.calls:
+                if not is_kept_short(call, spec.input_types, grows=spec.only_grows):
                     name = _ALSO.get(call.function, str(call.function))
                     raise _grows(f"{name} keeps all values", place)
-        case Compute() | UnionAll() | Paced():
+        case Operation(ComputeSpec() | UnionAllSpec() | PacedSpec()):
             pass
-        case Counted(function) if function not in _OF_ROWS:
+        case Operation(SetCountsSpec(function)) if function not in _OF_ROWS:
             pass
         case Combine() if sum(not is_static(one) for one in node.inputs) == 1:
             pass
@@ -75,9 +66,9 @@ def only_grows(node: Node) -> bool:
                 and for_ever.issuperset(timed)
                 and all(one.length >= FOREVER for one in node.lifetimes)
             )
-        case Lasting():
-            return node.length >= FOREVER
-        case Compute() | UnionAll():
+        case Operation(LastingSpec(length)):
+            return length >= FOREVER
+        case Operation(ComputeSpec() | UnionAllSpec()):
             return all(map(only_grows, node.inputs))
     return False
 
@@ -87,9 +78,9 @@ def _is_unbounded(node: Node) -> bool:
     match node:
         case Block():
             return any(one.length >= FOREVER for one in node.lifetimes)
-        case Lasting():
-            return node.length >= FOREVER
-        case Compute() | UnionAll() | Combine() | Paced():
+        case Operation(LastingSpec(length)):
+            return length >= FOREVER
+        case Combine() | Operation(ComputeSpec() | UnionAllSpec() | PacedSpec()):
             return any(map(_is_unbounded, node.inputs))
     return False
 

@@ -33,13 +33,14 @@ from nilometer.model.row_patterns import (
 from nilometer.model.row_patterns import (
     Sequence as Parts,
 )
+from nilometer.operators.match_rows import MatchSpec
 from nilometer.operators.match_spec import (
     Aggregated,
     Condition,
     Matching,
     Navigation,
     Numbered,
-    Skip,
+    SkipTo,
     Slot,
 )
 from nilometer.sql.bind.windowed.read_slots import MATCH, Arguments, SlotReader, require_variable
@@ -51,14 +52,21 @@ from nilometer.sql.parse.find_names import find_name
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.over_calls import refuse_window
 from nilometer.sql.parse.places import conjuncts, place_of, text_of
-from nilometer.sql.plan.changes_plan import RESULT_TIME_NAME, Column, Match, Node
+from nilometer.sql.plan.changes_plan import (
+    RESULT_TIME_NAME,
+    Column,
+    Match,
+    Node,
+    names_of,
+    types_of,
+)
 from nilometer.sql.plan.join_plan import Source
 from nilometer.sql.plan.row_expressions import RowExpressions
 from nilometer.sql.plan.types import TIMESTAMP
 
 Ordered: TypeAlias = Callable[[exp.Expr], None]
 """Refuses any expression other than the time of the rows."""
-_SKIPS = {"PAST": Skip.PAST, "NEXT": Skip.NEXT, "FIRST": Skip.FIRST, "LAST": Skip.LAST}
+_SKIPS = {"PAST": SkipTo.PAST, "NEXT": SkipTo.NEXT, "FIRST": SkipTo.FIRST, "LAST": SkipTo.LAST}
 
 
 @dataclass(frozen=True)
@@ -274,9 +282,9 @@ class MatchBinder:
         )
         self._require_names(columns[:-1])
         to = "" if skip.this is None else skip.this.name
-        return Match(
-            (below,), matching, keys, passed, columns, self._texts(), tuple(reader.names), to
-        )
+        arguments = tuple(reader.names)
+        spec = MatchSpec(matching, keys, passed, tuple(kinds), types_of(columns), arguments)
+        return Match(spec, (below,), names_of(columns), self._texts(), to)
 
     def _column(self, tree: exp.Expr, names: Sequence[str]) -> int:
         """The position of a column that PARTITION BY names."""

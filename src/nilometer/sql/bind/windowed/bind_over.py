@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,11 +21,12 @@ from nilometer.kernels.aggregate_types import aggregate_type
 from nilometer.kernels.expression_types import common_type, type_name
 from nilometer.model.time import parse_duration
 from nilometer.operators.over_rows import (
-    Frame,
     Framed,
     Numbering,
     Offset,
+    OverFrame,
     OverFunction,
+    OverSpec,
     Picked,
     Running,
 )
@@ -33,7 +35,7 @@ from nilometer.sql.expressions.aggregate_calls import read_aggregate
 from nilometer.sql.parse.over_calls import OverCall
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import place_of, text_of
-from nilometer.sql.plan.changes_plan import Column, Node, Over
+from nilometer.sql.plan.changes_plan import Node, Over, names_of, types_of
 from nilometer.sql.plan.types import TIMESTAMP
 from nilometer.sql.plan.unbounded import is_kept_short
 
@@ -91,14 +93,15 @@ class OverBinder:
         keys = tuple(range(passed, passed + len(self.partition)))
         first = passed + len(self.partition)
         placed = tuple(_moved(one, first) for one in functions)
-        kinds = [one.kind for one in below.columns]
+        kinds = types_of(below.columns)
         results = [
-            Column(window.meta["name"], self._type(one, kinds, window))
-            for one, window in zip(placed, self.windows, strict=True)
+            self._type(one, kinds, window) for one, window in zip(placed, self.windows, strict=True)
         ]
-        columns = (*below.columns[:passed], *results, Column(time_name, TIMESTAMP))
+        types = (*kinds[:passed], *results, TIMESTAMP)
+        own = [window.meta["name"] for window in self.windows]
+        names = (*names_of(below.columns[:passed]), *own, time_name)
         texts = tuple(text_of(one, self.sql) for one in self.windows)
-        return Over((below,), placed, keys, passed, columns, texts)
+        return Over(OverSpec(placed, keys, passed, kinds, types), (below,), names, texts)
 
     def _function(self, window: exp.Window) -> OverFunction:
         inner = window.this
@@ -161,10 +164,10 @@ class OverBinder:
             self.arguments.append(tree)
         return self.arguments.index(tree)
 
-    def _frame(self, window: exp.Window) -> Frame:
+    def _frame(self, window: exp.Window) -> OverFrame:
         spec = window.args.get("spec")
         if spec is None:
-            return Frame()
+            return OverFrame()
         start = spec.args.get("start")
         ends_here = spec.args.get("end") in (None, "CURRENT ROW")
         if not ends_here or not isinstance(start, exp.Expr | str):
@@ -175,9 +178,9 @@ class OverBinder:
                 hint=_FRAME_HINT,
             )
         if start == "UNBOUNDED":
-            return Frame(by_rows=spec.args["kind"] == "ROWS")
+            return OverFrame(by_rows=spec.args["kind"] == "ROWS")
         if start == "CURRENT ROW":
-            return Frame(0, None) if spec.args["kind"] == "ROWS" else Frame(None, 0)
+            return OverFrame(0, None) if spec.args["kind"] == "ROWS" else OverFrame(None, 0)
         assert isinstance(start, exp.Expr)
         if spec.args.get("start_side") != "PRECEDING":
             raise SqlError(
@@ -186,8 +189,8 @@ class OverBinder:
                 hint=_FRAME_HINT,
             )
         if spec.args["kind"] == "ROWS":
-            return Frame(read_count(start, self.sql), None)
-        return Frame(None, self._length(start))
+            return OverFrame(read_count(start, self.sql), None)
+        return OverFrame(None, self._length(start))
 
     def _length(self, tree: exp.Expr) -> int:
         try:
@@ -201,7 +204,7 @@ class OverBinder:
             ) from None
 
     def _type(
-        self, function: OverFunction, kinds: list[pa.DataType], window: exp.Window
+        self, function: OverFunction, kinds: Sequence[pa.DataType], window: exp.Window
     ) -> pa.DataType:
         match function:
             case Picked(column):

@@ -21,6 +21,7 @@ from nilometer.operators.table_over import (
     Shifted,
     TableFrame,
     TableFunction,
+    TableOverSpec,
     TableWindow,
 )
 from nilometer.sql.bind.windowed.bind_over import FRAMED, PICKED, said
@@ -29,7 +30,7 @@ from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.expressions.aggregate_calls import read_aggregate
 from nilometer.sql.parse.over_calls import TableOverCall
 from nilometer.sql.parse.places import place_of, text_of
-from nilometer.sql.plan.changes_plan import Column, Node, TableOver
+from nilometer.sql.plan.changes_plan import Node, TableOver, names_of
 
 _RANKED: Final = {
     "rownumber": "ROW_NUMBER",
@@ -71,13 +72,15 @@ class TableOverBinder:
             require_comparable(one.kind, place_of(self.call, self.sql), "rows that OVER orders")
         trees: list[exp.Window] = self.call.expressions
         results = [
-            Column(tree.meta["name"], self._type(window.function, kinds, tree))
+            self._type(window.function, kinds, tree)
             for window, tree in zip(windows, trees, strict=True)
         ]
         for window, tree in zip(windows, trees, strict=True):
             self._require_lengths(window, kinds, tree)
         texts = tuple(text_of(one, self.sql) for one in trees)
-        return TableOver((below,), windows, passed, (*below.columns[:passed], *results), texts)
+        names = (*names_of(below.columns[:passed]), *(tree.meta["name"] for tree in trees))
+        spec = TableOverSpec(windows, passed, (*kinds[:passed], *results))
+        return TableOver(spec, (below,), names, texts)
 
     def _window(self, window: exp.Window, first: int) -> TableWindow:
         partition = [self._place(one, first) for one in window.args.get("partition_by") or ()]

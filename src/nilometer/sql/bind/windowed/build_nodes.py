@@ -9,9 +9,10 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import SqlError
-from nilometer.model.expressions import Argument
 from nilometer.model.time_windows import WINDOW_END, WINDOW_START, SessionWindows
 from nilometer.model.windows import RangeWindow
+from nilometer.operators.compute import ComputeSpec
+from nilometer.operators.window_rows import WindowRowsSpec
 from nilometer.sql.bind.windowed.lifetimes import require_lifetimes
 from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.catalog import Catalog
@@ -30,14 +31,16 @@ from nilometer.sql.plan.changes_plan import (
     Block,
     Column,
     Combine,
-    Compute,
     LastRows,
     Lifetime,
     Node,
-    WindowRows,
+    Operation,
+    names_of,
+    types_of,
 )
 from nilometer.sql.plan.derived import derived_source
 from nilometer.sql.plan.join_plan import Carried, Item, JoinPlan, Source, WindowsClause
+from nilometer.sql.plan.operations import choose_columns, compute
 from nilometer.sql.plan.row_expressions import RowExpressions, identity
 from nilometer.sql.plan.types import TIMESTAMP, Types
 from nilometer.sql.rules import RULES
@@ -109,12 +112,12 @@ class NodeBuilder:
         node = source.node
         expressions = tuple(expression for expression, _ in values)
         if test is None and expressions == identity(node):
-            return node if node.columns == columns else replace(node, columns=columns)
+            return node if node.columns == columns else _renamed(node, columns)
         texts = [" AND ".join(map(str, conditions))] if conditions else []
         texts += [str(item.value) for item in items]
-        return Compute((node,), test, expressions, columns, tuple(texts))
+        return compute(node, test, expressions, columns, texts)
 
-    def window_rows(self, clause: WindowsClause, items: Sequence[Item]) -> WindowRows:
+    def window_rows(self, clause: WindowsClause, items: Sequence[Item]) -> Operation:
         """Rows in time windows: these columns of them, the session keys, and the windows."""
         sessions = isinstance(clause.windows, SessionWindows)
         if sessions and not self.at_ends:
@@ -129,8 +132,9 @@ class NodeBuilder:
         keys = tuple(range(len(items), len(items) + len(by)))
         for place, one in zip(keys, clause.partition, strict=True):
             require_comparable(below.columns[place].kind, one.place, "PARTITION BY")
-        columns = (*below.columns, Column(WINDOW_START, TIMESTAMP), Column(WINDOW_END, TIMESTAMP))
-        return WindowRows((below,), clause.windows, keys, self.at_ends, columns)
+        kinds = (*types_of(below.columns), TIMESTAMP, TIMESTAMP)
+        spec = WindowRowsSpec(clause.windows, keys, self.at_ends, kinds)
+        return Operation(spec, (below,), (*names_of(below.columns), WINDOW_START, WINDOW_END))
 
     def _in_windows(
         self,
@@ -250,21 +254,26 @@ def cast_columns(node: Node, columns: tuple[Column, ...]) -> Node:
     """The node with columns of other types or names, cast where they are computed if possible."""
     if node.columns == columns:
         return node
-    kinds = [one.kind for one in columns]
-    computes = isinstance(node, Block | LastRows | Combine | Compute)
-    if computes or kinds == [one.kind for one in node.columns]:
-        return replace(node, columns=columns)
-    texts = tuple(one.name for one in columns)
-    return Compute((node,), None, identity(node), columns, texts)
+    kinds = types_of(columns)
+    match node:
+        case Operation(ComputeSpec() as spec):
+            return replace(node, spec=replace(spec, types=kinds), names=names_of(columns))
+        case Operation() if kinds != types_of(node.columns):
+            return compute(node, None, identity(node), columns, names_of(columns))
+    return _renamed(node, columns)
+
+
+def _renamed(node: Node, columns: tuple[Column, ...]) -> Node:
+    if isinstance(node, Operation):
+        return replace(node, names=names_of(columns))
+    return replace(node, columns=columns)
 
 
 def drop_columns(node: Node, count: int) -> Node:
     """The first columns of a node."""
     if len(node.columns) == count:
         return node
-    kept = node.columns[:count]
-    values = tuple(Argument(i) for i in range(count))
-    return Compute((node,), None, values, kept, tuple(one.name for one in kept))
+    return choose_columns(node, range(count))
 
 
 def _as_constant(value: Scalar, plan: JoinPlan, types: Types) -> Scalar:

@@ -15,7 +15,8 @@ from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.expressions.compound_aggregates import read_directions
 from nilometer.sql.parse.over_calls import RANK, TopCall
 from nilometer.sql.parse.places import place_of
-from nilometer.sql.plan.changes_plan import Aggregate, Column, Compute, Node, UnionAll
+from nilometer.sql.plan.changes_plan import Column, Node
+from nilometer.sql.plan.operations import aggregate, compute, union_all
 
 MOST_ROWS: Final = 100
 
@@ -52,8 +53,8 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
     row_kind = pa.struct([pa.field(f, one.kind) for f, one in zip(fields, own, strict=True)])
     kinds = [pa.field(name, one.kind) for name, one in zip(names, order, strict=True)]
     kind = pa.struct([*kinds, pa.field("v", row_kind)])
-    below = Compute(
-        (node,),
+    below = compute(
+        node,
         None,
         (*(Argument(count + n) for n in range(len(keys))), ordered),
         (*keys, Column("row", kind)),
@@ -64,8 +65,8 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
     calls = [AggregateCall(function, len(keys), rank=rank, order=by) for rank in range(limit)]
     shown = [Column(f"row {rank + 1}", row_kind) for rank in range(limit)]
     columns = (*keys, Column("rows", pa.int64()), *shown)
-    groups = Aggregate(
-        (below,),
+    groups = aggregate(
+        below,
         len(keys),
         (AggregateCall(AggregateFunction.COUNT_ROWS), *calls),
         None,
@@ -79,8 +80,8 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
         test = Binary(Operator.GREATER, Argument(len(keys)), Constant(rank))
         values = [Argument(len(keys) + 1 + rank, (field,)) for field in fields]
         texts = (f"rows > {rank}", *(one.name for one in own), str(rank + 1))
-        parts.append(Compute((groups,), test, (*values, Constant(rank + 1)), found, texts))
-    return UnionAll(tuple(parts), found) if len(parts) != 1 else parts[0]
+        parts.append(compute(groups, test, (*values, Constant(rank + 1)), found, texts))
+    return union_all(parts, found) if len(parts) != 1 else parts[0]
 
 
 def _struct(names: Sequence[str], values: Sequence[Expression]) -> Expression:

@@ -21,7 +21,7 @@ from nilometer.sql.expressions.aggregate_calls import (
     no_value_of_group,
     read_aggregate,
 )
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, SubsetCompiler
 from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
 from nilometer.sql.expressions.scalars import (
     RESULT_TIME,
@@ -36,8 +36,9 @@ from nilometer.sql.expressions.scalars import (
 )
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import is_placed, place_of, put_at
-from nilometer.sql.plan.changes_plan import Aggregate, Column, Node
+from nilometer.sql.plan.changes_plan import Column, Node, Operation
 from nilometer.sql.plan.join_plan import Item, Source
+from nilometer.sql.plan.operations import aggregate
 from nilometer.sql.plan.row_expressions import RowExpressions
 from nilometer.sql.plan.types import Types
 
@@ -56,7 +57,7 @@ class _Call:
 
 
 @dataclass
-class Groups:
+class Grouping:
     """The keys of groups, and the aggregates that a statement uses, as they are found."""
 
     sql: str
@@ -129,7 +130,9 @@ class Groups:
         known = self.catalog
         kinds = [self.types.of(key.value) or pa.null() for key in self.keys]
         try:
-            type_of(Subset(self.sql, argument, known.functions, known.zone).compile(tree), kinds)
+            type_of(
+                SubsetCompiler(self.sql, argument, known.functions, known.zone).compile(tree), kinds
+            )
         except (NotInSubsetError, UnavailableError):
             return False
         except PredicateError:  # whose position is added later
@@ -185,7 +188,7 @@ class Groups:
         build: Callable[[Sequence[Item]], Node],
         items: Sequence[Item],
         having: Sequence[Scalar],
-    ) -> Aggregate:
+    ) -> Operation:
         """The node, once all expressions have been rewritten; `build` returns the input."""
         below = build([*self.keys, *self.arguments])
         if self.sets is not None:
@@ -204,13 +207,13 @@ class Groups:
         test = rows.test(having)
         values = [rows.value(item.value) for item in items]
         texts = [" AND ".join(map(str, having))] if having else []
-        return Aggregate(
-            (below,),
+        return aggregate(
+            below,
             len(self.keys),
-            tuple(calls),
+            calls,
             test,
-            tuple(expression for expression, _ in values),
-            tuple(Column(i.name, kind) for i, (_, kind) in zip(items, values, strict=True)),
+            [expression for expression, _ in values],
+            [Column(i.name, kind) for i, (_, kind) in zip(items, values, strict=True)],
             (*texts, *(str(item.value) for item in items)),
         )
 

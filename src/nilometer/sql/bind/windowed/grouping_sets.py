@@ -14,8 +14,9 @@ from nilometer.errors import Place, SqlError
 from nilometer.model.expressions import Argument, Constant, Expression
 from nilometer.sql.expressions.scalars import ColumnRef, Scalar, column
 from nilometer.sql.parse.places import place_of
-from nilometer.sql.plan.changes_plan import Column, Compute, Node, UnionAll
+from nilometer.sql.plan.changes_plan import Column, Node, names_of
 from nilometer.sql.plan.join_plan import Item
+from nilometer.sql.plan.operations import compute, union_all
 
 MOST_SETS: Final = 64
 SET_NUMBER: Final = "grouping set"
@@ -112,9 +113,8 @@ class GroupingSets:
                     values[place] = Constant(number)
                 elif name not in kept:
                     values[place] = Constant(None)
-            texts = tuple(one.name for one in columns)
-            parts.append(Compute((node,), None, tuple(values), columns, texts))
-        return UnionAll(tuple(parts), columns)
+            parts.append(compute(node, None, values, columns, names_of(columns)))
+        return union_all(parts, columns)
 
     def left_out(self, names: Iterable[str], source: str) -> exp.Expr:
         """GROUPING(a, b): a number whose bits say which keys a set leaves out."""

@@ -10,7 +10,6 @@ import pyarrow.types as pat
 from sqlglot import exp
 
 from nilometer.errors import Place
-from nilometer.model.expressions import Argument
 from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.bind.scope import Unit
 from nilometer.sql.bind.windowed.held_units import merge
@@ -22,9 +21,9 @@ from nilometer.sql.expressions.scalars import (
     rebuild,
 )
 from nilometer.sql.plan.bound_query import BoundQuery
-from nilometer.sql.plan.changes_plan import Compute, Counted
 from nilometer.sql.plan.derived import derived_source
 from nilometer.sql.plan.join_plan import Source
+from nilometer.sql.plan.operations import choose_columns, set_counts
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,10 @@ def by_values(rows: BoundQuery, value: Scalar, around: Source) -> KeyedRows:
         if ref.stream == name and isinstance(ref, ColumnRef)
     }
     places = [around.relation.columns.index(one) for one in used]
-    columns = tuple(node.columns[place] for place in places)
-    values = tuple(Argument(place) for place in places)
-    chosen = Compute((node,), None, values, columns, tuple(one.name for one in columns))
-    once = derived_source(name, Counted(SetFunction.DISTINCT, (chosen,), columns), around.place)
+    chosen = choose_columns(node, places)
+    columns = chosen.columns
+    distinct = set_counts(SetFunction.DISTINCT, (chosen,), columns)
+    once = derived_source(name, distinct, around.place)
     keys = [column(one) for one in used.values()]
     return KeyedRows(
         merge(BoundQuery((once,), (), (), (), None), rows, ()),

@@ -13,10 +13,11 @@ from nilometer.errors import Place, SqlWindowError, WindowError
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time import FOREVER
 from nilometer.model.windows import Bound, DerivedWindow, RangeWindow, UniformWindow, Window
+from nilometer.operators.last_results import LastResultsSpec
 from nilometer.sql.bind.from_entry import Entry
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.plan.bound_query import BoundQuery
-from nilometer.sql.plan.changes_plan import LastResults, Lifetime
+from nilometer.sql.plan.changes_plan import Lifetime, runs
 from nilometer.sql.plan.join_plan import Source
 from nilometer.sql.plan.time_bounds import time_window
 from nilometer.sql.plan.window_hints import window_error
@@ -39,7 +40,7 @@ class TimedEntry:
         return any(
             source.rows is not None
             or source.until is not None
-            or isinstance(source.node, LastResults)
+            or runs(source.node, LastResultsSpec)
             for source in self.sources
         )
 

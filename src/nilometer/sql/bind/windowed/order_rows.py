@@ -11,12 +11,13 @@ from sqlglot import exp
 from nilometer.errors import SqlError, SqlTypeError
 from nilometer.kernels.expression_types import type_name
 from nilometer.operators.change_specs import SortKey
+from nilometer.operators.top_rows import TopRowsSpec
 from nilometer.sql.bind.windowed.build_nodes import drop_columns
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.parse.find_names import find_name
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.parse.put_distinct_on import CHOOSES
-from nilometer.sql.plan.changes_plan import Node, TopRows
+from nilometer.sql.plan.changes_plan import Node, Operation, names_of, types_of
 from nilometer.sql.plan.join_plan import Item
 
 
@@ -41,7 +42,9 @@ class Ordering:
                     detail=f"got {type_name(kind)}",
                     hint="order by single fields or elements",
                 )
-        top = TopRows((node,), self.keys, self.limit, self.offset, node.columns)
+        kinds = types_of(node.columns)
+        spec = TopRowsSpec(self.keys, self.limit, self.offset, kinds)
+        top = Operation(spec, (node,), names_of(node.columns))
         return drop_columns(top, len(node.columns) - len(self.hidden))
 
 

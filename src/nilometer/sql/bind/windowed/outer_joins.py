@@ -13,7 +13,8 @@ from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.held_units import Held, Wanted, merge
 from nilometer.sql.bind.windowed.refusals import require_comparable_rows
 from nilometer.sql.expressions.scalars import Scalar
-from nilometer.sql.plan.changes_plan import Compute, Counted, Node, UnionAll
+from nilometer.sql.plan.changes_plan import Node
+from nilometer.sql.plan.operations import choose_columns, compute, set_counts, union_all
 
 LEFT, RIGHT = "", "on the right"
 """The names of the sources that stand for the sides where nodes hold them."""
@@ -53,7 +54,7 @@ class OuterJoin:
             parts.append(self._padded(held_left, joined, places[:count], 0))
         if held_right is not None:
             parts.append(self._padded(held_right, joined, places[count:], count))
-        return self.wanted.derive(units, UnionAll(tuple(parts), joined.columns), self.place)
+        return self.wanted.derive(units, union_all(parts, joined.columns), self.place)
 
     def _hold(self, side: Held) -> Node:
         node = self.builder.build(side.rows, self.wanted.items(side.units))
@@ -73,18 +74,11 @@ class OuterJoin:
 
     def _padded(self, held: Node, joined: Node, own: Sequence[int], first: int) -> Node:
         """Rows of one side without partners, and NULLs for the columns of the other."""
-        columns = tuple(joined.columns[place] for place in own)
-        matched = Compute(
-            (joined,),
-            None,
-            tuple(Argument(place) for place in own),
-            columns,
-            tuple(one.name for one in columns),
-        )
-        alone = Counted(SetFunction.WITHOUT, (held, matched), columns)
+        matched = choose_columns(joined, own)
+        alone = set_counts(SetFunction.WITHOUT, (held, matched), matched.columns)
         values: list[Expression] = [
             Argument(place - first) if place in own else Constant(None)
             for place in range(len(joined.columns))
         ]
         texts = [one.name if place in own else "NULL" for place, one in enumerate(joined.columns)]
-        return Compute((alone,), None, tuple(values), joined.columns, tuple(texts))
+        return compute(alone, None, values, joined.columns, texts)

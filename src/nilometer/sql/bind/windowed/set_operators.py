@@ -11,10 +11,12 @@ from sqlglot import exp
 from nilometer.errors import NilometerError, Place, SqlTypeError
 from nilometer.kernels.expression_types import common_type, type_name
 from nilometer.operators.change_specs import SetFunction
+from nilometer.operators.compute import UnionAllSpec
 from nilometer.sql.bind.windowed.build_nodes import cast_columns
 from nilometer.sql.bind.windowed.refusals import require_comparable_rows
 from nilometer.sql.parse.placed_parser import operator_place
-from nilometer.sql.plan.changes_plan import RESULT_TIME_NAME, Column, Counted, Node, UnionAll
+from nilometer.sql.plan.changes_plan import RESULT_TIME_NAME, Column, Node, runs
+from nilometer.sql.plan.operations import set_counts, union_all
 
 _FUNCTIONS = {
     (exp.Union, True): SetFunction.UNION,
@@ -33,18 +35,18 @@ def set_operation(tree: exp.SetOperation, left: Node, right: Node, sql: str) -> 
     distinct = bool(tree.args.get("distinct"))
     if isinstance(tree, exp.Union) and not distinct:
         inputs = [one for side in sides for one in _flat(side)]
-        return UnionAll(tuple(inputs), columns)
+        return union_all(inputs, columns)
     require_comparable_rows(columns, place, operator_name(tree, sql))
     function = next(
         function
         for (kind, is_distinct), function in _FUNCTIONS.items()
         if isinstance(tree, kind) and is_distinct == distinct
     )
-    return Counted(function, sides, columns)
+    return set_counts(function, sides, columns)
 
 
 def _flat(node: Node) -> tuple[Node, ...]:
-    return node.inputs if isinstance(node, UnionAll) else (node,)
+    return node.inputs if runs(node, UnionAllSpec) else (node,)
 
 
 def operator_name(tree: exp.SetOperation, sql: str) -> str:

@@ -18,7 +18,7 @@ from nilometer.sql.bind.from_entry import Deriver
 from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.exists import ExistsTest
-from nilometer.sql.bind.windowed.group_rows import GROUPS, Groups, key_item
+from nilometer.sql.bind.windowed.group_rows import GROUPS, Grouping, key_item
 from nilometer.sql.bind.windowed.held_units import HELD, Held, Wanted, merge
 from nilometer.sql.bind.windowed.keyed_rows import KeyedRows, by_values, equal, unknown
 from nilometer.sql.bind.windowed.outer_joins import OuterJoin
@@ -28,9 +28,10 @@ from nilometer.sql.expressions.scalars import ColumnRef, ResolvedColumn, Scalar,
 from nilometer.sql.parse.places import conjuncts, place_of
 from nilometer.sql.parse.put_rows import reads_one_row
 from nilometer.sql.plan.bound_query import BoundQuery
-from nilometer.sql.plan.changes_plan import Column, Compute, Counted, Node, UnionAll
+from nilometer.sql.plan.changes_plan import Column, Node
 from nilometer.sql.plan.derived import columns_of_source, derived_source
 from nilometer.sql.plan.join_plan import Item
+from nilometer.sql.plan.operations import compute, set_counts, union_all
 from nilometer.sql.plan.types import Types
 from nilometer.sql.rewrite.modes import unwrap
 from nilometer.sql.rewrite.subqueries import Asked, SubqueryColumn
@@ -79,7 +80,7 @@ class SubqueryBinder:
         place = place_of(test.tree, self.sql)
         node, partners = self._partners(held, test, scope)
         function = SetFunction.WITHOUT if test.negated else SetFunction.WITH
-        passed = Counted(function, (node, partners), node.columns)
+        passed = set_counts(function, (node, partners), node.columns)
         return self.wanted.derive(held.units, passed, place)
 
     def add(self, held: Held, asked: SubqueryColumn, scope: Scope) -> Held:
@@ -94,10 +95,10 @@ class SubqueryBinder:
         own = tuple(Argument(place) for place in range(len(node.columns)))
         parts = []
         for function, answer in ((SetFunction.WITH, True), (SetFunction.WITHOUT, False)):
-            chosen = Counted(function, (node, partners), node.columns)
-            parts.append(Compute((chosen,), None, (*own, Constant(answer)), columns, texts))
+            chosen = set_counts(function, (node, partners), node.columns)
+            parts.append(compute(chosen, None, (*own, Constant(answer)), columns, texts))
         unit = _unit(asked.name, exp.Null(), {})
-        both = UnionAll(tuple(parts), columns)
+        both = union_all(parts, columns)
         return self.wanted.derive((*held.units, unit), both, place_of(asked, self.sql))
 
     def _partners(self, held: Held, test: ExistsTest, scope: Scope) -> tuple[Node, Node]:
@@ -114,7 +115,7 @@ class SubqueryBinder:
             else:
                 rows, units = inner.rows, inner.around
             parts.append(self.builder.build(rows, self.wanted.items(units)))
-        return node, UnionAll(tuple(parts), node.columns) if len(parts) > 1 else parts[0]
+        return node, union_all(parts, node.columns) if len(parts) > 1 else parts[0]
 
     def _inner(self, test: ExistsTest, around: Around) -> list[InnerRows]:
         """The rows of the query inside EXISTS, with its conditions on outer rows.
@@ -252,7 +253,7 @@ class SubqueryBinder:
         place = place_of(asked, self.sql)
         keys = {key_item(one).name: key_item(one) for one in keyed.keys}
         types = Types(self.builder.catalog, keyed.rows.sources)
-        groups = Groups(self.sql, self.builder.catalog, list(keys.values()), types)
+        groups = Grouping(self.sql, self.builder.catalog, list(keys.values()), types)
         tree = groups.rewrite(value).tree
         for one in groups.calls:
             if one.call.function in (AggregateFunction.LIST, AggregateFunction.SET):

@@ -5,24 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nilometer.errors import Place, SqlError
+from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_specs import SetFunction
+from nilometer.operators.compute import ComputeSpec, UnionAllSpec
+from nilometer.operators.lasting import LastingSpec
+from nilometer.operators.set_counts import SetCountsSpec
+from nilometer.operators.top_rows import TopRowsSpec
+from nilometer.operators.window_ends import WindowEndsSpec
+from nilometer.operators.window_rows import WindowRowsSpec
 from nilometer.sql.plan.changes_plan import (
-    Aggregate,
     Block,
     Combine,
-    Compute,
-    Counted,
-    Lasting,
     LastRows,
     Mined,
     Node,
+    Operation,
     TableOver,
-    TopRows,
-    UnionAll,
-    WindowEnds,
-    WindowRows,
     is_static,
+    names_of,
+    runs,
+    types_of,
 )
+from nilometer.sql.plan.operations import lasting
 
 _EITHER = (SetFunction.INTERSECT, SetFunction.INTERSECT_ALL)
 _BOTH = (SetFunction.DISTINCT, SetFunction.UNION)
@@ -40,17 +44,21 @@ def answer_at_ends(root: Node, place: Place) -> Node:
             detail="results that are appended when windows end may only use rows of those windows",
             hint="write EMIT CHANGES, or join and group rows of windows only",
         )
-    return WindowEnds((_settle(root, {}, goes=True),), root.columns)
+    spec = WindowEndsSpec(types_of(root.columns))
+    return Operation(spec, (_settle(root, {}, goes=True),), names_of(root.columns))
 
 
 def _require_windows(node: Node, place: Place) -> None:
     """Refuse rows of streams that are not in windows next to those that are."""
-    if isinstance(node, WindowRows) or is_static(node):
+    if runs(node, WindowRowsSpec) or is_static(node):
         return
-    if not isinstance(node, Block | LastRows | Mined | Lasting):
-        for one in node.inputs:
-            _require_windows(one, place)
-        return
+    match node:
+        case Block() | LastRows() | Mined() | Operation(LastingSpec()):
+            pass
+        case _:
+            for one in node.inputs:
+                _require_windows(one, place)
+            return
     found = node.plan.sources[0].place if isinstance(node, Block | LastRows) else place
     raise SqlError(
         "rows of this stream are added and retracted at times other than the ends of windows",
@@ -62,9 +70,9 @@ def _require_windows(node: Node, place: Place) -> None:
 def _only_comes(node: Node) -> bool:
     """Whether rows hold for single instants, so that retractions need not be emitted."""
     match node:
-        case WindowRows():
+        case Operation(WindowRowsSpec()):
             return True
-        case Compute() | Aggregate() | TableOver() | UnionAll():
+        case TableOver() | Operation(ComputeSpec() | AggregateSpec() | UnionAllSpec()):
             return all(map(_only_comes, node.inputs))
     return False
 
@@ -72,17 +80,17 @@ def _only_comes(node: Node) -> bool:
 def _is_momentary(node: Node) -> bool:
     """Whether a node holds rows only at the ends of windows."""
     match node:
-        case WindowRows():
+        case Operation(WindowRowsSpec()):
             return True
-        case Aggregate():
-            return _is_momentary(node.inputs[0]) and (node.keys > 0 or _only_comes(node))
-        case Compute() | TableOver() | TopRows():
+        case Operation(AggregateSpec(keys)):
+            return _is_momentary(node.inputs[0]) and (keys > 0 or _only_comes(node))
+        case TableOver() | Operation(ComputeSpec() | TopRowsSpec()):
             return _is_momentary(node.inputs[0])
         case Combine():
             return any(map(_is_momentary, node.inputs))
-        case UnionAll():
+        case Operation(UnionAllSpec()):
             return all(map(_is_momentary, node.inputs))
-        case Counted(function):
+        case Operation(SetCountsSpec(function)):
             if function in _EITHER:
                 return any(map(_is_momentary, node.inputs))
             if function in _BOTH:
@@ -103,11 +111,12 @@ def _settled(node: Node, done: dict[tuple[int, bool], Node], goes: bool) -> Node
     if is_static(node):
         return node
     if _only_comes(node) and goes:
-        return Lasting((_settle(node, done, goes=False),), 0, node.columns)
-    if isinstance(node, WindowRows):
+        return lasting(_settle(node, done, goes=False), 0)
+    if runs(node, WindowRowsSpec):
         return node
     below = tuple(_settle(one, done, goes=goes) for one in node.inputs)
     settled: Node = replace(node, inputs=below)  # type: ignore[arg-type]  # as many as before
-    if isinstance(settled, Aggregate) and not goes:
-        return replace(settled, each_instant=True)
+    match settled:
+        case Operation(AggregateSpec() as spec) if not goes:
+            return replace(settled, spec=replace(spec, each_instant=True))
     return settled

@@ -1,0 +1,164 @@
+"""The options of a query that say into how many buckets its work is split, and how."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from nilometer.errors import InputError
+from nilometer.sensors.catalog.stored_queries import HOSTED, NamedQuery
+from nilometer.sql.ddl.nodes import GivenOption
+from nilometer.sql.plan.changes_plan import Plan
+from nilometer.sql.plan.parting import Parting
+from nilometer.sql.rules.spread_joins import choose_stream
+
+_BUCKETS: Final = "buckets"
+_SPREAD: Final = "spread"
+_STREAM: Final = "spread_stream"
+BUCKET_OPTIONS: Final = (_BUCKETS, _SPREAD, _STREAM)
+_BY_ITSELF: Final = "spreads by itself"
+_NAMED: Final = "names its spread stream"
+_MOVED: Final = "moved"
+_AUTO: Final = "auto"
+MOST_BUCKETS: Final = 1_024
+
+
+@dataclass(frozen=True)
+class AskedBuckets:
+    """What a statement asks for; None: it says nothing about it."""
+
+    buckets: int | None = None
+    spread: int | None = None
+    """How many buckets the rows of a key of its join are spread over."""
+    by_itself: bool = False
+    """Whether the database spreads them further as it measures hot keys."""
+    stream: str | None = None
+    """The stream whose rows are dealt out."""
+
+    @property
+    def is_nothing(self) -> bool:
+        return self == NOTHING_ASKED
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether it says how keys are spread."""
+        return self.by_itself or self.spread is not None or self.stream is not None
+
+
+NOTHING_ASKED: Final = AskedBuckets()
+
+
+def read_asked(given: Mapping[str, GivenOption]) -> AskedBuckets:
+    """What options ask for."""
+    spread = given.get(_SPREAD)
+    by_itself = spread is not None and spread.value.lower() == _AUTO
+    stream = given.get(_STREAM)
+    return AskedBuckets(
+        _number(given, _BUCKETS, "write a number from 1 to {}: at most one core works on a bucket"),
+        None
+        if by_itself
+        else _number(
+            given, _SPREAD, "write a number from 1 to {}, or 'auto': as keys are measured"
+        ),
+        by_itself,
+        None if stream is None else stream.value,
+    )
+
+
+def _number(given: Mapping[str, GivenOption], name: str, hint: str) -> int | None:
+    option = given.get(name)
+    if option is None:
+        return None
+    if not re.fullmatch("[0-9]{1,4}", option.value) or not 1 <= int(option.value) <= MOST_BUCKETS:
+        raise option.refusal(
+            f"option {name} cannot be {option.value}", hint=hint.format(MOST_BUCKETS)
+        )
+    return int(option.value)
+
+
+def asked_options(
+    before: Mapping[str, Any], asked: AskedBuckets, plan: Callable[[], Plan]
+) -> dict[str, Any]:
+    """The options of a query with what is asked for; its plan says which streams it has."""
+    found = dict(before)
+    if asked.buckets is not None:
+        found[_BUCKETS] = asked.buckets
+    if not asked.is_spread:
+        return found
+    if asked.by_itself:
+        found[_BY_ITSELF] = True
+    elif asked.spread is not None:
+        found.pop(_BY_ITSELF, None)
+    elif _SPREAD not in before:
+        raise InputError(
+            "option spread_stream says whose rows are spread, but none are",
+            hint="give spread as well, such as spread = 4",
+        )
+    found[_SPREAD] = asked.spread or before.get(_SPREAD, 1)
+    if asked.stream is not None:
+        found[_NAMED] = True
+    if asked.stream is not None or not (_NAMED in before or before.get(_SPREAD, 1) > 1):
+        found[_STREAM] = choose_stream(plan(), asked.stream)
+    return found
+
+
+def buckets_of(query: NamedQuery) -> int | None:
+    """How many buckets a query started with, as its state depends on it; None: not stored."""
+    return query.options.get(_BUCKETS)
+
+
+def parting_of(options: Mapping[str, Any]) -> Parting | None:
+    """How the rows of a key are spread; None: nothing was ever said about it."""
+    return Parting(options[_STREAM], options[_SPREAD]) if _SPREAD in options else None
+
+
+def spreads_by_itself(query: NamedQuery) -> bool:
+    """Whether the database spreads its hot keys as it measures them."""
+    return bool(query.options.get(_BY_ITSELF, False))
+
+
+def written(query: NamedQuery) -> str:
+    """The buckets of a query as they are written in WITH."""
+    parting = parting_of(query.options)
+    parts = None if parting is None else parting.parts
+    return _written(AskedBuckets(buckets_of(query), parts, spreads_by_itself(query)))
+
+
+def _written(asked: AskedBuckets) -> str:
+    parts = [] if asked.buckets is None else [f"{_BUCKETS} = {asked.buckets}"]
+    if asked.by_itself or asked.spread is not None:
+        parts.append(f"{_SPREAD} = {repr(_AUTO) if asked.by_itself else asked.spread}")
+    if asked.stream is not None:
+        parts.append(f"{_STREAM} = '{asked.stream}'")
+    return ", ".join(parts)
+
+
+def moved_of(query: NamedQuery) -> str | None:
+    """The copy of its state with which it went on in other buckets, if it did."""
+    return query.options.get(_MOVED)
+
+
+def moved_to(query: NamedQuery, moved: str | None) -> dict[str, Any]:
+    """What the catalog keeps of a query that goes on with this copy of its state."""
+    options = {name: value for name, value in query.options.items() if name != _MOVED}
+    return options if moved is None else {**options, _MOVED: moved}
+
+
+def with_asked(query: NamedQuery, asked: AskedBuckets, plan: Callable[[], Plan]) -> NamedQuery:
+    """A query as it is asked for; refused where it has no buckets of its own."""
+    if asked.buckets == buckets_of(query) and not asked.is_spread:
+        return query
+    if hosted_id(query) is not None and not asked.is_nothing:
+        raise InputError(
+            f"{query.name} runs in the shared engine, where a query has one bucket",
+            hint=f"drop {query.name}, and create it WITH ({_written(asked)}): it then has a "
+            "streaming query of its own",
+        )
+    return replace(query, options=asked_options(query.options, asked, plan))
+
+
+def hosted_id(query: NamedQuery) -> str | None:
+    """The id of a query in the shared engine; None: it has an engine of its own."""
+    return query.options.get(HOSTED)
