@@ -195,7 +195,7 @@ def test_answers_over_a_spread_join_come_once(plant: Plant) -> None:
     plant.wait_for_twin("q", "twin")
 
 
-def test_what_cannot_be_spread_says_what_to_do(plant: Plant) -> None:
+def test_what_cannot_be_spread_says_what_to_do(plant: Plant, spark: SparkSession) -> None:
     db = plant.db
     plant.load(5)
     for said, why in (
@@ -223,6 +223,16 @@ def test_what_cannot_be_spread_says_what_to_do(plant: Plant) -> None:
         db.execute("ALTER QUERY counts SET (spread = 2)")
     assert "WITH (buckets = 4, spread = 2)" in str(refused.value)
     db.execute("STOP QUERY counts")
+    rate = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "1 AS k", "2 AS v")
+    db.create_stream("I", rate, time="ts", idle="5s")
+    idle = COUNTS.replace("B WINDOW", "I B WINDOW")
+    with pytest.raises(NilometerError, match="it reads a stream with `idle`") as refused:
+        db.execute(f"CREATE QUERY idle WITH (spread = 'auto') AS {idle}")
+    assert "a number instead of 'auto'" in str(refused.value)
+    assert "idle" not in db.queries
+    db.execute(f"CREATE QUERY idle WITH (spread = 2) AS {idle}")
+    with pytest.raises(NilometerError, match="it reads a stream with `idle`"):
+        db.execute("ALTER QUERY idle SET (spread = 4)")
 
 
 def test_a_hot_key_is_spread_by_itself(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,7 @@ from tests.generated import check_generated
 from tests.graph_cases import GraphCase, graph_cases
 from tests.unit.test_generated_changes import check_same, database, plan_of
 from tests.unit.test_join_graphs import results_of
-from tests.unit.test_spread_joins import first_join
+from tests.unit.test_spread_joins import changing_plan, first_join
 
 CASES = int(os.environ.get("NILOMETER_CHANGE_CASES", "1500"))
 PARTS = 3
@@ -82,7 +82,7 @@ def check_spread(draw: st.DataObject) -> None:
     rows, case = draw.draw(change_data()), draw.draw(change_cases())
     batches = draw.draw(splits(rows, least=2, most=5))
     db = database(rows)
-    plan = plan_of(db, case)
+    plan = changing_plan(rows, case)
     try:
         streams = [choose_stream(plan, None)]
     except InputError:

@@ -25,12 +25,12 @@ from nilometer.sql.plan.parting import Parting
 from nilometer.sql.rules.spread_joins import choose_stream, divisors, spread_joins
 from tests import naive
 from tests.cases import splits as join_splits
-from tests.change_data import change_data, splits
+from tests.change_data import ChangeData, change_data, splits
 from tests.change_oracle import changes_of, check_net, settled
-from tests.change_queries import change_cases
+from tests.change_queries import ChangeCase, change_cases
 from tests.generated import check_generated
 from tests.graph_cases import graph_cases
-from tests.unit.test_generated_changes import check_same, database, plan_of, streamed
+from tests.unit.test_generated_changes import check_same, database, streamed
 from tests.unit.test_join_graphs import run
 
 CASES = int(os.environ.get("NILOMETER_CHANGE_CASES", "1500"))
@@ -60,7 +60,7 @@ def test_every_result_of_a_join_comes_once(data: st.DataObject) -> None:
 def check(draw: st.DataObject) -> None:
     rows, case = draw.draw(change_data()), draw.draw(change_cases())
     buckets = draw.draw(st.sampled_from((2, 4, 6)))
-    plan = plan_of(database(rows, buckets), case)
+    plan = changing_plan(rows, case, buckets)
     parting = Parting(stream_of(plan, draw), draw.draw(st.sampled_from(divisors(buckets))))
     query = LocalChanges(spread_joins(plan, parting), Execution.TPA)
     whole = changes_of(LocalChanges(plan, Execution.TPA).run_all(database(rows).tables))
@@ -73,6 +73,14 @@ def check(draw: st.DataObject) -> None:
     found = changes_of(streamed(query, rows, batches, len(batches) - 1))
     check_net(found)
     check_same(found, settled(whole, case, rows), execution, case)
+
+
+def changing_plan(rows: ChangeData, case: ChangeCase, buckets: int = 1) -> ChangesPlan:
+    """The plan of a case whose answer changes: some are only appended to."""
+    plan = database(rows, buckets).plan(case.sql)
+    assume(isinstance(plan, ChangesPlan))
+    assert isinstance(plan, ChangesPlan)
+    return plan
 
 
 def stream_of(plan: Plan, draw: st.DataObject) -> str:

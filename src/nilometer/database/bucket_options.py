@@ -119,6 +119,12 @@ def spreads_by_itself(query: NamedQuery) -> bool:
     return bool(query.options.get(_BY_ITSELF, False))
 
 
+def widest_spreads(query: NamedQuery) -> tuple[NamedQuery, NamedQuery]:
+    """A query that is not spread, and the same in all of its buckets."""
+    narrow = replace(query, options={**query.options, _SPREAD: 1})
+    return narrow, replace(query, options={**query.options, _SPREAD: buckets_of(query) or 1})
+
+
 def written(query: NamedQuery) -> str:
     """The buckets of a query as they are written in WITH."""
     parting = parting_of(query.options)

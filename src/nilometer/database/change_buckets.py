@@ -9,14 +9,20 @@ ends after it the new ones; results are in their log once either way.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
 
-from nilometer.database.bucket_options import moved_of, moved_to, written
+from nilometer.database.bucket_options import (
+    moved_of,
+    moved_to,
+    spreads_by_itself,
+    widest_spreads,
+    written,
+)
 from nilometer.database.known import Known
 from nilometer.errors import InputError
 from nilometer.local.memory_store import MemoryStore
@@ -38,6 +44,8 @@ _STOP_WITHIN: Final = 30
 def require_changeable(after: NamedQuery, before: Planned, planned: Planned) -> None:
     """Refuse buckets in which a query cannot go on; it was, and would be, planned like this."""
     hint = f"drop {after.name}, and create it WITH ({written(after)})"
+    if spreads_by_itself(after):
+        hint = "leave out spread, or write a number instead of 'auto' when you create it"
     old, new = _stages(before), _stages(planned)
     if [one.names for one in old.values()] != [one.names for one in new.values()]:
         raise InputError(
@@ -55,6 +63,13 @@ def require_changeable(after: NamedQuery, before: Planned, planned: Planned) -> 
         runs = [BucketRun(stage, MemoryStore()) for _ in range(stage.routing.buckets)]
         for number in range(new[name].routing.buckets):
             BucketRun(new[name], MemoryStore()).take_over(runs, number)
+
+
+def require_spreadable(query: NamedQuery, plan: Callable[[NamedQuery], Planned]) -> None:
+    """Refuse a query that is to be spread by itself where its state cannot be dealt out."""
+    if spreads_by_itself(query):
+        narrow, wide = widest_spreads(query)
+        require_changeable(query, plan(narrow), plan(wide))
 
 
 def is_routed_alike(before: Planned, planned: Planned) -> bool:

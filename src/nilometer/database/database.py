@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nilometer.alerts.kept import Told
 from nilometer.alerts.status import AlertStatus
+from nilometer.database.alter_query import LimitChange
 from nilometer.database.at_exit import close_at_exit
 from nilometer.database.compiler import Compiler
 from nilometer.database.dashboards import Dashboards
@@ -32,7 +33,7 @@ from nilometer.database.past_engine import IN_PROCESS_BYTES
 from nilometer.database.query_run import QueryHandle
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_table import closed
-from nilometer.database.running import LimitChange, RunningQueries
+from nilometer.database.running import RunningQueries
 from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import drop_query, run_statement
 from nilometer.database.try_sensor import (

@@ -19,7 +19,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.database.auto_spread import join_of
 from nilometer.database.back_off import BackOff
 from nilometer.database.bucket_options import buckets_of, hosted_id, moved_of, parting_of
-from nilometer.database.change_buckets import change_buckets, is_routed_alike, require_changeable
+from nilometer.database.change_buckets import (
+    change_buckets,
+    is_routed_alike,
+    require_changeable,
+    require_spreadable,
+)
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
 from nilometer.database.hosting import Hosting
@@ -183,7 +188,8 @@ class QueryLifecycle:
         self._keep_state(query.name, QueryState.RUNNING, run.state)
 
     def change_buckets(self, run: QueryRun, query: NamedQuery, after: NamedQuery) -> None:
-        """Stop a query, and have it go on in other buckets when it starts again."""
+        """Have a query go on in other buckets when it starts again; if its rows move, it stops."""
+        require_spreadable(after, self.plan_again)
         before = self.plan_again(query)
         planned = self.plan_again(after)
         require_changeable(after, before, planned)

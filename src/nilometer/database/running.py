@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -11,15 +11,15 @@ from functools import partial
 from typing import Final
 from uuid import uuid4
 
+from nilometer.database.alter_query import LimitChange, alter_query
 from nilometer.database.auto_spread import SpreadJoin
 from nilometer.database.bucket_options import (
     NOTHING_ASKED,
     AskedBuckets,
     asked_options,
-    hosted_id,
     parting_of,
-    with_asked,
 )
+from nilometer.database.change_buckets import require_spreadable
 from nilometer.database.home import Home
 from nilometer.database.known import APPEND, CHANGELOG, columns_read
 from nilometer.database.lifecycle import (
@@ -30,9 +30,7 @@ from nilometer.database.lifecycle import (
     unknown_query,
 )
 from nilometer.database.limits import (
-    altered_options,
     is_temporary,
-    limits_of,
     replacement_of,
     replaces,
     require_no_shedding,
@@ -66,9 +64,6 @@ from nilometer.sql.statements import read_query
 
 _LOG: Final = logging.getLogger("nilometer.queries")
 _AT_ONCE: Final = 8
-
-LimitChange = Callable[[QueryLimits], QueryLimits]
-"""The limits of a query, given the default ones."""
 
 
 class RunningQueries:
@@ -186,6 +181,7 @@ class RunningQueries:
             self._runs.take_place(run)
             catalog.create_query(name, text, kind, options=options)
             try:
+                require_spreadable(self._lifecycle.require(name), self._lifecycle.plan_again)
                 if catalog.alterations != alterations:
                     self._require_same(self._lifecycle.require(name), planned[0])
                 self._home.delete(self._home.files_of(name))  # another's, which ended in between
@@ -345,28 +341,9 @@ class RunningQueries:
     def alter(self, name: str, change: LimitChange, asked: AskedBuckets = NOTHING_ASKED) -> None:
         """Change the limits of a query, or its buckets; a running one goes on."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
-            query = self._lifecycle.require(name)
-            before = limits_of(query)
-            limits = change(before)
-            if limits.engine is not before.engine:
-                raise InputError(
-                    "where a query runs cannot be changed",
-                    hint=f"drop {query.name}, and create it WITH (engine = '{limits.engine}')",
-                )
-            if hosted_id(query) is None:
-                require_no_shedding(limits, "the query has an engine of its own")
-            elif limits.shed_by != before.shed_by:
-                self._lifecycle.plan_for_engine(self._lifecycle.plan_as_kept(query), limits)
             is_running = run.handle is not None and run.handle.isActive
             try:
-                after = with_asked(query, asked, lambda: self._lifecycle.plan_as_kept(query)[0])
-                if after.options != query.options:
-                    self._lifecycle.change_buckets(run, query, after)
-                query = self._lifecycle.require(query.name)
-                if limits != before or asked.is_nothing:
-                    options = altered_options(query, limits)
-                    self._home.catalog.set_query_options(query.name, options)
-                    self._lifecycle.halt(run)
+                alter_query(run, change, asked, self._home, self._lifecycle)
             finally:
                 if is_running and not (run.handle is not None and run.handle.isActive):
                     self._begin(run)
