@@ -56,7 +56,7 @@ class _Results:
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class WaitingResults:
     """Results of a query on their way to its log."""
 
     known: PlanEntry
@@ -103,7 +103,7 @@ class Publisher:
     _positions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The offsets of queries that are not committed to the logs yet."""
     _forced: float = 0.0
-    _collected: dict[str, list[_Waiting]] = field(default_factory=dict)
+    _collected: dict[str, list[WaitingResults]] = field(default_factory=dict)
     """Results for logs in object stores, by query: an append is an object there."""
     _collected_bytes: int = 0
 
@@ -239,7 +239,7 @@ class Publisher:
         for bucket in self._buckets.values():
             bucket.shown = bucket.taken
 
-    def _store(self, results: Sequence[_Waiting]) -> None:
+    def _store(self, results: Sequence[WaitingResults]) -> None:
         """Append results of one query, or set them aside."""
         try:
             self._append(results)
@@ -250,7 +250,7 @@ class Publisher:
 
     def _publish_entry(self, known: PlanEntry, entry: StoredEntry, files: BucketFolder) -> None:
         frames = [files.read(one) for one in entry.frames]
-        found = _Waiting(known, dict(entry.told), frames)
+        found = WaitingResults(known, dict(entry.told), frames)
         if known.query in self._waiting:
             self._put_aside(found)
         elif "://" in known.results:
@@ -259,7 +259,7 @@ class Publisher:
         else:  # each by itself, so that it has the same place if it is appended again
             self._store([found])
 
-    def _append(self, results: Sequence[_Waiting]) -> None:
+    def _append(self, results: Sequence[WaitingResults]) -> None:
         """Append results of one query, in their order, unless that was done before."""
         known = results[0].known
         for one in results:
@@ -297,7 +297,7 @@ class Publisher:
             found = self._open[known.query] = _Results(writer, self.clock())
         return found
 
-    def _put_aside(self, one: _Waiting) -> None:
+    def _put_aside(self, one: WaitingResults) -> None:
         """Set aside results that cannot be appended, so that the bucket's files can be deleted."""
         folder = self.folder / STUCK / one.known.query
         folder.mkdir(parents=True, exist_ok=True)
@@ -326,7 +326,7 @@ class Publisher:
         for path in sorted(one for one in folder.iterdir() if not one.name.startswith(".")):
             if known is not None:
                 try:
-                    self._append([_Waiting(known, *read_stuck(path.read_bytes()))])
+                    self._append([WaitingResults(known, *read_stuck(path.read_bytes()))])
                 except Exception as error:
                     self._waits(query, error)
                     return
