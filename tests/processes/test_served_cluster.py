@@ -33,8 +33,9 @@ _ENVIRONMENT = "".join(
 )
 STREAM = (
     "CREATE STREAM S (n BIGINT, HISTORY FOREVER) FROM synthetic "
-    "WITH (rate = 200, values = 'n=counter(0,1)')"
+    "WITH (rate = 200, values = 'n=counter(0,1)'{more})"
 )
+IN_STORE = ", durability = 'disk', ship_every = '1 second'"
 OWN = (
     "CREATE QUERY own WITH (engine = 'own') AS SELECT A.n FROM S A, S B "
     "WINDOW (A, B) = 2 SECONDS WHERE A.n = B.n AND A.n % 3 = 0"
@@ -90,7 +91,7 @@ def test_the_state_of_queries_needs_no_folder_that_executors_see(
         more = ["--config", str(config), "--logs", f"s3://bucket/plant?{options}"]
         env = {"PYSPARK_PYTHON": sys.executable, **S3_ENVIRONMENT}
         with server_at_work(tmp_path / "plant", *more, env=env) as server:
-            server.sql(STREAM)
+            server.sql(STREAM.format(more=IN_STORE))
             server.sql("CREATE QUERY even AS SELECT n FROM S WHERE n % 2 = 0")
             server.sql(OWN)
             check_loss_of_an_executor(server, queries)
@@ -114,7 +115,7 @@ def test_queries_run_on_executors_and_lose_nothing_with_one_of_them(
     config.write_text(CONFIG.format(url=cluster))
     env = {"PYSPARK_PYTHON": sys.executable}
     with server_at_work(shared / "plant", "--config", str(config), env=env) as server:
-        server.sql(STREAM)
+        server.sql(STREAM.format(more=""))
         server.sql("CREATE QUERY even AS SELECT n FROM S WHERE n % 2 = 0")
         server.sql(
             "CREATE QUERY digits AS SELECT n % 10 AS d, COUNT(*) AS c FROM S [UNBOUNDED] "
