@@ -36,7 +36,7 @@ from nilometer.engine.plan_set import PlanEntry
 from nilometer.local.database import NoEngine
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import make_log
-from nilometer.spark.engine import Engine
+from nilometer.spark.engine import SharedEngine
 from nilometer.spark.log_stream import describe_log
 from nilometer.spark.session import start_in_background
 from nilometer.sql.catalog import Catalog
@@ -165,7 +165,7 @@ def shared_engine(session: SparkSession, folder: Path, cluster: SparkCluster) ->
     reader = LogReader.open(log)
     catalog = Catalog({"A": describe_log("A", reader.layout)}, {}, NoEngine())
     plan = make_plan(compile_statement(read_query(COUNTS), catalog, 1), {})
-    engine = Engine(session, folder / "engine", 2.0, set(), str(folder))
+    engine = SharedEngine(session, folder / "engine", 2.0, set(), str(folder))
     engine.warm_up()
     meter = Meter(session, cluster)
     names = [f"q{number}" for number in range(QUERIES)]

@@ -32,7 +32,7 @@ from nilometer.engine.plan_set import PlanEntry
 from nilometer.local.database import NoEngine
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import make_log
-from nilometer.spark.engine import Engine
+from nilometer.spark.engine import SharedEngine
 from nilometer.spark.log_stream import describe_log
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
@@ -79,7 +79,7 @@ def in_engine(folder: Path) -> float:
     plan = make_plan(compile_statement(read_query(STATEMENT), catalog, 1), {})
     feeds = tuple(OpenedFeed(one, log, reader.start, "q", reader.layout) for one in plan.feeds)
     entry = PlanEntry("q", 0, None, results=results, log_id=make_log(results, plan.layout))
-    engine = Engine(session(), folder / "engine", 2.0, set(), str(folder))
+    engine = SharedEngine(session(), folder / "engine", 2.0, set(), str(folder))
     engine.warm_up()
     engine.host("q", HostedPlan(plan, feeds, "zstd", None), entry)
     found: list[tuple[float, int]] = []

@@ -11,6 +11,7 @@ from textwrap import fill
 from typing import Final
 
 from nilometer.kernels.functions import (
+    bits,
     choices,
     clock_times,
     digests,
@@ -60,7 +61,7 @@ _THEMES: Final = {
     "Conditions, choices and casts": [choices],
     "Texts": [texts],
     "Patterns": [patterns],
-    "Numbers": [numbers],
+    "Numbers": [numbers, bits],
     "Dates and times": [times, clock_times, time_units],
     "Arrays, maps and structs": [lists, list_order, maps],
     "Hashes and codes": [digests],

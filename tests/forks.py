@@ -14,5 +14,6 @@ FORKS.set_forkserver_preload(
         "tests.unit.delivery_children",
         "tests.unit.log_children",
         "tests.unit.packing_children",
+        "tests.unit.write_ahead_children",
     ]
 )

@@ -176,6 +176,7 @@ class StoredOnly:
         none |= dict.fromkeys(("silent_since", "last_arrival", "behind"))
         more = {"full": False, "dead_letters": 0, "dropped": 0, "pending": 0}
         more |= {"silent": 0, "backlog": 0}
+        more |= {"durability": "disk", "unshipped": 0, "unshipped_since": None}
         more |= {"segments": 0, "kept_rows": 0, "oldest": None, "rate": 0.0}
         return [
             SimpleNamespace(name=one.name, **zero, **none, **more)

@@ -124,9 +124,34 @@ def test_an_outage_of_the_store_is_waited_for(
             wait_for_results(db)
 
 
-def create_queries(db: nm.Database) -> None:
+@pytest.mark.soak
+def test_rows_on_the_disk_wait_for_an_outage_to_end(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in S3_ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    plant = tmp_path / "plant"
+    with s3_server() as options:
+        with nm.connect(spark, path=plant, logs=f"s3://plant/logs?{options}") as db:
+            create_queries(db, " WITH (durability = 'disk', ship_every = '500ms')")
+            with outage(options):
+                for first in range(40, 60, 2):
+                    add_rows(db, range(first, first + 2))
+                shown = db.sql("SHOW STREAMS").collect()[0]
+                assert (shown["durability"], shown["unshipped"]) == ("disk", 20)
+            wait_for(lambda: counted(db, "A") == [60], 120)
+            with outage(options):
+                for first in range(60, 80, 2):
+                    add_rows(db, range(first, first + 2))
+        with nm.connect(spark, path=plant) as db:
+            assert counted(db, "A") == [80]
+            db.resume()
+            wait_for_results(db)
+
+
+def create_queries(db: nm.Database, options: str = "") -> None:
     """Queries of both engines, and one over another, that have taken forty rows."""
-    db.sql("CREATE STREAM A (k BIGINT, HISTORY FOREVER) FROM http")
+    db.sql(f"CREATE STREAM A (k BIGINT, HISTORY FOREVER) FROM http{options}")
     db.sql("CREATE QUERY evens AS SELECT k FROM A WHERE k % 2 = 0")
     db.sql("CREATE QUERY pairs AS SELECT k FROM evens WHERE k % 4 = 0")
     db.sql("CREATE QUERY own WITH (engine = 'own') AS SELECT k FROM A WHERE k % 10 = 0")
@@ -152,7 +177,8 @@ def add_rows(db: nm.Database, numbers: range) -> None:
     now = time.time_ns() // 1000
     times = pa.array([now + one for one in numbers], pa.int64()).cast(TIMESTAMP)
     rows = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), times], names=["k", TIME])
-    db._home.manager._watched["A"].stream.store.writer.append(rows)
+    store = db._home.manager._watched["A"].stream.store
+    (store.ahead or store.writer).append(rows)
 
 
 def run_command(*words: str) -> str:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import nilometer as nm
 from nilometer.local.database import LocalDatabase
-from nilometer.mining.registry import MODULES, Kind, kind_of
+from nilometer.mining.registry import MODULES, FunctionKind, kind_of
 from nilometer.mining.table_function import MiningError
 from nilometer.spark.failures import told_in_words
 from tests.spark.harness import FileStream, run_to_end
@@ -104,7 +104,9 @@ def expected(statement: str, rows: pa.RecordBatch) -> list[str]:
 def test_the_statements_have_all_functions() -> None:
     for statement, answers in ((APPENDED, False), (ANSWERS, True)):
         there = {name for name in MODULES if f"{name}(S" in statement}
-        assert there == {name for name in MODULES if (kind_of(name) is Kind.ANSWERS) is answers}
+        assert there == {
+            name for name in MODULES if (kind_of(name) is FunctionKind.ANSWERS) is answers
+        }
 
 
 @pytest.mark.parametrize("statement", [APPENDED, ANSWERS], ids=["appended", "answers"])

@@ -88,7 +88,8 @@ def test_json_lines_and_parquet_keep_types_and_refuse_two_columns_of_one_name(
     for form in ("jsonl", "parquet"):
         result = run("sql", JOIN, *over(data), "--format", form, "-o", data / "out")
         assert (
-            refusal(result).message == f"two columns are named ts, and {form} tells columns by name"
+            refusal(result).message
+            == f"two columns are named ts, and {form} identifies columns by name"
         )
     query = (
         "SELECT A.k, v, B.ts AS t, array(A.ts) AS l FROM A, B WINDOW = 2 SECONDS WHERE A.k = B.k"

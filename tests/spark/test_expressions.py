@@ -377,7 +377,7 @@ def test_arithmetic_that_fails_in_spark_fails_here(sql: str, spark: SparkSession
         ("abs(x.s) > y.i", "abs() needs a number or an interval"),
         (
             "x.s LIKE y.s",
-            "LIKE by a pattern, format or unit that is computed is not available here",
+            "LIKE with a computed pattern, format or unit is not available here",
         ),
         ("CASE WHEN y.b THEN x.i ELSE x.s END = 1", "the branches of CASE have different types"),
     ],

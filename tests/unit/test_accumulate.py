@@ -15,7 +15,7 @@ from nilometer.mining.accumulate import FUNCTION
 from nilometer.mining.registry import find_function
 from nilometer.mining.running_total import RunningTotal
 from nilometer.mining.saved_state import decode, encode
-from nilometer.mining.table_function import Call, Follower, Saved
+from nilometer.mining.table_function import CheckedCall, Follower, Saved
 
 WINDOW = 10
 LISTS = pa.list_(pa.float64())
@@ -33,7 +33,7 @@ gaps = st.sampled_from([0, 0, 1, 3, 10, 11, 25])
 
 
 def follower(saved: Saved | None = None) -> Follower:
-    return FUNCTION.follower(Call({"value": LISTS}, {}, WINDOW), {}, saved)
+    return FUNCTION.follower(CheckedCall({"value": LISTS}, {}, WINDOW), {}, saved)
 
 
 def follow(
@@ -146,7 +146,7 @@ def test_without_live_times_their_total_is_null() -> None:
 
 def test_the_columns_are_those_that_were_announced() -> None:
     function = find_function("ACCUMULATE")
-    announced = function.results(Call({"value": LISTS}, {}, WINDOW))
+    announced = function.results(CheckedCall({"value": LISTS}, {}, WINDOW))
     found = follower().follow(np.zeros(0, np.int64), {"value": pa.array([], LISTS)})
     assert [one.name for one in announced] == ["total", "live_total", "rows", "since"]
     assert [column.type for column in found.columns] == [one.kind for one in announced]

@@ -10,7 +10,7 @@ import pytest
 
 from nilometer.errors import InputError, SqlError
 from nilometer.local.database import LocalDatabase
-from nilometer.model.algorithm_parameters import Parameters
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer_papers.algorithms.in_time_order import InTimeOrder
 from nilometer_papers.algorithms.join_algorithm import run
@@ -49,7 +49,7 @@ def test_parameters_change_no_result(name: str) -> None:
         order = list(case.task.network.streams)
         random.shuffle(order)
         every: dict[str, Any] = {**VALUES, "order": tuple(order)}
-        given = Parameters(**{one: every[one] for one in algorithm.parameters})
+        given = AlgorithmParameters(**{one: every[one] for one in algorithm.parameters})
         found = run(algorithm.start(case.task, given), case.arrivals)
         numbers = sorted(tuple(one.number for one in result) for result in found)
         assert numbers == case.expected
@@ -57,7 +57,7 @@ def test_parameters_change_no_result(name: str) -> None:
 
 def test_parameters_reach_the_algorithm() -> None:
     task = JoinTask.per_stream([100, 100, 100])
-    started = ALGORITHMS["LAZY_NLJ"].start(task, Parameters(tau=7, order=("C", "a", "B")))
+    started = ALGORITHMS["LAZY_NLJ"].start(task, AlgorithmParameters(tau=7, order=("C", "a", "B")))
     assert isinstance(started, InTimeOrder)
     lazy = started.inner
     assert isinstance(lazy, LazyNLJ)
@@ -117,7 +117,7 @@ def test_what_is_wrong_with_parameters_is_told_at_the_hint(
 
 def test_numbers_of_buckets_are_for_all_streams_or_for_each() -> None:
     task = JoinTask.uniform(3, 5)
-    assert buckets_of(Parameters(buckets=(4,)), task) == [4, 4, 4]
-    assert buckets_of(Parameters(buckets=(1, 2, 3)), task) == [1, 2, 3]
+    assert buckets_of(AlgorithmParameters(buckets=(4,)), task) == [4, 4, 4]
+    assert buckets_of(AlgorithmParameters(buckets=(1, 2, 3)), task) == [1, 2, 3]
     with pytest.raises(InputError, match="2 numbers of buckets"):
-        buckets_of(Parameters(buckets=(1, 2)), task)
+        buckets_of(AlgorithmParameters(buckets=(1, 2)), task)

@@ -21,7 +21,7 @@ from nilometer.mining.classifier_options import METHODS, SCALES, ClassifierOptio
 from nilometer.mining.classify import FUNCTION
 from nilometer.mining.pattern_classifier import PatternClassifier
 from nilometer.mining.registry import find_function
-from nilometer.mining.table_function import Call, MiningError, RowWorker
+from nilometer.mining.table_function import CheckedCall, MiningError, RowWorker
 
 LISTS = pa.list_(pa.float64())
 NAMES = ("iron", "sugar", "water")
@@ -39,9 +39,9 @@ def names_of(codes: np.ndarray) -> list[str]:
     return [NAMES[code] for code in codes]
 
 
-def call(**options: Any) -> Call:
+def call(**options: Any) -> CheckedCall:
     defaults = {one.name: one.default for one in FUNCTION.options}
-    return Call({"pattern": LISTS}, {**defaults, **options}, None, {"knowledge": (LISTS,)})
+    return CheckedCall({"pattern": LISTS}, {**defaults, **options}, None, {"knowledge": (LISTS,)})
 
 
 def worker(knowledge: list[tuple[Any, ...]], **options: Any) -> RowWorker:

@@ -93,7 +93,7 @@ def test_a_form_of_times_that_cannot_be_read(text: str, message: str) -> None:
         ("ts,k,K", "two columns of {} are named K"),
         ("ts,,k", "column 2 of {} has no name"),
         ("ts,k,", "column 3 of {} has no name"),
-        ("ts;k", "the cells of {} stand between semicolons"),
+        ("ts;k", "the cells of {} are separated by semicolons"),
     ],
 )
 @pytest.mark.parametrize("ending", ["csv", "csv.gz"])

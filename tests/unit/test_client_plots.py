@@ -93,7 +93,7 @@ def test_what_cannot_be_drawn_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="no column of numbers"):
         Rows(pa.table({"ts": [now]})).plot()
     for wrong in ({"x": "z"}, {"y": "z"}, {"per": "z"}):
-        with pytest.raises(InputError, match="there is no one column z"):
+        with pytest.raises(InputError, match="there is not exactly one column z"):
             Rows(pa.table({"ts": [now], "n": [1]})).plot(**wrong)
     with pytest.raises(InputError, match="column ts has no numbers"):
         Rows(pa.table({"ts": [now], "n": [1]})).plot(y=["n", "ts"])

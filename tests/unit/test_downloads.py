@@ -253,7 +253,7 @@ def test_the_command_stores_files(server: Served, tmp_path: Path) -> None:
         run("c", str(tmp_path / "c.arrow"), "--answer")
         for words, token, at, said in (
             (("q", "q.xls"), "read", None, "unknown format 'xls'"),
-            (("q", "q"), "read", None, "the file's name says no format"),
+            (("q", "q"), "read", None, "the file's name does not say which format"),
             (("q", "nowhere/q.csv"), "read", None, "there is no folder"),
             (("nothing", "n.csv"), "read", None, "there is no stream nothing"),
             (("q", "q.csv", "--bucket", "soon"), "read", None, "soon"),
@@ -313,7 +313,7 @@ def test_ranges_in_every_form(
         assert query.to_arrow(start="latest", limit=2).num_rows == 2
         offset = query.page(limit=COUNT - 3).next
         assert query.to_arrow(start=offset).num_rows == 3
-        with pytest.raises(InputError, match="end= goes with an instant"):
+        with pytest.raises(InputError, match="end= needs an instant"):
             query.to_arrow(start=offset, end=day)
         with pytest.raises(InputError, match="cannot read an instant"):
             query.to_arrow(end="tomorrow")

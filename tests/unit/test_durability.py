@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pyarrow as pa
 import pytest
 from pyarrow import fs
 
@@ -17,13 +18,19 @@ from nilometer.database.running import RunningQueries
 from nilometer.database.statements import run_statement
 from nilometer.errors import InputError, SqlError
 from nilometer.log.dead_letters import dead_letter_log
-from nilometer.log.location import register_file_system
+from nilometer.log.layout import TIME, TIMESTAMP
+from nilometer.log.location import inside, register_file_system
+from nilometer.log.reader import LogReader
+from nilometer.log.segment_format import segment_name
 from nilometer.log.waiting_rows import waiting_in
 from nilometer.sensors.declaration import Declaration
+from nilometer.sensors.find_types import stream_class
 from nilometer.sensors.manager.manager import StreamManager
 from nilometer.sensors.stream_type import NEW_VALUE, Reading
 from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.statements import read_one
+from nilometer.upkeep.check import check_database
+from nilometer.upkeep.move_logs import move_logs
 from tests.manager_streams import ONLY, QUICK, Site, sensors, stream, table, values
 from tests.patience import wait_for
 from tests.unit.fallible_store import FallibleStore
@@ -149,12 +156,12 @@ def test_dead_letters_and_static_values_are_there_too(
             site.lines[name].say((1.0,), "no number", (2.0,))
         wait_for(lambda: manager.streams()[0].unshipped == 4)
         assert manager.streams()[0].dead_letters == 2
-        assert segments(store, "T.dead") == 0
+        assert site.stored(dead_letter_log("T")) == []
     assert sorted(values(site, "T")) == [1.0, 1.0, 2.0, 2.0]
     assert len(site.stored(dead_letter_log("T"))) == 2
 
 
-def test_the_option_is_taken_away_again(site: RemoteSite, store: FallibleStore) -> None:
+def test_what_waits_is_there_after_a_restart(site: RemoteSite, store: FallibleStore) -> None:
     acknowledged: list[int] = []
     with site.manager(stream(options=DISK)):
         site.read("S")
@@ -163,10 +170,55 @@ def test_the_option_is_taken_away_again(site: RemoteSite, store: FallibleStore) 
         store.is_away = True
     store.is_away = False
     assert waiting_in(site.ahead_of("S"))[0] == 20
-    with site.manager(stream(options={"durability": "store"})) as manager:
+    with site.manager(stream(options=DISK)) as manager:
+        wait_for(lambda: manager.status("S"))
+        assert manager.status("S")[0].readings == 20
+        assert site.lines["a0"].addresses[-1].delivered == {b"%d" % one for one in range(20)}
         assert values(site) == list(range(20))
+        site.lines["a0"].say(*(keyed(one, acknowledged) for one in range(20, 30)))
+        wait_for(lambda: len(acknowledged) == 30)
+        store.is_away = True
+    store.is_away = False
+    assert values(site) == list(range(20))
+    with site.manager(stream(options={"durability": "store"})) as manager:
+        assert values(site) == list(range(30))
         assert manager.streams()[0].durability == "store"
         assert not site.ahead_of("S").exists()
+
+
+def test_two_servers_read_a_source_with_positions_once(
+    site: RemoteSite, store: FallibleStore, tmp_path: Path
+) -> None:
+    """The second one takes over what waits on the disk of the first one, from the source."""
+    options = {**DISK, "rate": "300", "count": "200", "seed": "7"}
+    other = RemoteSite(tmp_path / "other", site.settings)
+    other.rows = site.rows
+    other.folder.mkdir()
+    declared = stream("synthetic", options=options)
+
+    def read(here: RemoteSite, rows: int, *, is_killed: bool) -> None:
+        with here.manager(declared, find_type=stream_class) as manager:
+            here.read("S")
+            status = manager.streams
+            wait_for(lambda: status()[0].rows + status()[0].unshipped >= rows)
+            store.is_away = is_killed
+        store.is_away = False
+
+    read(site, 30, is_killed=True)
+    assert waiting_in(site.ahead_of("S"))[0] >= 30
+    read(other, 100, is_killed=True)
+    read(other, 120, is_killed=False)
+    assert waiting_in(site.ahead_of("S"))[0] >= 30
+    read(site, 200, is_killed=False)
+    read(other, 200, is_killed=False)
+    found = values(site)
+    alone = RemoteSite(tmp_path / "alone", site.settings)
+    alone.rows = site.rows
+    alone.folder.mkdir()
+    store.objects.clear()
+    read(alone, 200, is_killed=False)
+    assert found == values(alone)
+    assert len(found) == 200
 
 
 def run(home: Home, sql: str) -> Any:
@@ -212,3 +264,55 @@ def test_a_folder_is_no_object_store(tmp_path: Path) -> None:
     assert shown(home) == {"A": "disk"}
     assert not home.ahead_of("A").exists()
     home.close()
+
+
+@pytest.fixture
+def plant(tmp_path: Path, store: FallibleStore) -> Path:
+    """A closed database with a stream, whose rows wait on the disk."""
+    folder = tmp_path / "db"
+    home = Home(folder, None, "durable://site/logs", lambda rows, where: set())
+    run(home, "CREATE STREAM A (x DOUBLE) FROM synthetic WITH (durability = 'disk')")
+    ahead = home.manager._watched["A"].stream.store.ahead
+    assert ahead is not None
+    columns = [pa.array([1.0, 2.0]), pa.array([1, 2]).cast(TIMESTAMP)]
+    ahead.append(pa.RecordBatch.from_arrays(columns, names=["x", TIME]), watermark=2)
+    store.is_away = True
+    home.close()
+    store.is_away = False
+    assert LogReader.open("durable://site/logs/a").end.row == 0
+    return folder
+
+
+def test_rows_that_wait_are_checked(plant: Path, store: FallibleStore) -> None:
+    logs = "durable://site/logs"
+    assert check_database(plant, logs).problems == ()
+    segment = plant / "write-ahead" / "a" / segment_name(0)
+    good = segment.read_bytes()
+    segment.write_bytes(good[:-100] + b"?" + good[-99:])
+    assert str(segment.parent) in check_database(plant, logs).problems[0].where
+    segment.write_bytes(good)
+    (plant / "write-ahead" / "a").rename(plant / "write-ahead" / "b")
+    found = check_database(plant, logs).problems
+    assert [one.what for one in found] == ["2 rows wait for a log that is not there"]
+
+
+@pytest.mark.parametrize("to", ["durable://elsewhere/logs", "logs"])
+def test_rows_that_wait_are_moved_with_their_log(
+    plant: Path, store: FallibleStore, tmp_path: Path, to: str
+) -> None:
+    wanted = to if "://" in to else str(tmp_path / to)
+    move_logs(plant, wanted)
+    assert LogReader.open(inside(wanted, "a")).end.row == 2
+    home = Home(plant, None, None, lambda rows, where: set())
+    assert shown(home) == {"A": "disk"}
+    assert LogReader.open(home.log_of("A")).end.row == 2
+    assert home.ahead_of("A").exists() == ("://" in to)
+    home.close()
+
+
+def test_a_database_goes_on_with_what_waits(plant: Path, store: FallibleStore) -> None:
+    home = Home(plant, None, None, lambda rows, where: set())
+    assert LogReader.open(home.log_of("A")).end.row == 2
+    run(home, "DROP STREAM A")
+    home.close()
+    assert not list((plant / "write-ahead").iterdir())

@@ -14,9 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 
 from nilometer.engine import bucket as bucket_module
 from nilometer.engine import bucket_files, log_reads
+from nilometer.engine import publisher as publisher_module
 from nilometer.engine.bucket import Bucket, MicroBatchTask
 from nilometer.engine.bucket_files import BucketFolder, Entry
 from nilometer.engine.control import EngineControl
@@ -33,6 +35,7 @@ from nilometer.local.database import NoEngine
 from nilometer.local.run_changes import LocalChanges
 from nilometer.local.run_query import LocalQuery, LocalUnion
 from nilometer.log.layout import TIMESTAMP, LogLayout
+from nilometer.log.location import register_file_system
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
@@ -43,6 +46,7 @@ from nilometer.sql.compile import compile_statement
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.statements import read_query
 from tests.examples import share_of
+from tests.unit.log_samples import ObjectStore
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", TIMESTAMP)])
 LAYOUT = LogLayout(SCHEMA, "ts")
@@ -69,6 +73,8 @@ class World:
     def __init__(self, folder: Path, known: set[str] | None = None) -> None:
         """`known` are queries whose state is there already."""
         self.folder = folder
+        self.place = str(folder / "logs")
+        """Where logs of results are."""
         self.logs = {name: str(folder / "logs" / name.lower()) for name in STREAMS}
         self.writers = {
             name: LogWriter.open(log, LAYOUT, LogOptions(history=1 << 60))
@@ -99,7 +105,7 @@ class World:
         return compile_statement(read_query(sql), self.catalog, 1)
 
     def results(self, query: str) -> str:
-        return str(self.folder / "logs" / query)
+        return f"{self.place}/{query}"
 
     def start(
         self,
@@ -348,7 +354,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 @pytest.mark.generated
-@pytest.mark.parametrize("seed", range(share_of(60)))
+@pytest.mark.parametrize("seed", [*range(share_of(60)), 3009, 3024])
 def test_whatever_happens_every_query_gives_what_it_would_alone(tmp_path: Path, seed: int) -> None:
     check_history(tmp_path, seed)
 
@@ -364,7 +370,11 @@ def check_history(folder: Path, seed: int) -> None:
     """Let many things happen, and compare every query with the local engine."""
     chance = random.Random(seed)
     world = World(folder)
+    if chance.random() < 0.5:
+        register_file_system("results", fs.PyFileSystem(ObjectStore()))
+        world.place = "results://bucket/plant"
     with pytest.MonkeyPatch.context() as patch, closing(world):
+        patch.setattr(publisher_module, "_MOST_COLLECTED", chance.choice((1000, 1 << 20)))
         patch.setattr(bucket_module, "_WHOLE_AFTER_FILES", chance.choice((3, 200)))
         patch.setattr(bucket_module, "CATCH_UP_FOR", chance.choice((0, 0.5)))
         patch.setattr(bucket_files, "_LARGE", chance.choice((100, 1 << 20)))
@@ -537,6 +547,26 @@ def test_an_engine_that_does_not_find_its_plans_drops_nothing(world: World) -> N
     world.workers = [{}, {}]
     world.settle()
     assert world.published("q") == expected(world, Query(sql, starts), world.ends())
+
+
+def test_results_for_an_object_store_become_few_objects(world: World) -> None:
+    store = ObjectStore()
+    register_file_system("few", fs.PyFileSystem(store))
+    world.place = "few://bucket/plant"
+    starts = world.ends()
+    sql = "SELECT k, v FROM A"
+    for name in ("p", "q"):
+        world.start(name, sql, starts)
+    chance, now = random.Random(1), 0
+    for _ in range(10):
+        now = world.add_rows(chance, now)
+        for number in (0, 1):
+            world.run(number)
+    world.settle()
+    objects = [one for one in store.objects if one.endswith(".seg")]
+    assert len([one for one in objects if "/q/" in one]) == 1, objects
+    for name in ("p", "q"):
+        assert world.published(name) == expected(world, Query(sql, starts), world.ends())
 
 
 def test_results_that_find_no_room_wait_alone(world: World) -> None:

@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.mining.frequent_sequences import FrequentSequences
-from nilometer.mining.occurrences import Rows, SequenceShape
+from nilometer.mining.occurrences import SequenceShape, SymbolRows
 from nilometer.mining.registry import find_function
 from nilometer.mining.saved_state import decode, encode
 from nilometer.mining.sequence_counts import SequenceCounts
 from nilometer.mining.sequences import FUNCTION
 from nilometer.mining.symbol_texts import symbol_texts
-from nilometer.mining.table_function import Call, MiningError
+from nilometer.mining.table_function import CheckedCall, MiningError
 from tests import naive_mining_sequences as naive
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -147,10 +147,10 @@ def test_with_few_counters_counts_are_within_the_error_and_memory_is_bounded(
 
 def test_too_many_counters_lose_what_the_first_one_too_many_has() -> None:
     counts = SequenceCounts(SequenceShape(1, 1), counters=2)
-    counts.add(Rows(list("aabbcd"), np.arange(6)))
+    counts.add(SymbolRows(list("aabbcd"), np.arange(6)))
     assert (counts.counts, counts.error) == ({("a",): 1, ("b",): 1}, 1)
     later = SequenceCounts(SequenceShape(1, 1), counters=2)
-    later.add(Rows(list("efeeff"), np.arange(6)))
+    later.add(SymbolRows(list("efeeff"), np.arange(6)))
     assert (later.counts, later.error) == ({("e",): 3, ("f",): 3}, 0)
     later.merge(counts)
     assert (later.counts, later.error) == ({("e",): 2, ("f",): 2}, 2)
@@ -189,7 +189,7 @@ def test_the_best_come_first_and_no_more_than_asked_for() -> None:
 
 
 def _miner(window: int | None = None, saved: Any = None, **options: Any) -> Any:
-    call = Call({"stream": pa.string(), "value": pa.int64()}, DEFAULTS | options, window)
+    call = CheckedCall({"stream": pa.string(), "value": pa.int64()}, DEFAULTS | options, window)
     assert [column.name for column in FUNCTION.results(call)] == NAMES
     return FUNCTION.miner(call, {}, saved)
 

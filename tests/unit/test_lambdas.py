@@ -105,10 +105,10 @@ def test_items_are_asked_one_by_one(expression: str, rows: list[tuple[Any, ...]]
 @pytest.mark.parametrize(
     ("expression", "message"),
     [
-        ("map('a', k, 'a', k)", "a key stands twice in a map"),
+        ("map('a', k, 'a', k)", "a map has the same key twice"),
         ("map(CAST(NULL AS STRING), k)", "a key of a map is NULL"),
         ("map_from_arrays(array(1, 2), array(1))", "as many keys as values"),
-        ("transform_keys(m, (n, v) -> 'x')", "a key stands twice in a map"),
+        ("transform_keys(m, (n, v) -> 'x')", "a map has the same key twice"),
         ("transform(a, (x, y, z) -> x)", "TRANSFORM"),
         ("transform(a, x -> y)", "there is no column y"),
         ("aggregate(a, 0, (s, x) -> s + 0.5)", "AGGREGATE|Spark"),

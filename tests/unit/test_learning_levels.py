@@ -12,7 +12,7 @@ import pytest
 from nilometer.mining import symbol_miner
 from nilometer.mining.registry import find_function
 from nilometer.mining.saved_state import decode, encode
-from nilometer.mining.table_function import Call
+from nilometer.mining.table_function import CheckedCall
 
 LEARN = 10
 UNKNOWN = 40
@@ -24,9 +24,11 @@ def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(symbol_miner, "_MOST_UNKNOWN", UNKNOWN)
 
 
-def call(step: int | None) -> Call:
+def call(step: int | None) -> CheckedCall:
     options = {one.name: one.default for one in FUNCTION.options}
-    return Call({"value": pa.float64()}, options | {"learn": LEARN, "step": step, "longest": 20})
+    return CheckedCall(
+        {"value": pa.float64()}, options | {"learn": LEARN, "step": step, "longest": 20}
+    )
 
 
 def mined(values: np.ndarray, step: int | None, sizes: list[int]) -> tuple[Any, int]:

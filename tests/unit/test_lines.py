@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nilometer.mining.line_fit import LineFit
 from nilometer.mining.lines import FUNCTION
 from nilometer.mining.registry import find_function
-from nilometer.mining.table_function import Call, MiningError, RowWorker
+from nilometer.mining.table_function import CheckedCall, MiningError, RowWorker
 
 CHANNELS = 60
 PLACES = np.arange(CHANNELS)
@@ -27,7 +27,7 @@ TEMPLATES = np.stack([10 * peak(12), 20 * peak(30), 5 * peak(34) + 2 * peak(8)])
 BACKGROUND = 3 * np.exp(-PLACES / 20)
 NAMES = ("b", "c", "a")
 BY_NAME = [2, 0, 1]
-RESULTS = [column.name for column in FUNCTION.results(Call({}, {}))]
+RESULTS = [column.name for column in FUNCTION.results(CheckedCall({}, {}))]
 OPTIONS = {option.name: option.default for option in FUNCTION.options}
 
 
@@ -49,7 +49,7 @@ def tables(order: Any = (0, 1, 2), weights: Any = None) -> dict[str, pa.RecordBa
 
 
 def worker(given: dict[str, pa.RecordBatch] | None = None, **options: Any) -> RowWorker:
-    return FUNCTION.row_worker(Call({}, {**OPTIONS, **options}), given or tables())
+    return FUNCTION.row_worker(CheckedCall({}, {**OPTIONS, **options}), given or tables())
 
 
 def look(one: RowWorker, counts: Any, live: Any = None) -> list[dict[str, Any]]:

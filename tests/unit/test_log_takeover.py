@@ -191,6 +191,28 @@ def test_a_writer_is_stopped_while_it_takes_over_from_one_that_goes_on(
     assert tried >= 5
 
 
+def test_what_a_writer_stores_too_late_is_never_seen(store: SteppedStore) -> None:
+    """Another one has taken over, and has not written yet: readers still look at the first one."""
+    tried = 0
+    for step in range(STEPS):
+        store.objects.clear()
+        first = LogWriter.open(LOG, LAYOUT)
+        first.append(rows_from(0, 5))
+        stepped = Stepped(store, lambda: first.append(rows_from(100, 5)), step)  # noqa: B023
+        if not stepped.is_stopped:
+            assert stepped.finish()
+            break
+        tried += 1
+        with LogWriter.open(LOG, LAYOUT) as second:
+            is_acknowledged = stepped.finish()
+            seen = stored()
+            second.append(rows_from(200, 5))
+        last = stored()
+        assert last[: len(seen)] == seen
+        assert not is_acknowledged or 100 in last
+    assert tried >= 3
+
+
 def test_two_that_take_over_at_the_same_time(store: SteppedStore) -> None:
     for step in range(STEPS):
         store.objects.clear()

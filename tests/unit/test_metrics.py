@@ -52,6 +52,7 @@ STREAM = StreamStatus(
     watermark=10_000_000, lag=1_000_000, held_by=None, held_since=5, silent=1, silent_since=None,
     last_arrival=3_000_000, pending=0, full=False, error=None, dead_letters=5, dropped=6,
     backlog=11, segments=2, kept_rows=80, oldest=3_000_000, rate=12.5, behind=13,
+    unshipped=14, unshipped_since=1_000_000,
 )  # fmt: skip
 SENSOR = SensorRecord("S", 0, "s", "a", SensorState.WAITING, errors=3, duplicates=2).status(0)
 DELIVERY = DeliveryStatus(
@@ -137,6 +138,8 @@ def values(family: Metric) -> dict[tuple[str, ...], float]:
         ("nilometer_stream_dropped", ("S",), 6),
         ("nilometer_stream_backlog", ("S",), 11),
         ("nilometer_stream_behind", ("S",), 13),
+        ("nilometer_stream_unshipped_rows", ("S",), 14),
+        ("nilometer_stream_unshipped_seconds", ("S",), 3),
         ("nilometer_stream_lag_seconds", ("S",), 1),
         ("nilometer_stream_last_arrival_seconds", ("S",), 1),
         ("nilometer_stream_silent_sensors", ("S",), 1),

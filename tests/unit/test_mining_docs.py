@@ -12,12 +12,12 @@ import pytest
 
 import nilometer.mining
 from nilometer.local.database import LocalDatabase
-from nilometer.mining.registry import MODULES, Kind, find_function, kind_of
+from nilometer.mining.registry import MODULES, FunctionKind, find_function, kind_of
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
-    Constant,
     OptionArgument,
+    OptionKind,
     TableArgument,
     TableFunction,
     WindowUse,
@@ -77,7 +77,7 @@ def results(name: str) -> set[str]:
     function = find_function(name)
     options = {one.name: one.default for one in function.options}
     given = {"length": 3, "fwhm": 1.0, "period": 4}
-    call = Call({"value": pa.float64()}, {**options, **given}, window=1)
+    call = CheckedCall({"value": pa.float64()}, {**options, **given}, window=1)
     return {one.name for one in function.results(call)}
 
 
@@ -87,7 +87,7 @@ def default_of(argument: ColumnArgument | OptionArgument | TableArgument) -> str
         return ""
     if not isinstance(argument, OptionArgument) or argument.default is None:
         return None
-    is_text = argument.kind == Constant.TEXT
+    is_text = argument.kind == OptionKind.TEXT
     return f"`'{argument.default}'`" if is_text else f"{argument.default:g}"
 
 
@@ -156,7 +156,7 @@ def test_the_index_says_what_functions_are() -> None:
     for link, _, kind, window, needs, operator in rows:
         name = link[1 : link.index("]")]
         assert link == f"[{name}](mining/{name.lower()}.md)"
-        assert (kind == "an answer") == (kind_of(name) == Kind.ANSWERS)
+        assert (kind == "an answer") == (kind_of(name) == FunctionKind.ANSWERS)
         assert WINDOWS[window] == find_function(name).window
         assert hasattr(nilometer.mining, operator.strip("`"))
         assert NEEDS.get(needs, needs) == next(iter(find_function(name).needs), "")

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nilometer.mining.matrix_profile import matrix_profile
-from nilometer.mining.motif_finder import Finding, Kind, MotifFinder
+from nilometer.mining.motif_finder import Finding, FindingKind, MotifFinder
 from nilometer.mining.motifs import FUNCTION
 from nilometer.mining.saved_state import decode, encode
-from nilometer.mining.table_function import Call, Miner, MiningError
+from nilometer.mining.table_function import CheckedCall, Miner, MiningError
 from tests import naive_mining_shapes as naive
 
 VALUES = st.one_of(
@@ -77,8 +77,8 @@ def test_the_first_motif_is_the_nearest_pair_and_the_first_discord_the_farthest(
 ) -> None:
     profile = [one for one in naive.profile(values, length) if math.isfinite(one)]
     answer = found(values, length, motifs=1, discords=1, radius=1.0)
-    motifs = [one for one in answer if one.kind is Kind.MOTIF]
-    discords = [one for one in answer if one.kind is Kind.DISCORD]
+    motifs = [one for one in answer if one.kind is FindingKind.MOTIF]
+    discords = [one for one in answer if one.kind is FindingKind.DISCORD]
     if not profile or abs(min(profile) - 1.0) < 1e-3:
         return
     assert len(motifs) == (min(profile) < 1.0)
@@ -153,9 +153,9 @@ def test_a_flat_stretch_is_neither_motif_nor_discord() -> None:
         assert np.ptp(values[one.nearest : one.nearest + 20]) > 0
 
 
-def call(window: int | None = None, **options: float | None) -> Call:
+def call(window: int | None = None, **options: float | None) -> CheckedCall:
     given = {"length": 6, "motifs": 2, "discords": 1, "radius": None, "rows": None}
-    return Call({"value": pa.float64()}, given | options, window)
+    return CheckedCall({"value": pa.float64()}, given | options, window)
 
 
 def rows(values: Sequence[float], begin: int = 0) -> tuple[np.ndarray, dict[str, pa.Array]]:

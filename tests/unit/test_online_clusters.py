@@ -20,7 +20,7 @@ from nilometer.mining.group_by_ward import group_by_ward
 from nilometer.mining.online_clusters import Cluster, OnlineClusters
 from nilometer.mining.registry import find_function
 from nilometer.mining.saved_state import decode, encode
-from nilometer.mining.table_function import Call, MiningError
+from nilometer.mining.table_function import CheckedCall, MiningError
 from tests.naive_mining_clusters import Group, NaiveClusters
 
 Items = npt.NDArray[np.float64]
@@ -296,7 +296,7 @@ def test_misuse_is_refused() -> None:
 
 def _miner(window: int | None = None, saved: Any = None, **options: Any) -> Any:
     defaults = {option.name: option.default for option in FUNCTION.options}
-    call = Call({"item": pa.list_(pa.float64())}, defaults | options, window)
+    call = CheckedCall({"item": pa.list_(pa.float64())}, defaults | options, window)
     assert [column.name for column in FUNCTION.results(call)] == NAMES
     return FUNCTION.miner(call, {}, saved)
 

@@ -22,7 +22,7 @@ from nilometer.errors import InputError, NilometerError, SqlError
 from nilometer.kernels.evaluate import evaluate
 from nilometer.local.embedded import EmbeddedDatabase
 from nilometer.sql.ddl.nodes import Insert, Update
-from nilometer.sql.expressions.compile_scalar import Subset
+from nilometer.sql.expressions.compile_scalar import SubsetCompiler
 from nilometer.sql.parse.parameters import Parameters, constant_of, merged
 from nilometer.sql.statements import Statement, read_one, read_statements
 
@@ -42,7 +42,7 @@ HOSTILE = ["'; DROP TABLE t; --", "\\' OR 1=1", "`", "${x}", "/*", "\u2028", "\\
 
 
 def evaluated(tree: exp.Expr) -> object:
-    compiled = Subset("", _no_column, {}, "+00:00").compile(tree)
+    compiled = SubsetCompiler("", _no_column, {}, "+00:00").compile(tree)
     return evaluate(compiled, [], 1)[0].as_py()
 
 

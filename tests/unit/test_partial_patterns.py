@@ -18,7 +18,7 @@ from nilometer.mining import saved_state
 from nilometer.mining.partial_patterns import PartialPatterns, Pattern
 from nilometer.mining.patterns import FUNCTION
 from nilometer.mining.symbols import FirstSeen
-from nilometer.mining.table_function import Call, MiningError
+from nilometer.mining.table_function import CheckedCall, MiningError
 from tests.naive_mining_patterns import naive_patterns, naive_segments, naive_support
 
 METER = Path(__file__).parents[3] / "shared" / "data" / "ampds_electricity_b1e.csv"
@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_refused() -> None:
         mined.forget(list("abb"))
 
 
-def answered(rows: list[tuple[int, Any]], call: Call, cuts: list[int]) -> Any:
+def answered(rows: list[tuple[int, Any]], call: CheckedCall, cuts: list[int]) -> Any:
     """The answer after rows that came in parts; the miner is saved and loaded in between."""
     miner = FUNCTION.miner(call, {}, None)
     for begin, end in pairwise([0, *sorted(cuts), len(rows)]):
@@ -228,7 +228,7 @@ def test_answers_are_independent_of_the_split(
     rows = list(zip(times, values, strict=False))
     options = {"period": 4, "confidence": 0.2, "step": step, "levels": levels, "hits": 7}
     options["learn"] = draw.choice([7, 40, 1000])
-    call = Call({"value": pa.int64()}, OPTIONS | options, window)
+    call = CheckedCall({"value": pa.int64()}, OPTIONS | options, window)
     whole = answered(rows, call, [])
     cuts = [draw.randrange(len(rows)) for _ in range(draw.choice([1, 5, 60]))]
     assert answered(rows, call, cuts) == whole
@@ -251,7 +251,7 @@ def test_the_nights_of_a_real_meter_are_a_pattern() -> None:
     with METER.open() as lines:
         rows = [(int(row["unix_ts"]) * 10**6, float(row["P"])) for row in csv.DictReader(lines)]
     options = {"period": 96, "step": 15 * MINUTE, "breaks": [0.0], "confidence": 0.9, "most": 5}
-    best = answered(rows, Call({"value": pa.float64()}, OPTIONS | options), [])[0]
+    best = answered(rows, CheckedCall({"value": pa.float64()}, OPTIONS | options), [])[0]
     assert (best["length"], best["support"], best["segments"]) == (71, 32, 35)
     assert best["complete"]
     assert best["pattern"].startswith("<=0×4 * <=0 <=0 *×13 <=0 * <=0×13")
@@ -285,7 +285,9 @@ def test_frequent_symbols_are_reported_although_their_segments_were_given_up() -
 def test_several_periods_are_each_mined_as_if_alone() -> None:
     random_ = random.Random(5)
     samples = [random_.choice("aab") for _ in range(200)]
-    call = Call({"value": pa.string()}, OPTIONS | {"periods": [3.0, 2.0, 7.0], "confidence": 0.5})
+    call = CheckedCall(
+        {"value": pa.string()}, OPTIONS | {"periods": [3.0, 2.0, 7.0], "confidence": 0.5}
+    )
     rows = answered_in_parts(samples, call)
     alone = []
     for period in (3, 2, 7):
@@ -297,7 +299,7 @@ def test_several_periods_are_each_mined_as_if_alone() -> None:
     assert len({row[0] for row in found}) > 1
 
 
-def answered_in_parts(samples: list[str], call: Call) -> list[dict[str, Any]]:
+def answered_in_parts(samples: list[str], call: CheckedCall) -> list[dict[str, Any]]:
     miner = FUNCTION.miner(call, {}, None)
     for first in range(0, len(samples), 30):
         part = samples[first : first + 30]
@@ -319,4 +321,4 @@ def answered_in_parts(samples: list[str], call: Call) -> list[dict[str, Any]]:
 )
 def test_what_is_wrong_with_periods_is_told(options: dict[str, Any], message: str) -> None:
     with pytest.raises(MiningError, match=message):
-        FUNCTION.results(Call({"value": pa.string()}, OPTIONS | options))
+        FUNCTION.results(CheckedCall({"value": pa.string()}, OPTIONS | options))

@@ -18,7 +18,7 @@ from nilometer.mining.known_lines import KnownLines
 from nilometer.mining.peaks import FUNCTION
 from nilometer.mining.registry import find_function
 from nilometer.mining.spectrum_peaks import FoundPeaks, SpectrumPeaks
-from nilometer.mining.table_function import Call, MiningError, RowWorker
+from nilometer.mining.table_function import CheckedCall, MiningError, RowWorker
 
 LISTS = pa.list_(pa.float64())
 SCALE = EnergyScale(first_energy=0.0, channel_width=12 / 1024, fwhm=0.05, fwhm_at=0.662)
@@ -200,10 +200,10 @@ def test_lines_are_matched_to_the_nearest_within_the_tolerance() -> None:
     assert KnownLines([], [], scale).match(np.array([1.0]))[0] == [None]
 
 
-def call(given: tuple[str, ...] = (), tables: tuple[str, ...] = (), **options: Any) -> Call:
+def call(given: tuple[str, ...] = (), tables: tuple[str, ...] = (), **options: Any) -> CheckedCall:
     defaults = {one.name: one.default for one in FUNCTION.options}
     kinds = dict.fromkeys(("counts", *given), LISTS)
-    return Call(kinds, {**defaults, "fwhm": 6.0, **options}, None, dict.fromkeys(tables, ()))
+    return CheckedCall(kinds, {**defaults, "fwhm": 6.0, **options}, None, dict.fromkeys(tables, ()))
 
 
 def table(*columns: pa.Array) -> pa.RecordBatch:

@@ -20,7 +20,7 @@ from nilometer.mining.period_peaks import Period
 from nilometer.mining.periodicity import Periodicity
 from nilometer.mining.periods import FUNCTION
 from nilometer.mining.symbols import FirstSeen, Levels, quantile_breaks
-from nilometer.mining.table_function import Call, MiningError
+from nilometer.mining.table_function import CheckedCall, MiningError
 from nilometer.mining.window_periodicity import WindowPeriodicity
 from tests.naive_mining_periods import naive_counts, naive_phase, naive_score
 
@@ -206,7 +206,9 @@ def test_what_does_not_fit_is_refused() -> None:
         Levels([2, 1])
 
 
-def mined(rows: list[tuple[int, Any]], call: Call, cuts: list[int], window: int | None) -> Any:
+def mined(
+    rows: list[tuple[int, Any]], call: CheckedCall, cuts: list[int], window: int | None
+) -> Any:
     """The answer after rows that came in parts; the miner is saved and loaded in between."""
     miner = FUNCTION.miner(call, {}, None)
     edges = [0, *sorted(cuts), len(rows)]
@@ -234,7 +236,7 @@ def test_answers_are_independent_of_the_split(
     options = {"longest": 12, "least": 0.0, "step": step, "levels": levels or 0, "symbols": 3}
     options["learn"] = draw.choice([7, 40, 1000])
     kind, read = (pa.string(), str) if levels is None else (pa.float64(), float)
-    call = Call({"value": kind}, OPTIONS | options, window)
+    call = CheckedCall({"value": kind}, OPTIONS | options, window)
     values = [None if number is None else read(number) for number in numbers]
     rows = list(zip(times, values, strict=True))
     whole = mined(rows, call, [], window)
@@ -268,7 +270,7 @@ def test_steps_take_the_last_row_and_leave_gaps() -> None:
     for step in range(400):
         if step % 11:
             rows += [(step * 10, "x"), (step * 10 + 5, "a" if step % 7 == 0 else "b")]
-    call = Call({"value": pa.string()}, OPTIONS | {"step": 10, "longest": 50}, 10_000)
+    call = CheckedCall({"value": pa.string()}, OPTIONS | {"step": 10, "longest": 50}, 10_000)
     best = mined(rows, call, [], 10_000)[0]
     assert (best["period"], best["seconds"], best["confidence"]) == (7, 70 / 1e6, 1.0)
     phases = {one["symbol"]: one["phase"] for one in mined(rows, call, [], 10_000)}
@@ -277,15 +279,15 @@ def test_steps_take_the_last_row_and_leave_gaps() -> None:
 
 def test_only_values_that_can_be_symbols_are_taken() -> None:
     with pytest.raises(MiningError, match="symbols are texts") as caught:
-        FUNCTION.results(Call({"value": pa.list_(pa.float64())}, OPTIONS))
+        FUNCTION.results(CheckedCall({"value": pa.list_(pa.float64())}, OPTIONS))
     assert caught.value.argument == "value"
     with pytest.raises(MiningError, match="only numbers are cut") as caught:
-        FUNCTION.results(Call({"value": pa.string()}, OPTIONS | {"breaks": [1.0]}))
+        FUNCTION.results(CheckedCall({"value": pa.string()}, OPTIONS | {"breaks": [1.0]}))
     assert caught.value.argument == "breaks"
 
 
 def test_the_state_does_not_grow() -> None:
-    call = Call({"value": pa.float64()}, OPTIONS | {"longest": 50, "learn": 10})
+    call = CheckedCall({"value": pa.float64()}, OPTIONS | {"longest": 50, "learn": 10})
     miner = FUNCTION.miner(call, {}, None)
     draw = np.random.default_rng(1)
     sizes = []
@@ -362,7 +364,7 @@ def test_the_day_is_found_by_the_function(meter: tuple[Any, Any]) -> None:
     times, power = meter
     week = 7 * 1440 * MINUTE
     for window, options in ((None, {}), (None, {"step": MINUTE}), (2 * week, {"step": MINUTE})):
-        call = Call({"value": pa.float64()}, OPTIONS | options, window)
+        call = CheckedCall({"value": pa.float64()}, OPTIONS | options, window)
         rows = list(zip(times.tolist(), power.tolist(), strict=True))
         found = mined(rows, call, [], window)
         assert found[0]["period"] == pytest.approx(1440, rel=0.01)

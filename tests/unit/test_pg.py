@@ -385,7 +385,7 @@ def test_nothing_that_came_before_the_encryption_counts() -> None:
         reader, writer = asyncio.StreamReader(), mock.AsyncMock(write=mock.Mock())
         reader.feed_data(struct.pack("!ii", 8, wire.SSL_REQUEST))
         reader.feed_data(struct.pack("!iii", 12, wire.CANCEL_REQUEST, 1))
-        with pytest.raises(wire.ProtocolError, match="before the encryption"):
+        with pytest.raises(wire.ProtocolError, match="before the connection was encrypted"):
             await listener._greet(reader, writer)
         writer.write.assert_not_called()
 

@@ -18,7 +18,7 @@ from nilometer.database.stalls import Input, Progress, find_stall
 from nilometer.sensors.manager.status import StreamStatus
 from nilometer.server.console.health_charts import CHARTS, line_points
 from nilometer.server.console.query_list import query_problem, sparkline
-from nilometer.server.console.stream_page import backlog_note, silence_words
+from nilometer.server.console.stream_page import backlog_note, silence_words, unshipped_note
 from nilometer.server.measured.of_queries import query_metrics
 from nilometer.server.measured.of_streams import stream_metrics
 from nilometer.server.routes.metrics import written
@@ -226,6 +226,9 @@ def test_the_page_of_a_stream_tells_of_silence() -> None:
 
 
 def test_the_page_of_a_stream_tells_of_a_backlog() -> None:
+    assert texts(unshipped_note(None)) == texts(unshipped_note(ALIVE)) == []
+    [told] = texts(unshipped_note(replace(ALIVE, unshipped=1, unshipped_since=0)))
+    assert told.startswith("1 row is on the server's disk, on the way to the object store, the old")
     assert texts(backlog_note(None)) == texts(backlog_note(ALIVE)) == []
     [told] = texts(backlog_note(replace(ALIVE, backlog=1004)))
     assert told.startswith("1 004 readings had been kept at their source")

@@ -355,4 +355,5 @@ def test_nothing_else_opens_connections() -> None:
     # Clients of a server that a person names, the demonstration's own broker, and workers of a
     # cluster, which connect to their driver.
     ours = {"client/client.py", "client/async_client.py", "demo/broker.py", "engine/channel.py"}
+    ours |= {"spark/served_files.py"}
     assert found - guarded == ours

@@ -179,7 +179,7 @@ def test_a_server_that_does_not_know_the_key_is_not_believed() -> None:
         address = ServedAddress("127.0.0.1", listening.getsockname()[1], KEY)
         with pytest.raises(SessionError) as caught:
             ServedPlace(address).plan_set()
-        assert "does not know its key" in str(caught.value.detail)
+        assert "does not have its key" in str(caught.value.detail)
         thread.join()
 
 
@@ -259,10 +259,10 @@ def test_a_message_is_not_followed_twice_nor_sent_back() -> None:
         with there, closing(Channel(here, b"d" * 32, b"u" * 32)) as receives:
             there.sendall(content + content)
             assert receives.receive() == ({"ask": "delete"}, b"")
-            with pytest.raises(ConnectionError, match="changed on its way"):
+            with pytest.raises(ConnectionError, match="altered on its way"):
                 receives.receive()
         theirs.sendall(content)
-        with pytest.raises(ConnectionError, match="changed on its way"):
+        with pytest.raises(ConnectionError, match="altered on its way"):
             sends.receive()
 
 

@@ -26,6 +26,8 @@ history = "1 day"
 history = "7 days"
 disk = "20GB"
 when_full = "drop_oldest"
+durability = "disk"
+ship_every = "5s"
 
 [functions]
 near = "math:isclose"
@@ -64,7 +66,12 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert settings.host == "127.0.0.1"
     assert (found.limits.results, found.limits.history) == (1 << 30, 86_400_000_000)
     assert found.streams.history == 7 * 86_400_000_000
-    assert found.streams.options == {"disk": "20GB", "when_full": "drop_oldest"}
+    assert found.streams.options == {
+        "disk": "20GB",
+        "when_full": "drop_oldest",
+        "durability": "disk",
+        "ship_every": "5s",
+    }
     assert found.functions["near"].returns == "boolean"
     assert found.functions["root"].function(9) == 3
     assert found.functions["root"].by_row

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from nilometer.mining import shape_candidates
 from nilometer.mining.matches import FUNCTION
 from nilometer.mining.saved_state import decode, encode
-from nilometer.mining.shape_matcher import Match, ShapeMatcher
+from nilometer.mining.shape_matcher import ShapeMatch, ShapeMatcher
 from nilometer.mining.subsequences import distances_at, z_distances, z_normalized
-from nilometer.mining.table_function import Call, Follower, MiningError
+from nilometer.mining.table_function import CheckedCall, Follower, MiningError
 from tests import naive_mining_shapes as naive
 
 VALUES = st.one_of(st.integers(-3, 3).map(float), st.floats())
@@ -28,7 +28,7 @@ SHAPES = st.lists(st.floats(-10, 10), min_size=3, max_size=7).filter(
 
 def in_pieces(
     values: Sequence[float], cuts: Sequence[int], shape: Sequence[float], limit: float, how: str
-) -> list[Match]:
+) -> list[ShapeMatch]:
     """The matches of values that come in pieces, the matcher saved and loaded between them."""
     matcher, found = ShapeMatcher(shape, limit, how), []
     for begin, end in zip([0, *cuts], [*cuts, len(values)], strict=True):
@@ -171,8 +171,8 @@ def test_shapes_that_nothing_could_match(shape: list[float], text: str) -> None:
     assert raised.value.argument == "shape"
 
 
-def call(distance: float | None = 0.5, normalize: str = "z") -> Call:
-    return Call(
+def call(distance: float | None = 0.5, normalize: str = "z") -> CheckedCall:
+    return CheckedCall(
         {"value": pa.float64()},
         {"distance": distance, "normalize": normalize},
         tables={"shape": (pa.int64(), pa.float64())},

@@ -303,7 +303,11 @@ def test_partitions_that_are_added_are_read_from_their_start(
         ("kafka://ann@127.0.0.1/a", {}, "user ann has no password"),
         ("kafka://127.0.0.1/a", {"sasl": "plain"}, "option sasl without a user"),
         ("kafka://127.0.0.1/a", {"parts": "x=value"}, "option parts of stream type kafka"),
-        ("kafka://127.0.0.1/a", {"parts": "y=key"}, "names a column 'y' that a reading has not"),
+        (
+            "kafka://127.0.0.1/a",
+            {"parts": "y=key"},
+            "names a column 'y' that a reading does not have",
+        ),
         ("kafka://127.0.0.1/a", {"start": "soon"}, "option start of stream type kafka"),
     ],
 )

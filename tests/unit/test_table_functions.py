@@ -13,7 +13,7 @@ from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
 from nilometer.local.run_changes import LocalChanges
 from nilometer.mining.registry import find_function
-from nilometer.mining.table_function import Call
+from nilometer.mining.table_function import CheckedCall
 from tests.mining_streams import START, check_any_split, counted, times_of
 
 SECOND = 1_000_000
@@ -113,7 +113,7 @@ def _mined(held: pa.Table) -> Counter[str]:
     function: Any = find_function("SEQUENCES")
     options = {one.name: one.default for one in function.options} | {"across": 0.5}
     kinds = {"stream": pa.int64(), "value": pa.int64()}
-    miner = function.miner(Call(kinds, options, 4 * SECOND), {}, None)
+    miner = function.miner(CheckedCall(kinds, options, 4 * SECOND), {}, None)
     database = LocalDatabase()
     database.create_stream("S", held, time="ts")
     miner.add(
@@ -212,7 +212,7 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
     made = []
     row_worker = function.row_worker
 
-    def counting(self: Any, call: Call, tables: Any) -> Any:
+    def counting(self: Any, call: CheckedCall, tables: Any) -> Any:
         made.append(call)
         return row_worker(self, call, tables)
 

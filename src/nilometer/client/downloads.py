@@ -87,9 +87,9 @@ def download_of(
     chosen = (form or file.suffix.removeprefix(".")).lower()
     if chosen not in FORMATS:
         raise InputError(
-            f"unknown format {chosen!r}" if chosen else "the file's name says no format",
+            f"unknown format {chosen!r}" if chosen else "the file's name does not say which format",
             detail=f"formats are {', '.join(FORMATS)}",
-            hint='name the file so, or give form="csv"',
+            hint='end its name with one of them, or give form="csv"',
         )
     return Download(name, file, chosen, start, end, columns, per, bucket, points, answer)
 

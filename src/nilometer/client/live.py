@@ -112,7 +112,7 @@ class LiveAnswer:
             left = None if deadline is None else deadline - monotonic()
             if not self.await_change(version, left):
                 raise TimeLimitError(
-                    f"what is waited for has not come to {self._query.name} in time",
+                    f"{self._query.name} did not show what was waited for in time",
                     detail=f"{timeout:g} s, and it has {len(rows)} rows",
                     hint="give a longer timeout=, or look at query.status()",
                 )

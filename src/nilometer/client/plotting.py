@@ -106,7 +106,9 @@ def _heights(column: pa.ChunkedArray) -> Any:
 
 def _required(table: pa.Table, name: str) -> str:
     if table.column_names.count(name) != 1:
-        raise InputError(f"there is no one column {name}", detail=f"there are {_named(table)}")
+        raise InputError(
+            f"there is not exactly one column {name}", detail=f"there are {_named(table)}"
+        )
     return name
 
 

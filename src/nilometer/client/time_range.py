@@ -31,7 +31,7 @@ def time_range(
         return None
     if not has_start and start != "start":
         raise InputError(
-            "end= goes with an instant as start=",
+            "end= needs an instant as start=",
             detail=f"got {start!r}",
             hint='write start="2026-01-31T12:00:00Z", a datetime, or leave it out',
         )

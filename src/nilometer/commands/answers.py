@@ -83,7 +83,7 @@ def require_names(columns: Sequence[str], form: Format) -> None:
     for name in columns:
         if lowered.count(name.lower()) > 1:
             raise InputError(
-                f"two columns are named {name}, and {form} tells columns by name",
+                f"two columns are named {name}, and {form} identifies columns by name",
                 hint=f"give them aliases: SELECT A.{name} AS a_{name}, B.{name} AS b_{name}"
                 if name.isidentifier()
                 else f"give each an alias: {name} AS a",

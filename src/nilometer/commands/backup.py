@@ -108,7 +108,7 @@ def restore(
 def _ask(server: Server, destination: str | None, *, shown: bool) -> None:
     """Ask a server to do it, to a destination that its configuration allows."""
     if shown:
-        raise InputError("--list looks into a destination itself", hint="leave out --server")
+        raise InputError("--list reads the destination itself", hint="leave out --server")
     if server.warning is not None:
         typer.echo(server.warning, err=True)
     with server.open(_LONGEST) as client:

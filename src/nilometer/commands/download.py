@@ -74,9 +74,9 @@ def download(  # noqa: PLR0913  one argument for each option
     chosen = (form or file.suffix.removeprefix(".")).lower()
     if chosen not in _FORMATS:
         raise InputError(
-            f"unknown format {chosen!r}" if chosen else "the file's name says no format",
+            f"unknown format {chosen!r}" if chosen else "the file's name does not say which format",
             detail=f"formats are {', '.join(_FORMATS)}",
-            hint="name the file so, or write --format csv",
+            hint="end its name with one of them, or write --format csv",
         )
     folder = file.expanduser().absolute().parent
     if not folder.is_dir():

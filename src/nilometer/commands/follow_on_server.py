@@ -38,7 +38,7 @@ def follow_select(server: Server, client: Client, one: OneStatement, screen: Scr
     """Follow a SELECT over streams as a temporary query of the server, dropped at the end."""
     if screen.follow.catch_up:
         raise InputError(
-            "a SELECT over streams has no end that could be reached",
+            "a SELECT over streams has no end to catch up with",
             hint="--catch-up NAME writes all stored results of a query that the server runs",
         )
     text = with_constants(one.sql, one.parameters) if one.parameters else one.sql

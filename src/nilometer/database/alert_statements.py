@@ -41,7 +41,7 @@ def drop_alert(statement: Drop, home: Home) -> Outcome:
         others = [one for one in home.deliveries.of_query(name) if one != own]
         if others:
             raise InputError(
-                f"delivery {others[0]} delivers what {name} tells",
+                f"delivery {others[0]} delivers the events of {name}",
                 hint=f"first DROP DELIVERY {others[0]}",
             )
         if own is not None and home.catalog.delivery(own) is not None:

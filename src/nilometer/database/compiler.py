@@ -17,7 +17,7 @@ from nilometer.spark.functions import register_function, require_new_name
 from nilometer.spark.host_query import where_it_runs
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.session import shuffle_partitions, use_here
-from nilometer.sql.catalog import Catalog, Function
+from nilometer.sql.catalog import Catalog, UserFunction
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan
@@ -36,10 +36,10 @@ class Compiler:
         self._spark = spark
         self._execution = execution
         self._home = home
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, UserFunction] = {}
         self._changing = threading.Lock()
 
-    def add_function(self, made: Function) -> None:
+    def add_function(self, made: UserFunction) -> None:
         """Let statements call a function."""
         name = made.name.lower()
         if name not in self._functions:

@@ -18,7 +18,7 @@ from nilometer.errors import CheckpointError
 from nilometer.log.options import Fsync
 from nilometer.log.writer import make_log
 from nilometer.sensors.catalog.stored_queries import NamedQuery
-from nilometer.spark.engine import Engine
+from nilometer.spark.engine import SharedEngine
 from nilometer.spark.engine_status import EngineStatus
 from nilometer.spark.host_query import engine_plan, host_plan
 from nilometer.spark.hosted_query import HostedQuery
@@ -36,16 +36,18 @@ class Hosting:
         self._session = session
         self._beats = beats
         self._lock = threading.Lock()
-        self._engine: Engine | None = None
+        self._engine: SharedEngine | None = None
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> SharedEngine:
         with self._lock:
             if self._engine is None:
                 ids = {hosted_id(one) for one in self._home.catalog.queries()}
                 known = {one for one in ids if one is not None}
                 folder = self._home.folder / ENGINE
-                self._engine = Engine(self._session, folder, self._beats, known, self._home.logs)
+                self._engine = SharedEngine(
+                    self._session, folder, self._beats, known, self._home.logs
+                )
             return self._engine
 
     def plan(self, plan: Plan, known: Known, limits: QueryLimits) -> EnginePlan | str:
@@ -68,7 +70,7 @@ class Hosting:
         assert name is not None
         if isinstance(plan, str):
             raise CheckpointError(
-                f"the query {query.name} cannot go on beside others as it did before",
+                f"the query {query.name} can no longer run in the shared engine",
                 detail=plan,
                 hint="drop it and create it again",
             )

@@ -210,8 +210,8 @@ class QueryLifecycle:
         own = sum(isinstance(one, StreamingQuery) for one in others)
         if self._settings.most is not None and own >= MOST_OWN:
             raise LimitError(
-                f"{own} queries have streaming queries of Spark of their own, and no more may",
-                hint="let queries run beside others: leave out engine = 'own'; or stop one",
+                f"{own} queries have a streaming query of their own in Spark, which is the maximum",
+                hint="let queries share an engine: leave out engine = 'own'; or stop one",
             )
 
     def begin_now(self, run: QueryRun, query: NamedQuery, planned: Planned) -> None:

@@ -123,6 +123,8 @@ class StorageWatch:
             log = read_stream_options(one.options, one.history).log
             kind = "sensor table" if one.is_sensor_table else "stream"
             yield from self._use(one.name, kind, log.disk, log.history)
+            ahead = str(home.ahead_of(one.name))
+            yield from self._use(one.name, "write-ahead", log.write_ahead, 0, ahead)
         for query in home.catalog.queries():
             given = query.options
             history = given.get("history") or FOREVER
@@ -130,8 +132,15 @@ class StorageWatch:
         for alert in home.catalog.alerts():
             yield from self._use(alert.name, "alert", None, alert.definition["history"])
 
-    def _use(self, name: str, kind: str, limit: int | None, history: int) -> Iterator[LogUse]:
-        location = self._home.log_of(name)
+    def _use(
+        self,
+        name: str,
+        kind: str,
+        limit: int | None,
+        history: int,
+        location: str | None = None,
+    ) -> Iterator[LogUse]:
+        location = location or self._home.log_of(name)
         try:
             reader = LogReader.open(location)
             size, end = stored_bytes(storage_at(location)), reader.end.row

@@ -26,7 +26,7 @@ from nilometer.engine.held_chunks import HeldChunks
 from nilometer.engine.log_reads import LogReads, OpenLogs
 from nilometer.engine.place import EnginePlace
 from nilometer.engine.plan_set import APART, PlanEntry, PlanSet
-from nilometer.engine.query_run import Answer, QueryRun
+from nilometer.engine.query_run import HostedRun, RunOutput
 from nilometer.errors import InternalError, LogError, SessionError, SlowQueryError
 from nilometer.log.frame_format import encode_frame
 from nilometer.log.parts import pieces
@@ -61,7 +61,7 @@ class MicroBatchTask:
 class _Held:
     """A query in the memory of this process."""
 
-    run: QueryRun
+    run: HostedRun
     entry: PlanEntry
     number: int
     """The bucket's file in which its state is the one in memory; -1: it has none yet."""
@@ -237,7 +237,7 @@ class Bucket:
             self._hosted[one.plan] = pickle.loads(self._place.plan(one.plan))
         chunks = HeldChunks(self._fetch(one.query)) if held is None else held.run.chunks
         chunks.forget_changes(() if kept is None else kept.chunks)
-        run = QueryRun(self._hosted[one.plan], chunks)
+        run = HostedRun(self._hosted[one.plan], chunks)
         if kept is None or kept.state is None:
             run.begin()
             held = _Held(run, one, -1, 0)
@@ -253,7 +253,7 @@ class Bucket:
     def _fetch(self, query: str) -> Callable[[str], bytes]:
         return lambda name: self._files.read(self._kept[query].chunks[name])
 
-    def _entry(self, held: _Held, answer: Answer | None) -> Entry:
+    def _entry(self, held: _Held, answer: RunOutput | None) -> Entry:
         """The entry that is stored for a query's micro-batch."""
         told: dict[str, Any] = {}
         frames: list[bytes] = []
@@ -352,7 +352,7 @@ def _failed(error: Exception, entry: PlanEntry) -> dict[str, Any]:
     return {"failure": describe_failure(error), "attempt": entry.attempt}
 
 
-def _frames(answer: Answer, hosted: HostedPlan, key: tuple[str, int]) -> list[bytes]:
+def _frames(answer: RunOutput, hosted: HostedPlan, key: tuple[str, int]) -> list[bytes]:
     """Results as frames of their log, the last of which holds the key."""
     time, compression = hosted.plan.layout.time, hosted.compression
     some = [piece for rows in answer.rows for piece in pieces(rows)]

@@ -48,16 +48,16 @@ class Channel:
         if not sizes:
             return None
         if len(sizes) != _SIZES.size:
-            raise ConnectionError("the connection of the engine has ended within a message")
+            raise ConnectionError("the connection of the engine ended in the middle of a message")
         head, body = _SIZES.unpack(sizes)
         if head > _MOST_HEAD or body > _MOST_BODY:
             raise ConnectionError("a message of the engine is too large")
         content = _read(self._socket, head + body + _CODE)
         if len(content) != head + body + _CODE:
-            raise ConnectionError("the connection of the engine has ended within a message")
+            raise ConnectionError("the connection of the engine ended in the middle of a message")
         told, rest, code = content[:head], content[head:-_CODE], content[-_CODE:]
         if not hmac.compare_digest(self._receives.code([sizes, told, rest]), code):
-            raise ConnectionError("a message of the engine was changed on its way")
+            raise ConnectionError("a message of the engine was altered on its way")
         found: dict[str, Any] = json.loads(told)
         return found, rest
 
@@ -92,7 +92,7 @@ def call(address: tuple[str, int], key: bytes, timeout: float) -> Channel:
         answer = _read(connected, _NONCE + _CODE)
         nonces = own + answer[:_NONCE]
         if not hmac.compare_digest(answer[_NONCE:], _derived(key, b"server", nonces)):
-            raise ConnectionError("the server of the engine's files does not know its key")
+            raise ConnectionError("the server of the engine's files does not have its key")
         connected.sendall(_derived(key, b"client", nonces))
         return Channel(connected, _derived(key, b"up", nonces), _derived(key, b"down", nonces))
     except BaseException:
@@ -107,12 +107,12 @@ def answer_call(connected: socket.socket, key: bytes) -> Channel:
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     hello = _read(connected, len(_HELLO) + _NONCE, end)
     if len(hello) != len(_HELLO) + _NONCE or not hello.startswith(_HELLO):
-        raise ConnectionError("somebody who is no worker of the engine has connected")
+        raise ConnectionError("a connection is not that of a worker of the engine")
     own = secrets.token_bytes(_NONCE)
     nonces = hello[len(_HELLO) :] + own
     connected.sendall(own + _derived(key, b"server", nonces))
     if not hmac.compare_digest(_read(connected, _CODE, end), _derived(key, b"client", nonces)):
-        raise ConnectionError("somebody who does not know the key of the engine has connected")
+        raise ConnectionError("a connection was made without the key of the engine")
     connected.settimeout(None)
     return Channel(connected, _derived(key, b"down", nonces), _derived(key, b"up", nonces))
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -32,10 +33,12 @@ from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.position import Position
 from nilometer.log.published import read_layout
 from nilometer.log.registrations import commit_all
+from nilometer.log.remote_storage import REQUESTS_AT_ONCE
 from nilometer.log.sealed import seal, unseal
 from nilometer.log.writer import LogWriter
 
 DURABLE_EVERY: Final = 10.0
+_MOST_COLLECTED: Final = 32 << 20
 _TRIM_EVERY: Final = 30.0
 STUCK: Final = "stuck"
 _SHOWN: Final = "shown-{}"
@@ -52,13 +55,28 @@ class _Results:
     trimmed: float
 
 
+@dataclass(frozen=True)
+class _Waiting:
+    """Results of a query on their way to its log."""
+
+    known: PlanEntry
+    told: Mapping[str, Any]
+    frames: Sequence[bytes]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.known.query, int(self.told["key"])
+
+
 @dataclass
 class _Bucket:
     """How much of a bucket was published."""
 
     files: BucketFolder
+    taken: int
+    """Up to this file results were read,"""
     shown: int
-    """Up to this file all results are visible to readers, and"""
+    """up to this one all of them are visible to readers, and"""
     durable: int
     """up to this one they survive even a power failure."""
     behind: set[str] = field(default_factory=set)
@@ -85,6 +103,9 @@ class Publisher:
     _positions: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """The offsets of queries that are not committed to the logs yet."""
     _forced: float = 0.0
+    _collected: dict[str, list[_Waiting]] = field(default_factory=dict)
+    """Results for logs in object stores, by query: an append is an object there."""
+    _collected_bytes: int = 0
 
     def __post_init__(self) -> None:
         self._plans = PlanFolder(self.folder)
@@ -99,6 +120,7 @@ class Publisher:
     def step(self) -> bool:
         """Publish what is new; returns whether there was anything."""
         self._read_set()
+        self._collected, self._collected_bytes = {}, 0  # of a step that failed
         found = False
         for number in self._plans.buckets():
             if not is_together(number, self.bucket):
@@ -110,7 +132,10 @@ class Publisher:
             for batch in results_after(bucket.files, bucket.shown):
                 found = True
                 self._publish(bucket, batch)
+                if self._collected_bytes >= _MOST_COLLECTED:
+                    self._store_collected()
             bucket.stamp = stamp
+        self._store_collected()
         if found:
             self._tell()
         for query, due in list(self._waiting.items()):
@@ -174,7 +199,7 @@ class Publisher:
     def _bucket(self, number: int) -> _Bucket:
         if number not in self._buckets:
             durable = read_published(self.folder, number)
-            self._buckets[number] = _Bucket(self._plans.files(number), durable, durable)
+            self._buckets[number] = _Bucket(self._plans.files(number), durable, durable, durable)
         return self._buckets[number]
 
     def _publish(self, bucket: _Bucket, batch: BatchFile) -> None:
@@ -194,33 +219,67 @@ class Publisher:
                 bucket.behind.add(entry.query)
             else:
                 bucket.behind.discard(entry.query)
-        bucket.shown = batch.number
+        bucket.taken = batch.number
+        if not self._collected:
+            bucket.shown = batch.number
+
+    def _store_collected(self) -> None:
+        """Append what was collected: the logs at the same time, each with one object."""
+        collected, self._collected, self._collected_bytes = self._collected, {}, 0
+        try:
+            if len(collected) > 1:
+                with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+                    list(pool.map(self._store, collected.values()))
+            else:
+                list(map(self._store, collected.values()))
+        except BaseException:  # such as a full disk: they are read once more
+            for bucket in self._buckets.values():
+                bucket.taken, bucket.stamp = bucket.shown, -1
+            raise
+        for bucket in self._buckets.values():
+            bucket.shown = bucket.taken
+
+    def _store(self, results: Sequence[_Waiting]) -> None:
+        """Append results of one query, or set them aside."""
+        try:
+            self._append(results)
+        except Exception as error:  # others must not be affected
+            for one in results:
+                self._put_aside(one)
+            self._waits(results[0].known.query, error)
 
     def _publish_entry(self, known: PlanEntry, entry: StoredEntry, files: BucketFolder) -> None:
         frames = [files.read(one) for one in entry.frames]
-        told = dict(entry.told)
+        found = _Waiting(known, dict(entry.told), frames)
         if known.query in self._waiting:
-            self._put_aside(known, told, frames)
-            return
-        try:
-            self._append(known, told, frames)
-        except Exception as error:  # others must not be affected
-            self._put_aside(known, told, frames, error)
+            self._put_aside(found)
+        elif "://" in known.results:
+            self._collected.setdefault(known.query, []).append(found)
+            self._collected_bytes += sum(map(len, frames))
+        else:  # each by itself, so that it has the same place if it is appended again
+            self._store([found])
 
-    def _append(self, known: PlanEntry, told: dict[str, Any], frames: Sequence[bytes]) -> None:
-        key = (known.query, int(told["key"]))
-        errors = RowErrors.from_json(told["errors"])
-        if errors.count and known.dead_letters is not None:
-            now = now_micros()
-            letters = [DeadLetter(one.stream, now, one.reason, one.row) for one in errors.noted]
-            append_batch(known.dead_letters, letters, errors.count, key)
-        results = self._results(known)
+    def _append(self, results: Sequence[_Waiting]) -> None:
+        """Append results of one query, in their order, unless that was done before."""
+        known = results[0].known
+        for one in results:
+            errors = RowErrors.from_json(one.told["errors"])
+            if errors.count and known.dead_letters is not None:
+                now = now_micros()
+                letters = [DeadLetter(e.stream, now, e.reason, e.row) for e in errors.noted]
+                append_batch(known.dead_letters, letters, errors.count, one.key)
+        opened = self._results(known)
         try:
-            decoded = [_decode(one) for one in frames]
-            results.writer.append_frames(decoded, watermark=told["watermark"], key=key)
-            if self.clock() - results.trimmed > _TRIM_EVERY:
-                results.trimmed = self.clock()
-                results.writer.trim()
+            last = opened.writer.last_batch(known.query)
+            new = [one for one in results if last is None or one.key[1] > last]
+            if new:
+                frames = [_decode(frame) for one in new for frame in one.frames]
+                marks = [one.told["watermark"] for one in new]
+                watermark = max((mark for mark in marks if mark is not None), default=None)
+                opened.writer.append_frames(frames, watermark=watermark, key=new[-1].key)
+            if self.clock() - opened.trimmed > _TRIM_EVERY:
+                opened.trimmed = self.clock()
+                opened.writer.trim()
         except BaseException:
             self._open.pop(known.query).writer.close()
             raise
@@ -238,23 +297,15 @@ class Publisher:
             found = self._open[known.query] = _Results(writer, self.clock())
         return found
 
-    def _put_aside(
-        self,
-        known: PlanEntry,
-        told: dict[str, Any],
-        frames: Sequence[bytes],
-        error: Exception | None = None,
-    ) -> None:
+    def _put_aside(self, one: _Waiting) -> None:
         """Set aside results that cannot be appended, so that the bucket's files can be deleted."""
-        folder = self.folder / STUCK / known.query
+        folder = self.folder / STUCK / one.known.query
         folder.mkdir(parents=True, exist_ok=True)
-        told = {**told, "sizes": [len(one) for one in frames]}
+        told = {**one.told, "sizes": [len(frame) for frame in one.frames]}
         head = json.dumps(told).encode()
         aside = folder / f".{told['key']:012d}"
-        aside.write_bytes(seal(len(head).to_bytes(8, "little") + head + b"".join(frames)))
+        aside.write_bytes(seal(len(head).to_bytes(8, "little") + head + b"".join(one.frames)))
         aside.replace(folder / f"{told['key']:012d}")
-        if error is not None:
-            self._waits(known.query, error)
 
     def _waits(self, query: str, error: Exception) -> None:
         """Schedule a retry."""
@@ -275,7 +326,7 @@ class Publisher:
         for path in sorted(one for one in folder.iterdir() if not one.name.startswith(".")):
             if known is not None:
                 try:
-                    self._append(known, *read_stuck(path.read_bytes()))
+                    self._append([_Waiting(known, *read_stuck(path.read_bytes()))])
                 except Exception as error:
                     self._waits(query, error)
                     return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Answer:
+class RunOutput:
     """The output of a micro-batch."""
 
     rows: list[pa.RecordBatch]
@@ -35,7 +35,7 @@ class Answer:
     """Whether its logs have more rows for it."""
 
 
-class QueryRun:
+class HostedRun:
     """A running query."""
 
     def __init__(self, hosted: HostedPlan, chunks: HeldChunks) -> None:
@@ -49,7 +49,7 @@ class QueryRun:
         for part in self._parts:
             part.hold()
 
-    def feed(self, reads: LogReads, now: int, check: Callable[[], None]) -> Answer | None:
+    def feed(self, reads: LogReads, now: int, check: Callable[[], None]) -> RunOutput | None:
         """Process what the logs have at the time `now`; None: nothing to read, and nothing due.
 
         `check` is called between pieces of work, and may raise.
@@ -65,7 +65,7 @@ class QueryRun:
                 for one in part.process(batch, check):
                     rows.append(part.part.rows.select(one))
                     check()
-        return Answer([one for one in rows if len(one)], self._watermark(), errors, is_behind)
+        return RunOutput([one for one in rows if len(one)], self._watermark(), errors, is_behind)
 
     def _read(
         self, reads: LogReads, now: int, batches: Sequence[list[MicroBatch]]

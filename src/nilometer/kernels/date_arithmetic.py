@@ -45,14 +45,14 @@ def date_result(
         return _DATE
     if other == pa.int64():
         raise PredicateError(
-            "the number of days that is added to a DATE must be an INT",
+            "the number of days added to a DATE must be an INT",
             detail="got BIGINT: write d + CAST(n AS INT)",
         )
     if other != INTERVAL:
         return None
     if not isinstance(constant, Interval):
         raise UnavailableError(
-            f"{type_name(_DATE)} {operator.value} an interval that is computed is not available",
+            f"{type_name(_DATE)} {operator.value} a computed interval is not available",
             hint="write CAST(d AS TIMESTAMP) + …",
         )
     return _DATE if constant.in_days else INSTANT

@@ -16,7 +16,7 @@ import numpy as np
 
 from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.match_search import Outcome
-from nilometer.model.row_patterns import Op, Step
+from nilometer.model.row_patterns import Op, PatternStep
 from nilometer.model.time import FOREVER
 
 FRESH: Final = -1
@@ -61,7 +61,7 @@ class Track:
 class Automaton:
     """The states of a program that have been reached so far."""
 
-    def __init__(self, program: tuple[Step, ...]) -> None:
+    def __init__(self, program: tuple[PatternStep, ...]) -> None:
         self._program = program
         self.restore([])
 
@@ -237,7 +237,7 @@ def _until(track: Track, starts: Int64s, within: int | None) -> Int64s:
     return track.times[starts] + within
 
 
-def may_begin(program: tuple[Step, ...], symbols: Int64s) -> Bools:
+def may_begin(program: tuple[PatternStep, ...], symbols: Int64s) -> Bools:
     """Which rows can be the first of a match."""
     _, steps = Automaton(program)._closure([0])
     wanted = np.int64(0)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from nilometer.errors import PredicateError
 from nilometer.kernels.arrays import Int64s
-from nilometer.model.row_patterns import Op, Step
+from nilometer.model.row_patterns import Op, PatternStep
 
 MOST_TRIED: Final = 1_000_000
 """The maximum number of ways tried from one row, or from some side by side."""
@@ -61,7 +61,7 @@ Marks: TypeAlias = tuple[tuple[int, ...], ...]
 """For each of some `Tracked` the positions of its rows so far."""
 
 
-class Asked(NamedTuple):
+class AskedRow(NamedTuple):
     """Whether the condition of a variable holds for a row, after a match so far."""
 
     variable: int
@@ -80,7 +80,7 @@ class Tally:
     tried: int = 0
 
 
-class Found(NamedTuple):
+class SearchEnd(NamedTuple):
     """The end of a search."""
 
     outcome: Outcome
@@ -90,7 +90,7 @@ class Found(NamedTuple):
     """The instant at which this is known."""
 
 
-Search: TypeAlias = Generator[Asked, bool, Found]
+Search: TypeAlias = Generator[AskedRow, bool, SearchEnd]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Ground:
 class Searcher:
     """Searches for matches of a program; asks about some variables, where their bit is set."""
 
-    program: tuple[Step, ...]
+    program: tuple[PatternStep, ...]
     asked: frozenset[int]
     tracked: tuple[Tracked, ...]
     whole: bool
@@ -159,10 +159,10 @@ class Searcher:
                 step = first
                 continue
             if going and op == _MATCH:
-                return Found(Outcome.MATCHED, tuple(path), _told(ground, furthest, looked_over))
+                return SearchEnd(Outcome.MATCHED, tuple(path), _told(ground, furthest, looked_over))
             if going and place >= limit:
                 if ground.over is None:
-                    return Found(Outcome.OPEN)
+                    return SearchEnd(Outcome.OPEN)
                 looked_over = True
                 if op == _ABSENT:
                     step += 1
@@ -175,7 +175,7 @@ class Searcher:
                 is_marked = holds and variable in self._marking
                 after = self._marked(marks, variable, place, paths) if is_marked else marks
                 if holds and variable in self.asked:
-                    holds = yield Asked(variable, place, marks, after, path)
+                    holds = yield AskedRow(variable, place, marks, after, path)
                 if holds is (op == _TAKE):
                     if holds:
                         path.append(variable)
@@ -184,7 +184,7 @@ class Searcher:
                     place += 1
                     continue
             if not waiting:
-                return Found(Outcome.FAILED, (), _told(ground, furthest, looked_over))
+                return SearchEnd(Outcome.FAILED, (), _told(ground, furthest, looked_over))
             if tally.tried > MOST_TRIED:
                 raise TooManyWaysError
             step, place, marks, length = waiting.pop()

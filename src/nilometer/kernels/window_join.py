@@ -124,7 +124,7 @@ class Tuples:
 
 
 @dataclass(frozen=True, slots=True)
-class Matches:
+class FittingRows:
     """Rows of one stream that fit tuples: row rows[m] at times[m] fits tuple which[m]."""
 
     which: Int64s
@@ -255,11 +255,11 @@ def _match(
     found: Candidates,
     links: Sequence[int],
     wanted: Sequence[int],
-) -> Matches:
+) -> FittingRows:
     """The candidates whose hashes and times really match, with hashes of the wanted keys."""
     lows, highs = tuples.lows[stream], tuples.highs[stream]
     fresh = [k for k in wanted if k not in tuples.hashes]
-    parts: list[Matches] = []
+    parts: list[FittingRows] = []
     base = 0
     for chunk, access, run in zip(found.chunks, found.accesses, found.runs, strict=True):
         which, places = run.expand()
@@ -275,14 +275,14 @@ def _match(
             which, places, times = which[inside], places[inside], times[inside]
         hashes = {k: chunk.hashes[k][places] for k in fresh}
         until = None if chunk.until is None else chunk.until[places]
-        parts.append(Matches(which, places + base, times, hashes, until))
+        parts.append(FittingRows(which, places + base, times, hashes, until))
         base += len(chunk)
     return parts[0] if len(parts) == 1 else _concat(parts)
 
 
-def _concat(parts: Sequence[Matches]) -> Matches:
+def _concat(parts: Sequence[FittingRows]) -> FittingRows:
     until = [part.until for part in parts if part.until is not None]
-    return Matches(
+    return FittingRows(
         np.concatenate([part.which for part in parts]),
         np.concatenate([part.rows for part in parts]),
         np.concatenate([part.times for part in parts]),
@@ -292,7 +292,7 @@ def _concat(parts: Sequence[Matches]) -> Matches:
 
 
 def _lengthen(
-    tuples: Tuples, stream: int, matches: Matches, wanted: Sequence[int], bounds: Bounds
+    tuples: Tuples, stream: int, matches: FittingRows, wanted: Sequence[int], bounds: Bounds
 ) -> Tuples:
     """Each tuple with each of its matches; periods of the streams still missing shrink."""
     which, times = matches.which, matches.times

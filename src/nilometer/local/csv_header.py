@@ -22,7 +22,7 @@ def check_header(path: Path) -> None:
         for sign, word in _SEPARATORS.items():
             if sign in names[0]:
                 raise InputError(
-                    f"the cells of {path} stand between {word}",
+                    f"the cells of {path} are separated by {word}",
                     detail=f"the header is {names[0]}",
                     hint="write commas between them",
                 )

@@ -17,7 +17,7 @@ from nilometer.local.complete_rows import finish_rows, plain_rows, rows_at
 from nilometer.local.run_query import LocalQuery, LocalUnion
 from nilometer.operators.stage import concat
 from nilometer.operators.watermarks import StreamClock
-from nilometer.sql.catalog import Catalog, Function, NoEngineError, Relation, Statistics
+from nilometer.sql.catalog import Catalog, NoEngineError, Relation, Statistics, UserFunction
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.expressions.compile_scalar import ELSEWHERE_HINT
 from nilometer.sql.physical.execution import choose_execution
@@ -90,7 +90,7 @@ class LocalDatabase:
         self._execution = choose_execution(execution)
         self.tables: dict[str, pa.RecordBatch] = {}
         self._relations: dict[str, Relation] = {}
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[str, UserFunction] = {}
 
     def create_stream(
         self,
@@ -163,7 +163,7 @@ class LocalDatabase:
         self, name: str, function: Callable[..., Any], returns: pa.DataType, by_row: bool = False
     ) -> None:
         """A Python function that statements may call."""
-        self._functions[name.lower()] = Function(name, function, returns, by_row)
+        self._functions[name.lower()] = UserFunction(name, function, returns, by_row)
 
     def prepare(
         self, statement: Statement, *, at_instant: str | None = None, goes_on: bool = False

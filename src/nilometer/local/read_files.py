@@ -58,7 +58,9 @@ class FileReader:
             times = self._formed(field.name, column)
         elif pat.is_string(field.type):
             if column.null_count < len(column) and not hold_times(column):
-                raise OnlySparkError(f"not all of column {field.name} are times as usual")
+                raise OnlySparkError(
+                    f"not all values of column {field.name} are times in the usual form"
+                )
             times = read_times(column)
         elif pat.is_date(field.type) or pat.is_timestamp(field.type):
             times = column.cast(pa.timestamp("us")).cast(TIMESTAMP)
@@ -73,13 +75,15 @@ class FileReader:
         """Times in the declared format; what may be read in two ways is left to Spark."""
         is_text = bool(pat.is_string(column.type))
         if is_text is not isinstance(self.form, WrittenTimes) or pat.is_floating(column.type):
-            raise OnlySparkError(f"not all of column {name} are times as was said")
+            raise OnlySparkError(f"not all values of column {name} are times in the declared form")
         try:
             return pa.chunked_array(
                 [read_formed(one, self.form) for one in column.chunks], TIMESTAMP
             )
         except pa.ArrowInvalid:
-            raise OnlySparkError(f"not all of column {name} are times as was said") from None
+            raise OnlySparkError(
+                f"not all values of column {name} are times in the declared form"
+            ) from None
 
 
 def read_files(

@@ -62,7 +62,7 @@ def _object(pairs: list[tuple[str, Any]]) -> _Row:
 
 
 def _refuse(word: str) -> NoReturn:
-    raise OnlySparkError("not every number is one", detail=f"got {word}")
+    raise OnlySparkError("a number is not one of JSON", detail=f"got {word}")
 
 
 def _float(text: str) -> float:

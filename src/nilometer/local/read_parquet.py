@@ -44,7 +44,7 @@ def _require_known(file: pq.ParquetFile) -> None:
         column = file.schema.column(number)
         logical = str(column.logical_type).lower()
         if "nanoseconds" in logical or "unsigned" in logical or "issigned=false" in logical:
-            raise OnlySparkError(f"column {column.name} is of a type that Spark has not")
+            raise OnlySparkError(f"column {column.name} is of a type that Spark does not have")
 
 
 def _type(field: pa.Field) -> pa.DataType:

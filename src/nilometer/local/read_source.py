@@ -18,7 +18,7 @@ from nilometer.model.expressions import (
     Operator,
 )
 from nilometer.operators.source_reader import SourceReader
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, SubsetCompiler
 from nilometer.sql.expressions.scalars import ColumnRef, Ref, tree_of
 from nilometer.sql.plan.carried_columns import guards_of
 from nilometer.sql.plan.join_plan import Carried, JoinPlan, Source
@@ -36,7 +36,7 @@ def read_source(plan: JoinPlan, source: Source) -> SourceReader:
             return Argument(len(columns))
         return Argument(columns.index(ref.column), ref.fields)
 
-    subset = Subset(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
+    subset = SubsetCompiler(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
     tests = [subset.compile(condition.tree) for condition in source.below]
     selection = reduce(partial(Binary, Operator.AND), tests) if tests else None
     wanted = tuple((_compile(subset, source, one), one.kind) for one in source.carried)
@@ -55,7 +55,7 @@ def require_types(expression: Expression, types: Sequence[pa.DataType]) -> None:
         raise NotInSubsetError(error.message, detail=error.detail, hint=error.hint) from None
 
 
-def _compile(subset: Subset, source: Source, one: Carried) -> Expression:
+def _compile(subset: SubsetCompiler, source: Source, one: Carried) -> Expression:
     """A carried column; it need not be computable for rows that are not selected."""
     value = subset.compile(tree_of(one.ref))
     for guard in reversed(guards_of(source, one)):

@@ -13,7 +13,7 @@ from nilometer.local.complete_rows import whole
 from nilometer.local.read_source import read_source, require_types
 from nilometer.local.run_stage import LocalStage
 from nilometer.model.expressions import Argument
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, SubsetCompiler
 from nilometer.sql.expressions.scalars import RESULT_TIME, Ref, Scalar
 from nilometer.sql.physical.join_places import build_stage
 from nilometer.sql.plan.carried_columns import leaves_as, only_stream, output_names
@@ -136,7 +136,7 @@ class ResultReader:
                 return Argument(0)
             return Argument(1 + output.index(leaves_as(ref, plan, types)))
 
-        subset = Subset(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
+        subset = SubsetCompiler(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
         self._items = [subset.compile(item.value.tree) for item in plan.items]
         for item in self._items:
             require_types(item, [TIMESTAMP, *(one.kind for one in plan.output)])

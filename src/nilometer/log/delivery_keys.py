@@ -19,6 +19,21 @@ def newest_keys(storage: Storage, end: tuple[int, int], most: int) -> list[bytes
     return found[-most:] if most > 0 else []
 
 
+def keys_since(
+    storage: Storage, end: tuple[int, int], batch: tuple[str, int | None]
+) -> list[bytes]:
+    """The keys in segments begun after this batch, before the end; None: after no batch at all."""
+    found: list[bytes] = []
+    for file in reversed(segment_files(storage)):
+        with open_file(storage, file) as opened:
+            inside: list[AnySegment] = list(opened.segments(file.first, min(file.last, end[0])))
+            for segment in reversed(inside):
+                if segment.good_header()[0].batches.get(batch[0]) != batch[1]:
+                    return found
+                found = _keys_of(segment, end) + found
+    return found
+
+
 def _keys_of(segment: AnySegment, end: tuple[int, int]) -> list[bytes]:
     found: list[bytes] = []
     _, begin = segment.good_header()

@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ from nilometer.errors import DiskFullError, LogError
 from nilometer.log.frame_format import Chunks
 from nilometer.log.head import HEAD
 from nilometer.log.segment_format import segment_name
+from nilometer.log.storage import Found, Item
 
 LOCK: Final = "lock"
 _NEXT: Final = "next"
@@ -110,6 +111,9 @@ class LocalStorage:
             raise
         if durable:
             sync_folder(path.parent)
+
+    def map(self, function: Callable[[Item], Found], items: Iterable[Item]) -> list[Found]:
+        return [function(one) for one in items]
 
     def write_all(self, contents: Mapping[str, bytes]) -> None:
         asides = {}

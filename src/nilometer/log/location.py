@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from nilometer.log.local_storage import LocalStorage
 from nilometer.log.remote_storage import RemoteStorage
 from nilometer.log.storage import Storage
 
+_IN_ONE_REQUEST: Final = "allow_delayed_open"
+"""An option of Arrow for S3: a small object is written by one request instead of three."""
 _systems: dict[str, fs.FileSystem] = {}
 
 
@@ -61,10 +64,13 @@ def storage_at(location: str | Path) -> Storage:
         return LocalStorage(Path(unquote(parts.path)).absolute())
     if parts.scheme in _systems:
         return RemoteStorage(location, _systems[parts.scheme], parts.netloc + parts.path)
+    wanted = location
     if parts.scheme == "s3":
         _let_s3_be_quiet()
+        if _IN_ONE_REQUEST not in parts.query:
+            wanted = f"{location}{'&' if parts.query else '?'}{_IN_ONE_REQUEST}=true"
     try:
-        system, folder = fs.FileSystem.from_uri(location)
+        system, folder = fs.FileSystem.from_uri(wanted)
     except (ValueError, OSError) as problem:
         raise LogError(
             "no file system for this location",

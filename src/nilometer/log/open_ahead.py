@@ -21,9 +21,9 @@ def open_ahead(
     location: str,
     options: LogOptions,
     clock: Callable[[], int],
-    recent_keys: int = 0,
     *,
     drops_oldest: bool = False,
+    known_by: Callable[[bytes], bytes] = bytes,
 ) -> WriteAhead | None:
     """The write-ahead of a log, if its options want one; what waits in it is shipped first.
 
@@ -32,7 +32,7 @@ def open_ahead(
     is_wanted = options.durability is Durability.DISK and in_object_store(location)
     if folder is None or (not is_wanted and read_layout(LocalStorage(folder)) is None):
         return None
-    ahead = WriteAhead(folder, store, options, clock, recent_keys, drops_oldest=drops_oldest)
+    ahead = WriteAhead(folder, store, options, clock, drops_oldest=drops_oldest, known_by=known_by)
     try:
         try:
             ahead.ship()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -116,11 +116,10 @@ def commit_all(location: str | Path, positions: Mapping[str, Position], *, now: 
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
         contents = {}
-        for reader, position in positions.items():
-            before = _read(storage, _name(reader))
-            if before is not None:
-                one = replace(before, position=max(before.position, position), seen=now)
-                contents[_name(reader)] = json_bytes(asdict(one))
+        for before in _read_all(storage, map(_name, positions)):
+            position = max(before.position, positions[before.reader])
+            one = replace(before, position=position, seen=now)
+            contents[_name(one.reader)] = json_bytes(asdict(one))
         storage.write_all(contents)
 
 
@@ -128,12 +127,13 @@ def release_all(location: str | Path, readers: Collection[str], *, now: int) -> 
     """Mark many readers as stopped."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
-        found = ((name, _read(storage, name)) for name in map(_name, readers))
+        found = _read_all(storage, map(_name, readers))
         storage.write_all(
             {
-                name: json_bytes(asdict(replace(one, seen=now, active=False, pid=None)))
-                for name, one in found
-                if one is not None
+                _name(one.reader): json_bytes(
+                    asdict(replace(one, seen=now, active=False, pid=None))
+                )
+                for one in found
             }
         )
 
@@ -197,8 +197,7 @@ def find_reader(location: str | Path, reader: str) -> Registration | None:
 
 def registered_in(storage: Storage) -> list[Registration]:
     names = (f"{_FOLDER}/{name}" for name in file_names(storage, _FOLDER, _SUFFIX))
-    found = (_read(storage, name) for name in names)
-    return sorted((one for one in found if one is not None), key=lambda one: one.reader)
+    return sorted(_read_all(storage, names), key=lambda one: one.reader)
 
 
 def _registered(storage: Storage, reader: str) -> Registration:
@@ -217,6 +216,12 @@ def _read(storage: Storage, name: str) -> Registration | None:
     if fields is None:
         return None
     return Registration(**{**fields, "position": Position.from_json(fields["position"])})
+
+
+def _read_all(storage: Storage, names: Iterable[str]) -> list[Registration]:
+    """Those that exist."""
+    found = storage.map(lambda name: _read(storage, name), names)
+    return [one for one in found if one is not None]
 
 
 def _write(storage: Storage, one: Registration) -> Registration:

@@ -24,7 +24,8 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import chain, pairwise
 from typing import Final
@@ -36,7 +37,10 @@ from nilometer.errors import LogError, LogTakenError
 from nilometer.log.frame_format import Chunks
 from nilometer.log.segment_files import is_packed_name
 from nilometer.log.segment_format import segment_name, segment_number
+from nilometer.log.storage import Found, Item
 
+REQUESTS_AT_ONCE: Final = 16
+_FEW: Final = 3
 _TERMS: Final = "terms"
 _HEADS: Final = "heads"
 _WHOLE: Final = ".whole"
@@ -109,15 +113,24 @@ class RemoteStorage:
         self, name: str, chunks: Iterable[bytes | pa.Buffer], *, durable: bool = True
     ) -> None:
         path = f"{self._folder}/{name}"
-        if "/" in name:
+        try:
+            opened = self._system.open_output_stream(path)
+        except FileNotFoundError:  # not an object store, then
             self._system.create_dir(path.rsplit("/", 1)[0], recursive=True)
-        with self._system.open_output_stream(path) as file:
+            opened = self._system.open_output_stream(path)
+        with opened as file:
             for chunk in chunks:
                 file.write(chunk)
 
+    def map(self, function: Callable[[Item], Found], items: Iterable[Item]) -> list[Found]:
+        waiting = list(items)
+        if len(waiting) < _FEW:
+            return [function(one) for one in waiting]
+        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            return list(pool.map(function, waiting))
+
     def write_all(self, contents: Mapping[str, bytes]) -> None:
-        for name, content in contents.items():
-            self.write(name, [content])
+        self.map(lambda one: self.write(one[0], [one[1]]), contents.items())
 
     def delete(self, name: str) -> None:
         if is_packed_name(name):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from nilometer.log.frame_format import Chunks
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 class OpenFile(Protocol):
@@ -75,6 +78,12 @@ class Storage(Protocol):
         """Write a file as a whole or not at all, replacing an existing one.
 
         Without `durable`, a crash may lose it, or leave a piece of it.
+        """
+
+    def map(self, function: Callable[[Item], Found], items: Iterable[Item]) -> list[Found]:
+        """What a function that uses this storage returns for each item.
+
+        Where every request takes long, many are made at once.
         """
 
     def write_all(self, contents: Mapping[str, bytes]) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from nilometer.log.position import Position
 from nilometer.log.published import as_watermark
 from nilometer.log.segment_files import segment_files
 from nilometer.log.segment_reader import AnySegment, open_file
 from nilometer.log.storage import Storage
+
+_TRIES: Final = 5
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,20 @@ class Transaction:
 
 def read_transactions(storage: Storage, start: Position, end: Position) -> Iterator[Transaction]:
     """The transactions between two positions where transactions end, or a log begins."""
+    place, tries = start, 0
+    while True:
+        try:
+            for one in _walk(storage, place, end):
+                yield one
+                place, tries = one.end, 0
+            return
+        except FileNotFoundError:  # deleted or packed since the files were listed
+            tries += 1
+            if tries >= _TRIES:
+                raise
+
+
+def _walk(storage: Storage, start: Position, end: Position) -> Iterator[Transaction]:
     for file in segment_files(storage):
         if file.last < start.segment or file.first > end.segment:
             continue

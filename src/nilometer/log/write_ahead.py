@@ -7,7 +7,8 @@ object and the knowledge of it are one. Whatever was interrupted goes on after t
 log in the store names, and the write-ahead is cut only up to there.
 
 Rows that wait when it is opened may have been read elsewhere in the meantime, if another machine
-wrote the log: those whose delivery keys the store has by now are left out.
+wrote the log: those whose delivery keys it has appended since are left out. Earlier keys do not
+count: brokers use them again for other messages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from nilometer.errors import DiskFullError, LogError, LogFullError, LogTakenError, in_one_line
 from nilometer.log.delete import delete_log
@@ -34,7 +34,7 @@ from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, register
 from nilometer.log.transactions import read_transactions
-from nilometer.log.waiting_rows import SHIPPING, waiting_in
+from nilometer.log.waiting_rows import SHIPPING, put_aside, waiting_in
 from nilometer.log.writer import LogWriter
 
 _LOG: Final = logging.getLogger("nilometer.storage")
@@ -58,18 +58,19 @@ class WriteAhead:
         store: LogWriter,
         options: LogOptions,
         clock: Callable[[], int],
-        recent_keys: int = 0,
         *,
         drops_oldest: bool = False,
+        known_by: Callable[[bytes], bytes] = bytes,
     ) -> None:
-        """`store`: the log, which only this object appends to from now on; `recent_keys`: how many
-        delivery keys of it are looked through for rows that it has already; `drops_oldest`: the
-        oldest rows of the store make room for others."""
+        """`store`: the log, which only this object appends to from now on; `drops_oldest`: the
+        oldest rows of the store make room for others; `known_by`: the part of a delivery key by
+        which a row is known that others have appended."""
         self._folder = folder
         self._store = store
         self._options = options
         self._clock = clock
         self._drops_oldest = drops_oldest
+        self._known_by = known_by
         self._storage = LocalStorage(folder)
         self._shipping = threading.Lock()
         self._wake = threading.Event()
@@ -82,14 +83,16 @@ class WriteAhead:
         """Ends of appends that wait, and when they were made; some are left out."""
         with ExitStack() as opening:
             self._local = opening.enter_context(self._open_local())
-            shipped = self._found_shipped()
-            if not store.is_published:  # by an object without a head, which was the last step
-                store.append(None, batch=(self._local.log_id, _number(shipped)))
-            self._shipped = (store.end, shipped)
-            """The end of the log in the store, and the place in the write-ahead that it is."""
+            shipped, own = self._found_shipped(), self._local.log_id
             self._before = self._local.end
             waits = shipped < self._before
-            self._known = frozenset(store.recent_keys(recent_keys) if waits else ())
+            self._known = frozenset(map(known_by, store.keys_since(own) if waits else ()))
+            """Of the delivery keys that others have appended since, what rows are known by."""
+            # An object without a head may have been the last step of the writer before.
+            if store.last_batch(own) is None or not store.is_published:
+                store.append(None, batch=(own, _number(shipped)))
+            self._shipped = (store.end, shipped)
+            """The end of the log in the store, and the place in the write-ahead that it is."""
             if waits:
                 self._arrived.append((self._before, clock()))
             told = {"log": store.log_id}
@@ -163,6 +166,8 @@ class WriteAhead:
 
     def ship(self, *, at_least: int = 0) -> int:
         """Bring rows to the store while so many bytes of them wait; returns how many rows."""
+        if self._taken is not None:
+            raise self._taken
         rows = 0
         with self._shipping:
             try:
@@ -177,7 +182,9 @@ class WriteAhead:
     def recent_keys(self, most: int) -> list[bytes]:
         """The newest delivery keys, newest last, of rows in the store and of those that wait."""
         waiting = read_transactions(self._storage, self._start, self._local.end)
-        found = self._store.recent_keys(most) + [key for one in waiting for key in one.keys]
+        found = self._store.recent_keys(most) + [
+            key for one in waiting for key in one.keys if not self._is_known(key, one.end)
+        ]
         return found[-most:] if most > 0 else []
 
     def trim(self) -> int:
@@ -230,8 +237,8 @@ class WriteAhead:
         mark = self._store.last_batch(local.log_id)
         if mark is None or mark <= _number(local.end):
             return local
-        local.close()  # the store has all of it, and more: a later write would have a place again
-        delete_log(self._folder)
+        local.close()  # an old copy of itself: other rows would get places that the store has had
+        put_aside(self._folder)
         return LogWriter.open(self._folder, layout, options, self._clock)
 
     def _refuse_foreign(self) -> None:
@@ -274,10 +281,10 @@ class WriteAhead:
 
     @property
     def _waiting_bytes(self) -> int:
+        """About how many bytes wait; less where files that are shipped in part were packed."""
         start = self._start
-        return (
-            sum(one.size for one in self._local.segments if one.last >= start.segment) - start.byte
-        )
+        sizes = (one.size for one in self._local.segments if one.last >= start.segment)
+        return max(0, sum(sizes) - start.byte)
 
     def _ship_object(self) -> int:
         """Append the rows that wait longest to the log in the store, as one object."""
@@ -285,16 +292,16 @@ class WriteAhead:
         start, until, size = self._start, self._local.end, 0
         keys, watermark, stop = list[bytes](), None, start
         for one in read_transactions(self._storage, start, until):
-            keys += one.keys
+            keys += [key for key in one.keys if not self._is_known(key, one.end)]
             watermark, stop = one.watermark, one.end
             size += one.size
-            if size >= self._options.ship_size:
+            if size >= self._options.ship_size or stop == self._before:
                 break
         if stop == start:  # a segment has been begun, and nothing is in it
             self._shipped = (self._shipped[0], until)
             return 0
         frames = [one.rows for one in self._local.read(start, stop)]
-        rows = self._without_known(pa.Table.from_batches(frames, self._local.layout.stored), start)
+        rows = self._without_known(pa.Table.from_batches(frames, self._local.layout.stored), stop)
         self._shipped = (self._append_to_store(rows, watermark, keys, stop), stop)
         while self._arrived and self._arrived[0][0] <= stop:
             self._arrived.popleft()
@@ -319,11 +326,17 @@ class WriteAhead:
                     self._store.repair()
                 raise
 
-    def _without_known(self, found: pa.Table, start: Position) -> pa.RecordBatch:
+    def _is_known(self, key: bytes | None, end: Position) -> bool:
+        """Whether others have appended what has this key, and is before this place."""
+        if key is None or not self._known or end > self._before:
+            return False
+        return self._known_by(key) in self._known
+
+    def _without_known(self, found: pa.Table, stop: Position) -> pa.RecordBatch:
         """Rows as the store has them, except those that it has got from elsewhere."""
-        if start < self._before and self._known:
-            known = pa.array(self._known, pa.binary())
-            found = found.filter(pc.invert(pc.is_in(found.column(found.num_columns - 1), known)))
+        if self._known and stop <= self._before:
+            keys = found.column(found.num_columns - 1).to_pylist()
+            found = found.filter(pa.array([not self._is_known(key, stop) for key in keys]))
         schema = self._store.layout.stored
         batches = found.combine_chunks().to_batches()
         if not batches:

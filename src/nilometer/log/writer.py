@@ -19,7 +19,7 @@ from nilometer.log.background import StopWorkError, Work, in_background
 from nilometer.log.base import Net
 from nilometer.log.clock import now_micros
 from nilometer.log.compaction import SegmentPacker
-from nilometer.log.delivery_keys import newest_keys
+from nilometer.log.delivery_keys import keys_since, newest_keys
 from nilometer.log.dropped_rows import add_dropped_rows, read_dropped_rows
 from nilometer.log.frame import Frame
 from nilometer.log.frame_format import (
@@ -102,7 +102,7 @@ class LogWriter:
 
     @property
     def log_id(self) -> str:
-        """An id that no other log has, not even one that replaces it."""
+        """An id that no other log has."""
         return self._log_id
 
     @property
@@ -111,10 +111,7 @@ class LogWriter:
 
     @property
     def is_published(self) -> bool:
-        """Whether readers see all of it.
-
-        What an earlier writer had stored but not acknowledged shows after the next append.
-        """
+        """Whether readers see what an earlier writer stored last; else the next append shows it."""
         return LogReader.open(self._storage.location).end >= self._end
 
     @property
@@ -208,6 +205,11 @@ class LogWriter:
         """The newest delivery keys, newest last; at least 10 000 outlive their rows."""
         with self._appending:
             return newest_keys(self._storage, (self._end.segment, self._end.byte), most)
+
+    def keys_since(self, writer: str) -> list[bytes]:
+        """The delivery keys that came after the last batch that has this writer's name."""
+        end, batch = (self._end.segment, self._end.byte), (writer, self.last_batch(writer))
+        return keys_since(self._storage, end, batch)
 
     def read(self, start: Position, end: Position | None = None) -> Iterator[Frame]:
         """The frames from `start` up to `end`: the newest from memory, older ones from disk."""

@@ -12,7 +12,7 @@ from nilometer.kernels.arrays import Int64s
 from nilometer.mining.ragged_vectors import as_vectors
 from nilometer.mining.running_total import RunningTotal, Total
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
     Columns,
     FollowFunction,
@@ -98,7 +98,7 @@ class Accumulate:
     window = WindowUse.NEEDED
     needs: tuple[str, ...] = ()
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         return (
             ResultColumn("total", pa.list_(pa.float64())),
             ResultColumn("live_total", pa.float64()),
@@ -106,7 +106,7 @@ class Accumulate:
             ResultColumn("since", _INSTANT),
         )
 
-    def follower(self, call: Call, tables: Tables, saved: Saved | None) -> Accumulating:
+    def follower(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> Accumulating:
         assert call.window is not None
         return Accumulating(call.window, saved)
 

@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from nilometer.mining.classifier_options import METHODS, SCALES, ClassifierOptions
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
     Columns,
-    Constant,
     Found,
     MiningError,
     Numbers,
     OptionArgument,
+    OptionKind,
     ResultColumn,
     RowFunction,
     TableArgument,
@@ -107,7 +107,7 @@ class Classify:
     options = (
         OptionArgument(
             "method",
-            Constant.TEXT,
+            OptionKind.TEXT,
             "tree: a decision tree; neighbours: the vote of the nearest patterns; clusters: the "
             "nearest of the centres of each class",
             default="neighbours",
@@ -115,7 +115,7 @@ class Classify:
         ),
         OptionArgument(
             "scale",
-            Constant.TEXT,
+            OptionKind.TEXT,
             "what is done to patterns before they are compared; standard: each place to mean 0 "
             "and deviation 1 in the knowledge base; shares: each pattern to the sum 1 of absolute "
             "values; unit: each to the length 1",
@@ -123,16 +123,16 @@ class Classify:
             choices=SCALES,
         ),
         OptionArgument(
-            "neighbours", Constant.INTEGER, "how many neighbours vote", default=5, least=1
+            "neighbours", OptionKind.INTEGER, "how many neighbours vote", default=5, least=1
         ),
-        OptionArgument("depth", Constant.INTEGER, "the maximum depth of the tree", least=1),
+        OptionArgument("depth", OptionKind.INTEGER, "the maximum depth of the tree", least=1),
         OptionArgument(
-            "leaf", Constant.INTEGER, "the fewest patterns in a leaf of the tree", 5, least=1
+            "leaf", OptionKind.INTEGER, "the fewest patterns in a leaf of the tree", 5, least=1
         ),
-        OptionArgument("clusters", Constant.INTEGER, "the clusters of each class", 4, least=1),
+        OptionArgument("clusters", OptionKind.INTEGER, "the clusters of each class", 4, least=1),
         OptionArgument(
             "unknown",
-            Constant.NUMBER,
+            OptionKind.NUMBER,
             "the class is NULL if no known pattern is as near as this, in the scale chosen",
             least=0,
         ),
@@ -151,7 +151,7 @@ class Classify:
     window = WindowUse.NONE
     needs = ("sklearn",)
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         return (
             ResultColumn("class", pa.string()),
             ResultColumn("confidence", pa.float64()),
@@ -160,7 +160,7 @@ class Classify:
             ResultColumn("nearest", pa.float64()),
         )
 
-    def row_worker(self, call: Call, tables: Tables) -> Classifying:
+    def row_worker(self, call: CheckedCall, tables: Tables) -> Classifying:
         options = ClassifierOptions(
             **{one.name: call.options[one.name] for one in fields(ClassifierOptions)}
         )

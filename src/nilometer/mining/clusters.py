@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from nilometer.kernels.arrays import Int64s
 from nilometer.mining.online_clusters import METRICS, OnlineClusters
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
     Columns,
-    Constant,
     OptionArgument,
+    OptionKind,
     ResultColumn,
     Saved,
     TableArgument,
@@ -38,7 +38,7 @@ _RESULTS: Final = (
 class ClusterMiner:
     """Clusters the items of one key."""
 
-    def __init__(self, call: Call, saved: Saved | None) -> None:
+    def __init__(self, call: CheckedCall, saved: Saved | None) -> None:
         chosen = call.options
         self._found = OnlineClusters(
             chosen["clusters"],
@@ -93,24 +93,26 @@ class Clusters:
         ),
     )
     options: tuple[OptionArgument, ...] = (
-        OptionArgument("clusters", Constant.INTEGER, "the maximum number of clusters", 8, least=1),
+        OptionArgument(
+            "clusters", OptionKind.INTEGER, "the maximum number of clusters", 8, least=1
+        ),
         OptionArgument(
             "apart",
-            Constant.NUMBER,
+            OptionKind.NUMBER,
             "clusters whose centres are nearer to each other than this are one",
             least=0,
             most=1e100,
         ),
         OptionArgument(
             "metric",
-            Constant.TEXT,
+            OptionKind.TEXT,
             "'cosine' scales items to the length 1 first, so that only their direction counts",
             default="euclidean",
             choices=METRICS,
         ),
         OptionArgument(
             "micro_clusters",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "how many micro-clusters are kept; more make clusters finer, and take longer",
             default=256,
             least=2,
@@ -118,7 +120,7 @@ class Clusters:
         ),
         OptionArgument(
             "dimensions",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "distances are computed after a random projection to this many dimensions: faster",
             least=1,
         ),
@@ -127,12 +129,12 @@ class Clusters:
     window: WindowUse = WindowUse.ALLOWED
     needs: tuple[str, ...] = ("sklearn",)
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         """Its columns; raises an error if there are too few micro-clusters."""
         self.miner(call, {}, None)
         return _RESULTS
 
-    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> ClusterMiner:
+    def miner(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> ClusterMiner:
         """The miner of one key, new or from its saved state."""
         return ClusterMiner(call, saved)
 

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.mining.occurrences import Rows, SequenceShape, Symbols
+from nilometer.mining.occurrences import SequenceShape, SymbolRows, Symbols
 from nilometer.mining.saved_sequences import load_counts, save_counts
 from nilometer.mining.sequence_counts import SequenceCounts
 from nilometer.mining.table_function import MiningError, Saved
@@ -78,7 +78,7 @@ class FrequentSequences:
             counts = self._streams.get(name)
             if counts is None:
                 counts = self._streams[name] = SequenceCounts(self._shape, self._counters)
-            counts.add(Rows(symbols, when[places]))
+            counts.add(SymbolRows(symbols, when[places]))
 
     def forget(self, before: int) -> None:
         """Remove the rows strictly before a time, and streams that have no rows left."""

@@ -16,7 +16,7 @@ from nilometer.kernels.arrays import Int64s
 from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
 from nilometer.kernels.key_hashes import hash_rows
 from nilometer.kernels.row_groups import RowGroups, row_groups
-from nilometer.mining.table_function import Call, Columns, Tables
+from nilometer.mining.table_function import CheckedCall, Columns, Tables
 from nilometer.operators.change_operator import diffs_of, row_columns, times_of
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.stream_buffer import StreamBuffer
@@ -27,7 +27,7 @@ class FunctionCall:
     """A function, and the positions of its arguments among the columns of its input."""
 
     name: str
-    call: Call
+    call: CheckedCall
     input_types: tuple[pa.DataType, ...]
     keys: tuple[int, ...]
     arguments: Mapping[str, int]

@@ -11,14 +11,14 @@ import pyarrow as pa
 from nilometer.kernels.arrays import Bools
 from nilometer.mining.line_fit import Fit, LineFit
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
     Columns,
-    Constant,
     Found,
     MiningError,
     Numbers,
     OptionArgument,
+    OptionKind,
     ResultColumn,
     RowFunction,
     TableArgument,
@@ -153,14 +153,14 @@ class Lines:
     options = (
         OptionArgument(
             "floor",
-            Constant.NUMBER,
+            OptionKind.NUMBER,
             "how many sigmas are added to an amount before its logarithm enters the pattern",
             default=2.0,
             least=1e-3,
         ),
         OptionArgument(
             "significance",
-            Constant.NUMBER,
+            OptionKind.NUMBER,
             "the least amount, in sigmas, of a template that is named as seen",
             default=3.0,
             least=0,
@@ -194,7 +194,7 @@ class Lines:
     window = WindowUse.NONE
     needs = ("scipy", "threadpoolctl")
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         return (
             ResultColumn("intensities", _NUMBERS),
             ResultColumn("sigmas", _NUMBERS),
@@ -207,7 +207,7 @@ class Lines:
             ResultColumn("fitted", _NUMBERS),
         )
 
-    def row_worker(self, call: Call, tables: Tables) -> Fitting:
+    def row_worker(self, call: CheckedCall, tables: Tables) -> Fitting:
         templates = _templates(tables["templates"])
         background = _background(tables.get("background"), templates.counts.shape[1])
         fit = LineFit(templates.counts, background)

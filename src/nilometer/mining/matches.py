@@ -11,16 +11,16 @@ import pyarrow.compute as pc
 from nilometer.kernels.arrays import Int64s
 from nilometer.mining.shape_matcher import Normalize, ShapeMatcher
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
     Columns,
-    Constant,
     Follower,
     FollowFunction,
     Found,
     MiningError,
     Numbers,
     OptionArgument,
+    OptionKind,
     ResultColumn,
     Saved,
     TableArgument,
@@ -45,13 +45,13 @@ class Matches:
     options = (
         OptionArgument(
             "distance",
-            Constant.NUMBER,
+            OptionKind.NUMBER,
             "the largest distance of a match; by default that of a correlation of 0.9",
             least=0.0,
         ),
         OptionArgument(
             "normalize",
-            Constant.TEXT,
+            OptionKind.TEXT,
             "'z' compares shapes whatever their level and height, 'none' the values as they are",
             default=Normalize.Z.value,
             choices=tuple(Normalize),
@@ -70,7 +70,7 @@ class Matches:
     window = WindowUse.NONE
     needs = ("scipy",)
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         """The distance of a match, and the times of its first and last row."""
         if call.options["normalize"] == Normalize.NONE and call.options["distance"] is None:
             raise MiningError(
@@ -84,7 +84,7 @@ class Matches:
             ResultColumn("ends", _TIMESTAMP),
         )
 
-    def follower(self, call: Call, tables: Tables, saved: Saved | None) -> Follower:
+    def follower(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> Follower:
         """The follower of one key."""
         matcher = ShapeMatcher(
             read_shape(tables["shape"]), call.options["distance"], call.options["normalize"]

@@ -24,7 +24,7 @@ _SAME: Final = 1e-9
 """Correlations that differ by less are equal except for rounding."""
 
 
-class Kind(StrEnum):
+class FindingKind(StrEnum):
     """The kind of a finding."""
 
     MOTIF = "motif"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 class Finding:
     """A subsequence worth reporting. Positions count values since the first one."""
 
-    kind: Kind
+    kind: FindingKind
     number: int
     """1 is the motif with the nearest neighbour, or the discord with the farthest one."""
     start: int
@@ -104,7 +104,7 @@ class MotifFinder:
         number = 0
         while number < self._motifs and profile.min(initial=np.inf) <= self._radius:
             start = _first_near(profile, self._length, profile.min())
-            found = self._finding(Kind.MOTIF, number + 1, start)
+            found = self._finding(FindingKind.MOTIF, number + 1, start)
             if found.distance <= self._radius:
                 number += 1
                 yield found
@@ -117,13 +117,13 @@ class MotifFinder:
         number = 0
         while number < self._discords and np.isfinite(profile).any():
             start = _first_near(profile, self._length, profile.max())
-            found = self._finding(Kind.DISCORD, number + 1, start)
+            found = self._finding(FindingKind.DISCORD, number + 1, start)
             if np.isfinite(found.distance):
                 number += 1
                 yield found
             shut(profile, start, self._length - 1, -np.inf)
 
-    def _finding(self, kind: Kind, number: int, start: int) -> Finding:
+    def _finding(self, kind: FindingKind, number: int, start: int) -> Finding:
         distances = self._distances_from(start)
         nearest = int(distances.argmin())
         places = occurrences(distances, start, self._radius, self._zone)

@@ -12,13 +12,13 @@ from nilometer.mining.motif_finder import MotifFinder
 from nilometer.mining.subsequences import SHORTEST
 from nilometer.mining.table_function import (
     AnswerFunction,
-    Call,
+    CheckedCall,
     ColumnArgument,
     Columns,
-    Constant,
     Miner,
     MiningError,
     OptionArgument,
+    OptionKind,
     ResultColumn,
     Saved,
     TableArgument,
@@ -50,26 +50,31 @@ class Motifs:
     options = (
         OptionArgument(
             "length",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "of a motif and of a discord, in rows",
             required=True,
             least=SHORTEST,
         ),
         OptionArgument(
-            "motifs", Constant.INTEGER, "how many motifs at most", default=3, least=0, most=1000
+            "motifs", OptionKind.INTEGER, "how many motifs at most", default=3, least=0, most=1000
         ),
         OptionArgument(
-            "discords", Constant.INTEGER, "how many discords at most", default=1, least=0, most=1000
+            "discords",
+            OptionKind.INTEGER,
+            "how many discords at most",
+            default=1,
+            least=0,
+            most=1000,
         ),
         OptionArgument(
             "radius",
-            Constant.NUMBER,
+            OptionKind.NUMBER,
             "the largest distance of an occurrence; by default that of a correlation of 0.9",
             least=0.0,
         ),
         OptionArgument(
             "rows",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "how many of the last rows are searched; by default all in the window",
             least=2 * SHORTEST,
             most=100_000,
@@ -79,7 +84,7 @@ class Motifs:
     window = WindowUse.ALLOWED
     needs = ("threadpoolctl",)
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         """The same for every call."""
         rows, length = call.options["rows"], call.options["length"]
         if rows is None and call.window is None:
@@ -96,7 +101,7 @@ class Motifs:
             )
         return _RESULTS
 
-    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> Miner:
+    def miner(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> Miner:
         """The miner of one key."""
         given = call.options
         finder = MotifFinder(given["length"], given["motifs"], given["discords"], given["radius"])

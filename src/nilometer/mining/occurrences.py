@@ -40,7 +40,7 @@ class SequenceShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SymbolRows:
     """Consecutive rows of one stream: symbols, and ascending times."""
 
     symbols: list[str]
@@ -49,21 +49,21 @@ class Rows:
     def __len__(self) -> int:
         return len(self.symbols)
 
-    def cut(self, begin: int, end: int) -> Rows:
+    def cut(self, begin: int, end: int) -> SymbolRows:
         """The rows from begin to end - 1."""
-        return Rows(self.symbols[begin:end], self.times[begin:end])
+        return SymbolRows(self.symbols[begin:end], self.times[begin:end])
 
-    def followed_by(self, later: Rows) -> Rows:
+    def followed_by(self, later: SymbolRows) -> SymbolRows:
         """These rows, then others."""
-        return Rows(self.symbols + later.symbols, np.concatenate([self.times, later.times]))
+        return SymbolRows(self.symbols + later.symbols, np.concatenate([self.times, later.times]))
 
 
-def no_rows() -> Rows:
+def no_rows() -> SymbolRows:
     """A stream before its first row."""
-    return Rows([], np.zeros(0, np.int64))
+    return SymbolRows([], np.zeros(0, np.int64))
 
 
-def count_ending(rows: Rows, begin: int, shape: SequenceShape) -> Counter[Symbols]:
+def count_ending(rows: SymbolRows, begin: int, shape: SequenceShape) -> Counter[Symbols]:
     """How often sequences occur with their last row at `begin` or later."""
     if shape.gap:
         return Counter(found for _, end, found in _minimal(rows, shape) if end >= begin)
@@ -74,7 +74,7 @@ def count_ending(rows: Rows, begin: int, shape: SequenceShape) -> Counter[Symbol
     return counts
 
 
-def count_crossing(rows: Rows, cut: int, shape: SequenceShape) -> Counter[Symbols]:
+def count_crossing(rows: SymbolRows, cut: int, shape: SequenceShape) -> Counter[Symbols]:
     """How often sequences occur with their first row before `cut` and their last at or after it."""
     if shape.gap:
         places = _minimal(rows, shape)
@@ -86,7 +86,7 @@ def count_crossing(rows: Rows, cut: int, shape: SequenceShape) -> Counter[Symbol
     return counts
 
 
-def count_beginning(rows: Rows, end: int, shape: SequenceShape) -> Counter[Symbols]:
+def count_beginning(rows: SymbolRows, end: int, shape: SequenceShape) -> Counter[Symbols]:
     """How often sequences occur with their first row before `end`."""
     if shape.gap:
         return Counter(found for start, _, found in _minimal(rows, shape) if start < end)
@@ -96,7 +96,7 @@ def count_beginning(rows: Rows, end: int, shape: SequenceShape) -> Counter[Symbo
     return counts
 
 
-def _runs(rows: Rows, length: int, span: int | None) -> Iterator[Symbols]:
+def _runs(rows: SymbolRows, length: int, span: int | None) -> Iterator[Symbols]:
     """All sequences of consecutive rows of a length that fit into the span."""
     runs = zip(*(rows.symbols[place:] for place in range(length)), strict=False)
     if span is None or len(rows) < length:
@@ -105,7 +105,7 @@ def _runs(rows: Rows, length: int, span: int | None) -> Iterator[Symbols]:
     return compress(runs, fits.tolist())
 
 
-def _minimal(rows: Rows, shape: SequenceShape) -> Iterator[tuple[int, int, Symbols]]:
+def _minimal(rows: SymbolRows, shape: SequenceShape) -> Iterator[tuple[int, int, Symbols]]:
     """The first row, the last row and the symbols of each minimal occurrence."""
     times = rows.times.tolist()
     recent: list[list[dict[Symbols, int]]] = []

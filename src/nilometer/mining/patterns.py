@@ -13,11 +13,11 @@ from nilometer.mining.several_periods import SeveralPeriods
 from nilometer.mining.symbol_miner import OPTIONS, VALUE, SymbolMiner, check_series
 from nilometer.mining.symbols import Alphabet
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
-    Constant,
     MiningError,
     OptionArgument,
+    OptionKind,
     ResultColumn,
     Saved,
     TableArgument,
@@ -51,20 +51,20 @@ class PatternsFunction:
     options: Sequence[OptionArgument] = (
         OptionArgument(
             "period",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "the length of a segment, in samples",
             least=1,
             most=LONGEST,
         ),
         OptionArgument(
             "periods",
-            Constant.NUMBERS,
+            OptionKind.NUMBERS,
             "several lengths of segments in its place, each mined as if it were alone; then a "
             "column more, period, says of which a pattern is",
         ),
         OptionArgument(
             "confidence",
-            Constant.NUMBER,
+            OptionKind.NUMBER,
             "which share of the segments follows a pattern at least",
             default=0.8,
             least=0.01,
@@ -72,7 +72,7 @@ class PatternsFunction:
         ),
         OptionArgument(
             "report",
-            Constant.TEXT,
+            OptionKind.TEXT,
             "maximal: patterns without a longer frequent one around them; closed: those without a "
             "longer one that is as frequent; all: all that are frequent",
             default=Wanted.MAXIMAL.value,
@@ -80,7 +80,7 @@ class PatternsFunction:
         ),
         OptionArgument(
             "most",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "how many patterns are reported, the longest first",
             default=100,
             least=1,
@@ -88,7 +88,7 @@ class PatternsFunction:
         ),
         OptionArgument(
             "hits",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "how many different segments are kept; with more, supports are lower bounds (missed)",
             default=1000,
             least=1,
@@ -100,16 +100,16 @@ class PatternsFunction:
     window = WindowUse.ALLOWED
     needs: Sequence[str] = ()
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         """The columns of a pattern."""
         check_series(call)
         return RESULTS if periods_of(call) is None else SEVERAL_RESULTS
 
-    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SymbolMiner[Mined]:
+    def miner(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> SymbolMiner[Mined]:
         """The miner of one key."""
         return SymbolMiner(self, call, saved)
 
-    def start(self, call: Call, symbols: Alphabet) -> Mined:
+    def start(self, call: CheckedCall, symbols: Alphabet) -> Mined:
         """A series without samples."""
         options = call.options
         if (periods := periods_of(call)) is not None:
@@ -122,13 +122,13 @@ class PatternsFunction:
         """Restore a saved series."""
         return SeveralPeriods.load(saved) if "periods" in saved else PartialPatterns.load(saved)
 
-    def report(self, call: Call, mined: Mined) -> pa.RecordBatch:
+    def report(self, call: CheckedCall, mined: Mined) -> pa.RecordBatch:
         """A row for each pattern, the longest first; with several periods, one after the other."""
         found = mined.patterns(call.options["report"], call.options["most"])
         return result_rows(self.results(call), [_row(one) for one in found])
 
 
-def periods_of(call: Call) -> list[int] | None:
+def periods_of(call: CheckedCall) -> list[int] | None:
     """The periods, if the call has several; raises an error if they are invalid."""
     given = call.options["periods"]
     if (given is None) == (call.options["period"] is None):

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from nilometer.mining.table_function import (
     ColumnArgument,
-    Constant,
     OptionArgument,
+    OptionKind,
     ResultColumn,
     TableArgument,
     Takes,
@@ -36,36 +36,36 @@ COLUMNS: Final = (
 
 OPTIONS: Final = (
     OptionArgument(
-        "first_energy", Constant.NUMBER, "the energy at the lower edge of the first channel", 0.0
+        "first_energy", OptionKind.NUMBER, "the energy at the lower edge of the first channel", 0.0
     ),
-    OptionArgument("channel_width", Constant.NUMBER, "the width of a channel in energy", 1.0),
+    OptionArgument("channel_width", OptionKind.NUMBER, "the width of a channel in energy", 1.0),
     OptionArgument(
         "fwhm",
-        Constant.NUMBER,
+        OptionKind.NUMBER,
         "the full width of a line at half of its height, in energy",
         required=True,
     ),
     OptionArgument(
         "fwhm_at",
-        Constant.NUMBER,
+        OptionKind.NUMBER,
         "the energy where lines are so wide; elsewhere the width goes with the root of the energy; "
         "if left out it is the same everywhere",
     ),
     OptionArgument(
-        "fwhm_floor", Constant.NUMBER, "the part of fwhm that does not go with the energy", 0.0
+        "fwhm_floor", OptionKind.NUMBER, "the part of fwhm that does not go with the energy", 0.0
     ),
     OptionArgument(
         "significance",
-        Constant.NUMBER,
+        OptionKind.NUMBER,
         "the least area of a peak in standard deviations",
         4.0,
         least=1,
     ),
     OptionArgument(
-        "most", Constant.INTEGER, "the most peaks of a spectrum; the surest stay", 20, least=1
+        "most", OptionKind.INTEGER, "the most peaks of a spectrum; the surest stay", 20, least=1
     ),
     OptionArgument(
-        "tolerance", Constant.NUMBER, "how far a peak may be from its line, in fwhm", 0.5, least=0
+        "tolerance", OptionKind.NUMBER, "how far a peak may be from its line, in fwhm", 0.5, least=0
     ),
 )
 

@@ -14,7 +14,7 @@ from nilometer.mining.known_lines import KnownLines
 from nilometer.mining.peak_arguments import COLUMNS, OPTIONS, RESULTS, TABLES
 from nilometer.mining.ragged_vectors import matrices_of
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     Columns,
     Found,
     MiningError,
@@ -103,12 +103,12 @@ class Peaks:
     window = WindowUse.NONE
     needs = ("scipy",)
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         _check_scale(_scale(call))
         _check_background(call)
         return RESULTS
 
-    def row_worker(self, call: Call, tables: Tables) -> PeakFinding:
+    def row_worker(self, call: CheckedCall, tables: Tables) -> PeakFinding:
         from nilometer.mining.spectrum_peaks import SpectrumPeaks  # noqa: PLC0415  scipy is slow
 
         scale = _scale(call)
@@ -117,7 +117,7 @@ class Peaks:
         return PeakFinding(peaks, lines, _blank(tables["blank"]) if "blank" in tables else None)
 
 
-def _scale(call: Call) -> EnergyScale:
+def _scale(call: CheckedCall) -> EnergyScale:
     return EnergyScale(**{one.name: call.options[one.name] for one in fields(EnergyScale)})
 
 
@@ -134,7 +134,7 @@ def _check_scale(scale: EnergyScale) -> None:
         )
 
 
-def _check_background(call: Call) -> None:
+def _check_background(call: CheckedCall) -> None:
     given = {*call.types, *call.tables}
     if {"background", "blank"} <= given:
         raise MiningError(

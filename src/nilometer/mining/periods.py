@@ -12,11 +12,11 @@ from nilometer.mining.periodicity import Periodicity
 from nilometer.mining.symbol_miner import OPTIONS, VALUE, SymbolMiner, check_series, uses_levels
 from nilometer.mining.symbols import Alphabet
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
-    Constant,
     MiningError,
     OptionArgument,
+    OptionKind,
     ResultColumn,
     Saved,
     TableArgument,
@@ -53,7 +53,7 @@ class PeriodsFunction:
     options: Sequence[OptionArgument] = (
         OptionArgument(
             "longest",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "the longest period to look for, in samples; periods near it are detected less well",
             default=4096,
             least=2,
@@ -61,7 +61,7 @@ class PeriodsFunction:
         ),
         OptionArgument(
             "most",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "how many periods are reported of each symbol and of the whole series",
             default=10,
             least=1,
@@ -69,7 +69,7 @@ class PeriodsFunction:
         ),
         OptionArgument(
             "least",
-            Constant.NUMBER,
+            OptionKind.NUMBER,
             "how far the score of a period stands out over its surroundings at least",
             default=0.1,
             least=0,
@@ -81,17 +81,19 @@ class PeriodsFunction:
     window = WindowUse.ALLOWED
     needs: Sequence[str] = ("scipy",)
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         """The columns of a period; raises an error if there would be too many counts."""
         check_series(call)
         _check_size(call)
         return RESULTS
 
-    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SymbolMiner[Periodicity]:
+    def miner(
+        self, call: CheckedCall, tables: Tables, saved: Saved | None
+    ) -> SymbolMiner[Periodicity]:
         """The miner of one key."""
         return SymbolMiner(self, call, saved)
 
-    def start(self, call: Call, symbols: Alphabet) -> Periodicity:
+    def start(self, call: CheckedCall, symbols: Alphabet) -> Periodicity:
         """A series without samples; a window knows phases."""
         kind = Periodicity if call.window is None else WindowPeriodicity
         return kind(call.options["longest"], symbols)
@@ -100,7 +102,7 @@ class PeriodsFunction:
         """Restore a saved series; one with a window is never saved."""
         return Periodicity.load(saved)
 
-    def report(self, call: Call, mined: Periodicity) -> pa.RecordBatch:
+    def report(self, call: CheckedCall, mined: Periodicity) -> pa.RecordBatch:
         """A row for each period, the best first."""
         options = call.options
         found = mined.periods(options["most"], options["least"])
@@ -108,7 +110,7 @@ class PeriodsFunction:
         return result_rows(RESULTS, rows)
 
 
-def _check_size(call: Call) -> None:
+def _check_size(call: CheckedCall) -> None:
     """Refuse counts of each symbol and lag that would not fit into memory."""
     options = call.options
     symbols = options["symbols"]

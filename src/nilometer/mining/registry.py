@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nilometer.mining.table_function import TableFunction
 
 
-class Kind(StrEnum):
+class FunctionKind(StrEnum):
     """What a function does with rows, see `table_function`."""
 
     ROWS = "rows"
@@ -46,9 +46,9 @@ def find_function(name: str) -> TableFunction:
     return function
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> FunctionKind:
     """The kind of a function."""
     function = find_function(name)
     if hasattr(function, "miner"):
-        return Kind.ANSWERS
-    return Kind.FOLLOWS if hasattr(function, "follower") else Kind.ROWS
+        return FunctionKind.ANSWERS
+    return FunctionKind.FOLLOWS if hasattr(function, "follower") else FunctionKind.ROWS

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from nilometer.kernels.arrays import Int32s
-from nilometer.mining.occurrences import Rows, SequenceShape
+from nilometer.mining.occurrences import SequenceShape, SymbolRows
 from nilometer.mining.sequence_counts import SequenceCounts
 from nilometer.mining.table_function import Saved
 
@@ -46,7 +46,7 @@ def load_counts(
     symbols = saved["symbols"]
     row_ends = np.cumsum(saved["row_numbers"]).tolist()
     ends = np.cumsum(saved["sizes"]).tolist()
-    rows = Rows([symbols[number] for number in saved["rows"].tolist()], saved["times"])
+    rows = SymbolRows([symbols[number] for number in saved["rows"].tolist()], saved["times"])
     parts = [rows.cut(*border) for border in zip([0, *row_ends], row_ends, strict=False)]
     sequences = [
         tuple(symbols[number] for number in numbers if number != _NOTHING)

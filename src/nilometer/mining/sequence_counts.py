@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nilometer.mining.occurrences import (
-    Rows,
     SequenceShape,
+    SymbolRows,
     Symbols,
     count_beginning,
     count_crossing,
@@ -37,12 +37,12 @@ class SequenceCounts:
     error: int = 0
     seen: int = 0
     """The number of rows so far."""
-    first: Rows = field(default_factory=no_rows)
+    first: SymbolRows = field(default_factory=no_rows)
     """The rows in which occurrences from a preceding part can end; only without a window."""
-    last: Rows = field(default_factory=no_rows)
+    last: SymbolRows = field(default_factory=no_rows)
     """The rows in which occurrences that end in later rows can begin; in a window, all rows."""
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: SymbolRows) -> None:
         """Count what ends in the next rows."""
         times = np.concatenate([self.last.times[-1:], rows.times])
         if (np.diff(times) < 0).any():
@@ -92,14 +92,14 @@ class SequenceCounts:
         ending: int = sum((self.shape.gap + 1) ** (length - 1) for length in lengths)
         return max(self.counters // ending, 1)
 
-    def _count(self, rows: Rows) -> None:
+    def _count(self, rows: SymbolRows) -> None:
         before = self.last.cut(max(len(self.last) - self.shape.reach, 0), len(self.last))
         near = before.followed_by(rows)
         self.counts.update(count_ending(near, len(before), self.shape))
         self.last = self.last.followed_by(rows) if self.counters is None else self._kept(near)
         self.seen += len(rows)
 
-    def _kept(self, rows: Rows) -> Rows:
+    def _kept(self, rows: SymbolRows) -> SymbolRows:
         if self.counters is None:
             return rows
         return rows.cut(max(len(rows) - self.shape.reach, 0), len(rows))

@@ -11,12 +11,12 @@ from nilometer.kernels.arrays import Int64s
 from nilometer.mining.frequent_sequences import COUNTERS, FrequentSequences
 from nilometer.mining.symbol_texts import symbol_texts
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
     Columns,
-    Constant,
     MiningError,
     OptionArgument,
+    OptionKind,
     ResultColumn,
     Saved,
     TableArgument,
@@ -41,7 +41,7 @@ _RESULTS: Final = (
 class SequenceMiner:
     """Counts the subsequences of one key."""
 
-    def __init__(self, call: Call, saved: Saved | None) -> None:
+    def __init__(self, call: CheckedCall, saved: Saved | None) -> None:
         chosen = call.options
         self._most: int = chosen["most"]
         self._found = FrequentSequences(
@@ -91,24 +91,24 @@ class Sequences:
     )
     options: tuple[OptionArgument, ...] = (
         OptionArgument(
-            "shortest", Constant.INTEGER, "the least number of symbols", default=2, least=1
+            "shortest", OptionKind.INTEGER, "the least number of symbols", default=2, least=1
         ),
         OptionArgument(
-            "longest", Constant.INTEGER, "the largest number of symbols", 5, least=1, most=64
+            "longest", OptionKind.INTEGER, "the largest number of symbols", 5, least=1, most=64
         ),
         OptionArgument(
             "gap",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "how many other rows of the stream may lie between two neighbours",
             default=0,
             least=0,
         ),
         OptionArgument(
-            "span", Constant.DURATION, "an occurrence must fit into so much time", least=0
+            "span", OptionKind.DURATION, "an occurrence must fit into so much time", least=0
         ),
         OptionArgument(
             "across",
-            Constant.NUMBER,
+            OptionKind.NUMBER,
             "the share of the streams in which it must occur: 1 is all of them",
             default=1.0,
             least=0,
@@ -116,15 +116,15 @@ class Sequences:
         ),
         OptionArgument(
             "support",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "the least number of occurrences in such a stream",
             default=1,
             least=1,
         ),
-        OptionArgument("most", Constant.INTEGER, "at most so many are reported", 20, least=1),
+        OptionArgument("most", OptionKind.INTEGER, "at most so many are reported", 20, least=1),
         OptionArgument(
             "counters",
-            Constant.INTEGER,
+            OptionKind.INTEGER,
             "how many sequences are counted in each stream; in a window all are",
             default=COUNTERS,
             least=1,
@@ -135,7 +135,7 @@ class Sequences:
     window: WindowUse = WindowUse.ALLOWED
     needs: tuple[str, ...] = ()
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         """Its columns; raises an error if too many sequences could end in one row."""
         shortest, longest, gap = (call.options[name] for name in ("shortest", "longest", "gap"))
         if shortest > longest:
@@ -153,7 +153,7 @@ class Sequences:
             )
         return _RESULTS
 
-    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> SequenceMiner:
+    def miner(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> SequenceMiner:
         """The miner of one key, new or from its saved state."""
         return SequenceMiner(call, saved)
 

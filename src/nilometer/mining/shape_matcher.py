@@ -35,7 +35,7 @@ class Normalize(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class ShapeMatch:
     """A subsequence that is close to the shape. Positions count values since the first one."""
 
     start: int
@@ -57,7 +57,7 @@ class ShapeMatcher:
     >>> matcher.add([9.0, 4.0, 6.0, 8.0])
     []
     >>> matcher.add([7.0])
-    [Match(start=1, end=3, known=4, distance=0.0)]
+    [ShapeMatch(start=1, end=3, known=4, distance=0.0)]
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class ShapeMatcher:
         """How many of the last values may belong to unconfirmed matches."""
         return self.length + 2 * (self.length // 2) - 1
 
-    def add(self, values: Sequence[float] | Numbers) -> list[Match]:
+    def add(self, values: Sequence[float] | Numbers) -> list[ShapeMatch]:
         """Add the next values; returns the newly confirmed matches."""
         new = np.asarray(values, dtype=np.float64)
         begin = self._seen - len(self._values)
@@ -147,9 +147,9 @@ class ShapeMatcher:
         ]
         return np.asarray(starts[np.concatenate(kept)])
 
-    def _match(self, start: int, distance: float) -> Match:
+    def _match(self, start: int, distance: float) -> ShapeMatch:
         end = start + self.length - 1
-        return Match(start, end, end + self.length // 2, distance)
+        return ShapeMatch(start, end, end + self.length // 2, distance)
 
     def save(self) -> Saved:
         """What `load` needs: fewer values than twice the length of the shape."""

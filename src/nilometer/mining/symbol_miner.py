@@ -19,12 +19,12 @@ from nilometer.mining.symbols import (
     quantile_breaks,
 )
 from nilometer.mining.table_function import (
-    Call,
+    CheckedCall,
     ColumnArgument,
     Columns,
-    Constant,
     MiningError,
     OptionArgument,
+    OptionKind,
     Saved,
     Takes,
 )
@@ -38,19 +38,19 @@ VALUE: Final = ColumnArgument(
 OPTIONS: Final = (
     OptionArgument(
         "step",
-        Constant.DURATION,
+        OptionKind.DURATION,
         "how far samples are apart: the last row of each step since 1970 is a sample, and steps "
         "without rows match nothing; without it every row is a sample",
         least=1,
     ),
     OptionArgument(
         "breaks",
-        Constant.NUMBERS,
+        OptionKind.NUMBERS,
         "numbers that cut the values into levels; a value that is a break belongs below it",
     ),
     OptionArgument(
         "levels",
-        Constant.INTEGER,
+        OptionKind.INTEGER,
         "into how many levels numbers are cut, each with the same share of the window or else of "
         "the first samples (learn); 0: every number is a symbol",
         default=4,
@@ -59,7 +59,7 @@ OPTIONS: Final = (
     ),
     OptionArgument(
         "learn",
-        Constant.INTEGER,
+        OptionKind.INTEGER,
         "from how many known samples the levels are learnt where there is no window",
         default=1000,
         least=1,
@@ -67,7 +67,7 @@ OPTIONS: Final = (
     ),
     OptionArgument(
         "symbols",
-        Constant.INTEGER,
+        OptionKind.INTEGER,
         "how many symbols are distinguished: the first ones that occur; others match nothing",
         default=32,
         least=1,
@@ -92,20 +92,22 @@ Mined = TypeVar("Mined", bound=Series)
 class SeriesFunction(Protocol[Mined]):
     """What differs between functions."""
 
-    def start(self, call: Call, symbols: Alphabet) -> Mined:
+    def start(self, call: CheckedCall, symbols: Alphabet) -> Mined:
         """A series without samples."""
 
     def load(self, saved: Saved) -> Mined:
         """Restore from a saved state, which can be reused."""
 
-    def report(self, call: Call, mined: Mined) -> pa.RecordBatch:
+    def report(self, call: CheckedCall, mined: Mined) -> pa.RecordBatch:
         """The rows of an answer."""
 
 
 class SymbolMiner(Generic[Mined]):
     """Mines the rows of one key: with a window afresh for each answer, else as they arrive."""
 
-    def __init__(self, function: SeriesFunction[Mined], call: Call, saved: Saved | None) -> None:
+    def __init__(
+        self, function: SeriesFunction[Mined], call: CheckedCall, saved: Saved | None
+    ) -> None:
         self._function, self._call = function, call
         self._levelled = uses_levels(call)
         self._held = Samples.none(pa.float64() if self._levelled else pa.string())
@@ -207,13 +209,13 @@ class SymbolMiner(Generic[Mined]):
         return Levels(quantile_breaks(known, options["levels"]))
 
 
-def uses_levels(call: Call) -> bool:
+def uses_levels(call: CheckedCall) -> bool:
     """Whether values are divided into levels."""
     given = call.options["breaks"] is not None or call.options["levels"] > 0
     return is_levelled(call.types["value"]) and given
 
 
-def check_series(call: Call) -> None:
+def check_series(call: CheckedCall) -> None:
     """Check that the values can be symbols, and that only numbers have breaks."""
     check_symbols(call.types["value"])
     breaks = call.options["breaks"]

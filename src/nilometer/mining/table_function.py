@@ -53,7 +53,7 @@ class Takes(StrEnum):
     ANY = "anything that can be compared"
 
 
-class Constant(StrEnum):
+class OptionKind(StrEnum):
     """The kind of an option."""
 
     INTEGER = "a whole number"
@@ -86,7 +86,7 @@ class OptionArgument:
     """A constant. Functions receive durations in microseconds."""
 
     name: str
-    kind: Constant
+    kind: OptionKind
     about: str
     default: Any = None
     required: bool = False
@@ -125,7 +125,7 @@ def result_rows(
 
 
 @dataclass(frozen=True)
-class Call:
+class CheckedCall:
     """A call whose arguments have been checked: plain data that can be pickled."""
 
     types: Mapping[str, pa.DataType]
@@ -213,26 +213,26 @@ class TableFunction(Protocol):
     def needs(self) -> Sequence[str]:
         """The packages of the extra `mining` that it imports when it is used."""
 
-    def results(self, call: Call) -> tuple[ResultColumn, ...]:
+    def results(self, call: CheckedCall) -> tuple[ResultColumn, ...]:
         """The function's own columns for a call; a MiningError if the arguments do not fit."""
 
 
 class RowFunction(TableFunction, Protocol):
     """Has a result for each row by itself."""
 
-    def row_worker(self, call: Call, tables: Tables) -> RowWorker:
+    def row_worker(self, call: CheckedCall, tables: Tables) -> RowWorker:
         """The worker; created once for all rows of a process, so this may be slow."""
 
 
 class FollowFunction(TableFunction, Protocol):
     """Has results for some rows of each key, in order of time."""
 
-    def follower(self, call: Call, tables: Tables, saved: Saved | None) -> Follower:
+    def follower(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> Follower:
         """The follower of one key, new or from its saved state."""
 
 
 class AnswerFunction(TableFunction, Protocol):
     """Has an answer for the rows of each key."""
 
-    def miner(self, call: Call, tables: Tables, saved: Saved | None) -> Miner:
+    def miner(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> Miner:
         """The miner of one key, new or from its saved state."""

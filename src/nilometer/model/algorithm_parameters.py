@@ -11,11 +11,11 @@ from nilometer.model.time import format_duration, parse_duration
 
 
 @dataclass(frozen=True)
-class Parameters:
+class AlgorithmParameters:
     """Parameters of an algorithm; None leaves the choice to the algorithm.
 
-    >>> Parameters.read({"tau": "2 s", "order": "A, C, B"})
-    Parameters(tau=2000000, order=('A', 'C', 'B'), buckets=None, cleanup=None)
+    >>> AlgorithmParameters.read({"tau": "2 s", "order": "A, C, B"})
+    AlgorithmParameters(tau=2000000, order=('A', 'C', 'B'), buckets=None, cleanup=None)
     """
 
     tau: int | None = None
@@ -28,7 +28,7 @@ class Parameters:
     """After how many tuples old ones are removed."""
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Parameters:
+    def read(cls, given: Mapping[str, str]) -> AlgorithmParameters:
         """Parameters from what a user wrote; raises an error that says what is wrong with it."""
         found: dict[str, Any] = {}
         for name, text in given.items():
@@ -51,7 +51,7 @@ class Parameters:
         }
         return {name: text for name, text in written.items() if text is not None}
 
-    def with_order(self, order: Sequence[str]) -> Parameters:
+    def with_order(self, order: Sequence[str]) -> AlgorithmParameters:
         """The same parameters with an order, unless one was given."""
         return self if self.order is not None else replace(self, order=tuple(order))
 

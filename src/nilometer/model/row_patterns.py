@@ -68,7 +68,7 @@ class Op(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PatternStep:
     """A step of a program; TAKE and ABSENT continue with the step after them."""
 
     op: Op
@@ -137,19 +137,19 @@ def count_steps(pattern: Pattern) -> int:
             return sum(map(count_steps, parts)) + 2 * (len(parts) - 1)
 
 
-def build_program(pattern: Pattern, variables: tuple[str, ...]) -> tuple[Step, ...]:
+def build_program(pattern: Pattern, variables: tuple[str, ...]) -> tuple[PatternStep, ...]:
     """The program that searches for a pattern, with its variables numbered."""
-    steps: list[Step] = []
+    steps: list[PatternStep] = []
     _build(pattern, variables, steps)
-    return (*steps, Step(Op.MATCH))
+    return (*steps, PatternStep(Op.MATCH))
 
 
-def _build(pattern: Pattern, names: tuple[str, ...], steps: list[Step]) -> None:
+def _build(pattern: Pattern, names: tuple[str, ...], steps: list[PatternStep]) -> None:
     match pattern:
         case Variable(name):
-            steps.append(Step(Op.TAKE, names.index(name)))
+            steps.append(PatternStep(Op.TAKE, names.index(name)))
         case Absent(name):
-            steps.append(Step(Op.ABSENT, names.index(name)))
+            steps.append(PatternStep(Op.ABSENT, names.index(name)))
         case Sequence(parts):
             for one in parts:
                 _build(one, names, steps)
@@ -164,45 +164,47 @@ def _build(pattern: Pattern, names: tuple[str, ...], steps: list[Step]) -> None:
                 _build_options(part, most - least, greedy, names, steps)
 
 
-def _split(inside: int, outside: int, greedy: bool) -> Step:
-    return Step(Op.SPLIT, -1, *((inside, outside) if greedy else (outside, inside)))
+def _split(inside: int, outside: int, greedy: bool) -> PatternStep:
+    return PatternStep(Op.SPLIT, -1, *((inside, outside) if greedy else (outside, inside)))
 
 
-def _build_loop(part: Pattern, greedy: bool, names: tuple[str, ...], steps: list[Step]) -> None:
+def _build_loop(
+    part: Pattern, greedy: bool, names: tuple[str, ...], steps: list[PatternStep]
+) -> None:
     first = len(steps)
-    steps.append(Step(Op.SPLIT))
+    steps.append(PatternStep(Op.SPLIT))
     _build(part, names, steps)
-    steps.append(Step(Op.SPLIT, -1, first, first))
+    steps.append(PatternStep(Op.SPLIT, -1, first, first))
     steps[first] = _split(first + 1, len(steps), greedy)
 
 
 def _build_options(
-    part: Pattern, count: int, greedy: bool, names: tuple[str, ...], steps: list[Step]
+    part: Pattern, count: int, greedy: bool, names: tuple[str, ...], steps: list[PatternStep]
 ) -> None:
     """Steps for a part repeated up to a limit: it can be left before each repetition."""
     splits = []
     for _ in range(count):
         splits.append(len(steps))
-        steps.append(Step(Op.SPLIT))
+        steps.append(PatternStep(Op.SPLIT))
         _build(part, names, steps)
     for place in splits:
         steps[place] = _split(place + 1, len(steps), greedy)
 
 
 def _build_alternation(
-    parts: tuple[Pattern, ...], names: tuple[str, ...], steps: list[Step]
+    parts: tuple[Pattern, ...], names: tuple[str, ...], steps: list[PatternStep]
 ) -> None:
     ends = []
     for one in parts[:-1]:
         place = len(steps)
-        steps.append(Step(Op.SPLIT))
+        steps.append(PatternStep(Op.SPLIT))
         _build(one, names, steps)
         ends.append(len(steps))
-        steps.append(Step(Op.SPLIT))
+        steps.append(PatternStep(Op.SPLIT))
         steps[place] = _split(place + 1, len(steps), greedy=True)
     _build(parts[-1], names, steps)
     for place in ends:
-        steps[place] = Step(Op.SPLIT, -1, len(steps), len(steps))
+        steps[place] = PatternStep(Op.SPLIT, -1, len(steps), len(steps))
 
 
 def show_pattern(pattern: Pattern) -> str:

@@ -25,11 +25,11 @@ from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.row_ids import identify_rows
 from nilometer.model.expressions import Expression
 from nilometer.model.time import EARLIEST
-from nilometer.operators.aggregate_answer import Answer, answer_changes
+from nilometer.operators.aggregate_answer import GroupStates, answer_changes
 from nilometer.operators.aggregate_arguments import (
     ArgumentEvents,
     ArgumentRef,
-    Period,
+    GroupedChanges,
     argument_events,
     argument_of,
     distinct_events,
@@ -139,7 +139,7 @@ class AggregateOperator:
         numbers = self._numbers(initial, len(period.ids))
         orders = self._ordered(period, numbers, totals, events)
         sums = SumResults(totals)
-        answer = Answer(
+        answer = GroupStates(
             [take(column, firsts) for column in period.columns[: self._spec.keys]],
             self._results(totals, orders, sums),
             self._exists(totals),
@@ -153,7 +153,7 @@ class AggregateOperator:
         values = list(zip(spec.values, spec.types, strict=True))
         return answer_changes(period.instants, answer, spec.test, values, spec.names)
 
-    def _period(self, changes: pa.RecordBatch) -> tuple[Period, Int64s]:
+    def _period(self, changes: pa.RecordBatch) -> tuple[GroupedChanges, Int64s]:
         """The period, and the first change of each group."""
         columns, times, diffs = row_columns(changes), times_of(changes), diffs_of(changes)
         if self._spec.keys or self._spec.each_instant:
@@ -169,9 +169,9 @@ class AggregateOperator:
             instants = group_instants(groups, times)
         else:  # the one group has always had a row
             instants = group_instants(np.append(groups, 0), np.append(times, EARLIEST))
-        return Period(columns, times, diffs, groups, ids, instants), firsts
+        return GroupedChanges(columns, times, diffs, groups, ids, instants), firsts
 
-    def _check_size(self, period: Period, rows: Int64s | None) -> None:
+    def _check_size(self, period: GroupedChanges, rows: Int64s | None) -> None:
         held = 0 if rows is None else int(rows.max(initial=0))
         if held + int(np.abs(period.diffs).sum()) >= MOST_COPIES:
             raise PredicateError(
@@ -180,14 +180,16 @@ class AggregateOperator:
                 hint="shorten the window, or group by more columns",
             )
 
-    def _routes(self, period: Period, firsts: Int64s) -> Int64s | None:
+    def _routes(self, period: GroupedChanges, firsts: Int64s) -> Int64s | None:
         """The routes of groups, if they are known and kept."""
         if self._spec.each_instant or not self._spec.routed_by:
             return None
         keys = [take(column, firsts) for column in period.columns[: self._spec.keys]]
         return routes(keys, self._spec.routed_by)
 
-    def _events(self, period: Period, route: Int64s | None) -> dict[ArgumentRef, ArgumentEvents]:
+    def _events(
+        self, period: GroupedChanges, route: Int64s | None
+    ) -> dict[ArgumentRef, ArgumentEvents]:
         """The values added and removed, for every argument of a call."""
         return {
             ref: distinct_events(period, ref.column, self._kept(self._copies[ref]), route)
@@ -202,7 +204,7 @@ class AggregateOperator:
 
     def _totals(
         self,
-        period: Period,
+        period: GroupedChanges,
         initial: dict[str, Int64s],
         events: dict[ArgumentRef, ArgumentEvents],
     ) -> Totals:
@@ -232,7 +234,7 @@ class AggregateOperator:
 
     def _ordered(
         self,
-        period: Period,
+        period: GroupedChanges,
         numbers: Int64s,
         totals: Totals,
         events: dict[ArgumentRef, ArgumentEvents],
@@ -309,7 +311,9 @@ class AggregateOperator:
         self._next_number = max(one._next_number for one in old) * len(old)
         self._opened = all(one._opened for one in old)
 
-    def _keep(self, period: Period, totals: Totals, numbers: Int64s, route: Int64s | None) -> None:
+    def _keep(
+        self, period: GroupedChanges, totals: Totals, numbers: Int64s, route: Int64s | None
+    ) -> None:
         lasts = period.instants.lasts
         values = {
             name: total[lasts]

@@ -20,7 +20,7 @@ from nilometer.operators.change_operator import make_changes
 
 
 @dataclass(frozen=True)
-class Answer:
+class GroupStates:
     """The states of groups, with their results."""
 
     keys: Sequence[pa.Array]
@@ -42,7 +42,7 @@ class Answer:
 
 def answer_changes(
     instants: GroupInstants,
-    answer: Answer,
+    answer: GroupStates,
     test: Expression | None,
     values: Sequence[tuple[Expression, pa.DataType]],
     names: Sequence[str],

@@ -37,7 +37,7 @@ class ArgumentRef:
 
 
 @dataclass(frozen=True)
-class Period:
+class GroupedChanges:
     """The changes of a period, and the states of groups in it."""
 
     columns: Sequence[pa.Array]
@@ -85,7 +85,7 @@ def argument_of(call: AggregateCall) -> ArgumentRef:
     return ArgumentRef(call.column, call.distinct and not extreme)
 
 
-def argument_events(period: Period, column: int) -> ArgumentEvents:
+def argument_events(period: GroupedChanges, column: int) -> ArgumentEvents:
     """All values of a column that are added and removed."""
     order = period.order
     valid = validity(period.columns[column])
@@ -93,7 +93,7 @@ def argument_events(period: Period, column: int) -> ArgumentEvents:
 
 
 def distinct_events(
-    period: Period, column: int, table: GroupTable | None, route: Int64s | None
+    period: GroupedChanges, column: int, table: GroupTable | None, route: Int64s | None
 ) -> ArgumentEvents:
     """The values of a column whose first copy in a group is added, or whose last is removed.
 
@@ -121,7 +121,7 @@ def distinct_events(
     return _events(period, column, order[diffs[order] != 0], diffs)
 
 
-def _events(period: Period, column: int, places: Int64s, diffs: Int64s) -> ArgumentEvents:
+def _events(period: GroupedChanges, column: int, places: Int64s, diffs: Int64s) -> ArgumentEvents:
     return ArgumentEvents(
         period.states[places],
         period.groups[places],

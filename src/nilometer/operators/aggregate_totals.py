@@ -15,7 +15,7 @@ from nilometer.kernels.gather import take
 from nilometer.kernels.group_instants import GroupInstants
 from nilometer.kernels.order_keys import order_keys
 from nilometer.kernels.running_extremes import Extremes, running_extremes
-from nilometer.operators.aggregate_arguments import ArgumentEvents, ArgumentRef, Period
+from nilometer.operators.aggregate_arguments import ArgumentEvents, ArgumentRef, GroupedChanges
 
 ROWS = "rows"
 POWERS: Final = ("sum", "squares", "cubes", "fourths")
@@ -68,7 +68,7 @@ class RunningTotals:
         self._changes: dict[str, Int64s] = {}
         self._extremes: dict[str, Int64s] = {}
 
-    def add_counts(self, ref: ArgumentRef, events: ArgumentEvents, period: Period) -> None:
+    def add_counts(self, ref: ArgumentRef, events: ArgumentEvents, period: GroupedChanges) -> None:
         """Add what is needed to count the values of an argument."""
         if ref.distinct:
             self.add(f"{ref.label} values", events.states, events.diffs)

@@ -56,11 +56,11 @@ class BlockSpec:
         end = None if self.until is None else self.until - 1
         return admit(rows, self.layouts[stream], selected, end=end)
 
-    def start(self, store: ChunkStore) -> Block:
-        return Block(self, store)
+    def start(self, store: ChunkStore) -> RunningBlock:
+        return RunningBlock(self, store)
 
 
-class Block:
+class RunningBlock:
     """A running block."""
 
     def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
@@ -149,7 +149,9 @@ class Block:
         for buffer, refs in zip(self._waiting, snapshot["waiting"], strict=True):
             buffer.restore(ChunkRef(**ref) for ref in refs)
 
-    def take_over(self, old: Sequence[Block], shares: Sequence[StreamShare], output: Share) -> None:
+    def take_over(
+        self, old: Sequence[RunningBlock], shares: Sequence[StreamShare], output: Share
+    ) -> None:
         """Take over, without any state yet, what belongs to this bucket."""
         take_over(self.join, [one.join for one in old], shares)
         for i, (buffer, share) in enumerate(zip(self._waiting, shares, strict=True)):

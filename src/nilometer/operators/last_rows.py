@@ -47,11 +47,11 @@ class LastRowsSpec:
         """The rows that count, and the time information of all of them."""
         return admit(rows, self.layout, selected)
 
-    def start(self, store: ChunkStore) -> LastRows:
-        return LastRows(self, store)
+    def start(self, store: ChunkStore) -> RunningLastRows:
+        return RunningLastRows(self, store)
 
 
-class LastRows:
+class RunningLastRows:
     """A running ROWS window: rows come at their own times, and leave at those of later ones."""
 
     streams = 1
@@ -113,7 +113,7 @@ class LastRows:
         self._hold_back.buffers[0].restore(ChunkRef(**ref) for ref in snapshot["held"])
 
     def take_over(
-        self, old: Sequence[LastRows], shares: Sequence[StreamShare], output: Share
+        self, old: Sequence[RunningLastRows], shares: Sequence[StreamShare], output: Share
     ) -> None:
         """Take over, without any state yet, the partitions that belong to this bucket."""
         self.late = [shares[0].late([one.late[0] for one in old])]

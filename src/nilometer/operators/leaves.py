@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from nilometer.operators.block import Block, BlockSpec
+from nilometer.operators.block import BlockSpec, RunningBlock
 from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
-from nilometer.operators.last_rows import LastRows, LastRowsSpec
+from nilometer.operators.last_rows import LastRowsSpec, RunningLastRows
 from nilometer.operators.pending import Pending
 from nilometer.operators.received import ReceivedSpec, changes_of
 from nilometer.operators.share import Share, StreamShare
@@ -18,7 +18,7 @@ from nilometer.operators.share import Share, StreamShare
 LeafSpec: TypeAlias = BlockSpec | LastRowsSpec | ReceivedSpec
 
 
-class BlockOfChanges(Block):
+class BlockOfChanges(RunningBlock):
     """A block that emits its rows as changes: it keeps the ends of their periods."""
 
     def __init__(self, spec: BlockSpec, store: ChunkStore) -> None:
@@ -52,7 +52,9 @@ class BlockOfChanges(Block):
         super().restore(snapshot["block"])
         self._pending.restore(snapshot["pending"])
 
-    def take_over(self, old: Sequence[Block], shares: Sequence[StreamShare], output: Share) -> None:
+    def take_over(
+        self, old: Sequence[RunningBlock], shares: Sequence[StreamShare], output: Share
+    ) -> None:
         super().take_over(old, shares, output)
         pending = [one._pending for one in old if isinstance(one, BlockOfChanges)]
         self._pending.take_over(pending, output.require())
@@ -101,15 +103,15 @@ class ReceivingLeaf:
         self._pending.take_over([one._pending for one in old], shares[0])
 
 
-Leaf: TypeAlias = Block | LastRows | ReceivingLeaf
+Leaf: TypeAlias = RunningBlock | RunningLastRows | ReceivingLeaf
 
 
 def start_leaf(spec: LeafSpec, sends_periods: bool, store: ChunkStore) -> Leaf:
     """A leaf without any state yet; a block may emit its rows with their periods."""
     match spec:
         case BlockSpec():
-            return Block(spec, store) if sends_periods else BlockOfChanges(spec, store)
+            return RunningBlock(spec, store) if sends_periods else BlockOfChanges(spec, store)
         case ReceivedSpec():
             return ReceivingLeaf(spec, store)
         case LastRowsSpec():
-            return LastRows(spec, store)
+            return RunningLastRows(spec, store)

@@ -14,19 +14,19 @@ from nilometer.kernels.arrays import Bools, Int64s
 from nilometer.kernels.match_automaton import FRESH, Automaton, Followed, Track, may_begin
 from nilometer.kernels.match_search import (
     MOST_TRIED,
-    Asked,
-    Found,
+    AskedRow,
     Ground,
     Marks,
     Outcome,
     Search,
+    SearchEnd,
     Searcher,
     Tally,
     TooManyWaysError,
 )
 from nilometer.kernels.row_errors import Rows, passing
 from nilometer.operators.chunk_store import ChunkStore
-from nilometer.operators.match_slots import Look, asked_column, near
+from nilometer.operators.match_slots import AskedRows, asked_column, near
 from nilometer.operators.match_spec import Matching, Navigation
 from nilometer.operators.ordered_rows import OrderedRows
 
@@ -162,7 +162,7 @@ class Attempts:
         begun.states[tried], begun.seen[tried] = ones.states, ones.seen
         begun.told[tried] = ones.told
 
-    def _search(self, starts: Sequence[int]) -> list[Found]:
+    def _search(self, starts: Sequence[int]) -> list[SearchEnd]:
         """The results of searches from some rows: side by side, or one by one if too many."""
         tally = Tally()
         try:
@@ -172,19 +172,19 @@ class Attempts:
                 raise
         return [found for start in starts for found in self._search_together([start], Tally())]
 
-    def _search_together(self, starts: Sequence[int], tally: Tally) -> list[Found]:
+    def _search_together(self, starts: Sequence[int], tally: Tally) -> list[SearchEnd]:
         """The same; the conditions of all searches are evaluated together."""
-        done: dict[int, Found] = {}
+        done: dict[int, SearchEnd] = {}
         rounds = 0
         going = {
             start: self._searcher.search(self._ground(start), start, tally) for start in starts
         }
         answers: dict[int, bool | None] = dict.fromkeys(starts)
         while answers:
-            asked: dict[int, Asked] = {}
+            asked: dict[int, AskedRow] = {}
             for start, answer in answers.items():
                 found = self._advance(start, going[start], answer)
-                if isinstance(found, Asked):
+                if isinstance(found, AskedRow):
                     asked[start] = found
                 else:
                     done[start] = found
@@ -195,29 +195,29 @@ class Attempts:
             answers = {start: self._answers[start].of(one) for start, one in asked.items()}
         return [done[start] for start in starts]
 
-    def _advance(self, start: int, search: Search, answer: bool | None) -> Asked | Found:
+    def _advance(self, start: int, search: Search, answer: bool | None) -> AskedRow | SearchEnd:
         """Run a search until it is done, or asks for a condition not looked up yet."""
         try:
             asked = next(search) if answer is None else search.send(answer)
             while (known := self._known_answer(start, asked)) is not None:
                 asked = search.send(known)
         except StopIteration as stopped:
-            found: Found = stopped.value
+            found: SearchEnd = stopped.value
             return found
         return asked
 
-    def _known_answer(self, start: int, asked: Asked) -> bool | None:
+    def _known_answer(self, start: int, asked: AskedRow) -> bool | None:
         answers = self._answers.get(start)
         return None if answers is None else answers.of(asked)
 
-    def _look_up(self, asked: dict[int, Asked]) -> None:
+    def _look_up(self, asked: dict[int, AskedRow]) -> None:
         """Evaluate conditions, those of each variable together."""
         for variable in {one.variable for one in asked.values()}:
             mine = {start: one for start, one in asked.items() if one.variable == variable}
             condition = self._matching.conditions[variable]
             assert condition.rest is not None
             blocks = [self._block(start, one) for start, one in mine.items()]
-            look = Look(list(mine), list(mine.values()), blocks, variable)
+            look = AskedRows(list(mine), list(mine.values()), blocks, variable)
             given: list[pa.Array] = [
                 asked_column(slot, look, self._searcher.tracked, self._rows, self._store)
                 for slot in condition.slots
@@ -229,7 +229,7 @@ class Attempts:
                 answers = self._answers.setdefault(start, _Answers())
                 answers.begin(one, dict(zip(block.tolist(), found, strict=True)))
 
-    def _block(self, start: int, asked: Asked) -> Int64s:
+    def _block(self, start: int, asked: AskedRow) -> Int64s:
         """The row asked for, and those that follow if nothing else changes."""
         if not self._steady[asked.variable]:
             return np.asarray([asked.place], np.int64)
@@ -273,18 +273,18 @@ class _Answers:
     length: int = 0
     places: dict[int, bool] = field(default_factory=dict)
 
-    def of(self, asked: Asked) -> bool | None:
+    def of(self, asked: AskedRow) -> bool | None:
         """The answer, if it has been looked up."""
         if asked.variable != self.variable or asked.before != self.before:
             return None
         return self.places.get(asked.place)
 
-    def begin(self, asked: Asked, places: dict[int, bool]) -> None:
+    def begin(self, asked: AskedRow, places: dict[int, bool]) -> None:
         """Replace the known answers by those for other rows."""
         self.length = self.next_length(asked)
         self.variable, self.before, self.places = asked.variable, asked.before, places
 
-    def next_length(self, asked: Asked) -> int:
+    def next_length(self, asked: AskedRow) -> int:
         """How many rows to look up: more if the same condition was asked for before."""
         if asked.variable != self.variable or asked.before != self.before:
             return _FIRST_BLOCK

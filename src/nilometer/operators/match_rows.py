@@ -31,8 +31,8 @@ from nilometer.operators.change_operator import (
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.match_attempts import Attempts, Begun
-from nilometer.operators.match_slots import Matches, column_of
-from nilometer.operators.match_spec import Matching, Skip
+from nilometer.operators.match_slots import FoundMatches, column_of
+from nilometer.operators.match_spec import Matching, SkipTo
 from nilometer.operators.ordered_rows import OrderedRows, in_order, keep_in_order
 from nilometer.operators.stream_buffer import StreamBuffer
 
@@ -155,12 +155,12 @@ class MatchRows:
     def _next_start(self, path: tuple[int, ...]) -> int:
         """How many rows after the start of a match the next may begin: at least one."""
         matching = self._matching
-        if matching.skip is Skip.PAST:
+        if matching.skip is SkipTo.PAST:
             return len(path)
-        if matching.skip is Skip.NEXT:
+        if matching.skip is SkipTo.NEXT:
             return 1
         there = [place for place, one in enumerate(path) if one in matching.skip_to]
-        wanted = (there[0] if matching.skip is Skip.FIRST else there[-1]) if there else 0
+        wanted = (there[0] if matching.skip is SkipTo.FIRST else there[-1]) if there else 0
         return max(wanted, 1)
 
     def _keep(self, rows: OrderedRows, begun: Begun) -> None:
@@ -195,7 +195,9 @@ class MatchRows:
         path = np.concatenate([np.asarray(one, np.int64) for one in chosen.paths])
         starts = np.asarray(chosen.starts, np.int64)
         numbers = self._numbers(rows, starts)
-        matches = Matches(rows, starts, lengths, path, numbers, np.asarray(chosen.told, np.int64))
+        matches = FoundMatches(
+            rows, starts, lengths, path, numbers, np.asarray(chosen.told, np.int64)
+        )
         looks = matches.looks(matching.all_rows)
         given = [
             column_of(one, matches, looks, matching.variables, self._store)

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
-from nilometer.kernels.match_search import Asked, Tracked
+from nilometer.kernels.match_search import AskedRow, Tracked
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.framed_aggregates import aggregate_frames
-from nilometer.operators.match_spec import Aggregated, Classified, Navigation, Numbered, Slot
+from nilometer.operators.match_spec import Aggregated, Navigation, Numbered, Slot, VariableName
 from nilometer.operators.ordered_rows import OrderedRows
 
 
@@ -33,12 +33,12 @@ def _stepped(one: Navigation, rows: OrderedRows, places: Int64s, there: Bools) -
 
 
 @dataclass(frozen=True)
-class Look:
+class AskedRows:
     """What a variable's condition is evaluated for: rows, after matches so far."""
 
     starts: Sequence[int]
     """The rows at which the matches began."""
-    asked: Sequence[Asked]
+    asked: Sequence[AskedRow]
     blocks: Sequence[Int64s]
     """The rows for each match; if several, all see the same match so far."""
     variable: int
@@ -49,7 +49,7 @@ class Look:
 
 
 def asked_column(
-    slot: Slot, look: Look, tracked: tuple[Tracked, ...], rows: OrderedRows, store: ChunkStore
+    slot: Slot, look: AskedRows, tracked: tuple[Tracked, ...], rows: OrderedRows, store: ChunkStore
 ) -> pa.Array:
     """The values that a condition sees of matches so far."""
     if isinstance(slot, Aggregated):
@@ -66,7 +66,7 @@ def asked_column(
 
 
 def _asked_aggregate(
-    slot: Aggregated, look: Look, rows: OrderedRows, store: ChunkStore
+    slot: Aggregated, look: AskedRows, rows: OrderedRows, store: ChunkStore
 ) -> pa.Array:
     taken: list[int] = []
     bounds = [0]
@@ -89,7 +89,7 @@ def _marked(slot: Navigation, places: tuple[int, ...]) -> int:
 
 
 @dataclass(frozen=True)
-class Matches:
+class FoundMatches:
     """Consecutive matches: their rows, and the variable of each row."""
 
     rows: OrderedRows
@@ -123,14 +123,14 @@ class Matches:
 
 
 def column_of(
-    slot: Slot, matches: Matches, looks: Int64s, variables: Sequence[str], store: ChunkStore
+    slot: Slot, matches: FoundMatches, looks: Int64s, variables: Sequence[str], store: ChunkStore
 ) -> pa.Array:
     """The values that a measure sees from some positions in the paths of matches."""
     owners = matches.owners[looks]
     if isinstance(slot, Numbered):
         return pa.array(matches.numbers[owners])
     last = matches.ends[owners] - 1 if slot.final else looks
-    if isinstance(slot, Classified):
+    if isinstance(slot, VariableName):
         return pa.array(variables).take(pa.array(matches.path[last]))
     first = matches.ends[owners] - matches.lengths[owners]
     mine = np.isin(matches.path, list(slot.variables))

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from nilometer.kernels.match_search import Tracked
 from nilometer.model.expressions import Expression
-from nilometer.model.row_patterns import Step
+from nilometer.model.row_patterns import PatternStep
 from nilometer.operators.change_specs import AggregateCall
 
 
@@ -42,7 +42,7 @@ class Aggregated:
 
 
 @dataclass(frozen=True, slots=True)
-class Classified:
+class VariableName:
     """The name of the variable of the last row: CLASSIFIER()."""
 
     final: bool = False
@@ -53,7 +53,7 @@ class Numbered:
     """The number of the match in its partition: MATCH_NUMBER()."""
 
 
-Slot: TypeAlias = Navigation | Aggregated | Classified | Numbered
+Slot: TypeAlias = Navigation | Aggregated | VariableName | Numbered
 """An argument of an expression: what it sees of a match."""
 
 
@@ -70,7 +70,7 @@ class Condition:
     text: str = ""
 
 
-class Skip(StrEnum):
+class SkipTo(StrEnum):
     """Where the next match may begin."""
 
     PAST = "PAST LAST ROW"
@@ -83,12 +83,12 @@ class Skip(StrEnum):
 class Matching:
     """A pattern, and the output of its matches."""
 
-    program: tuple[Step, ...]
+    program: tuple[PatternStep, ...]
     variables: tuple[str, ...]
     conditions: tuple[Condition, ...]
     within: int | None
     """The maximum time between the first and the last row of a match."""
-    skip: Skip
+    skip: SkipTo
     skip_to: frozenset[int]
     all_rows: bool
     slots: tuple[Slot, ...]
@@ -120,7 +120,7 @@ class Matching:
     @property
     def is_free(self) -> bool:
         """Whether a match does not affect others that begin later."""
-        return self.skip is Skip.NEXT and not self.counts
+        return self.skip is SkipTo.NEXT and not self.counts
 
     @property
     def asked(self) -> frozenset[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nilometer.errors import InputError
-from nilometer.model.algorithm_parameters import Parameters
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer.model.installed import installed, load_installed
 from nilometer.model.names import nearest
 from nilometer.operators.stage import OperatorSpec
@@ -30,7 +30,7 @@ class OfferedAlgorithm:
     """Where it is described."""
     parameters: frozenset[str]
     """Its description."""
-    host: Callable[[WindowJoinSpec, Parameters], OperatorSpec]
+    host: Callable[[WindowJoinSpec, AlgorithmParameters], OperatorSpec]
     """The operator that runs it instead of a join; raises an error if it cannot."""
 
 

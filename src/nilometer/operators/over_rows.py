@@ -56,7 +56,7 @@ class Numbering:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class OverFrame:
     """A number of rows before each, those up to some age, or all; and the row itself.
 
     By time, it includes rows of the same instant.
@@ -78,7 +78,7 @@ class Picked:
 
     column: int
     last: bool
-    frame: Frame
+    frame: OverFrame
     ignores_nulls: bool = False
     number: int = 1
     """The position from the start of the frame."""
@@ -89,7 +89,7 @@ class Framed:
     """An aggregate of a frame."""
 
     call: AggregateCall
-    frame: Frame
+    frame: OverFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class OverSpec(SpeaksLater):
         return tuple(one.call for one in found if one.by_rows is by_rows)
 
     @property
-    def _frames(self) -> list[Frame]:
+    def _frames(self) -> list[OverFrame]:
         return [one.frame for one in self.functions if isinstance(one, Picked | Framed)]
 
 
@@ -367,7 +367,7 @@ def _numbers(kind: str, rows: OrderedRows, gone: dict[str, Int64s]) -> Int64s:
     return ranks
 
 
-def _bounds(frame: Frame, rows: OrderedRows, shown: Int64s) -> tuple[Int64s, Int64s]:
+def _bounds(frame: OverFrame, rows: OrderedRows, shown: Int64s) -> tuple[Int64s, Int64s]:
     """The first and the last row of the frames of some rows."""
     if frame.has_all:
         starts = np.flatnonzero(rows.begins_instant)

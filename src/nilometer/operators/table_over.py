@@ -108,11 +108,11 @@ class TableOverSpec:
     passed: int
     types: tuple[pa.DataType, ...]
 
-    def start(self, store: ChunkStore) -> TableOver:
-        return TableOver(self, store)
+    def start(self, store: ChunkStore) -> OverTable:
+        return OverTable(self, store)
 
 
-class TableOver:
+class OverTable:
     """A running OVER of rows that are complete at once."""
 
     def __init__(self, spec: TableOverSpec, store: ChunkStore) -> None:

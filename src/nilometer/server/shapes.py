@@ -245,6 +245,13 @@ class StreamShape(Answer):
     behind: int | None = Field(
         description="readings that wait at their source, where that is known (Kafka)"
     )
+    durability: str = Field(
+        description="where acknowledged rows are: on the server's disk, or in the object store"
+    )
+    unshipped: int = Field(
+        description="rows on the server's disk that are not in the object store yet"
+    )
+    unshipped_since: Instant | None = Field(description="since when the oldest of them waits")
 
 
 class SensorShape(Answer):

@@ -75,7 +75,7 @@ def _checked(master: str) -> str:
         raise InputError(
             "cannot use this master of Spark",
             detail=f"got {master}",
-            hint="write spark://host:7077, k8s://https://host:6443, yarn, or local[4]; over Spark "
-            "Connect a server does not run, since its driver has to be in the server",
+            hint="write spark://host:7077, k8s://https://host:6443, yarn, or local[4]; a server "
+            "cannot use Spark Connect, as the driver must run inside it",
         )
     return master

@@ -132,7 +132,7 @@ def _usable(name: str) -> str:
         )
     if "/" in name or name.strip() in (".", ".."):
         raise InputError(
-            "a token's name cannot have a slash, or be dots alone",
+            "a token's name cannot contain a slash, or only dots",
             detail=f"got {name!r}",
             hint="it stands in an address where it is revoked: /tokens/name",
         )

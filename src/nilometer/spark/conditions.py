@@ -12,7 +12,7 @@ from sqlglot import exp
 from nilometer.errors import PredicateError
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.scope import Scope
-from nilometer.sql.catalog import Function
+from nilometer.sql.catalog import UserFunction
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.parse.places import conjuncts
 from nilometer.sql.statements import read_expression
@@ -46,15 +46,15 @@ def predicate(function: Callable[..., Any], *columns: str) -> PythonPredicate:
     return PythonPredicate(function, columns)
 
 
-def read_conditions(where: Where, scope: Scope) -> tuple[list[Scalar], dict[str, Function]]:
+def read_conditions(where: Where, scope: Scope) -> tuple[list[Scalar], dict[str, UserFunction]]:
     """Conditions from any accepted form, and the functions that they call."""
     given = [where] if isinstance(where, str | PythonPredicate) else list(where or ())
     conditions: list[Scalar] = []
-    functions: dict[str, Function] = {}
+    functions: dict[str, UserFunction] = {}
     for one in given:
         if isinstance(one, PythonPredicate):
             name = f"{one.name}_{len(functions)}" if one.name.lower() in functions else one.name
-            functions[name.lower()] = Function(one.name, one.function, pa.bool_())
+            functions[name.lower()] = UserFunction(one.name, one.function, pa.bool_())
             arguments = [_bind(column, scope).tree for column in one.columns]
             call = exp.Anonymous(this=name, expressions=arguments)
             conditions.append(Scalar(call, _bind(one.columns[0], scope).place))

@@ -54,7 +54,7 @@ _CHEAP: Final = {
 """Settings that make a micro-batch of a few tasks without rows cheaper."""
 
 
-class Engine:
+class SharedEngine:
     """The engine of one database; thread-safe.
 
     One Spark streaming query runs all buckets that queries share. A query that keeps others

@@ -86,7 +86,7 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
         )
     if data := _DATA.search(text):
         return PredicateError(
-            "something of a row cannot be computed", detail=_plain(data[1]).split(" Use `try_")[0]
+            "a value of a row cannot be computed", detail=_plain(data[1]).split(" Use `try_")[0]
         )
     if "OutOfMemoryError" in text:
         return SessionError("Spark has run out of memory", detail=first)

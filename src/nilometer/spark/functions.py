@@ -16,17 +16,19 @@ from nilometer.kernels.call_function import call_function
 from nilometer.model.expressions import Call
 from nilometer.spark.relations import arrow_types
 from nilometer.spark.versions import arrow_function, spark_type
-from nilometer.sql.catalog import Function
+from nilometer.sql.catalog import UserFunction
 from nilometer.sql.declare import check_function, no_such_return
 from nilometer.sql.parse.dialect import NilometerParser
 
 _BUILT_IN: Final = "org.apache.spark.sql.catalyst."
 
 
-def make_function(name: str, function: Callable[..., Any], returns: str, by_row: bool) -> Function:
+def make_function(
+    name: str, function: Callable[..., Any], returns: str, by_row: bool
+) -> UserFunction:
     """A named function; raises an error that says what is wrong with its description."""
     check_function(name, function)
-    return Function(name, function, _arrow_type(name, returns), by_row)
+    return UserFunction(name, function, _arrow_type(name, returns), by_row)
 
 
 def require_new_name(session: SparkSession, name: str) -> None:
@@ -42,7 +44,7 @@ def _is_built_in(session: SparkSession, name: str) -> bool:
     return session.catalog.getFunction(name).className.startswith(_BUILT_IN)
 
 
-def register_function(session: SparkSession, function: Function) -> None:
+def register_function(session: SparkSession, function: UserFunction) -> None:
     """Register a function with Spark, too, for select lists and columns of one stream."""
     call = Call(function.name, function.function, (), function.returns, function.by_row)
     udf = arrow_function(_over_columns(call), spark_type(function.returns))

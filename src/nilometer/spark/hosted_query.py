@@ -15,7 +15,7 @@ from nilometer.log.position import Position
 from nilometer.spark.engine_status import progress_of
 
 if TYPE_CHECKING:
-    from nilometer.spark.engine import Engine
+    from nilometer.spark.engine import SharedEngine
 
 _SLOW_MILLIS: Final = 2000
 _SLOW_BATCHES: Final = 3
@@ -27,7 +27,7 @@ _KEPT_REPORTS: Final = 50
 class HostedQuery:
     """A query of an engine, with the interface of a Spark streaming query."""
 
-    engine: Engine
+    engine: SharedEngine
     query: str
     name: str = ""
     _error: NilometerError | None = None

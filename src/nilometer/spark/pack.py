@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -59,13 +59,8 @@ class Pack:
     ) -> pa.RecordBatch:
         """Envelopes for all buckets, including those that get no rows."""
         admitted, punctuation = admit_rows(batch, self.stage, self.stream, selected)
-        routing = self.stage.routing
         header = Header(self.stream, replace(punctuation, watermark=watermark), now)
-        parts = routing.split(admitted, self.stream)
-        told = headers(header, errors or RowErrors(), len(parts))
-        bodies = self.exchange.send(list(zip(told, parts, strict=True)))
-        numbers = pa.array(bucket_numbers(routing.buckets), pa.int32())
-        return pa.RecordBatch.from_arrays([numbers, bodies], ["bucket", "body"])
+        return envelopes_of(self.stage, self.exchange, admitted, header, errors or RowErrors())
 
 
 @dataclass(frozen=True)
@@ -113,12 +108,26 @@ class Overhear:
                 yield empty_envelopes(self.stage, self.exchange, header)
 
 
+def envelopes_of(
+    stage: Stage, exchange: Exchange, rows: pa.RecordBatch, header: Header, errors: RowErrors
+) -> pa.RecordBatch:
+    """Envelopes of a stream's rows for all buckets of a stage, including those that get none."""
+    parts = stage.routing.split(rows, header.stream)
+    told = headers(header, errors, len(parts))
+    return _sent(stage, exchange, list(zip(told, parts, strict=True)))
+
+
 def empty_envelopes(stage: Stage, exchange: Exchange, header: Header) -> pa.RecordBatch:
     """Envelopes without rows for all buckets."""
     empty = pa.RecordBatch.from_pylist([], stage.operator.schemas[0])
-    numbers = bucket_numbers(stage.routing.buckets)
-    bodies = exchange.send([(header, empty)] * len(numbers))
-    return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32()), bodies], ["bucket", "body"])
+    return _sent(stage, exchange, [(header, empty)] * stage.routing.buckets)
+
+
+def _sent(
+    stage: Stage, exchange: Exchange, contents: Sequence[tuple[Header, pa.RecordBatch]]
+) -> pa.RecordBatch:
+    numbers = pa.array(bucket_numbers(stage.routing.buckets), pa.int32())
+    return pa.RecordBatch.from_arrays([numbers, exchange.send(contents)], PACKED.names)
 
 
 def _without_watermarks(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int | None]:

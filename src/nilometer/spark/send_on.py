@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from nilometer.kernels.row_errors import RowErrors
-from nilometer.operators.envelope import Header, headers
+from nilometer.operators.envelope import Header
 from nilometer.operators.stage import Stage
-from nilometer.spark.buckets import bucket_numbers
 from nilometer.spark.emit import METRICS, Sender, frame_of
 from nilometer.spark.exchange import Exchange
-from nilometer.spark.pack import gather
+from nilometer.spark.pack import envelopes_of, gather
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,16 +39,8 @@ class SendOn:
     def _send(self, rows: pa.RecordBatch, sender: Sender, errors: RowErrors) -> pd.DataFrame:
         admitted, punctuation = self.stage.operator.admit(self.stream, rows)
         header = Header(self.stream, punctuation, sender.now, sender.bucket, sender.frontier)
-        parts = self.stage.routing.split(admitted, self.stream)
-        told = headers(header, errors, len(parts))
-        bodies = self.exchange.send(list(zip(told, parts, strict=True)))
-        return frame_of(
-            {
-                METRICS: [None] * len(parts),
-                "bucket": bucket_numbers(self.stage.routing.buckets),
-                "body": bodies.to_pylist(),
-            }
-        )
+        sent = envelopes_of(self.stage, self.exchange, admitted, header, errors)
+        return frame_of({METRICS: [None] * len(sent), **sent.to_pydict()})
 
     def metrics(self, metrics: str) -> pd.DataFrame:
         return frame_of({METRICS: [metrics], "bucket": [None], "body": [None]})

@@ -77,10 +77,12 @@ class CheckpointServer:
 
 
 def _server(session: SparkSession) -> CheckpointServer | None:
-    """The server of a session's checkpoints; None where executors see the driver's disk,
-    or where this process is not the driver.
+    """The server of a session's checkpoints.
+
+    None where executors see the driver's disk, where this process is not the driver, or where
+    Kerberos is in use: Spark's client would ask for a ticket there.
     """
-    if is_on_one_machine(session) or not hasattr(session, "_sc"):
+    if is_on_one_machine(session) or not hasattr(session, "_sc") or _has_kerberos(session):
         return None
     config = session.sparkContext.getConf()
     host = config.get("spark.driver.host") or socket.gethostname()
@@ -100,6 +102,12 @@ def _server(session: SparkSession) -> CheckpointServer | None:
                     "that out",
                 ) from None
         return _SERVERS[name]
+
+
+def _has_kerberos(session: SparkSession) -> bool:
+    assert session._jvm is not None
+    security = session._jvm.org.apache.hadoop.security
+    return bool(security.UserGroupInformation.isSecurityEnabled())
 
 
 def serve_checkpoint(session: SparkSession, folder: Path) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import importlib
 import os
-import shlex
 import shutil
 import sys
 import tempfile
@@ -14,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,12 +22,17 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from nilometer.errors import SessionError
-from nilometer.spark.fork_server import python_command
 from nilometer.spark.java import Java, java_home, require_java
 from nilometer.spark.machine import cores as machine_cores
 from nilometer.spark.machine import memory as machine_memory
 from nilometer.spark.said import said_to, terse_log
 from nilometer.spark.ship_package import zip_packages
+from nilometer.spark.start_pythons import (
+    forked_python,
+    pythons_of_cluster,
+    relative_to_here,
+    spark_home,
+)
 from nilometer.spark.supported import require_supported
 from nilometer.spark.versions import CHECKPOINT_FILES
 
@@ -44,8 +47,6 @@ _LOOKED_IN_FIRST: Final = (
 )
 """Archives that have nearly all classes. Java searches one archive after the other for a class,
 and Spark has three hundred: in arbitrary order that took a third of the time to first result."""
-_PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-_PYTHON: Final = "nilometer-python"
 _NEEDED_SOON: Final = ("pyspark.testing.utils", "pandas")
 """Modules that PySpark imports at the first call of Java, and at the first stateful query."""
 
@@ -145,7 +146,12 @@ def _start_session(
         **({} if said is None else {"spark.driver.extraJavaOptions": _terse(scratch)}),
         **(config or {}),
     }
-    with _spark_home(scratch), java_home(java, scratch), _python(), said_to(said, scratch) as sink:
+    with (
+        spark_home(scratch),
+        java_home(java, scratch),
+        forked_python(),
+        said_to(said, scratch) as sink,
+    ):
         return _start(name, master or f"local[{cores},4]", settings, sink)
 
 
@@ -165,12 +171,16 @@ def _start_on_cluster(
         **_ON_CLUSTERS,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         **({} if cores is None else {"spark.cores.max": str(cores)}),
-        "spark.driver.extraJavaOptions": f"{java_options} {_relative_to_here()}",
+        "spark.driver.extraJavaOptions": f"{java_options} {relative_to_here()}",
         **config,
     }
-    with java_home(java, scratch), _python_of(scratch) as python, said_to(said, scratch) as sink:
+    with (
+        java_home(java, scratch),
+        pythons_of_cluster(scratch) as python,
+        said_to(said, scratch) as sink,
+    ):
         session = _start(name, master, settings, sink, python.driver)
-    session.sparkContext.addFile(str(python.executors / _PYTHON))
+    session.sparkContext.addFile(str(python.executors))
     session.sparkContext.addPyFile(str(zip_packages(scratch)))
     _wait_for_executors(session, master)
     if _PARTITIONS not in config:
@@ -326,7 +336,7 @@ def require_utc(session: SparkSession) -> None:
         raise SessionError(
             f"the time zone of this Spark session is {zone}",
             detail="a query that is kept reads logs in UTC: hours and days that Spark computes "
-            "would be others than those that we compute, and than those after a restart elsewhere",
+            "would differ from those that we compute, and from those after a restart elsewhere",
             hint=f'spark.conf.set("{_ZONE}", "UTC"), and from_utc_timestamp(ts, \'{zone}\') where '
             "local time is meant",
         )
@@ -356,86 +366,3 @@ def _scratch_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="nilometer-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-@contextmanager
-def _python() -> Iterator[None]:
-    """Make Spark get its Python processes from the fork server, unless configured otherwise."""
-    wanted = [key for key in _PYTHONS if _is_this_python(os.environ.get(key))]
-    before = {key: os.environ[key] for key in wanted if key in os.environ}
-    os.environ.update({key: python_command() for key in wanted})
-    try:
-        yield
-    finally:
-        for key in wanted:
-            del os.environ[key]
-        os.environ.update(before)
-
-
-@dataclass(frozen=True)
-class _Pythons:
-    """Folders with what Spark starts as Python, by the same name on all machines of a cluster."""
-
-    driver: Path
-    """Java starts here: its Python processes come from the fork server."""
-    executors: Path
-
-
-@contextmanager
-def _python_of(scratch: Path) -> Iterator[_Pythons]:
-    """Make Spark fork its Python processes on the driver of a cluster, and start others elsewhere.
-
-    Spark knows one name for all of them, and gives a process ten seconds to start: on a busy driver
-    it may take as long to load everything. So the name is that of a file in the working folder, to
-    which Spark brings the executors' one.
-    """
-    found = _Pythons(scratch / "driver", scratch / "executors")
-    wanted = os.environ.get(_PYTHONS[0]) or "python3"
-    here = os.path.abspath(wanted) if os.sep in wanted else wanted
-    driver = python_command() if _is_this_python(wanted) else here
-    for folder, command in ((found.driver, driver), (found.executors, wanted)):
-        folder.mkdir()
-        (folder / _PYTHON).write_text(f'#!/bin/sh\nexec {shlex.quote(command)} "$@"\n')
-        (folder / _PYTHON).chmod(0o700)
-    before = {key: os.environ.pop(key, None) for key in _PYTHONS}
-    os.environ[_PYTHONS[0]] = f"./{_PYTHON}"
-    try:
-        yield found
-    finally:
-        del os.environ[_PYTHONS[0]]
-        os.environ.update({key: value for key, value in before.items() if value is not None})
-
-
-def _relative_to_here() -> str:
-    """The option that has Java take relative paths from here, wherever it is started."""
-    return f"-Duser.dir={shlex.quote(os.getcwd())}"
-
-
-def _is_this_python(name: str | None) -> bool:
-    """Whether a command is this interpreter, or none is set."""
-    found = shutil.which(name or sys.executable)
-    return found is not None and (
-        Path(found).parent == Path(sys.executable).parent and Path(found).samefile(sys.executable)
-    )
-
-
-@contextmanager
-def _spark_home(scratch: Path) -> Iterator[None]:
-    """Make Spark start from a copy of PySpark's folder without its zipped Python sources.
-
-    Workers look for PySpark in that zip first and compile it again in every process; without it
-    they find the installed one, which is compiled already. That saves a second per query.
-    """
-    if "SPARK_HOME" in os.environ:
-        yield
-        return
-    home = scratch / "spark"
-    home.mkdir()
-    for entry in Path(pyspark.__file__).parent.iterdir():
-        if entry.name != "python":
-            (home / entry.name).symlink_to(entry)
-    os.environ["SPARK_HOME"] = str(home)
-    try:
-        yield
-    finally:
-        del os.environ["SPARK_HOME"]

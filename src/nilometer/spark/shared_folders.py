@@ -50,7 +50,7 @@ def require_shared(session: SparkSession, locations: Iterable[str]) -> None:
         hosts = sorted({row["host"] for row in unseen})
         raise InputError(
             f"executors do not share the folder {unseen[0]['folder']} with the driver",
-            detail=f"it was looked for in vain on {_names(hosts)}",
+            detail=f"it was not found on {_names(hosts)}",
             hint="keep the database, its logs and its checkpoints where the driver and all "
             "executors find the same files: on a network file system, logs also in an object store",
         )

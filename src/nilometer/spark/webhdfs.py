@@ -140,7 +140,7 @@ class _Connection(BaseHTTPRequestHandler):
         while size:
             piece = self.rfile.read(min(size, _PIECE))
             if not piece:
-                raise ConnectionError("the connection ended within a file")
+                raise ConnectionError("the connection ended in the middle of a file")
             opened.write(piece)
             size -= len(piece)
 

@@ -25,7 +25,7 @@ from nilometer.spark.result_log import ResultLog
 from nilometer.spark.run_query import cast_part
 from nilometer.spark.ship import ship_function
 from nilometer.spark.uncomputable import leave_out_failed
-from nilometer.spark.write_rows import TypedRows
+from nilometer.spark.write_rows import TimedRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ class WriteParts:
     """The expressions that Spark computes, which may fail."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        typed, errors = TypedRows(self.parts.layout), RowErrors()
+        typed, errors = TimedRows(self.parts.layout), RowErrors()
         asked = self.asked
         computed = (leave_out_failed(one, asked.texts, errors, asked.stream) for one in batches)
         part = self.parts.write(self.batch, map(typed.see, computed))

@@ -77,7 +77,7 @@ class RowsWriter(StreamArrowWriter):
         self._writing = writing
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
-        rows = TypedRows(self._writing.parts.layout)
+        rows = TimedRows(self._writing.parts.layout)
         part = self._writing.parts.write(batch_number(), map(rows.see, iterator))
         return _Written(part, rows.largest, task_property("sql.streaming.queryId", ""))
 
@@ -94,7 +94,7 @@ class RowsWriter(StreamArrowWriter):
         """Leave the parts: a later append deletes them."""
 
 
-class TypedRows:
+class TimedRows:
     """Casts rows to the types of a log, and tracks their largest time."""
 
     def __init__(self, layout: LogLayout) -> None:

@@ -109,7 +109,7 @@ def rows_name(sensor_table: str) -> str:
 
 
 @dataclass(frozen=True)
-class Function:
+class UserFunction:
     """A Python function that statements may call; it takes pandas Series or plain values."""
 
     name: str
@@ -138,7 +138,7 @@ class Catalog:
     """Everything that statements may name."""
 
     relations: Mapping[str, Relation]
-    functions: Mapping[str, Function]
+    functions: Mapping[str, UserFunction]
     engine: Engine
     queries: Mapping[str, str] = field(default_factory=dict)
     """The texts of views, and of named queries whose answers change, by their names."""

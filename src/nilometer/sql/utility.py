@@ -11,7 +11,7 @@ from nilometer.model.expressions import Argument, Expression
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.expressions.aggregate_calls import aggregates_in
-from nilometer.sql.expressions.compile_scalar import Subset
+from nilometer.sql.expressions.compile_scalar import SubsetCompiler
 from nilometer.sql.expressions.scalars import ColumnRef, Ref, quote_name
 from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.statements import read_query
@@ -58,5 +58,5 @@ def _compile(text: str, catalog: Catalog, relation: Relation) -> Expression:
             raise SqlError("expected an expression over stored columns", detail=f"got {text}")
         return Argument(relation.columns.index(ref.column), ref.fields)
 
-    subset = Subset(statement.sql, argument, catalog.functions, catalog.zone)
+    subset = SubsetCompiler(statement.sql, argument, catalog.functions, catalog.zone)
     return subset.compile(plan.items[0].value.tree)

@@ -8,8 +8,10 @@ from typing import Final
 
 from nilometer.errors import BackupError, InputError, NilometerError
 from nilometer.log.location import inside, storage_at
+from nilometer.log.published import read_layout
 from nilometer.log.recovery import LogState
 from nilometer.log.storage import Storage
+from nilometer.log.waiting_rows import waiting_in
 from nilometer.upkeep.catalog_place import catalog_elsewhere
 from nilometer.upkeep.check_catalog import check_catalog
 from nilometer.upkeep.check_log import check_log
@@ -20,10 +22,18 @@ from nilometer.upkeep.identity import IDENTITY_FILE, PLACE_FILE, read_identity, 
 from nilometer.upkeep.kept_catalog import KeptCatalog, log_folder
 from nilometer.upkeep.logs_place import logs_of, without_password
 from nilometer.upkeep.manifest import BACKUPS, BackupFile, backup_names, read_manifest
-from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, ENGINE, file_name, is_database
+from nilometer.upkeep.places import (
+    CATALOG_FILE,
+    CHECKPOINTS,
+    ENGINE,
+    WRITE_AHEAD,
+    file_name,
+    is_database,
+)
 from nilometer.upkeep.problem import Problem, Problems
 from nilometer.upkeep.restore import blocks_of
 
+_PUT_ASIDE: Final = "put the folder aside if the rows may be needed, or delete it"
 _OTHER: Final = "make a new backup; restore only others: nilometer backup --list"
 
 
@@ -66,7 +76,9 @@ def check_database(folder: Path, logs: str | None = None, catalog: str | None = 
         _check_identity(folder, problems)
         place = catalog or catalog_elsewhere(folder) or folder / CATALOG_FILE
         found = check_catalog(place, problems)
-        ends = _check_logs(logs or logs_of(folder), found, problems)
+        where = logs or logs_of(folder)
+        ends = _check_logs(where, found, problems)
+        _check_write_aheads(folder / WRITE_AHEAD, where, found, problems)
         if found is not None:
             _check_queries(folder, found, ends, problems)
     return Checked(f"the database {folder}", tuple(problems))
@@ -94,6 +106,20 @@ def _check_logs(
             place = inside(without_password(logs), log_folder(stream))
             problems.add(place, f"the log of {stream} is missing")
     return found
+
+
+def _check_write_aheads(
+    folder: Path, logs: str, catalog: KeptCatalog | None, problems: Problems
+) -> None:
+    """Check what waits for an object store, and that its logs are there."""
+    for place in sorted(one for one in folder.glob("*") if one.is_dir()):
+        check_log(place, problems)
+        with problems.noting(place):
+            rows, log = waiting_in(place)
+            is_known = catalog is None or place.name in catalog.logs
+            found = read_layout(storage_at(inside(logs, place.name))) if is_known else None
+            if rows and (found is None or found[1] != log):
+                problems.add(place, f"{rows} rows wait for a log that is not there", _PUT_ASIDE)
 
 
 def _logs_there(logs: str, catalog: KeptCatalog | None) -> set[str]:

@@ -13,10 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from nilometer.errors import InputError, InUseError
+from nilometer.log.clock import now_micros
 from nilometer.log.copy_log import copy_log
 from nilometer.log.dead_letters import dead_letter_log
 from nilometer.log.location import inside, storage_at
+from nilometer.log.open_ahead import open_ahead
+from nilometer.log.options import LogOptions
+from nilometer.log.published import read_layout
 from nilometer.log.stored_json import json_bytes, read_json
+from nilometer.log.writer import LogWriter
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.upkeep.catalog_place import settle_catalog
@@ -24,7 +29,7 @@ from nilometer.upkeep.format import read_format
 from nilometer.upkeep.held import held_still
 from nilometer.upkeep.identity import read_identity
 from nilometer.upkeep.logs_place import logs_of, remember_logs, without_password
-from nilometer.upkeep.places import file_name
+from nilometer.upkeep.places import WRITE_AHEAD, file_name
 
 _MOVING: Final = "moving.json"
 _WITH_LOGS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY, Kind.ALERT)
@@ -65,6 +70,7 @@ def move_logs(
         marker.write(_MOVING, [json_bytes({"database": read_identity(folder)})])
         sizes = {}
         for name in names:
+            _ship_waiting(folder / WRITE_AHEAD / name, inside(before, name))
             size = copy_log(inside(before, name), inside(wanted, name))
             if size is not None:
                 sizes[name] = size
@@ -72,6 +78,15 @@ def move_logs(
         remember_logs(folder, wanted)
         marker.delete(_MOVING)
     return LogsMoved(before, len(sizes), sum(sizes.values()))
+
+
+def _ship_waiting(ahead: Path, location: str) -> None:
+    """Bring what waits for an object store to the log, so that a copy has it."""
+    found = read_layout(storage_at(location))
+    if found is None or read_layout(storage_at(ahead)) is None:
+        return
+    with LogWriter.open(location, found[0]) as log:
+        open_ahead(ahead, log, location, LogOptions(), now_micros)  # none stays open
 
 
 def _require_place(folder: Path, before: str, wanted: str) -> None:

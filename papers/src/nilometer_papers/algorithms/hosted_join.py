@@ -17,7 +17,7 @@ from nilometer.errors import InputError
 from nilometer.kernels.admit import Punctuation, drop_late
 from nilometer.kernels.chunk import RowLayout
 from nilometer.kernels.window_join import Side, Tuples, pick
-from nilometer.model.algorithm_parameters import Parameters
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.window_join import WindowJoinSpec
@@ -40,7 +40,7 @@ class HostedJoinSpec:
 
     join: WindowJoinSpec
     algorithm: str
-    parameters: Parameters = NO_PARAMETERS
+    parameters: AlgorithmParameters = NO_PARAMETERS
 
     def __post_init__(self) -> None:
         chosen = ALGORITHMS[self.algorithm]

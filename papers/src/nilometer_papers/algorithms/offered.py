@@ -8,14 +8,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from nilometer.model.algorithm_parameters import Parameters
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer.operators.offered_algorithms import OfferedAlgorithm
 from nilometer.operators.window_join import WindowJoinSpec
 from nilometer_papers.algorithms.hosted_join import HostedJoinSpec
 from nilometer_papers.algorithms.registry import ENTRIES
 
 
-def _host(name: str, join: WindowJoinSpec, parameters: Parameters) -> HostedJoinSpec:
+def _host(name: str, join: WindowJoinSpec, parameters: AlgorithmParameters) -> HostedJoinSpec:
     return HostedJoinSpec(join, name, parameters)
 
 

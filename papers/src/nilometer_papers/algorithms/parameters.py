@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nilometer.errors import InputError
-from nilometer.model.algorithm_parameters import Parameters
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer_papers.algorithms.join_task import JoinTask
 
 
-def order_of(parameters: Parameters, task: JoinTask) -> list[int] | None:
+def order_of(parameters: AlgorithmParameters, task: JoinTask) -> list[int] | None:
     """The order of the for-loops, as positions of streams."""
     if parameters.order is None:
         return None
@@ -23,7 +23,7 @@ def order_of(parameters: Parameters, task: JoinTask) -> list[int] | None:
     return [one for one in wanted if one is not None]
 
 
-def buckets_of(parameters: Parameters, task: JoinTask) -> list[int] | None:
+def buckets_of(parameters: AlgorithmParameters, task: JoinTask) -> list[int] | None:
     """The number of buckets of each stream's hash table."""
     if parameters.buckets is None:
         return None

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from nilometer.errors import InputError
-from nilometer.model.algorithm_parameters import Parameters
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer_papers.algorithms.bew_hash_join import BEWHashJoin
 from nilometer_papers.algorithms.bew_join import BEWJoin
 from nilometer_papers.algorithms.buffers import HashBuffer
@@ -52,7 +52,7 @@ class Windows(Enum):
 Make = Callable[..., JoinAlgorithm]
 """How a running algorithm is made from a task and its parameters."""
 
-NO_PARAMETERS: Final = Parameters()
+NO_PARAMETERS: Final = AlgorithmParameters()
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ class Algorithm:
     parameters: frozenset[str] = frozenset()
     """The parameters it accepts."""
 
-    def start(self, task: JoinTask, parameters: Parameters = NO_PARAMETERS) -> JoinAlgorithm:
+    def start(
+        self, task: JoinTask, parameters: AlgorithmParameters = NO_PARAMETERS
+    ) -> JoinAlgorithm:
         """The running algorithm; an error says why it cannot handle this task."""
         if not takes(self.windows, task):
             raise InputError(
@@ -92,7 +94,7 @@ class Algorithm:
         }
         return self.make(task, **{name: one for name, one in given.items() if one is not None})
 
-    def _check_parameters(self, parameters: Parameters) -> None:
+    def _check_parameters(self, parameters: AlgorithmParameters) -> None:
         if refused := parameters.given.keys() - self.parameters:
             takes_none = f"{self.name} has no parameters"
             raise InputError(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nilometer.mining.classify import FUNCTION
-from nilometer.mining.table_function import Call, RowWorker
+from nilometer.mining.table_function import CheckedCall, RowWorker
 from nilometer_papers.idhm.decision import suspicions
 from nilometer_papers.idhm.knowledge import numbered
 
@@ -26,7 +26,7 @@ def classifier(method: str, knowledge: pa.Table) -> RowWorker:
     """CLASSIFY by families, with rows of the knowledge base."""
     options = {option.name: option.default for option in FUNCTION.options}
     table = numbered(knowledge.select(["pattern", "family"]))
-    call = Call(
+    call = CheckedCall(
         {"pattern": table.schema.field(0).type}, {**options, "method": method, **METHODS[method]}
     )
     return FUNCTION.row_worker(call, {"knowledge": table})

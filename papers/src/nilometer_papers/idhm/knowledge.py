@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nilometer.mining.lines import FUNCTION
-from nilometer.mining.table_function import Call, RowWorker
+from nilometer.mining.table_function import CheckedCall, RowWorker
 from nilometer_papers.idhm.boxes import Box, Packing, draw_boxes
 from nilometer_papers.idhm.elements import ELEMENTS, LINES
 from nilometer_papers.idhm.spectrum_model import Spectra, background, expected_rates, templates
@@ -61,7 +61,7 @@ def line_worker(kind: str) -> RowWorker:
     types = {"counts": pa.list_(pa.float64()), "live": pa.float64()}
     options = {option.name: option.default for option in FUNCTION.options}
     return FUNCTION.row_worker(
-        Call(types, options), {name: numbered(table) for name, table in tables.items()}
+        CheckedCall(types, options), {name: numbered(table) for name, table in tables.items()}
     )
 
 
@@ -80,7 +80,7 @@ def find_lines(kind: str, counts: npt.ArrayLike, live: npt.ArrayLike) -> pa.Reco
         "counts": pa.ListArray.from_arrays(offsets, values),
         "live": pa.array(np.broadcast_to(np.asarray(live, np.float64), len(spectra))),
     }
-    names = [column.name for column in FUNCTION.results(Call({}, {}))]
+    names = [column.name for column in FUNCTION.results(CheckedCall({}, {}))]
     return pa.RecordBatch.from_arrays(list(line_worker(kind).look(given).columns), names)
 
 

@@ -77,7 +77,7 @@ class Shell:
             except KeyboardInterrupt:
                 if not self.is_interactive:
                     raise
-                self.tell(InputError("given up", hint="what was begun may still be finished"))
+                self.tell(InputError("interrupted", hint="what was begun may still be finished"))
                 return False
         return is_well
 
@@ -257,7 +257,9 @@ class Shell:
         if not command.words:
             raise InputError("\\i takes the name of a file", hint="write \\i queries.sql")
         if self._depth >= _DEEPEST:
-            raise InputError("files name each other without end", detail=f"at {command.words[0]}")
+            raise InputError(
+                "files include each other without end", detail=f"at {command.words[0]}"
+            )
         self._depth += 1
         try:
             text = read_file(command.words[0])

@@ -157,7 +157,7 @@ def _require_number(name: str, function: Function, given: int) -> None:
 def _check_literal(name: str, operand: Operand, check: Check) -> None:
     if isinstance(operand.constant, _NoConstant):
         raise UnavailableError(
-            f"{name.upper()} by a pattern, format or unit that is computed is not available here",
+            f"{name.upper()} with a computed pattern, format or unit is not available here",
             hint="write it as a text in quotes, or a number",
         )
     if operand.constant is not None:
@@ -167,8 +167,8 @@ def _check_literal(name: str, operand: Operand, check: Check) -> None:
 def too_large(name: str) -> PredicateError:
     """The error for a value that would be too large."""
     return PredicateError(
-        f"what {name} makes would be too large",
-        detail=f"a value that a function makes has at most {MOST} characters, bytes or items",
+        f"the result of {name} would be too large",
+        detail=f"the result of a function has at most {MOST} characters, bytes or items",
         hint="make it shorter",
     )
 

@@ -30,7 +30,7 @@ def make_maps(
     owners = np.repeat(np.arange(len(lengths)), lengths)
     pairs = np.stack([owners, order_codes(keys)], axis=1)
     if len(np.unique(pairs, axis=0)) < len(pairs):
-        raise PredicateError("a key stands twice in a map", detail=_ONE_KEY)
+        raise PredicateError("a map has the same key twice", detail=_ONE_KEY)
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     missing = np.append(~present, False)
     starts = pa.array(offsets, mask=missing if missing.any() else None)

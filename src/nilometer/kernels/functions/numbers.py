@@ -22,9 +22,7 @@ from nilometer.kernels.arrays import Float64s
 from nilometer.kernels.decimals import decimal_result
 from nilometer.kernels.expression_types import (
     common_of_all,
-    is_integer,
     signed_type,
-    type_name,
 )
 from nilometer.kernels.function_types import round_type, whole_type
 from nilometer.kernels.functions.function import (
@@ -105,7 +103,7 @@ def _rounded(operands: Sequence[Operand]) -> pa.DataType:
     digits = operands[1].constant if len(operands) > 1 else 0
     kind = round_type(operands[0].kind, digits) if isinstance(digits, int) else None
     if kind is None:
-        raise UnavailableError("rounding to digits that are computed is not available here")
+        raise UnavailableError("rounding to a computed number of digits is not available here")
     return kind
 
 
@@ -163,66 +161,6 @@ def _whole(upward: bool) -> Function:
 
 def _common(operands: Sequence[Operand]) -> pa.DataType:
     return common_of_all([one.kind for one in operands], "the arguments")
-
-
-def _whole_common(operands: Sequence[Operand]) -> pa.DataType:
-    kind = _common(operands)
-    if not (is_integer(kind) or pat.is_null(kind)):
-        raise UnavailableError(f"an operator of bits on {type_name(kind)} is not available here")
-    return kind
-
-
-def _on_bits(function: Callable[..., pa.Array]) -> Function:
-    def run(applied: Applied) -> pa.Array:
-        return function(*(column.cast(applied.kind) for column in applied.columns))
-
-    def null_or(applied: Applied) -> pa.Array:
-        is_null = pat.is_null(applied.kind)
-        return pa.nulls(applied.size) if is_null else run(applied)
-
-    return Function((number, number), _whole_common, null_or)
-
-
-def _shifted(operands: Sequence[Operand]) -> pa.DataType:
-    kind = operands[0].kind
-    return pa.int32() if kind in (pa.int8(), pa.int16()) or pat.is_null(kind) else kind
-
-
-def _shift(function: Callable[[Any, Any, int], Any]) -> Function:
-    def run(applied: Applied) -> pa.Array:
-        bits = applied.kind.bit_width
-        columns = [column.cast(applied.kind) for column in applied.columns]
-        present = applied.present()
-        values, by = (column.fill_null(0).to_numpy(zero_copy_only=False) for column in columns)
-        found = function(values, by & (bits - 1), bits)
-        return pa.array(found.astype(values.dtype), mask=~present)
-
-    return Function((_whole_number, int32), _shifted, run)
-
-
-def _whole_number(kind: pa.DataType) -> pa.DataType | None:
-    return kind if is_integer(kind) or pat.is_null(kind) else None
-
-
-def _unsigned_right(values: Any, by: Any, bits: int) -> Any:
-    unsigned = np.uint64 if bits == 64 else np.uint32
-    return (values.astype(unsigned) >> by.astype(unsigned)).astype(values.dtype)
-
-
-def _bit_count(applied: Applied) -> pa.Array:
-    [column] = applied.columns
-    longs = column.cast(pa.int64()).to_pylist()
-    return pa.array([None if v is None else (v & (2**64 - 1)).bit_count() for v in longs], _INT)
-
-
-def _countable(kind: pa.DataType) -> pa.DataType | None:
-    return kind if pat.is_boolean(kind) else _whole_number(kind)
-
-
-def _getbit(value: int, place: int) -> int:
-    if not 0 <= place < 64:
-        raise UnavailableError("bit_get of a place beyond 0 to 63 is not available here")
-    return value >> place & 1
 
 
 def _pmod(applied: Applied) -> pa.Array:
@@ -315,9 +253,7 @@ def _constant_number(value: float) -> Function:
 
 _SIGN: Final = _of_double(_signum)
 _POWER: Final = Function((double, double), _DOUBLE, numpy_of(_power))
-_BIT_GET: Final = Function((_whole_number, int32), pa.int8(), each(_getbit))
 _CEIL: Final = _whole(upward=True)
-_SHIFT_RIGHT: Final = _shift(lambda values, by, _: values >> by)
 _MOD: Final = Function(
     (number, number),
     _remainder_type,
@@ -384,16 +320,6 @@ FUNCTIONS: Final = {
     "isnan": Function((double,), pa.bool_(), _isnan),
     "nanvl": Function((number, number), _float_common, _nanvl),
     "width_bucket": Function((double, double, double, int64), _LONG, each(_width_bucket)),
-    "bit_count": Function((_countable,), _INT, _bit_count),
-    "bit_get": _BIT_GET,
-    "getbit": _BIT_GET,
-    "&": _on_bits(pc.bit_wise_and),
-    "|": _on_bits(pc.bit_wise_or),
-    "^": _on_bits(pc.bit_wise_xor),
-    "~": Function((_whole_number,), lambda o: o[0].kind, over(pc.bit_wise_not)),
-    "shiftleft": _shift(lambda values, by, _: values << by),
-    "shiftright": _SHIFT_RIGHT,
-    "shiftrightunsigned": _shift(_unsigned_right),
     "try_add": _try_operator(Operator.PLUS),
     "try_subtract": _try_operator(Operator.MINUS),
     "try_multiply": _try_operator(Operator.TIMES),

@@ -35,7 +35,7 @@ def _like_regex(pattern: str, escape: str = "\\") -> str:
             following = next(letters, None)
             if following is None or following not in (*_ANY, escape):
                 raise PredicateError(
-                    f"the pattern {pattern!r} has {escape} before none of %, _ and itself",
+                    f"in the pattern {pattern!r}, {escape} may only precede %, _ or itself",
                     hint=f"write {escape}{escape} for the character itself",
                 )
             found.append(re.escape(following))

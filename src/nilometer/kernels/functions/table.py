@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from nilometer.kernels.functions import (
+    bits,
     choices,
     clock_times,
     digests,
@@ -23,6 +24,7 @@ from nilometer.kernels.functions.function import Function
 FUNCTIONS: Final[Mapping[str, Function]] = {
     **choices.FUNCTIONS,
     **clock_times.FUNCTIONS,
+    **bits.FUNCTIONS,
     **digests.FUNCTIONS,
     **list_order.FUNCTIONS,
     **lists.FUNCTIONS,

@@ -49,9 +49,12 @@ class LogStore:
         clock: Callable[[], int],
         rates: Mapping[str, Any] | None = None,
         ahead_of: Callable[[str], Path | None] = lambda _: None,
+        *,
+        replays: bool = False,
     ) -> None:
         """`rates`: what was learned about it before a restart; `ahead_of`: the folder of the
-        write-ahead of a log, if that has one."""
+        write-ahead of a log, if that has one; `replays`: sensors give again whatever comes after
+        the last delivery key."""
         with ExitStack() as opening:
             self.name = name = declaration.name
             self.location = locate(name)
@@ -60,8 +63,14 @@ class LogStore:
             )
             opening.callback(self.writer.close)
             most = settings.recent_keys
+            self._replays = replays
             self.ahead = open_ahead(
-                ahead_of(name), self.writer, self.location, options.log, clock, most
+                ahead_of(name),
+                self.writer,
+                self.location,
+                options.log,
+                clock,
+                known_by=SensorKeys.sensor_of if replays else bytes,
             )
             if self.ahead is not None:
                 opening.callback(self.ahead.close)
@@ -156,9 +165,8 @@ class LogStore:
             if self.ahead is None:
                 self.writer.append(rows, watermark=watermark, keys=keys)
             else:
-                self.ahead.append(
-                    rows, watermark=watermark, keys=keys, row_keys=_keys_of_rows(prepared)
-                )
+                row_keys = _keys_of_rows(prepared) if keys or self._replays else None
+                self.ahead.append(rows, watermark=watermark, keys=keys, row_keys=row_keys)
         except LogFullError:
             if rows is not None:
                 raise
@@ -215,10 +223,7 @@ class LogStore:
         self._closing.close()
 
 
-def _keys_of_rows(prepared: Prepared) -> list[bytes | None]:
-    """The delivery key of each row, as the log keeps it."""
-    keys = [
-        None if one.key is None else SensorKeys.spell(one.sensor.number, one.key)
-        for one in prepared.received
-    ]
+def _keys_of_rows(prepared: Prepared) -> list[bytes]:
+    """The delivery key of each row, as the log keeps it; of a row without one its sensor alone."""
+    keys = [SensorKeys.spell(one.sensor.number, one.key or b"") for one in prepared.received]
     return [keys[at] for at in prepared.owners.tolist()]

@@ -9,6 +9,7 @@ from typing import Any
 
 from nilometer.errors import InputError, in_one_line
 from nilometer.kernels.read_times import with_forms
+from nilometer.model.names import count
 from nilometer.model.secrets import options_with_secrets, shown_text, with_secrets
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.log_options import StreamOptions
@@ -50,6 +51,7 @@ class ManagedStream:
         self._find_type = find_type
         self._type: Callable[[], StreamType] | None = None
         self._settings = settings
+        self._threads = threads
         self._clock = clock
         self._wall = wall
         self._unit = None
@@ -107,7 +109,8 @@ class ManagedStream:
         await asyncio.wait([self._appending], timeout=self._settings.close_timeout)
         self._appending.cancel()
         await asyncio.wait([self._appending])
-        self.store.close()
+        # It may ship what waits, which takes requests to a store.
+        await asyncio.get_running_loop().run_in_executor(self._threads, self.store.close)
 
     def look_at_sensors(self, seconds: float) -> None:
         """Update rates and silence; called once in this many seconds."""
@@ -216,7 +219,7 @@ class ManagedStream:
         ahead = self.store.ahead
         if ahead is None or ahead.problem is None:
             return None
-        return f"rows wait for the object store: {ahead.problem}"
+        return f"{count(ahead.waiting_rows, 'row')} wait for the object store: {ahead.problem}"
 
     def _ahead(self) -> str | None:
         """How a wrong clock has affected arrival times, if it has."""

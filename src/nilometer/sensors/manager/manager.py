@@ -127,6 +127,7 @@ class StreamManager:
             self._clock,
             rates,
             self._ahead_of,
+            replays=self._replays(declaration.stream_type),
         )
         try:
             before = self._counted_before(declaration, store)
@@ -189,6 +190,12 @@ class StreamManager:
         await self._keep_rates()
         await self._tell(durable=True)
         self._watched.clear()
+
+    def _replays(self, stream_type: str) -> bool:
+        """Whether sensors of a type give again whatever comes after their last delivery key."""
+        with suppress(InputError):  # it is told when a sensor is opened
+            return bool(getattr(self._find_type(stream_type), "replays", False))
+        return False
 
     def _counted_before(self, declaration: Declaration, store: LogStore) -> StreamCounts | None:
         """The counts of an earlier process; None: it had none of this stream."""

@@ -32,6 +32,11 @@ class SensorKeys:
         """A key as the log keeps it."""
         return number.to_bytes(_NUMBER, "big") + key
 
+    @staticmethod
+    def sensor_of(key: bytes) -> bytes:
+        """The sensor's part of a key as the log keeps it."""
+        return key[:_NUMBER]
+
     def delivered(self, number: int) -> frozenset[bytes]:
         """The keys of a sensor that may be delivered again; safe to call from any thread."""
         found = self._of_sensor.get(number.to_bytes(_NUMBER, "big"), ())

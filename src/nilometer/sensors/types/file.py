@@ -46,6 +46,7 @@ class FileStream:
     """The rows of a file, or of all files that match a pattern, in the order of their names."""
 
     can_wait = True
+    replays = True
     options: ClassVar = (
         Option("format", "csv, json (lines) or parquet; else as the name ends", one_of(*FORMATS)),
         Option("speed", "recorded, a factor such as 10, or max", read_speed),

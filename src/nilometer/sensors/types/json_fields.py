@@ -60,7 +60,7 @@ def check_columns(option: str, named: Sequence[str], columns: pa.Schema) -> None
     for name in named:
         if name not in columns.names:
             raise InputError(
-                f"option {option} names a column {name!r} that a reading has not",
+                f"option {option} names a column {name!r} that a reading does not have",
                 detail=f"a reading has {', '.join(columns.names)}",
                 hint=nearest(name, columns.names),
             )

@@ -63,6 +63,7 @@ class KafkaStream:
     """The messages of one or more topics, of all their partitions."""
 
     can_wait = True
+    replays = True
     interval = 0.0
     options: ClassVar = (
         Option("servers", "some brokers of the cluster, if the address is a topic alone", str),

@@ -62,6 +62,7 @@ class SyntheticStream:
     """A simulated sensor; with a time column it gives the instants of its arrivals."""
 
     can_wait = True
+    replays = True
     options: ClassVar = (
         Option("rate", "readings per second on average, or max", read_rate, 1.0),
         Option("values", "distributions: 'temperature=normal(20,3)'", read_distributions),

@@ -59,6 +59,8 @@ TERMS: Final[dict[str, str]] = {
     "token": "A secret that identifies a user or program to the server.",
     "watermark": "The time up to which all rows are assumed to have arrived: answers are complete.",
     "window": "The span of time within which rows count or belong together.",
+    "write-ahead": "Rows that are acknowledged on the server's disk, and on their way to an object "
+    "store.",
 }
 
 

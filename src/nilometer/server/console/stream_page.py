@@ -98,6 +98,7 @@ class StreamView:
             self._figures = Drawing(shape("div"))
             self._problem = Drawing(shape("div"))
             self._backlog = Drawing(shape("div"))
+            self._unshipped = Drawing(shape("div"))
             self._readers = Drawing(shape("div"))
         with ui.element("section").classes("nm-card").props('aria-label="Recent readings"'):
             self._chart = StreamChart(console.service, self._name)
@@ -148,6 +149,7 @@ class StreamView:
         self._figures.show(stream_figures(stream))
         self._problem.show(_problem(stream))
         self._backlog.show(backlog_note(stream.status))
+        self._unshipped.show(unshipped_note(stream.status))
         watching = [one.name for one in alerts if one.definition.source == stream.name]
         self._readers.show(_readers(network, stream, watching))
         self._sensors.show(_sensors(stream))
@@ -235,6 +237,17 @@ def backlog_note(status: StreamStatus | None) -> Shape:
         "listened, and arrived together: their time is that of their arrival."
     )
     return shape("p", told, class_="nm-small nm-soft nm-facts", role="status")
+
+
+def unshipped_note(status: StreamStatus | None) -> Shape:
+    """How many rows are on the way to the object store, and since when; or nothing."""
+    if status is None or not status.unshipped:
+        return shape("div")
+    rows = "1 row is" if status.unshipped == 1 else f"{count_text(status.unshipped)} rows are"
+    told = f"{rows} on the server's disk, on the way to the object store"
+    if status.unshipped_since is not None:
+        told += f", the oldest since {instant_words(status.unshipped_since)} UTC"
+    return shape("p", f"{told}.", class_="nm-small nm-soft nm-facts", role="status")
 
 
 def silence_words(status: StreamStatus) -> str | None:

@@ -29,6 +29,7 @@ def stream_metrics(streams: Sequence[StreamStatus], now: int, most: int) -> Iter
     behind = [(s.name, s.behind) for s in known]
     yield gauges(_LABEL, "stream_behind", "Readings that wait at their source.", behind)
     yield from _of_silence(known, now)
+    yield from _of_shipping(known, now)
     readers = [(s.name, s.readers) for s in known]
     pending = [(s.name, s.pending) for s in known]
     full = [(s.name, float(s.full)) for s in known]
@@ -58,6 +59,17 @@ def _of_logs(known: Sequence[StreamStatus]) -> Iterator[Metric]:
         _LABEL, "stream_oldest_seconds", "When its oldest segment was begun, since 1970.", oldest
     )
     yield gauges(_LABEL, "stream_watermark_seconds", "Its watermark, since 1970.", newest)
+
+
+def _of_shipping(known: Sequence[StreamStatus], now: int) -> Iterator[Metric]:
+    """What is on the server's disk, and not in the object store yet."""
+    rows = [(s.name, s.unshipped) for s in known]
+    ages = [(s.name, _ago(s.unshipped_since, now)) for s in known]
+    on_disk = "Rows on the server's disk that are not in the object store yet."
+    yield gauges(_LABEL, "stream_unshipped_rows", on_disk, rows)
+    yield gauges(
+        _LABEL, "stream_unshipped_seconds", "For how long the oldest of them has waited.", ages
+    )
 
 
 def _of_silence(known: Sequence[StreamStatus], now: int) -> Iterator[Metric]:

@@ -131,7 +131,7 @@ class PgListener:
                 case wire.SSL_REQUEST if self._context is not None and not is_encrypted:
                     if reader._buffer:  # type: ignore[attr-defined]
                         # A man in the middle could send data in the client's name.
-                        raise wire.ProtocolError("something came before the encryption")
+                        raise wire.ProtocolError("data came before the connection was encrypted")
                     writer.write(b"S")
                     await writer.start_tls(self._context)
                     is_encrypted = True

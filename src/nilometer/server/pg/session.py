@@ -217,7 +217,7 @@ class Session:
         formats = [body.int16() for _ in range(body.count())]
         oids = type_oids(prepared)
         if len(contents) != len(oids):
-            raise wire.ProtocolError(f"{len(oids)} values are wanted, {len(contents)} came")
+            raise wire.ProtocolError(f"expected {len(oids)} values, got {len(contents)}")
         try:
             values = [
                 read_value(content, oids[place], format_of(given, place))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import AmbiguousNameError, NotYetError, SqlError, UnknownNameError
-from nilometer.mining.registry import Kind
+from nilometer.mining.registry import FunctionKind
 from nilometer.model.names import nearest
 from nilometer.model.time_windows import WINDOW_COLUMNS, InstantWindows
 from nilometer.sql.bind.derived_entries import (
@@ -22,6 +21,7 @@ from nilometer.sql.bind.derived_entries import (
 )
 from nilometer.sql.bind.expand_entries import expand_entry
 from nilometer.sql.bind.expression_binder import ExpressionBinder
+from nilometer.sql.bind.from_aliases import rename_columns, spell_out
 from nilometer.sql.bind.from_entry import Deriver, Entry
 from nilometer.sql.bind.inline_rows import values_relation
 from nilometer.sql.bind.refuse_entry import file_hint, refuse_entry, refuse_extras
@@ -31,7 +31,7 @@ from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.scalars import ColumnRef, column
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.dialect import StreamWindow
-from nilometer.sql.parse.find_names import find, find_name
+from nilometer.sql.parse.find_names import find
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.over_calls import HIDDEN, OverCall, TableOverCall, TopCall
 from nilometer.sql.parse.places import place_of
@@ -43,7 +43,6 @@ from nilometer.sql.rewrite.put_expansions import ExpandCall
 from nilometer.sql.rewrite.put_unions import UnionCall
 
 MOST_STREAMS: Final = 16
-_ALIAS: Final = re.compile(r"[A-Za-z]\d*")
 _STREAMS: Final = (TableCall, OverCall, MatchCall, UnionCall)
 """What makes one stream out of others."""
 _VALUES: Final = "values"
@@ -67,7 +66,7 @@ class FromBinder:
         trees = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())]
         self._require_few(len(trees), trees[-1])
         taken: set[str] = set()
-        spelled = list(self._spelled_out(trees))
+        spelled = list(spell_out(trees, [*self.catalog.relations, *self.named]))
         static = self._static(tree, spelled)
         bound: list[Entry] = []
         for entry in spelled:
@@ -178,25 +177,6 @@ class FromBinder:
         rows = RowsClause(window.args["rows"], place, partition)
         yield replace(source, rows=rows, below=entry.bound.conditions)
 
-    def _spelled_out(self, trees: list[exp.Expr]) -> Iterator[exp.Expr]:
-        """The entries, each with its table: STEAM writes FROM SensorTables A, B, C."""
-        before: exp.Table | None = None
-        for entry in trees:
-            spelled = entry
-            if before is not None and isinstance(entry, exp.Table):
-                spelled = _aliased(before, entry) if self._is_alias(entry, before) else entry
-            before = spelled if isinstance(spelled, exp.Table) else None
-            yield spelled
-
-    def _is_alias(self, entry: exp.Table, before: exp.Table) -> bool:
-        """Whether an entry is a further alias of the table before it: a letter, with a number."""
-        if not before.alias or entry.alias or entry.args.get("db") or not _is_listed(entry):
-            return False
-        if not isinstance(entry.this, exp.Identifier) or not _ALIAS.fullmatch(entry.name):
-            return False
-        known = [*self.catalog.relations, *self.named]
-        return find_name(entry.this, known) is None and nearest(entry.name, known) is None
-
     def _refuse_rows_inside(self, entries: list[Entry]) -> None:
         """Refuse ROWS windows inside a joined subquery: not supported yet."""
         if self.deriver is not None or sum(bool(entry.unit.times) for entry in entries) < 2:
@@ -245,25 +225,26 @@ class FromBinder:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
         name = entry.alias or call.function.lower()
-        unit = Unit(name, {}, (), {}, call.function)
-        found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
-        node, full = self.deriver.derive_call(call, self.named), self._full_name(name, alone)
-        if node.kind is Kind.ANSWERS:
-            return derived_entry(found, full, node, self.sql)
-        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+        node = self.deriver.derive_call(call, self.named)
+        if node.kind is FunctionKind.ANSWERS:
+            found = self._without_rows(entry, name, call.function)
+            return derived_entry(found, self._full_name(name, alone), node, self.sql)
+        return self._appended(entry, name, call.function, node, alone)
 
     def _appended(self, entry: exp.Expr, name: str, origin: str, node: Node, alone: bool) -> Entry:
         """The entry whose rows a node appends."""
         assert self.deriver is not None
-        unit = Unit(name, {}, (), {}, origin)
-        found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
-        full = self._full_name(name, alone)
+        found, full = self._without_rows(entry, name, origin), self._full_name(name, alone)
         return appended_entry(found, full, node, self.deriver.appends, self.sql)
+
+    def _without_rows(self, entry: exp.Expr, name: str, origin: str | None) -> Entry:
+        """An entry whose rows are still to be found."""
+        unit = Unit(name, {}, (), {}, origin)
+        return Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
 
     def _ordered(self, entry: exp.Expr, call: TopCall | TableOverCall, alone: bool) -> Entry:
         assert self.deriver is not None
-        unit = Unit(entry.alias, {}, (), {}, entry.alias)
-        found = Entry(unit, _NOTHING, None, place_of(entry, self.sql))
+        found = replace(self._without_rows(entry, entry.alias, entry.alias), window=None)
         if isinstance(call, TopCall):
             node = self.deriver.derive_top(call, self.named)
         else:
@@ -300,8 +281,7 @@ class FromBinder:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
         name = entry.alias or call.args["input"].alias_or_name or call.function.lower()
-        unit = Unit(name, {}, (), {}, call.function)
-        found = Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
+        found = self._without_rows(entry, name, call.function)
         clause, node = self.deriver.derive_windows(call, self.named)
         bound = derived_entry(found, self._full_name(name, alone), node, self.sql)
         # The columns by which sessions are separated are not shown, nor the bounds of an instant.
@@ -318,7 +298,7 @@ class FromBinder:
         """The entry, its columns under the names that aliases give them."""
         columns = bound.unit.columns
         for one in named:
-            columns = _renamed(one, columns, self.sql)
+            columns = rename_columns(one, columns, self.sql)
         hidden = frozenset(named[0].meta.get(HIDDEN, ()))
         return replace(bound, unit=replace(bound.unit, columns=columns, hidden=hidden))
 
@@ -333,7 +313,7 @@ class FromBinder:
         name, place = entry.alias_or_name, place_of(entry, self.sql)
         window, full = stream_window(entry), self._full_name(name, alone)
         if self.deriver is not None:
-            found = Entry(Unit(name, {}, (), {}, origin), _NOTHING, window, place)
+            found = self._without_rows(entry, name, origin)
             if window is not None and query.find(*_STREAMS) is not None:
                 node = self.deriver.derive_appended(query, named, name)
                 return appended_entry(found, full, node, self.deriver.appends, self.sql)
@@ -395,44 +375,6 @@ class FromBinder:
         if self.prefix is None:
             return name
         return self.prefix if alone else f"{self.prefix}.{name}"
-
-
-def _renamed(entry: exp.Expr, columns: Mapping[str, exp.Expr], sql: str) -> Mapping[str, exp.Expr]:
-    """The columns under the names that an alias gives them: AS S (a, b)."""
-    alias = entry.args.get("alias")
-    names = alias.args.get("columns") if alias is not None else None
-    if alias is None or not names:
-        return columns
-    if len(names) != len(columns):
-        raise SqlError(
-            f"{entry.alias} lists {len(names)} column names, but has {len(columns)} columns",
-            place=place_of(alias, sql),
-            detail=f"it has {', '.join(columns)}",
-            hint="name all of them, or none",
-        )
-    renamed = dict(zip((name.name for name in names), columns.values(), strict=True))
-    if len(renamed) != len(columns):
-        raise AmbiguousNameError(
-            f"{entry.alias} uses the same name for two columns", place=place_of(alias, sql)
-        )
-    return renamed
-
-
-def _aliased(table: exp.Table, alias: exp.Table) -> exp.Table:
-    """The same table under another name."""
-    copied = table.copy()
-    own = alias.args.get("alias")
-    name = exp.TableAlias(this=alias.this.copy())
-    if own is not None and own.args.get("stream_window") is not None:
-        name.set("stream_window", own.args["stream_window"])
-    copied.set("alias", name)
-    return copied
-
-
-def _is_listed(entry: exp.Table) -> bool:
-    """Whether an entry is part of a comma-separated list, not of JOIN … ON."""
-    join = entry.parent
-    return isinstance(join, exp.Join) and not join.args.get("on") and not join.args.get("using")
 
 
 def stream_window(entry: exp.Expr) -> StreamWindow | None:

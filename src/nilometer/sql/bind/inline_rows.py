@@ -16,7 +16,7 @@ from nilometer.kernels.type_of import type_of
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.ddl.constants import no_column
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, SubsetCompiler
 from nilometer.sql.parse.places import place_of
 
 
@@ -36,7 +36,7 @@ def values_relation(values: exp.Values, sql: str, catalog: Catalog) -> Relation:
             place=place_of(values, sql),
             hint="write VALUES (1, 'a'), (2, 'b')",
         )
-    subset = Subset(sql, no_column, catalog.functions, catalog.zone)
+    subset = SubsetCompiler(sql, no_column, catalog.functions, catalog.zone)
     columns = [
         _column(number, [row[number] for row in rows], subset, sql)
         for number in range(len(rows[0]))
@@ -56,7 +56,7 @@ def _cells(row: exp.Expr) -> Sequence[exp.Expr]:
     return row.expressions if isinstance(row, exp.Tuple) else [row]
 
 
-def _column(number: int, cells: Sequence[exp.Expr], subset: Subset, sql: str) -> pa.Array:
+def _column(number: int, cells: Sequence[exp.Expr], subset: SubsetCompiler, sql: str) -> pa.Array:
     """The values of one column, in a type that can hold all of them."""
     arrays = []
     for cell in cells:

@@ -10,7 +10,7 @@ from nilometer.errors import Place, PredicateError, SqlError, SqlTypeError
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.type_of import type_of
 from nilometer.model.expressions import Argument
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, SubsetCompiler
 from nilometer.sql.expressions.scalars import Ref
 from nilometer.sql.parse.instants import is_instant, read_instant
 from nilometer.sql.parse.places import place_of
@@ -31,7 +31,7 @@ def constant_value(tree: exp.Expr, sql: str) -> object:
     placed = with_zone(tree, sql)
     _refuse_names(placed, sql)
     try:
-        expression = Subset(sql, no_column, {}).compile(placed)
+        expression = SubsetCompiler(sql, no_column, {}).compile(placed)
         type_of(expression, [])
         return evaluate(expression, [], 1)[0].as_py()
     except NotInSubsetError as error:

@@ -33,7 +33,7 @@ from nilometer.model.expressions import (
     Value,
 )
 from nilometer.model.time import parse_signed_duration
-from nilometer.sql.catalog import Function
+from nilometer.sql.catalog import UserFunction
 from nilometer.sql.expressions.call_nodes import read_call
 from nilometer.sql.expressions.months import months_of
 from nilometer.sql.expressions.scalars import Ref, ResolvedColumn, Scalar
@@ -97,12 +97,12 @@ class NotInSubsetError(SqlError):
 
 
 @dataclass(frozen=True)
-class Subset:
+class SubsetCompiler:
     """Compiles expressions over columns; `argument` compiles a column."""
 
     sql: str
     argument: Callable[[Ref], Argument]
-    functions: Mapping[str, Function]
+    functions: Mapping[str, UserFunction]
     zone: str = ""
     """The time zone of days and hours; empty: unknown here."""
     variables: tuple[str, ...] = ()
@@ -317,12 +317,12 @@ def _any_of(tests: Sequence[Expression]) -> Expression:
 def compile_over(
     scalar: Scalar,
     columns: tuple[Ref, ...],
-    functions: Mapping[str, Function],
+    functions: Mapping[str, UserFunction],
     zone: str = "",
 ) -> Expression:
     """The expression with the given columns as its arguments."""
     numbers = {column: number for number, column in enumerate(columns)}
-    subset = Subset(scalar.place.sql, lambda ref: Argument(numbers[ref]), functions, zone)
+    subset = SubsetCompiler(scalar.place.sql, lambda ref: Argument(numbers[ref]), functions, zone)
     return subset.compile(scalar.tree)
 
 

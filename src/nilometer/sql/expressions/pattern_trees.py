@@ -45,7 +45,7 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Sequence:
+class Concatenation:
     items: tuple[Tree, ...]
 
 
@@ -64,7 +64,7 @@ class Atomic:
 
 
 @dataclass(frozen=True)
-class Repeat:
+class Repetition:
     inner: Tree
     least: int
     most: int
@@ -73,7 +73,7 @@ class Repeat:
     """As it is written."""
 
 
-Tree: TypeAlias = Chars | Anchor | Again | Sequence | Choice | Atomic | Repeat
+Tree: TypeAlias = Chars | Anchor | Again | Concatenation | Choice | Atomic | Repetition
 
 
 class UnreadableError(Exception):
@@ -117,7 +117,7 @@ class _Reader:
         tree = self._choice()
         while self._place < len(self._pattern):  # a bracket too many: Java refuses it
             self._place += 1
-            tree = Sequence((tree, self._choice()))
+            tree = Concatenation((tree, self._choice()))
         return tree
 
     def _choice(self) -> Tree:
@@ -132,14 +132,14 @@ class _Reader:
         while self._next() not in ("", "|", ")"):
             start = self._place
             items.append(self._repeated(start, self._atom()))
-        return items[0] if len(items) == 1 else Sequence(tuple(items))
+        return items[0] if len(items) == 1 else Concatenation(tuple(items))
 
     def _repeated(self, start: int, inner: Tree) -> Tree:
         while (found := _QUANTIFIER.match(self._pattern, self._place)) is not None:
             self._place = found.end()
             least, most = _times(found)
             text = self._pattern[start : self._place]
-            inner = Repeat(inner, least, most, found[5] == "+", text)
+            inner = Repetition(inner, least, most, found[5] == "+", text)
         return inner
 
     def _next(self) -> str:
@@ -172,7 +172,7 @@ class _Reader:
         if self._depth > _MOST_DEPTH:
             raise UnreadableError("so many groups in each other")
         is_flags = head[3] is not None and bool(head[3]) and not head[4]
-        inner: Tree = Sequence(()) if is_flags else self._choice()
+        inner: Tree = Concatenation(()) if is_flags else self._choice()
         self._place += 1
         self._depth -= 1
         if kind in ("=", "!", "<=", "<!"):

@@ -27,8 +27,8 @@ from nilometer.sql.expressions.pattern_trees import (
     Atomic,
     Chars,
     Choice,
-    Repeat,
-    Sequence,
+    Concatenation,
+    Repetition,
     Tree,
     UnreadableError,
     read_pattern,
@@ -155,8 +155,10 @@ def _is_anchored(tree: Tree) -> bool:
     match tree:
         case Anchor():
             return tree.is_start
-        case Sequence():
-            first = next((one for one in tree.items if one != Sequence(())), None)  # (?i) is empty
+        case Concatenation():
+            first = next(
+                (one for one in tree.items if one != Concatenation(())), None
+            )  # (?i) is empty
             return first is not None and _is_anchored(first)
         case Choice():
             return all(map(_is_anchored, tree.options))
@@ -181,7 +183,7 @@ class _Judge:
                 return replace(rest, is_sure=False)
             case Again():
                 return _Rest(rest.plus(_SCAN).steps)
-            case Sequence():
+            case Concatenation():
                 for one in reversed(tree.items):
                     rest = self.before(one, rest)
                 return rest
@@ -189,9 +191,9 @@ class _Judge:
                 return _either([self.before(one, rest) for one in tree.options])
             case Atomic():
                 return self._atomic(tree, rest)
-            case Repeat() if isinstance(tree.inner, Chars):
+            case Repetition() if isinstance(tree.inner, Chars):
                 return _repeat_character(tree, tree.inner.codes, rest)
-            case Repeat():
+            case Repetition():
                 return self._repeat(tree, rest)
 
     def _atomic(self, tree: Atomic, rest: _Rest) -> _Rest:
@@ -201,7 +203,7 @@ class _Judge:
         first = ANY if tree.is_place else inner.first
         return _Rest(rest.plus(inner.steps).steps, first, inner.tests)
 
-    def _repeat(self, tree: Repeat, rest: _Rest) -> _Rest:
+    def _repeat(self, tree: Repetition, rest: _Rest) -> _Rest:
         inner = self.before(tree.inner, _UNIT)
         first = inner.first if tree.least else inner.first | rest.first
         tests = inner.tests + rest.tests
@@ -216,14 +218,14 @@ class _Judge:
         many = inner.times(tree.most) if tree.most <= _COUNTED else inner.anywhere()
         return _Rest(rest.plus(many.steps).steps, first, tests, is_sure)
 
-    def _repeat_few(self, tree: Repeat, rest: _Rest) -> _Rest:
+    def _repeat_few(self, tree: Repetition, rest: _Rest) -> _Rest:
         for number in range(tree.most, 0, -1):
             again = self.before(tree.inner, rest)
             rest = again if number <= tree.least else _either([again, rest])
         return rest
 
 
-def _repeat_character(tree: Repeat, codes: frozenset[int], rest: _Rest) -> _Rest:
+def _repeat_character(tree: Repetition, codes: frozenset[int], rest: _Rest) -> _Rest:
     choices = tree.most - tree.least
     is_sure = rest.is_sure and not tree.least
     first = codes if tree.least else codes | rest.first
@@ -252,8 +254,8 @@ def _is_single(tree: Tree) -> bool:
     match tree:
         case Chars() | Anchor() | Again() | Atomic():
             return True
-        case Sequence():
+        case Concatenation():
             return all(map(_is_single, tree.items))
-        case Repeat():
+        case Repetition():
             return tree.is_possessive or (tree.least == tree.most and _is_single(tree.inner))
     return False

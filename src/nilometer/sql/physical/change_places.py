@@ -11,7 +11,7 @@ from nilometer.operators.block import BlockSpec
 from nilometer.operators.change_join import ChangeJoinSpec
 from nilometer.operators.change_operator import ChangeSpec
 from nilometer.operators.last_rows import LastRowsSpec
-from nilometer.sql.expressions.compile_scalar import Subset
+from nilometer.sql.expressions.compile_scalar import SubsetCompiler
 from nilometer.sql.expressions.scalars import (
     RESULT_TIME,
     ColumnRef,
@@ -168,7 +168,7 @@ def _item_values(plan: JoinPlan, first: int) -> tuple[Expression, ...]:
             return Argument(0 if first else output.index(plan.sources[0].time))
         return Argument(first + output.index(leaves_as(ref, plan, types)))
 
-    subset = Subset(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
+    subset = SubsetCompiler(plan.sql, argument, plan.catalog.functions, plan.catalog.zone)
     return tuple(subset.compile(item.value.tree) for item in plan.items)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from nilometer.kernels.routing import Routing
-from nilometer.mining.registry import Kind
+from nilometer.mining.registry import FunctionKind
 from nilometer.model.time_windows import SessionWindows
 from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.block import BlockSpec
@@ -271,7 +271,7 @@ class Placer:
     def _mined(self, node: Mined, wanted: Places | None) -> Placed:
         """Rows of a key together, with all rows of static tables in every bucket."""
         child, keys = node.inputs[0], node.spec.function.keys
-        if node.kind is Kind.ROWS:
+        if node.kind is FunctionKind.ROWS:
             own = wanted if wanted and max(wanted) < node.spec.passed else short_columns(child)
             below = self.place(child, own)
         else:
@@ -284,7 +284,7 @@ class Placer:
 
     def _left(self, node: Mined, together: Places | None) -> Places | None:
         """The columns of the input, by which rows are together, as columns of the node."""
-        if together is None or node.kind is not Kind.ANSWERS:
+        if together is None or node.kind is not FunctionKind.ANSWERS:
             return None if together is None or max((0, *together)) >= node.spec.passed else together
         keys = node.spec.function.keys
         return (

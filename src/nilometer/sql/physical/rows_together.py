@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.types as pat
 
-from nilometer.mining.registry import Kind
+from nilometer.mining.registry import FunctionKind
 from nilometer.model.expressions import Argument
 from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.compute import ComputeSpec, UnionAllSpec
@@ -123,7 +123,7 @@ def is_net(node: Node) -> bool:
     """Whether a node emits at most one change per row and instant."""
     match node:
         case Mined():
-            return node.kind is Kind.ANSWERS
+            return node.kind is FunctionKind.ANSWERS
         case Operation(SetCountsSpec() | TopRowsSpec() | PacedSpec()):
             return True
         case Operation(AggregateSpec() as spec):

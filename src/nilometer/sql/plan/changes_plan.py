@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from nilometer.mining.registry import Kind, kind_of
+from nilometer.mining.registry import FunctionKind, kind_of
 from nilometer.operators.change_operator import DIFF, TIME, ChangeSpec
 from nilometer.operators.stage import Execution
 from nilometer.sql.catalog import Catalog
@@ -127,7 +127,7 @@ class Mined(Operation):
     spec: RowsSpec | FollowSpec | AnswersSpec
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FunctionKind:
         return kind_of(self.spec.function.name)
 
 

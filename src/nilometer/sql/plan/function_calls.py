@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from nilometer.errors import SqlError, UnknownNameError
 from nilometer.model.names import count, nearest
-from nilometer.sql.catalog import Function
+from nilometer.sql.catalog import UserFunction
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.expressions.spark_text import safe_functions
 from nilometer.sql.parse.places import place_of
 
 
-def check_calls(scalar: Scalar, functions: Mapping[str, Function]) -> None:
+def check_calls(scalar: Scalar, functions: Mapping[str, UserFunction]) -> None:
     """Refuse functions that are neither registered nor known to be safe, and wrong arguments."""
     for call in _calls(scalar):
         name = call.name.lower()
@@ -34,7 +34,7 @@ def no_function(name: str) -> UnknownNameError:
     )
 
 
-def blame_call(error: SqlError, scalar: Scalar, functions: Mapping[str, Function]) -> SqlError:
+def blame_call(error: SqlError, scalar: Scalar, functions: Mapping[str, UserFunction]) -> SqlError:
     """The error with its position: the call, if it is about a function, else the expression."""
     place, hint = scalar.place, error.hint
     for call in _calls(scalar):
@@ -50,7 +50,7 @@ def _calls(scalar: Scalar) -> Iterator[exp.Anonymous]:
     return scalar.tree.find_all(exp.Anonymous, bfs=False)
 
 
-def _check_call(call: exp.Anonymous, function: Function, sql: str) -> None:
+def _check_call(call: exp.Anonymous, function: UserFunction, sql: str) -> None:
     if not call.expressions:
         raise SqlError(f"{function.name} needs an argument", place=place_of(call, sql))
     try:

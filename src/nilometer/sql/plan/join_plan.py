@@ -17,7 +17,7 @@ import pyarrow as pa
 from nilometer.errors import Place
 from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.routing import Routing
-from nilometer.model.algorithm_parameters import Parameters
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer.model.join_order import StreamLoad
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time_windows import TimeWindows
@@ -160,7 +160,7 @@ class ChosenAlgorithm:
     algorithm: OfferedAlgorithm
     place: Place | None = None
     """Where the hint stands, if it was chosen by one."""
-    parameters: Parameters = field(default_factory=Parameters)
+    parameters: AlgorithmParameters = field(default_factory=AlgorithmParameters)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nilometer.model.expressions import Argument, Binary, Expression, Operator
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.expressions.compile_scalar import Subset
+from nilometer.sql.expressions.compile_scalar import SubsetCompiler
 from nilometer.sql.expressions.scalars import ColumnRef, Ref, Scalar
 from nilometer.sql.plan.changes_plan import Node
 from nilometer.sql.plan.function_calls import check_calls
@@ -52,8 +52,8 @@ class RowExpressions:
         return test
 
     @property
-    def _subset(self) -> Subset:
-        return Subset(self.sql, self._argument, self.catalog.functions, self.catalog.zone)
+    def _subset(self) -> SubsetCompiler:
+        return SubsetCompiler(self.sql, self._argument, self.catalog.functions, self.catalog.zone)
 
     def _compile(self, scalar: Scalar) -> Expression:
         return self._subset.compile(scalar.tree)

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from nilometer.model.expressions import Argument, Constant, Interval
 from nilometer.model.windows import Bound, DerivedWindow
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, SubsetCompiler
 from nilometer.sql.expressions.scalars import Ref, ResolvedColumn, Scalar
 from nilometer.sql.plan.join_plan import Source
 
@@ -102,7 +102,7 @@ def _sum(tree: exp.Expr, times: Mapping[Ref, str]) -> _Sum | None:
 
 def _constant(tree: exp.Expr) -> _Sum | None:
     try:
-        value = Subset("", lambda _: Argument(0), {}).compile(tree)
+        value = SubsetCompiler("", lambda _: Argument(0), {}).compile(tree)
     except NotInSubsetError:
         return None
     if isinstance(value, Constant) and isinstance(value.value, Interval):

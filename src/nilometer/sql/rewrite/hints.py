@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot import exp
 
 from nilometer.errors import InputError, Place, SqlError
-from nilometer.model.algorithm_parameters import Parameters
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer.operators.offered_algorithms import find_algorithm
 from nilometer.operators.stage import Execution
 from nilometer.sql.parse.places import place_of
@@ -50,7 +50,7 @@ def _read(hint: exp.Hint, place: Place) -> Execution | ChosenAlgorithm:
     if not given and name.lower() in [str(one) for one in Execution]:
         return Execution(name.lower())
     try:
-        return ChosenAlgorithm(find_algorithm(name), place, Parameters.read(given))
+        return ChosenAlgorithm(find_algorithm(name), place, AlgorithmParameters.read(given))
     except InputError as error:
         raise SqlError.at(place, error) from None
 

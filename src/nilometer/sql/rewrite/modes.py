@@ -9,7 +9,7 @@ from itertools import chain
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
-from nilometer.mining.registry import Kind, kind_of
+from nilometer.mining.registry import FunctionKind, kind_of
 from nilometer.sql.expressions.aggregate_calls import aggregates_in
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.dialect import Emit
@@ -225,7 +225,7 @@ class Reasons:
         from nilometer.sql.rewrite.mining_errors import blamed  # noqa: PLC0415  rarely needed
 
         with blamed(call, self.sql):
-            answers = kind_of(call.function) is Kind.ANSWERS
+            answers = kind_of(call.function) is FunctionKind.ANSWERS
         return Reason(call.function, place_of(call, self.sql)) if answers else None
 
     def _of_entry(self, tree: exp.Expr, named: Mapping[str, exp.CTE]) -> Reason | None:

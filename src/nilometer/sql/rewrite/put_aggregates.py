@@ -9,12 +9,12 @@ from sqlglot import exp
 from nilometer.errors import NotYetError, SqlError
 from nilometer.kernels.python_aggregate import ARGUMENT, PythonAggregate
 from nilometer.model.names import count
-from nilometer.sql.catalog import Function
+from nilometer.sql.catalog import UserFunction
 from nilometer.sql.parse.placed_parser import write_as
 from nilometer.sql.parse.places import place_of, put_at
 
 
-def put_aggregates(tree: exp.Query, sql: str, functions: Mapping[str, Function]) -> exp.Query:
+def put_aggregates(tree: exp.Query, sql: str, functions: Mapping[str, UserFunction]) -> exp.Query:
     """The query with arrays of all values as arguments of Python aggregates."""
     known = {
         name: one.function

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.mining.peaks import FUNCTION
-from nilometer.mining.table_function import Call, RowWorker
+from nilometer.mining.table_function import CheckedCall, RowWorker
 from nilometer_papers.experiments.experiment import Row
 from nilometer_papers.experiments.idhm.looks import BURST, FULL, accumulated
 from nilometer_papers.idhm.boxes import Box, moles
@@ -69,7 +69,7 @@ def _peaks(kind: str) -> RowWorker:
     )
     tables = {"blank": numbered(blank), "lines": numbered(line_rows())}
     types = {"counts": pa.list_(pa.float64()), "live": pa.float64()}
-    return FUNCTION.row_worker(Call(types, options), tables)
+    return FUNCTION.row_worker(CheckedCall(types, options), tables)
 
 
 def _seen(worker: RowWorker, counts: Spectra, seconds: float) -> set[tuple[int, str]]:

@@ -13,8 +13,8 @@ from nilometer.mining.hosted import FunctionCall
 from nilometer.mining.hosted_answers import AnswersSpec
 from nilometer.mining.hosted_follow import FollowSpec
 from nilometer.mining.hosted_rows import RowsSpec
-from nilometer.mining.registry import Kind, find_function, kind_of
-from nilometer.mining.table_function import Call, TableFunction, WindowUse
+from nilometer.mining.registry import FunctionKind, find_function, kind_of
+from nilometer.mining.table_function import CheckedCall, TableFunction, WindowUse
 from nilometer.sql.bind.bind_from import stream_window
 from nilometer.sql.bind.derived_entries import require_length
 from nilometer.sql.bind.windowed.call_arguments import ArgumentReader, CallArguments, require_type
@@ -34,7 +34,7 @@ from nilometer.sql.rewrite.mining_errors import blamed
 
 
 @dataclass(frozen=True)
-class Input:
+class CallRows:
     """The input rows of a function: columns that pass, keys, arguments, and their time."""
 
     node: Node
@@ -87,16 +87,16 @@ class CallBinder:
             )
         return require_length(found, self.sql)
 
-    def _input(self, call: TableCall, arguments: CallArguments) -> Input:
+    def _input(self, call: TableCall, arguments: CallArguments) -> CallRows:
         """The input as a query of its own: columns that pass, keys, arguments."""
-        answers = kind_of(call.function) is Kind.ANSWERS
+        answers = kind_of(call.function) is FunctionKind.ANSWERS
         items: list[exp.Expr] = [] if answers else [exp.Star()]
         items += [tree.copy() for tree in (*arguments.keys, *arguments.columns.values())]
         given = _without_window(call.args["input"])
         query = exp.Select(expressions=items or [exp.Star()], from_=exp.From(this=given))
         node = self.appended(query)
         used = len(arguments.keys) + len(arguments.columns)
-        return Input(node, 0 if answers else len(node.columns) - used - 1)
+        return CallRows(node, 0 if answers else len(node.columns) - used - 1)
 
     def _table(self, name: str, tree: exp.Expr) -> Node:
         node = self.relation(tree)
@@ -114,14 +114,14 @@ class CallBinder:
         function: TableFunction,
         arguments: CallArguments,
         window: int | None,
-        rows: Input,
+        rows: CallRows,
         tables: Mapping[str, Node],
     ) -> Mined:
         hosted = self._hosted(function, arguments, window, rows, tables)
         with blamed(call, self.sql):
             results = [Column(one.name, one.kind) for one in function.results(hosted.call)]
         kind = kind_of(function.name)
-        answers = kind is Kind.ANSWERS
+        answers = kind is FunctionKind.ANSWERS
         every = self._every(call, arguments, window) if answers else 0
         own = rows.node.columns[: len(hosted.keys) if answers else rows.passed]
         self._require_distinct(call, own, results)
@@ -136,7 +136,7 @@ class CallBinder:
         function: TableFunction,
         arguments: CallArguments,
         window: int | None,
-        rows: Input,
+        rows: CallRows,
         tables: Mapping[str, Node],
     ) -> FunctionCall:
         """The call with its inputs by position: columns that pass come first, then the keys."""
@@ -146,7 +146,7 @@ class CallBinder:
         types = {name: kinds[place] for name, place in places.items()}
         self._check(function, arguments, types, tables)
         known = {name: tuple(one.kind for one in node.columns) for name, node in tables.items()}
-        checked = Call(types, arguments.options, window, known)
+        checked = CheckedCall(types, arguments.options, window, known)
         keys = tuple(range(rows.passed, first))
         return FunctionCall(function.name, checked, kinds, keys, places, tuple(tables))
 
@@ -203,14 +203,14 @@ class CallBinder:
 
 
 def _spec(
-    call: FunctionCall, kind: Kind, passed: int, every: int, kinds: tuple[pa.DataType, ...]
+    call: FunctionCall, kind: FunctionKind, passed: int, every: int, kinds: tuple[pa.DataType, ...]
 ) -> RowsSpec | FollowSpec | AnswersSpec:
     match kind:
-        case Kind.ROWS:
+        case FunctionKind.ROWS:
             return RowsSpec(call, passed, kinds)
-        case Kind.FOLLOWS:
+        case FunctionKind.FOLLOWS:
             return FollowSpec(call, passed, kinds)
-        case Kind.ANSWERS:
+        case FunctionKind.ANSWERS:
             return AnswersSpec(call, every, kinds)
 
 

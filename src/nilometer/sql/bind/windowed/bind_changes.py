@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from nilometer.errors import Place, SqlError
 from nilometer.model.time_windows import WINDOW_END, WINDOW_START
-from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.bind.bind_select import items_of
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_entry import DerivedStream
 from nilometer.sql.bind.refuse import refuse_query
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import Scope
+from nilometer.sql.bind.windowed.bind_list import ListBinder, is_grouped
 from nilometer.sql.bind.windowed.bind_rows import RowsBinder
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.first_rows import first_rows
-from nilometer.sql.bind.windowed.group_keys import GroupKeys, aliases_of, has_time
-from nilometer.sql.bind.windowed.group_rows import Groups
-from nilometer.sql.bind.windowed.order_rows import check_limits, read_ordering
+from nilometer.sql.bind.windowed.order_rows import check_limits
 from nilometer.sql.bind.windowed.refusals import (
-    refuse_added_names,
     require_comparable,
-    require_comparable_rows,
-    without_time,
 )
+from nilometer.sql.bind.windowed.row_times import is_time, require_ascending, require_time
 from nilometer.sql.bind.windowed.set_operators import set_operation
 from nilometer.sql.bind.windowed.window_ends import answer_at_ends
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.expressions.aggregate_calls import aggregates_in
 from nilometer.sql.expressions.growth import PARTS_OF_QUERY, grow, grown
-from nilometer.sql.expressions.scalars import RESULT_TIME, ColumnRef, ResolvedColumn, Scalar, column
+from nilometer.sql.expressions.scalars import Scalar, column
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.match_parser import MatchCall
 from nilometer.sql.parse.named_queries import named_queries
 from nilometer.sql.parse.over_calls import HIDDEN, OverCall, TableOverCall, TopCall, refuse_window
-from nilometer.sql.parse.places import conjuncts, place_of, text_of
+from nilometer.sql.parse.places import place_of
 from nilometer.sql.parse.window_call_parser import EndsCall, WindowCall
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.changes_plan import (
@@ -48,10 +43,8 @@ from nilometer.sql.plan.changes_plan import (
     Node,
     is_static,
 )
-from nilometer.sql.plan.derived import columns_of_source, derived_source
 from nilometer.sql.plan.join_plan import Item, WindowsClause
-from nilometer.sql.plan.operations import paced, set_counts
-from nilometer.sql.plan.types import Types
+from nilometer.sql.plan.operations import paced
 from nilometer.sql.plan.unbounded import require_bounded
 from nilometer.sql.rewrite.modes import FOLDED, Mode, Reasons, is_union_all, unwrap
 from nilometer.sql.rewrite.put_ends import columns_in_order, windows_below
@@ -102,11 +95,12 @@ class ChangesBinder:
             case exp.SetOperation():
                 left = self.relation(tree.this, named, is_outermost)
                 right = self.relation(tree.expression, named)
-                return self._ordered(tree, set_operation(tree, left, right, self.sql))
+                return self._lists.ordered(tree, set_operation(tree, left, right, self.sql))
             case exp.Subquery():
-                return self._ordered(tree, self.relation(tree.this, named, is_outermost))
+                return self._lists.ordered(tree, self.relation(tree.this, named, is_outermost))
         assert isinstance(tree, exp.Select)
-        return self._select(tree, named, is_outermost)
+        rows, scope = self._rows.bind(tree, None, named)
+        return self._lists.node(tree, rows, scope, is_outermost)
 
     def is_plain(self, tree: exp.Expr) -> bool:
         """Whether a query in FROM can be flattened into the one that reads it."""
@@ -159,7 +153,7 @@ class ChangesBinder:
         query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=given))
         binder = self._appending
         bound, scope = binder._appended(query, named, f"the input of {call.function}")
-        self._require_time(call.args.get("time"), bound, scope)
+        require_time(call.args.get("time"), bound, scope, self.sql)
         by = ExpressionBinder(scope, "PARTITION BY")
         partition = tuple(by.bind(one) for one in call.expressions)
         clause = WindowsClause(replace(bound, lifetimes=()), call.windows, partition)
@@ -186,14 +180,14 @@ class ChangesBinder:
         appending = self._appending
         bound, scope = appending._appended(query, named, "the input of OVER")
         for order in call.meta.get("orders", ()):
-            self._require_ascending(order, bound, scope)
+            require_ascending(order, bound, scope, self.sql)
         node = appending.derive_unit(bound, None)
         over = binder.node(node, functions, RESULT_TIME_NAME)
         for place, one in zip(over.spec.keys, binder.partition, strict=True):
             place_of_key = place_of(one, self.sql)
             require_comparable(node.columns[place].kind, place_of_key, "PARTITION BY")
         passed = bound.items[: over.spec.passed]
-        times = {one.name for one in passed if _is_time(one.value.tree, bound)}
+        times = {one.name for one in passed if is_time(one.value.tree, bound)}
         return DerivedStream(over, frozenset() if looks_ahead(functions) else frozenset(times))
 
     def derive_top(self, call: TopCall, named: Named) -> Node:
@@ -240,7 +234,7 @@ class ChangesBinder:
         windows: WindowCall = entry.this
         name = entry.alias or windows.args["input"].alias_or_name or windows.function.lower()
         end = exp.column(exp.to_identifier(WINDOW_END), table=exp.to_identifier(name, quoted=True))
-        time = exp.Max(this=end) if self._is_grouped(query) else end
+        time = exp.Max(this=end) if is_grouped(query, self.catalog) else end
         query.append("expressions", exp.alias_(time, RESULT_TIME_NAME, quoted=True))
         builder = replace(self.builder, appends=False, at_ends=True)
         node = replace(self, builder=builder, _nodes={}).relation(query, named)
@@ -282,7 +276,7 @@ class ChangesBinder:
         times = {
             one.name
             for place, one in enumerate(node.columns[:-1])
-            if all(_is_time(side.items[place].value.tree, side) for side in sides)
+            if all(is_time(side.items[place].value.tree, side) for side in sides)
         }
         return DerivedStream(node, frozenset(times))
 
@@ -295,43 +289,9 @@ class ChangesBinder:
         def below(query: exp.Select) -> tuple[Node, Ordered]:
             bound, scope = appending._appended(query, named, "the input of MATCH_RECOGNIZE")
             node = appending.derive_unit(bound, None)
-            return node, lambda tree: self._require_time(tree, bound, scope)
+            return node, lambda tree: require_time(tree, bound, scope, self.sql)
 
         return MatchBinder(self.sql, self.catalog, call).bind(below)
-
-    def _require_ascending(self, window: exp.Expr, bound: BoundQuery, scope: Scope) -> None:
-        order = window.args.get("order")
-        keys = [] if order is None else order.expressions
-        if len(keys) != 1 or keys[0].args.get("desc"):
-            raise SqlError(
-                "OVER on a stream must be ordered by time",
-                place=place_of(window, self.sql),
-                detail="so that the result for a row is known when the row arrives",
-                hint="write OVER (PARTITION BY k ORDER BY ts)",
-            )
-        self._require_time(keys[0].this, bound, scope)
-
-    def _require_time(self, named: exp.Expr | None, bound: BoundQuery, scope: Scope) -> None:
-        """Refuse windows over anything but the time of the rows."""
-        times = [source.time for source in bound.sources if not source.is_table]
-        if named is None:
-            return
-        found = ExpressionBinder(scope, "DESCRIPTOR").bind(named)
-        if len(times) == 1 and found.columns == (times[0],) and found.tree == column(times[0]):
-            return
-        if found.columns == (RESULT_TIME,):
-            return
-        ordered = {ColumnRef(one.name, name) for one in bound.sources for name in one.in_order}
-        if len(found.columns) == 1 and found.columns[0] in ordered:
-            return
-        is_named = len(times) == 1 and times[0].column != RESULT_TIME_NAME
-        shown = times[0].column if is_named else "_time"
-        raise SqlError(
-            f"{text_of(named, self.sql)} is not the time of these rows",
-            place=place_of(named, self.sql),
-            detail="time windows must use the time that the stream is ordered by",
-            hint=f"that is {shown}",
-        )
 
     @property
     def _appending(self) -> ChangesBinder:
@@ -394,85 +354,9 @@ class ChangesBinder:
     def _rows(self) -> RowsBinder:
         return RowsBinder(self.sql, self.builder, self.query, self)
 
-    def _select(self, tree: exp.Select, named: Named, is_outermost: bool) -> Node:
-        rows, scope = self._rows.bind(tree, None, named)
-        if self._is_grouped(tree):
-            return self._grouped(tree, rows, scope, is_outermost)
-        items = list(items_of(tree, ExpressionBinder(scope, "SELECT")))
-        if is_outermost and self.appends:
-            items = without_time(items, scope)
-        if is_outermost:
-            refuse_added_names(items)
-        binder = ExpressionBinder(scope, "ORDER BY", aliases=aliases_of(items, scope))
-        ordering = read_ordering(tree, items, binder.bind, self.sql)
-        hidden = () if ordering is None else ordering.hidden
-        node = self._distinct(tree, self.builder.build(rows, [*items, *hidden]), hidden)
-        return node if ordering is None else ordering.apply(node, self.sql)
-
-    def _is_grouped(self, tree: exp.Select) -> bool:
-        if tree.args.get("group") is not None or tree.args.get("having") is not None:
-            return True
-        return any(
-            True for item in tree.expressions for _ in aggregates_in(item, self.catalog.functions)
-        )
-
-    def _grouped(
-        self, tree: exp.Select, rows: BoundQuery, scope: Scope, is_outermost: bool
-    ) -> Node:
-        binder = ExpressionBinder(scope, "SELECT", self.catalog.functions)
-        items = list(items_of(tree, binder))
-        if is_outermost:
-            refuse_added_names(items)
-        keys, sets = GroupKeys(self.sql, self.catalog.functions, items, scope).read(tree)
-        types = Types(self.catalog, rows.sources)
-        groups = Groups(self.sql, self.catalog, keys, types, has_time=has_time(rows), sets=sets)
-        in_order = replace(binder, clause="ORDER BY", aliases=aliases_of(items, scope))
-        ordering = read_ordering(tree, items, in_order.bind, self.sql)
-        hidden = () if ordering is None else ordering.hidden
-        values = [Item(i.name, groups.rewrite(i.value)) for i in (*items, *hidden)]
-        having = [groups.rewrite(c) for c in self._having(tree, binder, items)]
-        node = groups.node(lambda below: self.builder.build(rows, below), values, having)
-        distinct = self._distinct(tree, node, hidden)
-        return distinct if ordering is None else ordering.apply(distinct, self.sql)
-
-    def _having(
-        self, tree: exp.Select, binder: ExpressionBinder, items: Sequence[Item]
-    ) -> list[Scalar]:
-        having = tree.args.get("having")
-        if having is None:
-            return []
-        bound = replace(binder, clause="HAVING", aliases=aliases_of(items, binder.scope))
-        return [bound.bind(one) for one in conjuncts(having.this)]
-
-    def _distinct(self, tree: exp.Select, node: Node, hidden: Sequence[Item]) -> Node:
-        distinct = tree.args.get("distinct")
-        if distinct is None:
-            return node
-        place = place_of(distinct, self.sql)
-        if hidden:
-            raise SqlError(
-                "DISTINCT rows can only be ordered by columns of the SELECT list",
-                place=hidden[0].value.place,
-                hint="add it to the SELECT list",
-            )
-        require_comparable_rows(node.columns, place, "DISTINCT")
-        return set_counts(SetFunction.DISTINCT, (node,), node.columns)
-
-    def _ordered(self, tree: exp.Expr, node: Node) -> Node:
-        """The first rows of a set operation, or of a query in brackets."""
-        source = derived_source("", node, place_of(tree, self.sql))
-        columns = columns_of_source(source)
-        unit = Unit("the query", columns, (), {source.name: source.relation})
-        items = [
-            Item(one.name, Scalar(tree, source.place))
-            for one, tree in zip(node.columns, columns.values(), strict=True)
-        ]
-        binder = ExpressionBinder(Scope(self.sql, (unit,), is_outermost=False), "ORDER BY")
-        ordering = read_ordering(tree, items, binder.bind, self.sql)
-        if ordering is None:
-            return node
-        below = self.builder.compute(source, (), [*items, *ordering.hidden])
-        return ordering.apply(below, self.sql)
+    @property
+    def _lists(self) -> ListBinder:
+        return ListBinder(self.sql, self.catalog, self.builder)
 
 
 def _named_input(call: exp.Expr) -> exp.Expr:
@@ -481,9 +365,3 @@ def _named_input(call: exp.Expr) -> exp.Expr:
     if isinstance(given, exp.Subquery) and not given.alias:
         given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
     return given
-
-
-def _is_time(tree: exp.Expr, bound: BoundQuery) -> bool:
-    """Whether an expression is the time of the only stream of a query."""
-    times = [source.time for source in bound.sources if not source.is_table]
-    return len(times) == 1 and isinstance(tree, ResolvedColumn) and tree.ref == times[0]

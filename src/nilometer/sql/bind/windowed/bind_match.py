@@ -40,7 +40,7 @@ from nilometer.operators.match_spec import (
     Matching,
     Navigation,
     Numbered,
-    Skip,
+    SkipTo,
     Slot,
 )
 from nilometer.sql.bind.windowed.read_slots import MATCH, Arguments, SlotReader, require_variable
@@ -66,7 +66,7 @@ from nilometer.sql.plan.types import TIMESTAMP
 
 Ordered: TypeAlias = Callable[[exp.Expr], None]
 """Refuses any expression other than the time of the rows."""
-_SKIPS = {"PAST": Skip.PAST, "NEXT": Skip.NEXT, "FIRST": Skip.FIRST, "LAST": Skip.LAST}
+_SKIPS = {"PAST": SkipTo.PAST, "NEXT": SkipTo.NEXT, "FIRST": SkipTo.FIRST, "LAST": SkipTo.LAST}
 
 
 @dataclass(frozen=True)

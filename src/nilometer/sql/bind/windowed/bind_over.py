@@ -21,10 +21,10 @@ from nilometer.kernels.aggregate_types import aggregate_type
 from nilometer.kernels.expression_types import common_type, type_name
 from nilometer.model.time import parse_duration
 from nilometer.operators.over_rows import (
-    Frame,
     Framed,
     Numbering,
     Offset,
+    OverFrame,
     OverFunction,
     OverSpec,
     Picked,
@@ -164,10 +164,10 @@ class OverBinder:
             self.arguments.append(tree)
         return self.arguments.index(tree)
 
-    def _frame(self, window: exp.Window) -> Frame:
+    def _frame(self, window: exp.Window) -> OverFrame:
         spec = window.args.get("spec")
         if spec is None:
-            return Frame()
+            return OverFrame()
         start = spec.args.get("start")
         ends_here = spec.args.get("end") in (None, "CURRENT ROW")
         if not ends_here or not isinstance(start, exp.Expr | str):
@@ -178,9 +178,9 @@ class OverBinder:
                 hint=_FRAME_HINT,
             )
         if start == "UNBOUNDED":
-            return Frame(by_rows=spec.args["kind"] == "ROWS")
+            return OverFrame(by_rows=spec.args["kind"] == "ROWS")
         if start == "CURRENT ROW":
-            return Frame(0, None) if spec.args["kind"] == "ROWS" else Frame(None, 0)
+            return OverFrame(0, None) if spec.args["kind"] == "ROWS" else OverFrame(None, 0)
         assert isinstance(start, exp.Expr)
         if spec.args.get("start_side") != "PRECEDING":
             raise SqlError(
@@ -189,8 +189,8 @@ class OverBinder:
                 hint=_FRAME_HINT,
             )
         if spec.args["kind"] == "ROWS":
-            return Frame(read_count(start, self.sql), None)
-        return Frame(None, self._length(start))
+            return OverFrame(read_count(start, self.sql), None)
+        return OverFrame(None, self._length(start))
 
     def _length(self, tree: exp.Expr) -> int:
         try:

@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from nilometer.errors import SqlError, SqlTypeError
 from nilometer.kernels.expression_types import type_name
-from nilometer.mining.registry import Kind, kind_of
-from nilometer.mining.table_function import Constant, OptionArgument, TableFunction, Takes
+from nilometer.mining.registry import FunctionKind, kind_of
+from nilometer.mining.table_function import OptionArgument, OptionKind, TableFunction, Takes
 from nilometer.model.names import nearest
 from nilometer.model.time import format_duration
 from nilometer.sql.parse.call_parser import Length, NamedArgument, TableCall
@@ -70,12 +70,12 @@ class ArgumentReader:
 
     @property
     def _answers(self) -> bool:
-        return kind_of(self.function.name) is Kind.ANSWERS
+        return kind_of(self.function.name) is FunctionKind.ANSWERS
 
     def _given(self) -> dict[str, exp.Expr]:
         """The arguments by name; raises an error if one is unknown or given twice."""
         known = [one.name for one in (*self._columns, *self.function.options, *self._tables)]
-        known += [] if kind_of(self.function.name) is Kind.ROWS else [BY]
+        known += [] if kind_of(self.function.name) is FunctionKind.ROWS else [BY]
         known += [EVERY] if self._answers else []
         given: dict[str, exp.Expr] = {}
         for one in self.call.expressions:
@@ -180,21 +180,21 @@ class ArgumentReader:
         return [text_of(one, self.sql) for one in self.call.expressions]
 
 
-def constant_of(tree: exp.Expr, kind: Constant) -> Any:
+def constant_of(tree: exp.Expr, kind: OptionKind) -> Any:
     """The value of a constant of this kind; None if it is not one."""
     match kind:
-        case Constant.DURATION:
+        case OptionKind.DURATION:
             return int(tree.this) if isinstance(tree, Length) else None
-        case Constant.TEXT:
+        case OptionKind.TEXT:
             is_text = isinstance(tree, exp.Literal) and tree.is_string
             return str(tree.this) if is_text else None
-        case Constant.NUMBERS:
+        case OptionKind.NUMBERS:
             if not isinstance(tree, exp.Array):
                 return None
             values = [_number(one) for one in tree.expressions]
             return None if None in values or not values else values
     value = _number(tree)
-    if value is None or kind is Constant.NUMBER:
+    if value is None or kind is OptionKind.NUMBER:
         return value
     return int(value) if value == int(value) else None
 
@@ -211,8 +211,8 @@ def _number(tree: exp.Expr) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _shown(bound: float, kind: Constant) -> str:
-    return format_duration(int(bound)) if kind is Constant.DURATION else f"{bound:g}"
+def _shown(bound: float, kind: OptionKind) -> str:
+    return format_duration(int(bound)) if kind is OptionKind.DURATION else f"{bound:g}"
 
 
 def fits(kind: pa.DataType, takes: Takes) -> bool:

@@ -13,7 +13,7 @@ from nilometer.sql.bind.scope import Scope
 from nilometer.sql.bind.windowed.group_rows import key_item
 from nilometer.sql.bind.windowed.grouping_sets import GroupingSets, read_sets
 from nilometer.sql.bind.windowed.order_rows import own_column
-from nilometer.sql.catalog import Function
+from nilometer.sql.catalog import UserFunction
 from nilometer.sql.expressions.aggregate_calls import aggregates_in
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.parse.places import place_of, text_of
@@ -26,7 +26,7 @@ class GroupKeys:
     """Reads the keys of a query with this list, over the columns of these sources."""
 
     sql: str
-    functions: Mapping[str, Function]
+    functions: Mapping[str, UserFunction]
     items: Sequence[Item]
     scope: Scope
 

@@ -21,7 +21,7 @@ from nilometer.sql.expressions.aggregate_calls import (
     no_value_of_group,
     read_aggregate,
 )
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, SubsetCompiler
 from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
 from nilometer.sql.expressions.scalars import (
     RESULT_TIME,
@@ -57,7 +57,7 @@ class _Call:
 
 
 @dataclass
-class Groups:
+class Grouping:
     """The keys of groups, and the aggregates that a statement uses, as they are found."""
 
     sql: str
@@ -130,7 +130,9 @@ class Groups:
         known = self.catalog
         kinds = [self.types.of(key.value) or pa.null() for key in self.keys]
         try:
-            type_of(Subset(self.sql, argument, known.functions, known.zone).compile(tree), kinds)
+            type_of(
+                SubsetCompiler(self.sql, argument, known.functions, known.zone).compile(tree), kinds
+            )
         except (NotInSubsetError, UnavailableError):
             return False
         except PredicateError:  # whose position is added later

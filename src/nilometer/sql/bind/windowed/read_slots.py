@@ -15,11 +15,11 @@ from sqlglot import exp
 from nilometer.errors import NotYetError, SqlError, UnknownNameError
 from nilometer.model.expressions import Argument
 from nilometer.model.names import nearest
-from nilometer.operators.match_spec import Aggregated, Classified, Navigation, Numbered, Slot
+from nilometer.operators.match_spec import Aggregated, Navigation, Numbered, Slot, VariableName
 from nilometer.sql.bind.windowed.bind_over import FRAMED
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.expressions.aggregate_calls import is_aggregate, read_aggregate
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError, Subset
+from nilometer.sql.expressions.compile_scalar import NotInSubsetError, SubsetCompiler
 from nilometer.sql.expressions.compound_aggregates import simplify_aggregate
 from nilometer.sql.expressions.scalars import ColumnRef, column, rebuild
 from nilometer.sql.parse.match_parser import NAVIGATION, SEMANTICS
@@ -100,7 +100,9 @@ class SlotReader:
                 return column(ColumnRef(MATCH, "x"))
             return rebuild(node, known)
 
-        subset = Subset(self.sql, lambda _: Argument(0), self.catalog.functions, self.catalog.zone)
+        subset = SubsetCompiler(
+            self.sql, lambda _: Argument(0), self.catalog.functions, self.catalog.zone
+        )
         try:
             subset.compile(known(tree))
         except NotInSubsetError:
@@ -175,7 +177,7 @@ class SlotReader:
         if name == "MATCH_NUMBER":
             return Numbered()
         if name == "CLASSIFIER":
-            return Classified(self._is_final(tree))
+            return VariableName(self._is_final(tree))
         return Navigation(self.arguments.number(exp.column("_time")), self.all, final=True)
 
     def _aggregate(self, tree: exp.Expr) -> Aggregated:

@@ -18,7 +18,7 @@ from nilometer.sql.bind.from_entry import Deriver
 from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.exists import ExistsTest
-from nilometer.sql.bind.windowed.group_rows import GROUPS, Groups, key_item
+from nilometer.sql.bind.windowed.group_rows import GROUPS, Grouping, key_item
 from nilometer.sql.bind.windowed.held_units import HELD, Held, Wanted, merge
 from nilometer.sql.bind.windowed.keyed_rows import KeyedRows, by_values, equal, unknown
 from nilometer.sql.bind.windowed.outer_joins import OuterJoin
@@ -253,7 +253,7 @@ class SubqueryBinder:
         place = place_of(asked, self.sql)
         keys = {key_item(one).name: key_item(one) for one in keyed.keys}
         types = Types(self.builder.catalog, keyed.rows.sources)
-        groups = Groups(self.sql, self.builder.catalog, list(keys.values()), types)
+        groups = Grouping(self.sql, self.builder.catalog, list(keys.values()), types)
         tree = groups.rewrite(value).tree
         for one in groups.calls:
             if one.call.function in (AggregateFunction.LIST, AggregateFunction.SET):
