@@ -72,10 +72,11 @@ def require_spreadable(query: NamedQuery, plan: Callable[[NamedQuery], Planned])
         require_changeable(query, plan(narrow), plan(wide))
 
 
-def is_routed_alike(before: Planned, planned: Planned) -> bool:
-    """Whether rows go where they went, so that state can stay where it is."""
+def moves_rows(after: NamedQuery, before: Planned, planned: Planned) -> bool:
+    """Whether rows go to other buckets than before; refused where state cannot follow them."""
+    require_changeable(after, before, planned)
     old, new = _stages(before), _stages(planned)
-    return [one.routing for one in old.values()] == [one.routing for one in new.values()]
+    return [one.routing for one in old.values()] != [one.routing for one in new.values()]
 
 
 def change_buckets(

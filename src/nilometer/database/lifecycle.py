@@ -19,12 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.database.auto_spread import join_of
 from nilometer.database.back_off import BackOff
 from nilometer.database.bucket_options import buckets_of, hosted_id, moved_of, parting_of
-from nilometer.database.change_buckets import (
-    change_buckets,
-    is_routed_alike,
-    require_changeable,
-    require_spreadable,
-)
+from nilometer.database.change_buckets import change_buckets, moves_rows, require_spreadable
 from nilometer.database.curable import may_be_cured
 from nilometer.database.home import Home
 from nilometer.database.hosting import Hosting
@@ -190,10 +185,8 @@ class QueryLifecycle:
     def change_buckets(self, run: QueryRun, query: NamedQuery, after: NamedQuery) -> None:
         """Have a query go on in other buckets when it starts again; if its rows move, it stops."""
         require_spreadable(after, self.plan_again)
-        before = self.plan_again(query)
-        planned = self.plan_again(after)
-        require_changeable(after, before, planned)
-        if is_routed_alike(before, planned):
+        before, planned = self.plan_again(query), self.plan_again(after)
+        if not moves_rows(after, before, planned):
             self._home.catalog.set_query_options(query.name, dict(after.options))
             run.join = join_of(after, planned[0])
             return
