@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import numpy as np
 import pytest
 
 from nilometer.model.join_order import Order, StreamLoad
+from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.algorithms.general_lazy_nlj import GeneralLazyNLJ
 from nilometer_papers.algorithms.join_task import JoinTask
 from nilometer_papers.algorithms.naive_nlj import NaiveNLJ
+from nilometer_papers.algorithms.stream_tuple import StreamTuple
 from nilometer_papers.experiments.golab.figure_3 import FAST, SLOW
 from nilometer_papers.experiments.golab.loop_costs import (
     best_general_plans,
@@ -19,9 +22,16 @@ from nilometer_papers.experiments.golab.loop_costs import (
     naive_plans,
     total_cost,
 )
-from nilometer_papers.experiments.golab.order_tables import TABLE_5, TABLE_6, TABLE_7, model_cost
+from nilometer_papers.experiments.golab.order_tables import (
+    CLOSE,
+    TABLE_5,
+    TABLE_6,
+    TABLE_7,
+    model_cost,
+)
 from nilometer_papers.experiments.golab.rates import run
-from nilometer_papers.experiments.golab.workload import make_workloads
+from nilometer_papers.experiments.golab.window_samples import compared_with, draw_windows
+from nilometer_papers.experiments.golab.workload import make_workload, make_workloads
 
 SMALL = (StreamLoad(2, 20, 8), StreamLoad(1, 30, 4), StreamLoad(1, 20, 6))
 """Few tuples, so that many samples are cheap."""
@@ -74,3 +84,33 @@ def test_the_general_join_has_all_plans_that_the_lazy_one_has() -> None:
         loads = [SLOW, SLOW, SLOW, FAST]
         general = total_cost(loads, best_general_plans(loads, tau), tau, time_tests=False)
         assert general <= total_cost(loads, best_lazy_plans(loads, tau), tau, time_tests=False)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_loops_compare_what_follows_from_the_values_in_the_windows(order: Order) -> None:
+    workload = make_workload(SMALL, 1, seed=5)
+    contents = np.zeros((1, 3, 8), np.int64)
+    for one in workload.filling:
+        contents[0, one.stream, one.key - 1] += 1
+    counted = 0.0
+    for origin, load in enumerate(SMALL):
+        for value in range(1, int(load.distinct_of(0)) + 1):
+            algorithm = EagerNLJ(workload.task, order)
+            workload.fill(algorithm)
+            algorithm.process(StreamTuple(workload.measured[0].time, value, origin, 1 << 40))
+            counted += load.rate * algorithm.counters.visited / load.distinct_of(0)
+    assert compared_with(order, SMALL, contents)[0] == pytest.approx(counted)
+
+
+def test_windows_that_are_drawn_hold_what_the_model_says() -> None:
+    contents = draw_windows(TABLE_5, 200, seed=1)
+    assert contents.sum(axis=2).mean(axis=0) == pytest.approx([1000, 100, 200, 300], rel=0.02)
+    held = contents.mean(axis=0)
+    for stream, load in enumerate(TABLE_5):
+        assert (held[stream] > 0).sum() == load.distinct_of(0)
+
+
+@pytest.mark.parametrize(("sampled", "expected"), [(109.0, True), (111.0, False), (89.0, False)])
+def test_the_model_is_judged_over_many_windows(sampled: float, expected: bool) -> None:
+    row = {"order": "12", "model": 100.0, "counted": 300.0, "sampled": sampled, "deviation": 1.0}
+    assert CLOSE.check([row]).holds == expected

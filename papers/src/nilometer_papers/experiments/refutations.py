@@ -102,18 +102,6 @@ REFUTATIONS: Final[Mapping[tuple[str, str], Refutation]] = {
     ("golab-figure-3b", "NAIVE becomes nearly"): _refuted(
         "for-loops do not test timestamps, which the paper's pseudo-code does"
     ),
-    ("golab-table-5", "the cost model tells"): _open(
-        "the error is that of the sample: a few tuples with values that all streams have cause "
-        "most of the cost. A larger sample was not counted for this page"
-    ),
-    ("golab-table-6", "the cost model tells"): _open(
-        "the error is that of the sample: a few tuples with values that all streams have cause "
-        "most of the cost. A larger sample was not counted for this page"
-    ),
-    ("golab-table-7", "the cost model tells"): _open(
-        "the error is that of the sample: a few tuples with values that all streams have cause "
-        "most of the cost. A larger sample was not counted for this page"
-    ),
     ("golab-table-8", "a longer interval"): _refuted(
         "expiring a tuple costs less than the comparisons that it saves: by comparisons it holds"
     ),

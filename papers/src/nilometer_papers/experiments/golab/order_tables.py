@@ -16,6 +16,7 @@ from nilometer.model.join_order import (
 )
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.experiments.experiment import Claim, Experiment, Outcome, Row, Setting
+from nilometer_papers.experiments.golab.window_samples import compared_with, draw_windows
 from nilometer_papers.experiments.golab.workload import (
     SCALE,
     Workload,
@@ -84,6 +85,8 @@ def _measure(loads: Loads, quoted: Iterable[str]) -> Callable[[Setting], list[Ro
         }
         if len({found for _, found in counts.values()}) > 1:
             raise WrongResultsError("global orders give different results")
+        contents = draw_windows(loads, setting.choose(10_000, 2_000, 200), setting.seed)
+        sampled = {name: compared_with(orders[name], loads, contents) for name in counts}
         return [
             {
                 "order": name,
@@ -91,6 +94,8 @@ def _measure(loads: Loads, quoted: Iterable[str]) -> Callable[[Setting], list[Ro
                 "model": round(model_cost(loads, orders[name]), 1),
                 "average": round(average, 1),
                 "counted": cost,
+                "sampled": round(float(sampled[name].mean()), 1),
+                "deviation": round(float(sampled[name].std()) / len(contents) ** 0.5, 1),
             }
             for name, (cost, _) in counts.items()
         ]
@@ -121,6 +126,7 @@ def _draw(figure: Figure, rows: Sequence[Row], quoted: Mapping[str, int]) -> Non
     curves = [
         Curve("model", places, values(rows, "model")),
         Curve("counted (EAGER MULTI-WAY NLJ)", places, values(rows, "counted"), ":"),
+        Curve("over many windows", places, values(rows, "sampled"), "--"),
     ]
     draw_curves(
         axes, curves, Axis("global order"), Axis("comparisons per unit of time"), markers=True
@@ -223,18 +229,30 @@ def _heuristic(loads: Loads) -> Claim:
 
 
 def _check_close(rows: Sequence[Row]) -> Outcome:
-    errors = {str(row["order"]): float(row["counted"]) / float(row["model"]) - 1 for row in rows}
+    many, few = (_errors(rows, column) for column in ("sampled", "counted"))
+    worst, mean = _largest_and_mean(many)
+    error = max(float(row["deviation"]) / float(row["sampled"]) for row in rows)
+    told = (
+        f"{worst}, mean of all {mean}, standard error at most {error:.1%}; "
+        "in EAGER MULTI-WAY NLJ, with fewer windows, {}, mean of all {}"
+    ).format(*_largest_and_mean(few))
+    return Outcome(max(map(abs, many.values())) <= 0.1, told)
+
+
+def _errors(rows: Sequence[Row], column: str) -> dict[str, float]:
+    return {str(row["order"]): float(row[column]) / float(row["model"]) - 1 for row in rows}
+
+
+def _largest_and_mean(errors: Mapping[str, float]) -> tuple[str, str]:
     worst = max(errors, key=lambda order: abs(errors[order]))
     mean = sum(map(abs, errors.values())) / len(errors)
-    holds = abs(errors[worst]) <= 0.1
-    return Outcome(holds, f"largest {errors[worst]:+.1%} ({worst}), mean of all {mean:.1%}")
+    return f"largest {errors[worst]:+.1%} ({worst})", f"{mean:.1%}"
 
 
-_CLOSE: Final = Claim(
+CLOSE: Final = Claim(
     "the cost model tells how many comparisons each order takes",
-    "|counted / model - 1| ≤ 10 % for each order counted",
+    "|comparisons / model - 1| ≤ 10 % for each order counted, over many windows",
     _check_close,
-    reason=_SAMPLE,
 )
 
 
@@ -248,11 +266,13 @@ def _table(
         "what the global orders of a four-way join cost",
         _measure(loads, quoted),
         partial(_draw, quoted=quoted),
-        (_costs(quoted, best), *more, _heuristic(loads), _CLOSE),
+        (_costs(quoted, best), *more, _heuristic(loads), CLOSE),
         f"the rates, windows and numbers of values of Table {number}; the model is that of "
         f"section 4.2, comparisons are counted in EAGER MULTI-WAY NLJ, for as many new tuples of "
         "each stream, weighted by the rates: 600 times 20 tuples, with --quick 60 times 12, with "
-        f"--smoke 3 times 8, and then only for some orders. {SCALE}",
+        "--smoke 3 times 8, and then only for some orders. How far the model is off is judged over "
+        "10 000 windows, with --quick 2000, with --smoke 200, in which what the same loops compare "
+        f"follows from how many tuples of each value there are. {SCALE}",
     )
 
 
