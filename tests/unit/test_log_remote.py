@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from nilometer.errors import LogError
+from nilometer.errors import LogError, LogGapError
 from nilometer.log.dead_letters import dead_letter_log, dead_letters_at
 from nilometer.log.delete import delete_log
 from nilometer.log.local_storage import LocalStorage
@@ -51,6 +54,70 @@ def test_every_append_is_an_object(store: ObjectStore) -> None:
     reader = LogReader.open(LOG)
     assert (reader.end.row, reader.watermark) == (35, 34)
     assert numbers_in(reader.read(reader.start)) == list(range(35))
+
+
+class WatchedStore(ObjectStore):
+    """Counts listings, and how many objects are open at the same time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listings = 0
+        self.readers = 0
+        self.most_readers = 0
+        self.lock = threading.Lock()
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        self.listings += 1
+        return super().get_file_info_selector(selector)
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        with self.lock:
+            self.readers += 1
+            self.most_readers = max(self.most_readers, self.readers)
+        time.sleep(0.002)
+        with self.lock:
+            self.readers -= 1
+        return super().open_input_file(path)
+
+
+@pytest.mark.parametrize("as_frames", [True, False])
+def test_small_objects_are_listed_once_and_read_together(as_frames: bool) -> None:
+    store = WatchedStore()
+    register_file_system("watched", fs.PyFileSystem(store))
+    log = "watched://things/log"
+    with LogWriter.open(log, LAYOUT) as writer:
+        for one in range(60):
+            # The rows of every tenth do not fit into what is read ahead.
+            writer.append(rows_from(one * 50_000, 50_000 if one % 10 == 5 else 10))
+    large = [one for one in segments(store) if len(store.objects[one]) > 1 << 16]
+    assert len(large) == 6
+    reader = LogReader.open(log)
+    start, end = reader.start, reader.end
+    store.listings, store.most_readers = 0, 0
+    if as_frames:
+        found = numbers_in(reader.read(start, end))
+    else:
+        found = [n for rows in reader.batches(span=(start, end)) for n in rows["k"].to_pylist()]
+    wanted = [one * 50_000 + n for one in range(60) for n in range(50_000 if one % 10 == 5 else 10)]
+    assert found == wanted
+    assert store.listings <= 3
+    assert store.most_readers > 1
+
+
+def test_an_object_that_is_deleted_while_others_are_read_ahead_is_a_gap(
+    store: ObjectStore,
+) -> None:
+    with LogWriter.open(LOG, LAYOUT) as writer:
+        for one in range(20):
+            writer.append(rows_from(one * 10, 10))
+    reader = LogReader.open(LOG)
+    frames = reader.read(reader.start)
+    found = [numbers_in([next(frames)])]
+    for one in segments(store)[:9]:
+        del store.objects[one]
+    with pytest.raises(LogGapError, match="rows of the log were deleted"):
+        found.extend(numbers_in([one]) for one in frames)
+    assert [n for some in found for n in some] == list(range(10))
 
 
 def test_a_file_that_is_still_being_written_does_not_count(store: ObjectStore) -> None:

@@ -93,6 +93,11 @@ class LocalStorage:
         finally:
             file.close()
 
+    def open_each(self, files: Iterable[tuple[str, int]]) -> Iterator[LocalFile]:
+        for name, _ in files:
+            with self.open(name) as file:
+                yield file
+
     def read(self, name: str) -> bytes:
         return (self.folder / name).read_bytes()
 

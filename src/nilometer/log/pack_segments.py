@@ -6,7 +6,6 @@ import json
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,7 +28,7 @@ from nilometer.log.packed_format import (
 from nilometer.log.retention import Segment
 from nilometer.log.segment_files import SegmentFile
 from nilometer.log.segment_format import SegmentHeader
-from nilometer.log.segment_reader import AnySegment, open_file
+from nilometer.log.segment_reader import AnySegment, open_files
 from nilometer.log.storage import Storage
 
 _BLOCK: Final = 1 << 20
@@ -153,14 +152,14 @@ def packed(
 
 def stored_segments(storage: Storage, chosen: Sequence[Segment]) -> Iterator[GivenSegment]:
     """Segments of a log, ready to be packed."""
-    for one in chosen:
-        with ExitStack() as opened:
-            file = SegmentFile(one.name, one.size, one.number, one.last, one.generation)
-            found = opened.enter_context(open_file(storage, file))
-            for segment in found.segments(one.number, one.last):
-                header, begin = segment.good_header()
-                size = one.length if segment.number == one.last else segment.size
-                yield GivenSegment(header, begin, size, _frames(segment, begin, size))
+    files = [
+        SegmentFile(one.name, one.size, one.number, one.last, one.generation) for one in chosen
+    ]
+    for one, (_, found) in zip(chosen, open_files(storage, files), strict=True):
+        for segment in found.segments(one.number, one.last):
+            header, begin = segment.good_header()
+            size = one.length if segment.number == one.last else segment.size
+            yield GivenSegment(header, begin, size, _frames(segment, begin, size))
 
 
 def _frames(segment: AnySegment, begin: int, end: int) -> Iterator[GivenFrame]:

@@ -20,7 +20,7 @@ from nilometer.log.position import Position
 from nilometer.log.published import as_watermark, read_head, read_layout
 from nilometer.log.segment_chunks import chunks_of
 from nilometer.log.segment_files import SegmentFile, segment_files
-from nilometer.log.segment_reader import AnySegment, SegmentReader, open_file, open_first
+from nilometer.log.segment_reader import AnySegment, SegmentReader, open_files, open_first
 from nilometer.log.storage import Storage
 
 _ANY_TIME: Final = (None, None)
@@ -157,35 +157,31 @@ class LogReader:
         """
         (place, end), tries = span or (self.start, self.end), 0
         while place < end:
-            files = segment_files(self._storage)
-            file = next((one for one in files if one.last >= place.segment), None)
-            if file is None or Position(file.first, 0) >= end:
+            files = [one for one in segment_files(self._storage) if one.last >= place.segment]
+            wanted = [one for one in files if Position(one.first, 0) < end]
+            if not wanted:
                 return
-            after = Position(file.last + 1, 0)
             try:
-                with open_file(self._storage, file) as opened:
+                for file, opened in open_files(self._storage, wanted):
                     tries = _TRIES  # what was yielded must not be yielded again
+                    after = Position(file.last + 1, 0)
                     is_whole = file.first >= place.segment and file.last < end.segment
                     if isinstance(opened, SegmentReader):
                         stop = end.byte if opened.number == end.segment else opened.size
                         yield from self._chunks(opened, stop, times)
-                        place, tries = after, 0
-                        continue
-                    if is_whole and opened.counts_whole:
+                    elif is_whole and opened.counts_whole:
                         yield from self._blocks(opened, times)
-                        place, tries = after, 0
-                        continue
+                    else:
+                        begin = max(place, Position(file.first, 0))
+                        for frame in self.read(begin, min(end, after), times=times):
+                            yield frame.rows
+                    place, tries = after, 0
             except FileNotFoundError:  # deleted or packed since the files were listed
                 tries += 1
                 if tries > _TRIES:
                     raise LogError(
                         "the log is being deleted", detail=self._storage.location
                     ) from None
-                continue
-            stop_at = min(end, after)
-            for frame in self.read(max(place, Position(file.first, 0)), stop_at, times=times):
-                yield frame.rows
-            place, tries = stop_at, 0
 
     def _blocks(
         self, opened: PackedFile, times: tuple[int | None, int | None]
@@ -285,17 +281,15 @@ class LogReader:
         kept = [one for one in segment_files(self._storage) if one.last >= start.segment]
         if not kept or kept[0].first > start.segment or kept[0].is_base:
             self.check(start)
-        for file in kept:
-            if file.first > end.segment:
-                return
-            with open_file(self._storage, file) as opened:
-                for segment in opened.segments(start.segment, end.segment):
-                    if not segment.may_hold(*times) or _has_read(segment, start):
-                        continue
-                    begin, stop = _span(segment, start, end)
-                    walk = segment.frames if for_rows else segment.headers
-                    for byte, header in walk(begin, stop):
-                        yield segment, byte, header
+        wanted = [one for one in kept if one.first <= end.segment]
+        for _, opened in open_files(self._storage, wanted):
+            for segment in opened.segments(start.segment, end.segment):
+                if not segment.may_hold(*times) or _has_read(segment, start):
+                    continue
+                begin, stop = _span(segment, start, end)
+                walk = segment.frames if for_rows else segment.headers
+                for byte, header in walk(begin, stop):
+                    yield segment, byte, header
 
     def _gap(self, place: Position, oldest: Position, base: Base | None = None) -> LogGapError:
         gone = max(0, (oldest.row if base is None else base.end_row) - place.row)

@@ -24,10 +24,11 @@ import os
 import re
 import secrets
 import socket
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise, takewhile
 from typing import Final
 
 import pyarrow as pa
@@ -41,6 +42,7 @@ from nilometer.log.storage import Found, Item
 
 REQUESTS_AT_ONCE: Final = 16
 _FEW: Final = 3
+_SMALL: Final = 1 << 16
 _TERMS: Final = "terms"
 _HEADS: Final = "heads"
 _WHOLE: Final = ".whole"
@@ -103,6 +105,28 @@ class RemoteStorage:
     def open(self, name: str) -> Iterator[RemoteFile]:
         with self._system.open_input_file(f"{self._folder}/{self._object_of(name)}") as file:
             yield RemoteFile(file)
+
+    def open_each(self, files: Iterable[tuple[str, int]]) -> Iterator[RemoteFile]:
+        waiting, at_once = deque(files), 1
+        while waiting:
+            small = takewhile(lambda file: file[1] <= _SMALL, islice(waiting, at_once))
+            ahead = self.map(self._held, [name for name, _ in small])
+            for held in ahead:
+                name, _ = waiting.popleft()
+                if held is None:
+                    raise FileNotFoundError(name)
+                yield held
+            if not ahead:
+                with self.open(waiting.popleft()[0]) as file:
+                    yield file
+            at_once = min(at_once * 4, REQUESTS_AT_ONCE)  # a reader may stop at the first
+
+    def _held(self, name: str) -> RemoteFile | None:
+        """All of a small object; None if it does not exist."""
+        try:
+            return RemoteFile(pa.BufferReader(self.read(self._object_of(name))))
+        except FileNotFoundError:
+            return None
 
     def read(self, name: str) -> bytes:
         with self._system.open_input_file(f"{self._folder}/{name}") as file:

@@ -10,9 +10,10 @@ from typing import Final
 import pyarrow as pa
 
 from nilometer.log.options import LogOptions
+from nilometer.log.packed_segment import PackedFile
 from nilometer.log.position import Position
 from nilometer.log.segment_files import BASE, SegmentFile, segment_files
-from nilometer.log.segment_reader import one_segment, open_file
+from nilometer.log.segment_reader import SegmentReader, one_segment, open_file, open_files
 from nilometer.log.storage import Storage
 
 _HOUR: Final = 3_600_000_000
@@ -56,8 +57,8 @@ def list_segments(storage: Storage, schema: pa.Schema) -> list[Segment]:
     `schema`: the one that most of them have. Equal ones share one object: there may be very many.
     """
     found: list[Segment] = []
-    for file in segment_files(storage):
-        one = describe_file(storage, file)
+    for file, opened in open_files(storage, segment_files(storage)):
+        one = _described(file, opened)
         known = [schema] if not found else [schema, found[-1].schema]
         same = (other for other in known if other.equals(one.schema, check_metadata=True))
         found.append(replace(one, schema=next(same, one.schema)))
@@ -66,21 +67,25 @@ def list_segments(storage: Storage, schema: pa.Schema) -> list[Segment]:
 
 def describe_file(storage: Storage, file: SegmentFile) -> Segment:
     with open_file(storage, file) as opened:
-        first = one_segment(opened, file.first)
-        header, _ = first.good_header()
-        last = one_segment(opened, file.last)
-        return Segment(
-            file.first,
-            opened.size,
-            header.first_row,
-            header.created,
-            header.keys,
-            file.last,
-            last.size,
-            header.schema,
-            file.name,
-            file.generation,
-        )
+        return _described(file, opened)
+
+
+def _described(file: SegmentFile, opened: SegmentReader | PackedFile) -> Segment:
+    first = one_segment(opened, file.first)
+    header, _ = first.good_header()
+    last = one_segment(opened, file.last)
+    return Segment(
+        file.first,
+        opened.size,
+        header.first_row,
+        header.created,
+        header.keys,
+        file.last,
+        last.size,
+        header.schema,
+        file.name,
+        file.generation,
+    )
 
 
 def age_to_end(options: LogOptions) -> int:

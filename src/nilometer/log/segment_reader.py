@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -154,10 +154,22 @@ AnySegment: TypeAlias = SegmentReader | PackedSegment
 def open_file(storage: Storage, file: SegmentFile) -> Iterator[SegmentReader | PackedFile]:
     """An open file of segments; raises FileNotFoundError."""
     with storage.open(file.name) as opened:
-        if file.is_packed:
-            yield PackedFile(opened, file, storage.location)
-        else:
-            yield SegmentReader(opened, file.first)
+        yield _reader_of(storage, file, opened)
+
+
+def open_files(
+    storage: Storage, files: Sequence[SegmentFile]
+) -> Iterator[tuple[SegmentFile, SegmentReader | PackedFile]]:
+    """Files of segments, each open until the next; raises FileNotFoundError at one's turn."""
+    each = storage.open_each((one.name, one.size) for one in files)
+    for file, opened in zip(files, each, strict=True):
+        yield file, _reader_of(storage, file, opened)
+
+
+def _reader_of(storage: Storage, file: SegmentFile, opened: OpenFile) -> SegmentReader | PackedFile:
+    if file.is_packed:
+        return PackedFile(opened, file, storage.location)
+    return SegmentReader(opened, file.first)
 
 
 @contextmanager

@@ -69,6 +69,13 @@ class Storage(Protocol):
     def open(self, name: str) -> AbstractContextManager[OpenFile]:
         """Raises FileNotFoundError."""
 
+    def open_each(self, files: Iterable[tuple[str, int]]) -> Iterator[OpenFile]:
+        """The files of these names and sizes, each open until the next one is asked for.
+
+        Where every request takes long, small ones are read ahead. Raises FileNotFoundError when
+        it is the turn of a file that does not exist.
+        """
+
     def read(self, name: str) -> bytes:
         """Read all of a small file; raises FileNotFoundError."""
 

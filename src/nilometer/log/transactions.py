@@ -9,7 +9,7 @@ from typing import Final
 from nilometer.log.position import Position
 from nilometer.log.published import as_watermark
 from nilometer.log.segment_files import segment_files
-from nilometer.log.segment_reader import AnySegment, open_file
+from nilometer.log.segment_reader import AnySegment, open_files
 from nilometer.log.storage import Storage
 
 _TRIES: Final = 5
@@ -43,12 +43,11 @@ def read_transactions(storage: Storage, start: Position, end: Position) -> Itera
 
 
 def _walk(storage: Storage, start: Position, end: Position) -> Iterator[Transaction]:
-    for file in segment_files(storage):
-        if file.last < start.segment or file.first > end.segment:
-            continue
-        with open_file(storage, file) as opened:
-            for segment in opened.segments(start.segment, end.segment):
-                yield from _in_segment(segment, start, end)
+    files = segment_files(storage)
+    wanted = [one for one in files if one.last >= start.segment and one.first <= end.segment]
+    for _, opened in open_files(storage, wanted):
+        for segment in opened.segments(start.segment, end.segment):
+            yield from _in_segment(segment, start, end)
 
 
 def _in_segment(segment: AnySegment, start: Position, end: Position) -> Iterator[Transaction]:
