@@ -66,6 +66,21 @@ def test_a_thousand_appends_are_few_objects(store: FallibleStore, tmp_path: Path
         assert log.watermark == 2997
 
 
+def test_what_comes_while_rows_are_shipped_waits_for_the_next_time(
+    store: FallibleStore, tmp_path: Path
+) -> None:
+    with opened(tmp_path / "a") as ahead:
+        rows = iter(range(3, 300, 3))
+        add(ahead, 0, 3)
+        store.step = lambda: add(ahead, next(rows), 3)
+        before = objects(store)
+        ahead.ship()
+        store.step = lambda: None
+        assert objects(store) == before + 1
+        assert ahead.waiting_rows > 0
+    assert stored() == list(range(next(rows)))
+
+
 def test_every_append_is_an_object_without(store: FallibleStore) -> None:
     with LogWriter.open(LOG, LAYOUT) as log:
         for one in range(100):

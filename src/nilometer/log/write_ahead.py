@@ -165,13 +165,17 @@ class WriteAhead:
             self._wake.set()
 
     def ship(self, *, at_least: int = 0) -> int:
-        """Bring rows to the store while so many bytes of them wait; returns how many rows."""
+        """Bring the rows that wait to the store while they are so many bytes; returns how many.
+
+        What comes while they are shipped waits for the next time: small objects are expensive.
+        """
         if self._taken is not None:
             raise self._taken
         rows = 0
         with self._shipping:
+            until = self._local.end
             try:
-                while self._shipped[1] < self._local.end and self._waiting_bytes >= at_least:
+                while self._shipped[1] < until and self._waiting_bytes >= at_least:
                     rows += self._ship_object()
             except Exception as error:
                 self._note_problem(error)
