@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nilometer.model.expressions import Argument, Expression
-from nilometer.operators.aggregate import AggregateSpec
-from nilometer.operators.change_specs import AggregateCall, SetFunction
+from nilometer.operators.change_specs import SetFunction
 from nilometer.operators.compute import ComputeSpec, UnionAllSpec
 from nilometer.operators.last_results import LastResultsSpec
 from nilometer.operators.lasting import LastingSpec
 from nilometer.operators.paced import PacedSpec
 from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.sql.plan.changes_plan import Column, Node, Operation, names_of, types_of
-from nilometer.sql.plan.unbounded import only_grows
 
 
 def compute(
@@ -32,34 +30,6 @@ def choose_columns(node: Node, places: Sequence[int]) -> Operation:
     """Some columns of a node."""
     chosen = [node.columns[place] for place in places]
     return compute(node, None, [Argument(place) for place in places], chosen, names_of(chosen))
-
-
-def aggregate(
-    node: Node,
-    keys: int,
-    calls: Sequence[AggregateCall],
-    test: Expression | None,
-    values: Sequence[Expression],
-    columns: Sequence[Column],
-    texts: Sequence[str],
-) -> Operation:
-    """One row per group, if it passes a test; the first columns of the rows are the keys.
-
-    Test and values are computed from the keys, followed by the results of the calls. Without keys
-    there is always one group.
-    """
-    names = names_of(node.columns)
-    spec = AggregateSpec(
-        keys,
-        types_of(node.columns),
-        tuple(calls),
-        test,
-        tuple(values),
-        types_of(columns),
-        (*names[:keys], *(_said(call, names) for call in calls)),
-        only_grows=only_grows(node),
-    )
-    return Operation(spec, (node,), names_of(columns), tuple(texts))
 
 
 def union_all(inputs: Sequence[Node], columns: Sequence[Column]) -> Operation:
@@ -88,11 +58,3 @@ def last_results(node: Node, count: int, partition: Sequence[int]) -> Operation:
     """The last n results of an append query, or of each of its partitions."""
     spec = LastResultsSpec(count, tuple(partition), types_of(node.columns))
     return Operation(spec, (node,), names_of(node.columns))
-
-
-def _said(call: AggregateCall, names: Sequence[str]) -> str:
-    """A call as a user would write it."""
-    if call.column is None:
-        return str(call.function)
-    distinct = "DISTINCT " if call.distinct else ""
-    return f"{call.function}({distinct}{names[call.column]})"

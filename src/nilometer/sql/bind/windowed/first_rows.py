@@ -15,8 +15,9 @@ from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.expressions.compound_aggregates import read_directions
 from nilometer.sql.parse.over_calls import RANK, TopCall
 from nilometer.sql.parse.places import place_of
+from nilometer.sql.plan.aggregated import aggregate
 from nilometer.sql.plan.changes_plan import Column, Node
-from nilometer.sql.plan.operations import aggregate, compute, union_all
+from nilometer.sql.plan.operations import compute, union_all
 
 MOST_ROWS: Final = 100
 

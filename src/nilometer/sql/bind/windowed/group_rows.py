@@ -36,9 +36,9 @@ from nilometer.sql.expressions.scalars import (
 )
 from nilometer.sql.parse.placed_parser import written
 from nilometer.sql.parse.places import is_placed, place_of, put_at
+from nilometer.sql.plan.aggregated import aggregate
 from nilometer.sql.plan.changes_plan import Column, Node, Operation
 from nilometer.sql.plan.join_plan import Item, Source
-from nilometer.sql.plan.operations import aggregate
 from nilometer.sql.plan.row_expressions import RowExpressions
 from nilometer.sql.plan.types import Types
 
