@@ -29,6 +29,7 @@ from nilometer_papers.experiments.run_experiment import run_experiment
 FIGURES = (
     *(f"tr010-figure-{one}" for one in ("7", "8", "9a", "9b", "9c", "13", "14")),
     "tr010-structures",
+    "tr010-turns",
     "ssdbm-throughput-hash",
     "ssdbm-throughput-nested-loop",
     "ssdbm-response-time",
