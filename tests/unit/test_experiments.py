@@ -36,6 +36,7 @@ FIGURES = (
     "ssdbm-transactions",
     *(f"golab-table-{one}" for one in ("5", "6", "7", "8")),
     *(f"golab-figure-{one}" for one in ("2", "3a", "3b", "4a", "4b")),
+    "golab-looks",
     "golab-section-5",
     "nile-equation-1",
     *(f"nile-figure-{one}" for one in range(10, 17)),
