@@ -40,6 +40,7 @@ FIGURES = (
     "golab-section-5",
     "nile-equation-1",
     *(f"nile-figure-{one}" for one in range(10, 17)),
+    "nile-load",
     "steam-figure-7",
     "steam-self-scheduling",
     "steam-stream-manager",
