@@ -124,4 +124,4 @@ def test_throughput_is_measured_until_the_last_arrival() -> None:
 
 def test_experiments_are_named_for_their_figures() -> None:
     figures = [f"nile-figure-{n}" for n in range(10, 17)]
-    assert [one.name for one in EXPERIMENTS] == ["nile-equation-1", *figures]
+    assert [one.name for one in EXPERIMENTS] == ["nile-equation-1", *figures, "nile-load"]

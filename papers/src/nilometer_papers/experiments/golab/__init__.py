@@ -10,6 +10,7 @@ from nilometer_papers.experiments.golab import (
     figure_3,
     figure_4a,
     figure_4b,
+    looks,
     order_tables,
     section_5,
     table_8,
@@ -22,5 +23,6 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     table_8.EXPERIMENT,
     figure_4a.EXPERIMENT,
     figure_4b.EXPERIMENT,
+    looks.EXPERIMENT,
     section_5.EXPERIMENT,
 )

@@ -14,6 +14,7 @@ from nilometer_papers.experiments.nile import (
     figure_14,
     figure_15,
     figure_16,
+    load,
 )
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
@@ -25,4 +26,5 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     figure_14.EXPERIMENT,
     figure_15.EXPERIMENT,
     figure_16.EXPERIMENT,
+    load.EXPERIMENT,
 )

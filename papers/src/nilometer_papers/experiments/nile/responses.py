@@ -56,7 +56,7 @@ def measure_responses(
         cpu = running.worked / period.slowed / len(arrivals)
         work = {name: _per_tuple(running, name, arrivals) for name in WORK}
         spent[approach] = {"cpu_us": cpu, **work}
-    put_out = set.intersection(*(set(_clocks(told[one])) for one in (Approach.ITA, Approach.TPA)))
+    put_out = set.intersection(*(set(clocks_of(told[one])) for one in (Approach.ITA, Approach.TPA)))
     told[COLUMNAR], cpu = respond_columnar(query, arrivals, last - period.columnar)
     spent[COLUMNAR] = {"cpu_us": cpu / len(arrivals), **dict.fromkeys(WORK, 0)}
     check_same_changes(told, last)
@@ -64,10 +64,10 @@ def measure_responses(
     rows: list[Row] = []
     for name, one in told.items():
         since = last - period.columnar if name == COLUMNAR else period.since
-        clocks = _clocks(one)
+        clocks = clocks_of(one)
         keys = _net(one, last).keys() if name == COLUMNAR else put_out & clocks.keys()
         kept = {key for key in keys if since <= key[0] < last}
-        response = _response_of(clocks, kept, arrived)
+        response = response_of(clocks, kept, arrived)
         rows.append({"algorithm": str(name), **labels, **response, **spent[name]})
     return rows
 
@@ -90,7 +90,7 @@ def _net(told: Told, until: int) -> dict[Key, int]:
     return {key: count for key, count in copies.items() if count}
 
 
-def _clocks(told: Told) -> dict[Key, float]:
+def clocks_of(told: Told) -> dict[Key, float]:
     """When each change came out; one that no tuple reports, a row's end with its window, never did.
 
     Under NTA a negative tuple reports that end, too: it is not compared.
@@ -98,7 +98,7 @@ def _clocks(told: Told) -> dict[Key, float]:
     return {(one.instant, one.values): clock for one, clock in told if not isnan(clock)}
 
 
-def _response_of(clocks: Mapping[Key, float], kept: Set[Key], arrived: Set[int]) -> Row:
+def response_of(clocks: Mapping[Key, float], kept: Set[Key], arrived: Set[int]) -> Row:
     """Average and maximum delay from the instant at which a change takes effect until it is out.
 
     Separately, those at instants at which nothing arrived: they follow from

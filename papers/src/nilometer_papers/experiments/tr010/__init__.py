@@ -14,6 +14,7 @@ from nilometer_papers.experiments.tr010 import (
     figure_13,
     figure_14,
     structures,
+    turns,
 )
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (
@@ -25,4 +26,5 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     figure_13.EXPERIMENT,
     figure_14.EXPERIMENT,
     structures.EXPERIMENT,
+    turns.EXPERIMENT,
 )

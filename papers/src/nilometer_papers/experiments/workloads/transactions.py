@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import accumulate, count, islice
+from itertools import accumulate, count, islice, pairwise
 from random import Random
 from typing import Final
 
@@ -44,6 +44,30 @@ class Stores:
     items: int = 20_000
     skew: float = 0.5
     """The exponent of the Zipf distribution of items."""
+    largest: float = 1
+    """How many times as much the first store sells as the last; from one to the next in even steps.
+
+    All together sell the same."""
+
+    def sales_of(self, store: int) -> float:
+        """What one of them sells in an hour.
+
+        >>> [Stores(3, 600, largest=3).sales_of(store) for store in range(3)]
+        [300.0, 200.0, 100.0]
+        """
+        sizes = [self._size(one) for one in range(self.stores)]
+        return self.per_hour * sizes[store] / sum(sizes)
+
+    @property
+    def matching(self) -> float:
+        """The share of a store's sales that are of the same item as a sale of another's."""
+        ends = _zipf(self.items, self.skew)
+        parts = (last - first for first, last in pairwise([0, *ends]))
+        return sum((part / ends[-1]) ** 2 for part in parts)
+
+    def _size(self, store: int) -> float:
+        step = (self.largest - 1) / max(1, self.stores - 1)
+        return self.largest - step * store
 
 
 def transactions(stores: Stores, tuples: int, seed: int) -> list[StreamTuple]:
@@ -57,7 +81,7 @@ def _sales(stores: Stores, store: int, seed: int) -> Iterator[StreamTuple]:
     random, number = Random(f"{seed} store {store}"), 0
     shares = _zipf(stores.items, stores.skew)
     for day in count():
-        times = sorted(_day(random, stores.per_hour / stores.stores))
+        times = sorted(_day(random, stores.sales_of(store)))
         sold = random.choices(range(stores.items), cum_weights=shares, k=len(times))
         for second, item in zip(times, sold, strict=True):
             time = (day * _DAY_SECONDS + second) * SECOND
