@@ -17,6 +17,8 @@ from nilometer.engine.bucket_files import (
     Entry,
     KeptQuery,
     batches_after,
+    read_state,
+    take_entries,
 )
 from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
 from nilometer.errors import LogError
@@ -154,7 +156,7 @@ class EngineControl:
             return  # it has not started yet
         content = Entry(
             query,
-            files.read(kept.state),
+            read_state(files, kept),
             files.read(kept.about),
             {name: files.read(extent) for name, extent in kept.chunks.items()},
         )
@@ -240,14 +242,10 @@ class EngineControl:
 
 def _kept_of(files: BucketFolder, query: str) -> tuple[KeptQuery, BatchFile | None]:
     """What a bucket's files hold of a query, and the last of these files, if there is one."""
-    kept, last = KeptQuery(), None
-    for batch in batches_after(files, -1):
-        last = batch
-        kept = KeptQuery() if batch.is_whole else kept
-        for entry in batch.entries:
-            if entry.query == query:
-                kept.take(entry, batch.number)
-    return kept, last
+    kept, last = dict[str, KeptQuery](), None
+    for last in batches_after(files, -1):
+        take_entries(kept, last)
+    return kept.get(query, KeptQuery()), last
 
 
 def _moved(entry: PlanEntry, folder: str) -> PlanEntry:
