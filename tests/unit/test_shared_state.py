@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -15,7 +16,9 @@ import pytest
 
 from nilometer.engine.base_plan import base_of
 from nilometer.engine.bucket_files import BucketFolder
+from nilometer.engine.control import EngineControl
 from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
+from nilometer.engine.plan_set import PlanEntry
 from nilometer.engine.spelled import NotSpelledError, spelled
 from nilometer.log.position import Position
 from nilometer.operators.window_join import WindowJoinSpec
@@ -230,3 +233,24 @@ def test_how_fast_a_stream_is_said_to_be_makes_no_other_sub_plan(plant: Plant) -
     assert len(stage.operator.loads) == len(STREAMS)
     other = replace(stage, operator=replace(stage.operator, loads=()))
     assert spelled(stage) == spelled(other)
+
+
+def test_queries_with_the_same_sub_plan_come_to_the_same_bucket_as_long_as_it_has_room(
+    tmp_path: Path,
+) -> None:
+    control = EngineControl(tmp_path, 4)
+    control.open(set(), str(tmp_path))
+
+    def place(name: str, sub_plan: str | None) -> int:
+        control.run(b"", PlanEntry(name, 0, None, sub_plan=sub_plan))
+        entry = control.entry(name)
+        assert entry is not None
+        return entry.bucket
+
+    assert [place(f"a{n}", None) for n in range(3)] == [0, 1, 2]
+    assert [place(f"b{n}", "b") for n in range(3)] == [3, 3, 3]
+    assert [place(f"c{n}", "c") for n in range(2)] == [0, 0]
+    found = [place(f"d{n}", "d") for n in range(60)]
+    assert found[:16] == [found[0]] * 16, "together at first"
+    counts = Counter([0, 1, 2, 3, 3, 3, 0, 0, *found])
+    assert max(counts.values()) - min(counts.values()) <= 16, "not all wait for one bucket"

@@ -105,11 +105,12 @@ class EngineControl:
     def run(self, plan: bytes, entry: PlanEntry) -> int:
         """Run a query, or resume it; returns the revision from which it runs.
 
-        Its bucket is the one with its state, or else the one with the fewest queries.
+        Its bucket is the one with its state, or else one with queries that can share theirs with
+        it, or few.
         """
         with self._lock:
             before = self._set.entries.get(entry.query)
-            bucket = self._free_bucket() if before is None else before.bucket
+            bucket = self._free_bucket(entry.sub_plan) if before is None else before.bucket
             attempt = 0 if before is None else before.attempt + 1
             name = self._plans.add_plan(plan)
             return self._change(replace(entry, bucket=bucket, attempt=attempt, plan=name))
@@ -221,11 +222,17 @@ class EngineControl:
                     continue
             return found
 
-    def _free_bucket(self) -> int:
-        running = [one.bucket for one in self._set.entries.values() if one.plan is not None]
-        shared = Counter(bucket for bucket in running if bucket < APART)
+    def _free_bucket(self, sub_plan: str | None) -> int:
+        """The bucket with the fewest queries, or one, not much fuller, to share state in."""
+        running = [one for one in self._set.entries.values() if one.plan is not None]
+        shared = Counter(one.bucket for one in running if one.bucket < APART)
         wanted = max(_FIRST_BUCKETS, shared.total() // _QUERIES_PER_BUCKET + 1)
-        return min(range(min(self.cores, wanted)), key=lambda bucket: (shared[bucket], bucket))
+        places = range(min(self.cores, wanted))
+        free = min(places, key=lambda bucket: (shared[bucket], bucket))
+        full = shared[free] + _QUERIES_PER_BUCKET
+        alike = {one.bucket for one in running if sub_plan is not None and one.sub_plan == sub_plan}
+        may = [bucket for bucket in places if bucket in alike and shared[bucket] < full]
+        return max(may, key=lambda bucket: shared[bucket], default=free)
 
     def _change(self, entry: PlanEntry) -> int:
         entries = {**self._set.entries, entry.query: entry}

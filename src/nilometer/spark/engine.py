@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.engine.balance import Balance
+from nilometer.engine.base_plan import base_of
 from nilometer.engine.control import EngineControl, Report
 from nilometer.engine.failure import read_failure
 from nilometer.engine.plan import HostedPlan
@@ -103,7 +104,8 @@ class SharedEngine:
             self._take_reports()  # reports on an earlier attempt do not concern this one
             before = self._control.entry(query)
             self._start(0 if before is None else _first(before.bucket))
-            self._control.run(pickle_work(plan), entry)
+            shared = base_of(plan)[0].key
+            self._control.run(pickle_work(plan), replace(entry, sub_plan=shared))
             made = self._hosted[query] = HostedQuery(self, query)
             return made
 
