@@ -254,3 +254,20 @@ def test_queries_with_the_same_sub_plan_come_to_the_same_bucket_as_long_as_it_ha
     assert found[:16] == [found[0]] * 16, "together at first"
     counts = Counter([0, 1, 2, 3, 3, 3, 0, 0, *found])
     assert max(counts.values()) - min(counts.values()) <= 16, "not all wait for one bucket"
+
+
+def test_one_that_has_just_joined_may_be_the_one_that_writes(plant: Plant) -> None:
+    """The files have other chunks of it, which those of the shared state replace."""
+    plant.create("q0", JOIN[0])
+    plant.pass_time()
+    plant.create("q1", JOIN[1])
+    held = plant.workers[0][0]._held
+    while len(held.bases()) != 1 or held.bases()[0].holder != "q1":
+        plant.now = plant.add_rows(plant.chance, plant.now)
+        plant.run(0)
+        for query, seconds in (("q0", 1.0), ("q1", 0.0)):  # the faster one is first
+            if (one := held.find(query)) is not None:
+                one.seconds = seconds
+    plant.workers = [{}, {}]
+    plant.pass_time(5)
+    plant.check()
