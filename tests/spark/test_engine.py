@@ -126,6 +126,38 @@ def test_an_answer_that_changes_goes_on_beyond_what_its_limit_would_hold(
     assert added_up(reader, gap.value.oldest) == answer(reader)
 
 
+def test_queries_with_the_same_sub_plan_share_state_and_say_so(
+    db: nm.Database, tmp_path: Path
+) -> None:
+    file = declare(db, tmp_path, 30)
+    counts = "SELECT k, {} AS x FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 1 SECOND] GROUP BY k)"
+    text = f"CREATE QUERY {{}} AS {counts} AS S EMIT CHANGES FROM START"
+    db.execute(text.format("plain", "n + 1"))
+    wait_for(lambda: db.query_status("plain").result_rows > 0)
+    db.execute(
+        text.format("bad", "10 / (n - n)").replace(
+            "AS SELECT", "WITH (on_error = 'stop') AS SELECT", 1
+        )
+    )
+    db.execute(text.format("other", "n * n"))
+    rows = 30
+
+    def is_shared() -> bool:
+        nonlocal rows
+        write_rows(file, range(rows, rows + 30))
+        rows += 30
+        return db.query_status("plain").shares_with == ("other",)
+
+    wait_for(is_shared)
+    shown = {one["name"]: one["shares_with"] for one in db.execute("SHOW QUERIES").rows.to_pylist()}
+    assert shown == {"plain": "other", "other": "plain", "bad": None}
+    assert "State: shared with plain" in str(db.execute("EXPLAIN QUERY other").rows.to_pylist())
+    wait_for(lambda: phase(db, "bad") is QueryPhase.FAILED)
+    db.execute("DROP QUERY plain")
+    wait_for(lambda: db.query_status("other").shares_with == ())
+    assert phase(db, "other") is QueryPhase.RUNNING
+
+
 def answer(reader: LogReader) -> dict[int, int]:
     rows = AnswerFold(reader, 1 << 30).now(100).rows.to_pylist()
     return {one["k"]: one["n"] for one in rows}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pickle
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,14 +19,16 @@ from pyarrow import fs
 from nilometer.engine import bucket as bucket_module
 from nilometer.engine import bucket_files, log_reads
 from nilometer.engine import publisher as publisher_module
+from nilometer.engine.base_run import BaseRun
 from nilometer.engine.bucket import Bucket, MicroBatchTask
 from nilometer.engine.bucket_files import BucketFolder, Entry
-from nilometer.engine.control import EngineControl
+from nilometer.engine.control import EngineControl, _kept_of
 from nilometer.engine.folder import LocalFolder
 from nilometer.engine.place import EnginePlace, LocalPlace, ServedPlace
 from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
-from nilometer.engine.plan_set import PLANS_FILE, PlanEntry
+from nilometer.engine.plan_set import PLANS_FILE, PlanEntry, PlanFolder
 from nilometer.engine.publisher import Publisher, stuck_results
+from nilometer.engine.query_run import HostedRun
 from nilometer.engine.result_rows import with_time
 from nilometer.engine.serve_folder import FolderServer
 from nilometer.errors import LogError
@@ -65,6 +67,28 @@ STATEMENTS = (
     "SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 9 MILLISECONDS] "
     "GROUP BY k) AS S GROUP BY n EMIT CHANGES",
 )
+KIN = (
+    (
+        STATEMENTS[3],
+        "SELECT 100 / (A.v % 5) AS x, B.v AS b FROM A, B WHERE A.k = B.k WINDOW = 10 MILLISECONDS",
+        "SELECT B.v - A.v AS d FROM A, B WHERE A.k = B.k WINDOW = 10 MILLISECONDS",
+    ),
+    (
+        "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 12 MILLISECONDS] GROUP BY k) AS S "
+        "EMIT CHANGES",
+        "SELECT k, n > 1 AS many FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 12 MILLISECONDS] "
+        "GROUP BY k) AS S EMIT CHANGES",
+        "SELECT k, 6 / (n - 2) AS x FROM (SELECT k, COUNT(*) AS n FROM A [RANGE 12 MILLISECONDS] "
+        "GROUP BY k) AS S WHERE n < 4 EMIT CHANGES",
+    ),
+    (
+        "SELECT k, w FROM (SELECT DISTINCT k, v % 2 AS w FROM B [RANGE 15 MILLISECONDS]) AS S "
+        "EMIT CHANGES",
+        "SELECT k, w, 1 / w AS x FROM (SELECT DISTINCT k, v % 2 AS w FROM B "
+        "[RANGE 15 MILLISECONDS]) AS S WHERE k < 2 EMIT CHANGES",
+    ),
+)
+"""Statements whose sub-plans are the same, with other parts above them."""
 
 
 class World:
@@ -96,6 +120,46 @@ class World:
         self.server = FolderServer(self.engine, "127.0.0.1")
         self.workers: list[dict[int, Bucket]] = [{}, {}]
         self.places = [self.new_place(0), self.new_place(1)]
+        self.poisoned = set[str]()
+        """Queries that fail in their next micro-batch,"""
+        self.poisoned_below = set[str]()
+        """or whose sub-plan fails."""
+        self.shared = 0
+        """How many times a query was fed by the sub-plan of another one."""
+
+    def has_failed(self, query: str) -> bool:
+        """Whether a query has failed since it was last started."""
+        entry = self.control.entry(query)
+        assert entry is not None
+        kept, _ = _kept_of(PlanFolder(self.engine).files(entry.bucket), query)
+        return kept.failed == entry.attempt
+
+    def failing(self, feed: Callable[..., Any]) -> Callable[..., Any]:
+        """Feeds a query, which fails where it is to."""
+
+        def fail(run: HostedRun, *given: Any) -> Any:
+            found = feed(run, *given)
+            names = {one.name for one in run.hosted.feeds}
+            self.shared += names.isdisjoint({one.name for one in run.base.plan.feeds})
+            if found is not None and not self.poisoned.isdisjoint(names):
+                self.poisoned -= names
+                raise ArithmeticError("poison")
+            return found
+
+        return fail
+
+    def failing_below(self, process: Callable[..., Any]) -> Callable[..., Any]:
+        """Feeds a sub-plan, which fails where it is to, when it has done all."""
+
+        def fail(base: BaseRun, *given: Any) -> Any:
+            found = process(base, *given)
+            names = {one.name for one in base.plan.feeds}
+            if found is not None and not self.poisoned_below.isdisjoint(names):
+                self.poisoned_below -= names
+                raise ArithmeticError("poison")
+            return found
+
+        return fail
 
     def new_place(self, worker: int) -> EnginePlace:
         """How a worker reaches the files."""
@@ -335,6 +399,8 @@ HAPPENS = {
     "replace": 1,
     "take_the_place": 1,
     "move": 2,
+    "poison": 1,
+    "mend": 2,
     "publish": 5,
     "worker": 1,
     "publisher": 1,
@@ -380,6 +446,8 @@ def check_history(folder: Path, seed: int) -> None:
         patch.setattr(bucket_files, "_LARGE", chance.choice((100, 1 << 20)))
         max_rows = chance.choice((3, 1000))
         patch.setattr(log_reads.LogReads.__init__, "__defaults__", (max_rows,))
+        patch.setattr(HostedRun, "feed", world.failing(HostedRun.feed))
+        patch.setattr(BaseRun, "_process", world.failing_below(BaseRun._process))
         _live(world, chance)
 
 
@@ -415,12 +483,33 @@ class History:
         self.begin(f"q{self.step}", from_start=self.chance.random() < 0.5)
 
     def begin(self, name: str, *, from_start: bool) -> None:
-        sql, world = self.chance.choice(STATEMENTS), self.world
+        sql, world = self.statement(), self.world
         starts = {n: w.end for n, w in world.writers.items()}
         if from_start:
             starts = {n: LogReader.open(world.logs[n]).start for n in STREAMS}
         self.queries[name] = Query(sql, starts)
         world.start(name, sql, starts)
+
+    def statement(self) -> str:
+        """Any, or one that has the sub-plan of a query that is there."""
+        every = [*STATEMENTS, *(sql for kin in KIN for sql in kin)]
+        if not self.queries or self.chance.random() < 0.3:
+            return self.chance.choice(every)
+        sql = self.queries[self.chance.choice(list(self.queries))].sql
+        return self.chance.choice(next((kin for kin in KIN if sql in kin), (sql,)))
+
+    def poison(self) -> None:
+        """Something that a query, or its sub-plan, does in its next micro-batch is an error."""
+        if (name := self.one(runs=True)) is not None:
+            self.chance.choice((self.world.poisoned, self.world.poisoned_below)).add(name)
+
+    def mend(self) -> None:
+        """Start queries again that have failed."""
+        self.world.poisoned.clear()
+        self.world.poisoned_below.clear()
+        for name, query in self.queries.items():
+            if query.runs and self.world.has_failed(name):
+                self.world.start(name, query.sql, query.starts)
 
     def stop(self) -> None:
         if (name := self.one(runs=True)) is not None:
@@ -478,6 +567,8 @@ def _live(world: World, chance: random.Random) -> None:
     for name, query in history.queries.items():
         if not query.runs:
             world.start(name, query.sql, query.starts)
+    world.settle()
+    history.mend()
     world.settle()
     for name, query in history.queries.items():
         assert world.published(name) == expected(world, query, world.ends()), query.sql

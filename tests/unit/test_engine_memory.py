@@ -34,13 +34,13 @@ def test_workers_that_take_turns_keep_no_chunks_that_are_gone(tmp_path: Path, sq
                 world.run(bucket, worker)
             world.publisher.step()
             for host in world.workers[worker].values():
-                held, kept = host._held.get("q"), host._kept.get("q")
+                held, kept = host._held.find("q"), host._kept.get("q")
                 if held is not None and kept is not None:
-                    assert set(held.run.chunks._chunks) <= set(kept.chunks)
+                    assert set(held.run.base.chunks._chunks) <= set(kept.chunks)
                     if number < 30:
                         most = max(most, len(kept.chunks))
                     else:
-                        assert len(held.run.chunks._chunks) <= 2 * most
+                        assert len(held.run.base.chunks._chunks) <= 2 * most
 
 
 def test_small_frames_in_memory_count_for_what_they_take() -> None:

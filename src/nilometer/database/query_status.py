@@ -93,6 +93,9 @@ class EngineChoice(StrEnum):
 MOVED: Final = "moved"
 """A query that was moved to an engine of its own because it kept others waiting."""
 
+_MOST_NAMED: Final = 8
+"""How many queries are named that share state with one."""
+
 
 @dataclass(frozen=True)
 class QueryLimits:
@@ -143,6 +146,8 @@ class QueryStatus:
     """Rows that became dead letters so far, as they could not be computed."""
     engine: str = EngineChoice.OWN
     """Where it runs: "shared", "own", or "moved" if it was moved because it kept others waiting."""
+    shares_with: tuple[str, ...] = ()
+    """The queries with which it shares state."""
     lag: int | None = None
     """How far its watermark was behind the clock at this moment (microseconds)."""
     rows_behind: int | None = None
@@ -169,6 +174,14 @@ class QueryStatus:
         is_spread = f"rows of {one} with the same key are in {parts} buckets"
         told = "no key is spread" if parts == 1 else is_spread
         return f"by itself: {told}" if self.spreads_by_itself else told
+
+    @property
+    def shares_text(self) -> str | None:
+        """The queries with which it shares state, in words."""
+        if not self.shares_with:
+            return None
+        shown, more = self.shares_with[:_MOST_NAMED], len(self.shares_with) - _MOST_NAMED
+        return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
     @property
     def bottleneck_text(self) -> str | None:

@@ -106,8 +106,9 @@ class RunningQueries:
         status = self.status(name)
         plan, _ = self._lifecycle.plan_as_kept(self._lifecycle.require(name))
         engine = f"Engine: {status.engine}"
+        shares = None if status.shares_text is None else f"State: shared with {status.shares_text}"
         how = None if status.spread_text is None else f"Spread: {status.spread_text}"
-        told = (how, *describe_spreads(status.spreads), status.remedy)
+        told = (shares, how, *describe_spreads(status.spreads), status.remedy)
         return "\n".join([explain_plan(plan), engine, *(one for one in told if one is not None)])
 
     def health(self, name: str) -> list[HealthSample]:

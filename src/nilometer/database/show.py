@@ -42,6 +42,7 @@ _QUERIES: Final = pa.schema(
         "bottleneck": pa.string(),
         "buckets": pa.int64(),
         "spread": pa.string(),
+        "shares_with": pa.string(),
     }
 )
 _SENSORS: Final = pa.schema(
@@ -98,6 +99,7 @@ def show_queries(queries: RunningQueries) -> Outcome:
             one.bottleneck_text,
             one.buckets,
             one.spread_text,
+            one.shares_text,
         )
         for one in found
     ]

@@ -172,6 +172,7 @@ class QueryStatuses:
             size.watermark,
             size.dead_letters,
             _engine_of(query, run),
+            shares_with=_sharing_with(run),
             spreads=tuple(spreads),
             buckets=buckets_of(query) or 1,
             parting=parting_of(query.options),
@@ -242,6 +243,12 @@ def _trouble_of(run: QueryRun | None) -> NilometerError | None:
     """Why the engine in which a query runs is currently not working."""
     handle = None if run is None else run.handle
     return handle.trouble if isinstance(handle, HostedQuery) else None
+
+
+def _sharing_with(run: QueryRun | None) -> tuple[str, ...]:
+    """The queries that share state with one."""
+    handle = None if run is None else run.handle
+    return tuple(handle.shares_with) if isinstance(handle, HostedQuery) else ()
 
 
 def _engine_of(query: NamedQuery, run: QueryRun | None) -> str:

@@ -17,6 +17,8 @@ from nilometer.engine.bucket_files import (
     Entry,
     KeptQuery,
     batches_after,
+    read_state,
+    take_entries,
 )
 from nilometer.engine.plan_set import APART, PlanEntry, PlanFolder, PlanSet
 from nilometer.errors import LogError
@@ -103,11 +105,12 @@ class EngineControl:
     def run(self, plan: bytes, entry: PlanEntry) -> int:
         """Run a query, or resume it; returns the revision from which it runs.
 
-        Its bucket is the one with its state, or else the one with the fewest queries.
+        Its bucket is the one with its state, or else one with queries that can share theirs with
+        it, or few.
         """
         with self._lock:
             before = self._set.entries.get(entry.query)
-            bucket = self._free_bucket() if before is None else before.bucket
+            bucket = self._free_bucket(entry.sub_plan) if before is None else before.bucket
             attempt = 0 if before is None else before.attempt + 1
             name = self._plans.add_plan(plan)
             return self._change(replace(entry, bucket=bucket, attempt=attempt, plan=name))
@@ -154,7 +157,7 @@ class EngineControl:
             return  # it has not started yet
         content = Entry(
             query,
-            files.read(kept.state),
+            read_state(files, kept),
             files.read(kept.about),
             {name: files.read(extent) for name, extent in kept.chunks.items()},
         )
@@ -219,11 +222,17 @@ class EngineControl:
                     continue
             return found
 
-    def _free_bucket(self) -> int:
-        running = [one.bucket for one in self._set.entries.values() if one.plan is not None]
-        shared = Counter(bucket for bucket in running if bucket < APART)
+    def _free_bucket(self, sub_plan: str | None) -> int:
+        """The bucket with the fewest queries, or one, not much fuller, to share state in."""
+        running = [one for one in self._set.entries.values() if one.plan is not None]
+        shared = Counter(one.bucket for one in running if one.bucket < APART)
         wanted = max(_FIRST_BUCKETS, shared.total() // _QUERIES_PER_BUCKET + 1)
-        return min(range(min(self.cores, wanted)), key=lambda bucket: (shared[bucket], bucket))
+        places = range(min(self.cores, wanted))
+        free = min(places, key=lambda bucket: (shared[bucket], bucket))
+        full = shared[free] + _QUERIES_PER_BUCKET
+        alike = {one.bucket for one in running if sub_plan is not None and one.sub_plan == sub_plan}
+        may = [bucket for bucket in places if bucket in alike and shared[bucket] < full]
+        return max(may, key=lambda bucket: shared[bucket], default=free)
 
     def _change(self, entry: PlanEntry) -> int:
         entries = {**self._set.entries, entry.query: entry}
@@ -240,14 +249,10 @@ class EngineControl:
 
 def _kept_of(files: BucketFolder, query: str) -> tuple[KeptQuery, BatchFile | None]:
     """What a bucket's files hold of a query, and the last of these files, if there is one."""
-    kept, last = KeptQuery(), None
-    for batch in batches_after(files, -1):
-        last = batch
-        kept = KeptQuery() if batch.is_whole else kept
-        for entry in batch.entries:
-            if entry.query == query:
-                kept.take(entry, batch.number)
-    return kept, last
+    kept, last = dict[str, KeptQuery](), None
+    for last in batches_after(files, -1):
+        take_entries(kept, last)
+    return kept.get(query, KeptQuery()), last
 
 
 def _moved(entry: PlanEntry, folder: str) -> PlanEntry:

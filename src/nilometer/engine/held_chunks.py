@@ -1,4 +1,4 @@
-"""The chunks of one query in a bucket, in memory and in the bucket's files."""
+"""The chunks of a query's base in a bucket, in memory and in the bucket's files."""
 
 from __future__ import annotations
 
@@ -58,8 +58,6 @@ class HeldChunks:
         self._new.clear()
         self._gone.clear()
 
-    def forget_changes(self, saved: Container[str]) -> None:
-        """Revert to the last save, perhaps by another process: only these chunks remain."""
-        self._chunks = {name: one for name, one in self._chunks.items() if name in saved}
-        self._new.clear()
-        self._gone.clear()
+    def know(self, other: HeldChunks, saved: Container[str]) -> None:
+        """Take in what another one has decoded of these chunks, which were saved."""
+        self._chunks |= {name: one for name, one in other._chunks.items() if name in saved}

@@ -57,6 +57,8 @@ class PlanEntry:
     """The logs that it reads, with its reader names."""
     needs_now: bool = False
     """Whether it needs the time."""
+    sub_plan: str | None = None
+    """What it has in common with queries that can share state with it; None: nothing."""
 
 
 @dataclass(frozen=True)

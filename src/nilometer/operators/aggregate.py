@@ -52,6 +52,7 @@ from nilometer.operators.change_operator import (
 )
 from nilometer.operators.change_specs import AggregateCall, AggregateFunction
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.content import Content, NoContentError
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.share import ROUTE, Columns, Share, routes
 from nilometer.operators.value_table import ValueTable
@@ -298,6 +299,13 @@ class AggregateOperator:
         exists = np.ones(totals.size, np.bool_)
         exists[0] = self._opened
         return exists
+
+    def content(self, marks: Sequence[int]) -> Content:
+        """What its state says; of values in order it also says which groups came first."""
+        if self._orders:
+            raise NoContentError("values in order")
+        copies = [(ref.label, table.content()) for ref, table in self._copies.items()]
+        return self._opened, self._groups.content(), tuple(copies)
 
     def take_over(self, old: Sequence[AggregateOperator], shares: Sequence[Share]) -> None:
         """Take over, without any state yet, the groups that belong to this bucket."""

@@ -17,6 +17,7 @@ from nilometer.model.expressions import Expression
 from nilometer.model.time import FOREVER, LATEST
 from nilometer.operators.change_operator import TIME, Stored
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.content import Content, content_of, rows_content
 from nilometer.operators.share import Share, StreamShare, take_over
 from nilometer.operators.single_stream import SingleStream
 from nilometer.operators.stream_buffer import StreamBuffer
@@ -148,6 +149,11 @@ class RunningBlock:
         self.join.restore(snapshot["join"])
         for buffer, refs in zip(self._waiting, snapshot["waiting"], strict=True):
             buffer.restore(ChunkRef(**ref) for ref in refs)
+
+    def content(self, marks: Sequence[int]) -> Content:
+        """What its state says."""
+        waiting = [[chunk.rows for chunk in buffer.chunks()] for buffer in self._waiting]
+        return content_of(self.join, marks), tuple(map(rows_content, waiting))
 
     def take_over(
         self, old: Sequence[RunningBlock], shares: Sequence[StreamShare], output: Share

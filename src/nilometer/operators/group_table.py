@@ -24,6 +24,7 @@ from nilometer.kernels.gather import join_batches, take
 from nilometer.kernels.indexes import TimeIndex
 from nilometer.kernels.row_ids import RowIds
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.content import Content, batch_content
 from nilometer.operators.share import ROUTE, Share
 
 _RATIO: Final = 4
@@ -126,6 +127,15 @@ class GroupTable:
     def contents(self) -> Groups:
         """All groups that are alive."""
         return self._merge([self._read(refs) for refs in reversed(self._runs())], oldest=True)
+
+    def content(self) -> Content:
+        """All groups that are alive, however they are cut into runs."""
+        groups = self.contents()
+        names = sorted(name for name, values in groups.values.items() if values.any())
+        columns = [pa.array(groups.ids.h1), pa.array(groups.ids.h2), *groups.keys]
+        columns += [pa.array(groups.values[name]) for name in names]
+        titles = [str(number) for number in range(len(columns))]
+        return tuple(names), batch_content(pa.RecordBatch.from_arrays(columns, titles))
 
     def update(self, groups: Groups) -> None:
         """Replace the values of some groups, each named once."""

@@ -17,6 +17,7 @@ from nilometer.operators.change_operator import (
     times_of,
 )
 from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.content import Content
 from nilometer.operators.pending import Pending
 from nilometer.operators.share import Share
 
@@ -58,6 +59,10 @@ class Lasting:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken, with the same store."""
         self._pending.restore(snapshot)
+
+    def content(self, marks: Sequence[int]) -> Content:
+        """What its state says."""
+        return self._pending.content()
 
     def take_over(self, old: Sequence[Lasting], shares: Sequence[Share]) -> None:
         """Take over, without any state yet, the rows that belong to this bucket."""

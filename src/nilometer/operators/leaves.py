@@ -10,6 +10,7 @@ import pyarrow as pa
 from nilometer.operators.block import BlockSpec, RunningBlock
 from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.content import Content
 from nilometer.operators.last_rows import LastRowsSpec, RunningLastRows
 from nilometer.operators.pending import Pending
 from nilometer.operators.received import ReceivedSpec, changes_of
@@ -51,6 +52,9 @@ class BlockOfChanges(RunningBlock):
     def restore(self, snapshot: dict[str, Any]) -> None:
         super().restore(snapshot["block"])
         self._pending.restore(snapshot["pending"])
+
+    def content(self, marks: Sequence[int]) -> Content:
+        return super().content(marks), self._pending.content()
 
     def take_over(
         self, old: Sequence[RunningBlock], shares: Sequence[StreamShare], output: Share
@@ -96,6 +100,9 @@ class ReceivingLeaf:
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         self._pending.restore(snapshot)
+
+    def content(self, marks: Sequence[int]) -> Content:
+        return self._pending.content()
 
     def take_over(
         self, old: Sequence[ReceivingLeaf], shares: Sequence[StreamShare], output: Share

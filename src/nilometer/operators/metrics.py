@@ -47,28 +47,30 @@ class JoinMetrics:
 
 def bucket_metrics(stage: Stage, bucket: int, run: BucketRun) -> str:
     """One bucket after a micro-batch, as JSON."""
+    return json.dumps(bucket_figures(stage, bucket, run), separators=(",", ":"))
+
+
+def bucket_figures(stage: Stage, bucket: int, run: BucketRun) -> dict[str, Any]:
+    """The same before it is JSON."""
     stored = run.operator.stored
-    return json.dumps(
-        {
-            "bucket": bucket,
-            "names": stage.names,
-            "internal": [clock.senders > 0 for clock in stage.clocks],
-            "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
-            "buckets": stage.routing.buckets,
-            "rows": run.traffic.rows_in,
-            "look": astuple(run.traffic.look),
-            "results": run.traffic.rows_out,
-            "late": run.operator.late,
-            "without_time": run.traffic.without_time,
-            "shed": run.traffic.shed,
-            "buffered": run.operator.rows_held,
-            "chunks": sum(len(one.refs) for one in stored),
-            "state_bytes": sum(ref.size for one in stored for ref in one.refs),
-            "watermarks": run.watermarks.marks,
-            "frontier": run.frontier,
-        },
-        separators=(",", ":"),
-    )
+    return {
+        "bucket": bucket,
+        "names": stage.names,
+        "internal": [clock.senders > 0 for clock in stage.clocks],
+        "copies": [stage.routing.copies(i) for i in range(len(stage.names))],
+        "buckets": stage.routing.buckets,
+        "rows": run.traffic.rows_in,
+        "look": astuple(run.traffic.look),
+        "results": run.traffic.rows_out,
+        "late": list(run.operator.late),
+        "without_time": list(run.traffic.without_time),
+        "shed": run.traffic.shed,
+        "buffered": run.operator.rows_held,
+        "chunks": sum(len(one.refs) for one in stored),
+        "state_bytes": sum(ref.size for one in stored for ref in one.refs),
+        "watermarks": run.watermarks.marks,
+        "frontier": run.frontier,
+    }
 
 
 def combine_buckets(reports: Iterable[str]) -> JoinMetrics:

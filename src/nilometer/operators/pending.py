@@ -16,8 +16,10 @@ import pyarrow.compute as pc
 from nilometer.kernels.arrays import Bools
 from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, make_chunk
 from nilometer.kernels.gather import join_batches
+from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import no_changes, times_of
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.content import Content, rows_content
 from nilometer.operators.share import Chooses
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
@@ -58,6 +60,12 @@ class Pending:
         added = sum(map(len, kept))
         self.buffer.tidy(frontier, added, lambda chunk: chunk.times >= frontier)
         self._frontier = frontier
+
+    def content(self) -> Content:
+        """What it keeps, however it is cut."""
+        first = self._frontier
+        kept = [_between(chunk, first, FOREVER + 1) for chunk in self.buffer.chunks()]
+        return first, rows_content(kept)
 
     def take_over(self, old: Sequence[Pending], share: Chooses) -> None:
         """Take over what belongs here of changes that have not taken effect."""

@@ -22,6 +22,7 @@ from nilometer.operators.change_operator import (
     no_changes,
 )
 from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.content import Content, content_of
 from nilometer.operators.leaves import LeafSpec, start_leaf
 from nilometer.operators.received import ReceivedSpec
 from nilometer.operators.share import Columns, Share, StreamShare, take_over
@@ -174,8 +175,17 @@ class RunningProgram:
         """Continue where a snapshot was taken, with the same store."""
         for leaf, saved in zip(self._leaves, snapshot["leaves"], strict=True):
             leaf.restore(saved)
-        for operator, saved in zip(self._steps, snapshot["steps"], strict=True):
+        # Steps at the end that keep no state may have been there, or not.
+        for operator, saved in zip(self._steps, snapshot["steps"], strict=False):
             operator.restore(saved)
+
+    def content(self, marks: Sequence[int]) -> Content:
+        """What its state says."""
+        found, first = [], 0
+        for leaf in self._leaves:
+            found.append(content_of(leaf, marks[first : first + leaf.streams]))
+            first += leaf.streams
+        return tuple(found), tuple(content_of(operator) for operator in self._steps)
 
     def take_over(self, old: Sequence[RunningProgram], shares: Sequence[StreamShare]) -> None:
         """Take over, without any state yet, what belongs to this bucket; a share per stream."""

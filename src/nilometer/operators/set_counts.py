@@ -28,6 +28,7 @@ from nilometer.operators.change_operator import (
 )
 from nilometer.operators.change_specs import SetFunction
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.content import Content
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.net_changes import shown_rows
 from nilometer.operators.row_counts import check_counts
@@ -78,6 +79,10 @@ class SetCounts:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken, with the same store."""
         self._table.restore(ChunkRef(**ref) for ref in snapshot["counts"])
+
+    def content(self, marks: Sequence[int]) -> Content:
+        """What its state says."""
+        return self._table.content()
 
     def take_over(self, old: Sequence[SetCounts], shares: Sequence[Share]) -> None:
         """Take over, without any state yet, the rows that belong to this bucket."""

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from nilometer.kernels.admit import drop_late
+from nilometer.operators.content import Content
 from nilometer.operators.share import StreamShare
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.window_join import WindowJoinSpec
@@ -47,6 +48,10 @@ class SingleStream:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken."""
         self.late = list(snapshot["late"])
+
+    def content(self, marks: Sequence[int]) -> Content:
+        """What its state says: nothing."""
+        return ()
 
     def take_over(self, old: Sequence[SingleStream], shares: Sequence[StreamShare]) -> None:
         """Take over what belongs to this bucket: how many rows were late."""

@@ -23,6 +23,7 @@ from nilometer.kernels.row_errors import RowErrors
 from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.change_operator import Stored
 from nilometer.operators.chunk_store import ChunkStore
+from nilometer.operators.content import Content, content_of
 from nilometer.operators.envelope import Header
 from nilometer.operators.key_counts import KeyWatch, Look, RoutingKey
 from nilometer.operators.share import StreamShare, take_over
@@ -228,6 +229,15 @@ class BucketRun:
         counted = zip(*(one.traffic.without_time for one in old), strict=True)
         self.traffic.without_time = [max(rows) for rows in counted]
         self._reached = min(one._reached for one in old)
+
+    def content(self) -> Content:
+        """What its state says: equal ones give the same from then on.
+
+        Rows that were dropped do not count, as they are only counted.
+        """
+        marks = self.watermarks.snapshot()
+        reached = self._reached if self._stage.execution is Execution.ITA else None
+        return json.dumps(marks), reached, content_of(self.operator, self._known())
 
     def state(self) -> dict[str, Any]:
         """Everything but the chunks in the store, fit for JSON."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nilometer.operators.change_operator import Stored
+from nilometer.operators.content import Content
 from nilometer.operators.share import Share
 
 
@@ -23,6 +24,10 @@ class Stateless:
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Continue where a snapshot was taken."""
+
+    def content(self, marks: Sequence[int]) -> Content:
+        """What its state says: nothing."""
+        return ()
 
     def take_over(self, old: Sequence[Stateless], shares: Sequence[Share]) -> None:
         """Take over what belongs to this bucket: nothing."""

@@ -21,6 +21,7 @@ from nilometer.model.join_order import StreamLoad
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time import EARLIEST, FOREVER, LATEST
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.content import Content, NoContentError, rows_content
 from nilometer.operators.hold_back import HoldBack
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, JoinOrders, assume_load
 from nilometer.operators.share import StreamShare
@@ -196,6 +197,23 @@ class WindowJoin:
         self._hold_back.take_over([one._hold_back for one in old], shares)
         self.orders.restore(old[0].orders.to_json())
 
+    def content(self, marks: Sequence[int]) -> Content:
+        """What its state says: the rows that may still be part of a new result.
+
+        Of others some may be held: until it is found that no row which is held can join them.
+        """
+        if self._windows:
+            raise NoContentError("a ROWS window")
+        horizons = [self._spec.network.horizon(i, marks) for i in self._streams]
+        found = [list(buffer.chunks()) for buffer in self.buffers]
+        rows, before = sum(map(len, (c for own in found for c in own))), -1
+        while rows != before:
+            for i in self._streams:
+                kept = [(c, self._survivors(i, horizons[i], marks, c, found)) for c in found[i]]
+                found[i] = [keep_rows(chunk, alive) for chunk, alive in kept if alive.any()]
+            rows, before = sum(map(len, (c for own in found for c in own))), rows
+        return tuple(rows_content([chunk.rows for chunk in own]) for own in found)
+
     def _accept(self, stream: int, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
         accepted, late = drop_late(rows, self._layouts[stream], watermark)
         self.late[stream] += late
@@ -228,7 +246,8 @@ class WindowJoin:
                     buffer.add(keep_rows(side.new, alive))
         for i, (buffer, side) in enumerate(zip(self.buffers, sides, strict=True)):
             new_rows = 0 if side.new is None else len(side.new)
-            buffer.tidy(horizons[i], new_rows, partial(self._survivors, i, horizons[i], marks))
+            survivors = partial(self._survivors, i, horizons[i], marks)
+            buffer.tidy(horizons[i], new_rows, survivors)
 
     def _alive(self, stream: int, horizon: int, marks: Sequence[int], chunk: Chunk) -> Bools:
         """Rows that can still get a partner from some stream, or that count in a ROWS window."""
@@ -238,8 +257,15 @@ class WindowJoin:
             alive &= is_open(chunk.until) | (chunk.until > earliest)
         return alive
 
-    def _survivors(self, stream: int, horizon: int, marks: Sequence[int], chunk: Chunk) -> Bools:
-        """Rows that may still be part of a new result.
+    def _survivors(
+        self,
+        stream: int,
+        horizon: int,
+        marks: Sequence[int],
+        chunk: Chunk,
+        held: Sequence[Sequence[Chunk]] | None = None,
+    ) -> Bools:
+        """Rows that may still be part of a new result, given what streams hold, or the buffers.
 
         A row is dead when no stream can have a new partner for it, and also when a stream that
         has gone past it holds none of its key in its window. What counts in a ROWS window stays.
@@ -250,10 +276,13 @@ class WindowJoin:
             passed = kept & (chunk.times < mark - self._rule.bounds[stream][j])
             places = np.flatnonzero(passed)
             if j != stream and len(places):
-                kept[places] = self._has_partner(chunk, places, stream, j)
+                theirs = self.buffers[j].chunks() if held is None else held[j]
+                kept[places] = self._has_partner(chunk, places, stream, j, theirs)
         return kept if counting is None else kept | counting
 
-    def _has_partner(self, chunk: Chunk, places: Int64s, stream: int, other: int) -> Bools:
+    def _has_partner(
+        self, chunk: Chunk, places: Int64s, stream: int, other: int, held: Sequence[Chunk]
+    ) -> Bools:
         """Whether another stream holds rows that may match the rows in these positions."""
         bounds, times = self._rule.bounds, chunk.times[places]
         key = next(iter(self._rule.links((stream,), (other,))), None)
@@ -263,6 +292,6 @@ class WindowJoin:
             times + bounds[stream][other],
         )
         found = np.zeros(len(places), dtype=np.bool_)
-        for theirs in self.buffers[other].chunks():
+        for theirs in held:
             found[theirs.access(key).index.find(probes).probes] = True
         return found

@@ -28,6 +28,7 @@ from nilometer.operators.change_operator import (
     times_of,
 )
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
+from nilometer.operators.content import Content, rows_content
 from nilometer.operators.pending import Pending
 from nilometer.operators.share import Share
 from nilometer.operators.stream_buffer import StreamBuffer
@@ -103,6 +104,11 @@ class WindowRows:
         self._pending.restore(snapshot["pending"])
         if self._open is not None:
             self._open.restore(snapshot["open"])
+
+    def content(self, marks: Sequence[int]) -> Content:
+        """What its state says."""
+        opened = () if self._open is None else self._open.buffer.chunks()
+        return self._pending.content(), rows_content([chunk.rows for chunk in opened])
 
     def take_over(self, old: Sequence[WindowRows], shares: Sequence[Share]) -> None:
         """Take over, without any state yet, the rows that belong to this bucket."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.engine.balance import Balance
+from nilometer.engine.base_plan import base_of
 from nilometer.engine.control import EngineControl, Report
 from nilometer.engine.failure import read_failure
 from nilometer.engine.plan import HostedPlan
@@ -30,7 +31,7 @@ from nilometer.spark.engine_events import tell_moved, tell_restart, tell_stayed
 from nilometer.spark.engine_source import NAME, EngineSource
 from nilometer.spark.engine_status import EngineStatus, last_seconds
 from nilometer.spark.failures import explain_failure
-from nilometer.spark.hosted_query import HostedQuery
+from nilometer.spark.hosted_query import Base, HostedQuery
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.register_source import register_source
 from nilometer.spark.serve_engine import serve_folder
@@ -75,6 +76,8 @@ class SharedEngine:
         self.restarts = 0
         """How many times a Spark streaming query ended and had to be restarted."""
         self._hosted: dict[str, HostedQuery] = {}
+        self._sharing: Mapping[Base | None, Sequence[HostedQuery]] = {}
+        """Queries by what they share."""
         self._running: dict[int, StreamingQuery] = {}
         """Spark's queries, by their first bucket."""
         self._troubles: dict[int, _Trouble] = {}
@@ -101,7 +104,8 @@ class SharedEngine:
             self._take_reports()  # reports on an earlier attempt do not concern this one
             before = self._control.entry(query)
             self._start(0 if before is None else _first(before.bucket))
-            self._control.run(pickle_work(plan), entry)
+            shared = base_of(plan)[0].key
+            self._control.run(pickle_work(plan), replace(entry, sub_plan=shared))
             made = self._hosted[query] = HostedQuery(self, query)
             return made
 
@@ -138,6 +142,11 @@ class SharedEngine:
         """Whether a query was moved to a bucket of its own."""
         entry = self._control.entry(query)
         return entry is not None and entry.bucket >= APART
+
+    def sharing_with(self, hosted: HostedQuery) -> list[str]:
+        """The names of the queries that share state with this one."""
+        together = self._sharing.get(hosted.base, ()) if hosted.isActive else ()
+        return [one.name for one in together if one is not hosted and one.isActive]
 
     def look(self) -> None:
         """Read the buckets' reports, and restart Spark's queries that have ended."""
@@ -190,6 +199,7 @@ class SharedEngine:
                 if hosted is not None and not self._is_old(report):
                     hosted.take(report)
                     self._balance.take(report.query, report.told.get("millis", 0) / 1000)
+            self._sharing = _by_base(list(self._hosted.values()))
             for query in stuck_queries(self._folder):
                 hosted, entry = self._hosted.get(query), self._control.entry(query)
                 if hosted is None or entry is None:
@@ -375,6 +385,15 @@ class _Trouble:
     error: NilometerError
     failures: int
     next_try: float
+
+
+def _by_base(queries: Iterable[HostedQuery]) -> Mapping[Base | None, Sequence[HostedQuery]]:
+    """Queries by what they share; those of which that is not known share nothing."""
+    found: dict[Base | None, list[HostedQuery]] = {}
+    for one in sorted(queries, key=lambda one: one.name):
+        if one.base is not None:
+            found.setdefault(one.base, []).append(one)
+    return found
 
 
 def _first(bucket: int) -> int:

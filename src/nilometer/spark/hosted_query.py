@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nilometer.engine.control import Report
 from nilometer.engine.failure import read_failure
@@ -21,6 +21,8 @@ _SLOW_MILLIS: Final = 2000
 _SLOW_BATCHES: Final = 3
 """A query that is slow in this many consecutive micro-batches is moved apart."""
 _KEPT_REPORTS: Final = 50
+Base: TypeAlias = tuple[int, str]
+"""A bucket, and the tag in it of the state that queries share."""
 
 
 @dataclass
@@ -36,6 +38,8 @@ class HostedQuery:
     """Whether it keeps others waiting."""
     positions: Sequence[Position] = ()
     """How far it has read each of its logs, as far as known."""
+    base: Base | None = None
+    """What it shares with all queries that have the same one."""
     _slow_batches: int = 0
     _progress: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=_KEPT_REPORTS))
 
@@ -57,6 +61,11 @@ class HostedQuery:
     def is_apart(self) -> bool:
         """Whether it was moved to a bucket of its own."""
         return self.engine.is_apart(self.query)
+
+    @property
+    def shares_with(self) -> list[str]:
+        """The names of the queries with which it shares state."""
+        return self.engine.sharing_with(self)
 
     def exception(self) -> NilometerError | None:
         """Why it has failed, if it has."""
@@ -89,6 +98,8 @@ class HostedQuery:
         told = report.told
         if "positions" in told:
             self.positions = [Position.from_json(one) for one in told["positions"]]
+        if "base" in told:
+            self.base = report.bucket, told["base"]
         if "failure" in told:
             error = read_failure(told["failure"])
             if isinstance(error, SlowQueryError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from nilometer.engine.bucket_files import BucketFolder, KeptQuery, batches_after
+from nilometer.engine.bucket_files import BucketFolder, KeptQuery, batches_after, take_entries
 from nilometer.engine.plan_set import BUCKETS, PLANS_FILE, PlanFolder, read_plan_set
 from nilometer.engine.publisher import STUCK
 from nilometer.log.sealed import unseal
@@ -91,10 +91,7 @@ def kept_queries(files: BucketFolder) -> dict[str, KeptQuery]:
     """The queries stored in a bucket's files, by their ids."""
     found: dict[str, KeptQuery] = {}
     for batch in batches_after(files, -1):
-        if batch.is_whole:
-            found.clear()
-        for entry in batch.entries:
-            found.setdefault(entry.query, KeptQuery()).take(entry, batch.number)
+        take_entries(found, batch)
     return found
 
 

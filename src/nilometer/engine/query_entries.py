@@ -1,0 +1,103 @@
+"""What is written to the files of a bucket for its queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from nilometer.engine.bucket_files import BucketFolder, Entry, Extent, KeptQuery, read_state
+from nilometer.engine.held_queries import HeldQuery
+from nilometer.engine.query_run import RunOutput
+from nilometer.log.frame_format import encode_frame
+from nilometer.log.parts import pieces
+
+
+def query_entry(
+    held: HeldQuery, answer: RunOutput | None, kept: KeptQuery | None, stands_for: str | None
+) -> Entry:
+    """The entry of a query's micro-batch; `kept` is what the files hold of it.
+
+    `stands_for` is the query with which its base is stored, if that is so already.
+    """
+    base, query = held.run.base, held.entry.query
+    told, frames = _told(held, answer) if answer is not None else ({}, [])
+    told |= {"positions": [one.to_json() for one in base.positions], "base": base.tag}
+    state: dict[str, Any] = {
+        "results": held.results,
+        "watermark": held.watermark,
+        "counted": held.run.counted,
+    }
+    entry = Entry(query, frames=frames, told=told, base=stands_for)
+    if stands_for is None:
+        state["run"] = base.snapshot()
+        entry.chunks, entry.gone = base.changes(kept)
+        base.holder, base.is_waiting = query, True
+    entry.state = json.dumps(state, separators=(",", ":")).encode()
+    if held.number < 0:
+        entry.about = json.dumps(held.run.about).encode()
+    return entry
+
+
+def _told(held: HeldQuery, answer: RunOutput) -> tuple[dict[str, Any], list[bytes]]:
+    """What is told of a micro-batch, and its results as frames of their log."""
+    told = {
+        "metrics": held.run.metrics,
+        "millis": round(1000 * held.seconds, 3),
+        "behind": answer.is_behind,
+    }
+    has_news = answer.watermark is not None and answer.watermark != held.watermark
+    if not (answer.rows or has_news or answer.errors.count):
+        return told, []
+    held.results += 1
+    held.watermark = answer.watermark if has_news else held.watermark
+    told |= {
+        "key": held.results,
+        "watermark": answer.watermark,
+        "rows": sum(map(len, answer.rows)),
+        "errors": answer.errors.to_json(),
+    }
+    return told, _frames(held, answer, (held.entry.query, held.results))
+
+
+def _frames(held: HeldQuery, answer: RunOutput, key: tuple[str, int]) -> list[bytes]:
+    """Results as frames of their log, the last of which holds the key."""
+    hosted = held.run.hosted
+    time, compression = hosted.plan.layout.time, hosted.compression
+    some = [piece for rows in answer.rows for piece in pieces(rows)]
+    frames = [encode_frame(one, time, compression) for one in some[:-1]]
+    frames.append(encode_frame(some[-1] if some else None, time, compression, batch=key))
+    return [b"".join(bytes(chunk) for chunk in one.chunks) for one in frames]
+
+
+def whole_entries(
+    entries: Sequence[Entry],
+    kept: Mapping[str, KeptQuery],
+    wanted: Collection[str],
+    files: BucketFolder,
+) -> list[Entry]:
+    """Entries with the state of all queries that are wanted, with what was done to some of them."""
+    found = {one.query: one for one in entries}
+    storing: dict[Extent | None, str] = {}
+    in_order = sorted(kept.items(), key=lambda one: one[1].base != one[1].state)
+    for query, old in in_order:
+        if query not in wanted:
+            continue
+        new = found.setdefault(query, Entry(query))
+        new.about = new.about if new.about is not None else old.about
+        if new.state is not None:
+            if new.base is None:
+                chunks = {name: one for name, one in old.chunks.items() if name not in new.gone}
+                new.chunks = {**chunks, **new.chunks}
+            continue
+        if old.state is not None:
+            if storing.setdefault(old.base, query) == query:
+                new.state, new.chunks = read_state(files, old), {**old.chunks}
+            else:
+                new.state, new.base = old.state, storing[old.base]
+        if old.failed is not None and not new.told:
+            new.told = {"attempt": old.failed}
+    for one in found.values():
+        if one.base is not None:  # whoever it names may name another one in this file
+            one.base = found[one.base].base or one.base
+    return list(found.values())
