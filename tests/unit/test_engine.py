@@ -19,7 +19,6 @@ from pyarrow import fs
 from nilometer.engine import bucket as bucket_module
 from nilometer.engine import bucket_files, log_reads
 from nilometer.engine import publisher as publisher_module
-from nilometer.engine.base_run import BaseRun
 from nilometer.engine.bucket import Bucket, MicroBatchTask
 from nilometer.engine.bucket_files import BucketFolder, Entry
 from nilometer.engine.control import EngineControl, _kept_of
@@ -31,6 +30,7 @@ from nilometer.engine.publisher import Publisher, stuck_results
 from nilometer.engine.query_run import HostedRun
 from nilometer.engine.result_rows import with_time
 from nilometer.engine.serve_folder import FolderServer
+from nilometer.engine.subplan_run import SubPlanRun
 from nilometer.errors import LogError
 from nilometer.kernels.row_errors import RowErrors, leaving_out
 from nilometer.local.database import NoEngine
@@ -140,7 +140,7 @@ class World:
         def fail(run: HostedRun, *given: Any) -> Any:
             found = feed(run, *given)
             names = {one.name for one in run.hosted.feeds}
-            self.shared += names.isdisjoint({one.name for one in run.base.plan.feeds})
+            self.shared += names.isdisjoint({one.name for one in run.subplan.plan.feeds})
             if found is not None and not self.poisoned.isdisjoint(names):
                 self.poisoned -= names
                 raise ArithmeticError("poison")
@@ -151,9 +151,9 @@ class World:
     def failing_below(self, process: Callable[..., Any]) -> Callable[..., Any]:
         """Feeds a sub-plan, which fails where it is to, when it has done all."""
 
-        def fail(base: BaseRun, *given: Any) -> Any:
-            found = process(base, *given)
-            names = {one.name for one in base.plan.feeds}
+        def fail(subplan: SubPlanRun, *given: Any) -> Any:
+            found = process(subplan, *given)
+            names = {one.name for one in subplan.plan.feeds}
             if found is not None and not self.poisoned_below.isdisjoint(names):
                 self.poisoned_below -= names
                 raise ArithmeticError("poison")
@@ -447,7 +447,7 @@ def check_history(folder: Path, seed: int) -> None:
         max_rows = chance.choice((3, 1000))
         patch.setattr(log_reads.LogReads.__init__, "__defaults__", (max_rows,))
         patch.setattr(HostedRun, "feed", world.failing(HostedRun.feed))
-        patch.setattr(BaseRun, "_process", world.failing_below(BaseRun._process))
+        patch.setattr(SubPlanRun, "_process", world.failing_below(SubPlanRun._process))
         _live(world, chance)
 
 

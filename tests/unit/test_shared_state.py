@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from nilometer.engine.base_plan import base_of
 from nilometer.engine.bucket_files import BucketFolder
 from nilometer.engine.control import EngineControl
 from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
 from nilometer.engine.plan_set import PlanEntry
 from nilometer.engine.spelled import NotSpelledError, spelled
+from nilometer.engine.subplan import cut_subplan
 from nilometer.log.position import Position
 from nilometer.operators.window_join import WindowJoinSpec
 from tests.unit.test_engine import KIN, LAYOUT, SCHEMA, STATEMENTS, STREAMS, Query, World, expected
@@ -52,7 +52,7 @@ class Plant(World):
         """By which queries know that they share."""
         found = {}
         for one in self.control.reports():
-            found |= {one.query: one.told["base"]} if "base" in one.told else {}
+            found |= {one.query: one.told["subplan"]} if "subplan" in one.told else {}
         return found
 
     def check(self, *names: str) -> None:
@@ -78,8 +78,8 @@ def test_queries_that_begin_at_different_times_share_once_their_windows_agree(
     assert len(set(plant.tags().values())) > 1, "they have not the same rows yet"
     plant.pass_time(40)
     assert len(set(plant.tags().values())) == 1
-    (base,) = plant.workers[0][0]._held.bases()
-    assert base.state_bytes > 0
+    (subplan,) = plant.workers[0][0]._held.subplans()
+    assert subplan.state_bytes > 0
     plant.check()
 
 
@@ -116,7 +116,7 @@ def test_whoever_leaves_takes_the_state_along(plant: Plant) -> None:
         plant.create(f"q{number}", JOIN[number % len(JOIN)])
     plant.pass_time(5)
     assert len(set(plant.tags().values())) == 1
-    holder = plant.workers[0][0]._held.bases()[0].holder
+    holder = plant.workers[0][0]._held.subplans()[0].holder
     assert holder is not None
     plant.control.drop(holder)
     del plant.queries[holder]
@@ -144,8 +144,8 @@ def test_a_row_that_one_query_cannot_compute_fails_it_alone(plant: Plant) -> Non
     told = [one for one in plant.control.reports() if "failure" in one.told]
     assert {one.query for one in told} == {"bad"}
     held = plant.workers[0][0]._held._held
-    assert held["good"].run.base is held["left"].run.base, "rows that fail there are left out"
-    assert held["good"].run.base is not held["strict"].run.base
+    assert held["good"].run.subplan is held["left"].run.subplan, "rows that fail there are left out"
+    assert held["good"].run.subplan is not held["strict"].run.subplan
     plant.check("good", "left", "strict")
 
 
@@ -162,7 +162,7 @@ def test_rows_that_were_late_are_counted_for_each_query(plant: Plant) -> None:
         counts[one.query] = [json.loads(text)["late"] for text in one.told["metrics"]]
     assert counts == {"early": [[1, 0]], "later": [[0, 0]]}
     held = plant.workers[0][0]._held._held
-    assert held["early"].run.base is held["later"].run.base
+    assert held["early"].run.subplan is held["later"].run.subplan
     plant.workers = [{}, {}]
     plant.writers["A"].append(late)
     plant.pass_time()
@@ -197,7 +197,7 @@ def test_other_windows_streams_conditions_and_columns_are_other_sub_plans(plant:
             OpenedFeed(one, plant.logs[one.relation], Position(0, 0), "q", LAYOUT)
             for one in plan.feeds
         )
-        return base_of(HostedPlan(plan, feeds, None, "letters", **options))[0].key
+        return cut_subplan(HostedPlan(plan, feeds, None, "letters", **options))[0].key
 
     for kin in KIN:
         assert len({key(sql) for sql in kin}) == 1
@@ -262,7 +262,7 @@ def test_one_that_has_just_joined_may_be_the_one_that_writes(plant: Plant) -> No
     plant.pass_time()
     plant.create("q1", JOIN[1])
     held = plant.workers[0][0]._held
-    while len(held.bases()) != 1 or held.bases()[0].holder != "q1":
+    while len(held.subplans()) != 1 or held.subplans()[0].holder != "q1":
         plant.now = plant.add_rows(plant.chance, plant.now)
         plant.run(0)
         for query, seconds in (("q0", 1.0), ("q1", 0.0)):  # the faster one is first

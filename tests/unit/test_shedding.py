@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nilometer.engine import log_reads
-from nilometer.engine.base_run import BaseRun
 from nilometer.engine.log_reads import LogRows
 from nilometer.engine.shedding import LEAST_KEPT, select_rows, share_to_read
+from nilometer.engine.subplan_run import SubPlanRun
 from nilometer.errors import NilometerError, SqlError, UnknownNameError
 from nilometer.kernels.key_hashes import hash_rows
 from nilometer.log.position import Position
@@ -117,7 +117,7 @@ def test_who_reads_some_sensors_of_a_table_sheds_the_same_rows_as_who_reads_all(
     some = everything.filter(pc.less(everything.column(1), 60))
     end = Position(0, 1, row=400)
     reads: Any = SimpleNamespace(rows=lambda *_: LogRows(everything, None, end, 0))
-    run = BaseRun.__new__(BaseRun)
+    run = SubPlanRun.__new__(SubPlanRun)
     run.plan = cast(Any, SimpleNamespace(shed_above=100))
 
     def read(where: str | None, rows: pa.RecordBatch) -> list[int]:

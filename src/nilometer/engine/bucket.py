@@ -115,8 +115,8 @@ class Bucket:
                     if not self._write(entries, task.now):
                         return
                     entries, flushed = [], self._clock()
-            for base in self._held.bases():
-                base.rest()
+            for subplan in self._held.subplans():
+                subplan.rest()
             if not behind or self._clock() - begun >= CATCH_UP_FOR:
                 break
             if entries and not self._write(entries, task.now):
@@ -176,16 +176,16 @@ class Bucket:
         self._at_work.begin(one.query)
         try:
             held = self._held.resume(one)
-            base, rounds = held.run.base, held.run.base.rounds
+            subplan, rounds = held.run.subplan, held.run.subplan.rounds
             answer = held.run.feed(reads, now, self._watch(begun))
             held.seconds = self._clock() - begun
             if answer is not None:  # what is shared counts for all, whoever has waited for it
-                waited = base.seconds if base.rounds > rounds else 0.0
-                held.seconds += base.seconds / base.sharing - waited
+                waited = subplan.seconds if subplan.rounds > rounds else 0.0
+                held.seconds += subplan.seconds / subplan.sharing - waited
             elif held.number >= 0:
                 return None
             kept = self._kept.get(one.query)
-            return query_entry(held, answer, kept, self._held.stands_for(base))
+            return query_entry(held, answer, kept, self._held.stands_for(subplan))
         except SessionError:  # the driver cannot be reached, which is no fault of the query
             raise
         except Exception as error:

@@ -63,8 +63,8 @@ class Entry:
     """Results, as frames of their log."""
     told: dict[str, Any] = field(default_factory=dict)
     """Other information about it, as JSON values."""
-    base: str | None = None
-    """The query whose base is also this one's, with its chunks; None: the snapshot has it."""
+    subplan: str | None = None
+    """The query whose sub-plan is also this one's, with its chunks; None: the snapshot has it."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class StoredEntry:
 
     query: str
     state: Extent | None
-    base: str | None
+    subplan: str | None
     about: Extent | None
     chunks: Mapping[str, Extent]
     gone: tuple[str, ...]
@@ -120,9 +120,9 @@ class BucketFolder:
     ) -> BatchFile | None:
         """Write the file of a micro-batch; None if another process has written it already."""
         blobs = _Blobs(self, number)
-        # Those that have their own base come before others that have the same.
+        # Those that have their own sub-plan come before others that have the same.
         try:
-            listed = [blobs.listed(one) for one in sorted(entries, key=_has_base_of_another)]
+            listed = [blobs.listed(one) for one in sorted(entries, key=_has_subplan_of_another)]
         except LogError:
             if not self._folder.has(_name(number)):
                 raise
@@ -211,7 +211,7 @@ class _Blobs:
         return {
             "query": one.query,
             "state": self.put(one.state),
-            "base": one.base,
+            "base": one.subplan,
             "about": self.put(one.about),
             "chunks": {key: self.put(value) for key, value in one.chunks.items()},
             "gone": one.gone,
@@ -245,8 +245,8 @@ class KeptQuery:
     """What the files of a bucket hold of one query."""
 
     state: Extent | None = None
-    base: Extent | None = None
-    """The snapshot that has its base: its own, or that of a query that had the same."""
+    subplan: Extent | None = None
+    """The snapshot that has its sub-plan: its own, or that of a query that had the same."""
     about: Extent | None = None
     chunks: dict[str, Extent] = field(default_factory=dict)
     number: int = -1
@@ -257,18 +257,21 @@ class KeptQuery:
     @property
     def extents(self) -> Iterator[Extent]:
         """The extents of everything it consists of."""
-        yield from (one for one in (self.state, self.base, self.about) if one is not None)
+        yield from (one for one in (self.state, self.subplan, self.about) if one is not None)
         yield from self.chunks.values()
 
     def take(self, entry: StoredEntry, number: int, others: Mapping[str, KeptQuery]) -> None:
         """Apply what a file says; others are as they were before this entry."""
         self.failed = entry.told.get("attempt")
         if entry.state is not None:
-            self.state, self.base, self.number = entry.state, entry.state, number
+            self.state, self.subplan, self.number = entry.state, entry.state, number
         if entry.about is not None:
             self.about = entry.about
-        if entry.base is not None:
-            self.base, self.chunks = others[entry.base].base, dict(others[entry.base].chunks)
+        if entry.subplan is not None:
+            self.subplan, self.chunks = (
+                others[entry.subplan].subplan,
+                dict(others[entry.subplan].chunks),
+            )
         for gone in entry.gone:
             self.chunks.pop(gone, None)
         self.chunks.update(entry.chunks)
@@ -283,12 +286,12 @@ def take_entries(kept: dict[str, KeptQuery], batch: BatchFile) -> None:
 
 
 def read_state(folder: BucketFolder, kept: KeptQuery) -> bytes:
-    """The snapshot of a query with its base, wherever that is."""
+    """The snapshot of a query with its sub-plan, wherever that is."""
     assert kept.state is not None
     own = folder.read(kept.state)
-    if kept.base is None or kept.base == kept.state:
+    if kept.subplan is None or kept.subplan == kept.state:
         return own
-    run = json.loads(folder.read(kept.base))["run"]
+    run = json.loads(folder.read(kept.subplan))["run"]
     return json.dumps({**json.loads(own), "run": run}, separators=(",", ":")).encode()
 
 
@@ -345,8 +348,8 @@ def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> B
     return BatchFile(number, header["whole"], header["revision"], header["now"], entries, size)
 
 
-def _has_base_of_another(entry: Entry) -> bool:
-    return entry.base is not None
+def _has_subplan_of_another(entry: Entry) -> bool:
+    return entry.subplan is not None
 
 
 def _name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The chunks of a query's base in a bucket, in memory and in the bucket's files."""
+"""The chunks of a query's sub-plan in a bucket, in memory and in the bucket's files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The queries of a bucket in the memory of a process, and the bases that they share.
+"""The queries of a bucket in the memory of a process, and the sub-plans that they share.
 
 Every query has all of its state in the bucket's files, by itself or by way of another one that has
-the same base. So one that leaves the others, whatever the reason, goes on from there.
+the same sub-plan. So one that leaves the others, whatever the reason, goes on from there.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nilometer.engine.base_plan import Above, BasePlan, base_of
-from nilometer.engine.base_run import BaseRun
 from nilometer.engine.bucket_files import BucketFolder, KeptQuery
 from nilometer.engine.place import EnginePlace, Watched
 from nilometer.engine.plan_set import PlanEntry, PlanSet
 from nilometer.engine.query_run import HostedRun
 from nilometer.engine.sharing import Sharing
+from nilometer.engine.subplan import Above, SubPlan, cut_subplan
+from nilometer.engine.subplan_run import SubPlanRun
 
 if TYPE_CHECKING:
     from nilometer.engine.plan import HostedPlan  # loads all of SQL
@@ -46,7 +46,7 @@ class _Loaded:
     """A plan, and where it is cut."""
 
     hosted: HostedPlan
-    base: BasePlan
+    subplan: SubPlan
     above: tuple[Above, ...]
 
 
@@ -88,15 +88,19 @@ class HeldQueries:
             if now is None or (now.plan, now.attempt) != (before.plan, before.attempt):
                 del self._held[query]
 
-    def bases(self) -> list[BaseRun]:
-        """All bases, each once."""
-        return list({held.run.base.tag: held.run.base for held in self._held.values()}.values())
+    def subplans(self) -> list[SubPlanRun]:
+        """All sub-plans, each once."""
+        return list(
+            {held.run.subplan.tag: held.run.subplan for held in self._held.values()}.values()
+        )
 
     def resume_all(self, waiting: Sequence[PlanEntry]) -> None:
-        """Restore queries from the files, and find those that can share a base."""
-        there = {held.run.base.tag for query, held in self._held.items() if self._has(query, held)}
+        """Restore queries from the files, and find those that can share a sub-plan."""
+        there = {
+            held.run.subplan.tag for query, held in self._held.items() if self._has(query, held)
+        }
         for query, held in list(self._held.items()):
-            if held.run.base.tag not in there:  # whoever had it in the files is gone
+            if held.run.subplan.tag not in there:  # whoever had it in the files is gone
                 del self._held[query]
         for one in waiting:
             kept = self._kept.get(one.query)
@@ -104,13 +108,13 @@ class HeldQueries:
                 with suppress(Exception):  # it is told when it is the query's turn
                     self.resume(one, alone=False)
         self._sharing.find(held.run for held in self._held.values())
-        for base in self.bases():
-            base.sharing = 0
+        for subplan in self.subplans():
+            subplan.sharing = 0
         for held in self._held.values():
-            held.run.base.sharing += 1
+            held.run.subplan.sharing += 1
 
     def resume(self, one: PlanEntry, *, alone: bool = True) -> HeldQuery:
-        """Restore a query from the files, with a base of its own or one that has its state."""
+        """Restore a query from the files, with a sub-plan of its own or one that has its state."""
         before = self._held.get(one.query)
         if before is not None and self._is_current(one.query, before):
             return before
@@ -118,16 +122,16 @@ class HeldQueries:
         self._at_work.begin(one.query)
         kept, loaded = self._kept.get(one.query), self._load(one.plan)
         kept = None if kept is None or kept.state is None else kept
-        base = None if alone else self._base_like(loaded.base, kept)
+        subplan = None if alone else self._subplan_like(loaded.subplan, kept)
         if kept is None:
-            base = base or self._begin(loaded.base)
-            held = HeldQuery(HostedRun(loaded.hosted, loaded.above, base), one, -1, 0)
+            subplan = subplan or self._begin(loaded.subplan)
+            held = HeldQuery(HostedRun(loaded.hosted, loaded.above, subplan), one, -1, 0)
         else:
             assert kept.about is not None
             assert kept.state is not None
             state = json.loads(self._files.read(kept.state))
-            base = base or self._restore(loaded.base, one.query, kept, before)
-            run = HostedRun(loaded.hosted, loaded.above, base)
+            subplan = subplan or self._restore(loaded.subplan, one.query, kept, before)
+            run = HostedRun(loaded.hosted, loaded.above, subplan)
             run.check(json.loads(self._files.read(kept.about)))
             run.counted = state.get("counted", run.counted)  # which earlier ones lack
             held = HeldQuery(run, one, kept.number, state["results"], state["watermark"])
@@ -137,54 +141,58 @@ class HeldQueries:
     def _load(self, plan: str) -> _Loaded:
         if plan not in self._loaded:
             hosted = pickle.loads(self._place.plan(plan))
-            self._loaded[plan] = _Loaded(hosted, *base_of(hosted))
+            self._loaded[plan] = _Loaded(hosted, *cut_subplan(hosted))
         return self._loaded[plan]
 
-    def _base_like(self, plan: BasePlan, kept: KeptQuery | None) -> BaseRun | None:
-        """A base that does the same, and is in the state that a query has in the files."""
+    def _subplan_like(self, plan: SubPlan, kept: KeptQuery | None) -> SubPlanRun | None:
+        """A sub-plan that does the same, and is in the state that a query has in the files."""
         starts = [one.start for one in plan.feeds]
-        for base in self.bases() if plan.key is not None else ():
+        for subplan in self.subplans() if plan.key is not None else ():
             is_there = (
-                base.is_new and base.positions == starts if kept is None else base.at == kept.base
+                subplan.is_new and subplan.positions == starts
+                if kept is None
+                else subplan.at == kept.subplan
             )
-            if is_there and base.plan.key == plan.key:
-                return base
+            if is_there and subplan.plan.key == plan.key:
+                return subplan
         return None
 
-    def _begin(self, plan: BasePlan) -> BaseRun:
-        base = BaseRun(plan, self._files.read)
-        base.begin()
-        return base
+    def _begin(self, plan: SubPlan) -> SubPlanRun:
+        subplan = SubPlanRun(plan, self._files.read)
+        subplan.begin()
+        return subplan
 
     def _restore(
-        self, plan: BasePlan, query: str, kept: KeptQuery, before: HeldQuery | None
-    ) -> BaseRun:
-        assert kept.base is not None
-        base = BaseRun(plan, self._files.read)
+        self, plan: SubPlan, query: str, kept: KeptQuery, before: HeldQuery | None
+    ) -> SubPlanRun:
+        assert kept.subplan is not None
+        subplan = SubPlanRun(plan, self._files.read)
         if before is not None:
-            base.chunks.know(before.run.base.chunks, kept.chunks)
-        base.restore(json.loads(self._files.read(kept.base))["run"], kept.base, kept.chunks)
-        base.holder = query
-        return base
+            subplan.chunks.know(before.run.subplan.chunks, kept.chunks)
+        subplan.restore(
+            json.loads(self._files.read(kept.subplan))["run"], kept.subplan, kept.chunks
+        )
+        subplan.holder = query
+        return subplan
 
-    def stands_for(self, base: BaseRun) -> str | None:
-        """A query with which a base is stored, or about to be, as it is in memory, if any."""
-        if base.holder is None or base.is_waiting:
-            return base.holder
-        held = self._held.get(base.holder)
-        return base.holder if held is not None and self._has(base.holder, held) else None
+    def stands_for(self, subplan: SubPlanRun) -> str | None:
+        """A query with which a sub-plan is stored, or about to be, as it is in memory, if any."""
+        if subplan.holder is None or subplan.is_waiting:
+            return subplan.holder
+        held = self._held.get(subplan.holder)
+        return subplan.holder if held is not None and self._has(subplan.holder, held) else None
 
     def _has(self, query: str, held: HeldQuery) -> bool:
-        """Whether the files have the base of a query, as last saved, with this query."""
+        """Whether the files have the sub-plan of a query, as last saved, with this query."""
         kept = self._kept.get(query)
-        there = None if kept is None else kept.base
-        return there is not None and there == held.run.base.at
+        there = None if kept is None else kept.subplan
+        return there is not None and there == held.run.subplan.at
 
     def _is_current(self, query: str, held: HeldQuery) -> bool:
         """Whether the state in memory is that in the files."""
         kept = self._kept.get(query)
         is_saved = held.number == (-1 if kept is None or kept.state is None else kept.number)
-        return is_saved and held.run.base.follows(held.run.rounds)
+        return is_saved and held.run.subplan.follows(held.run.rounds)
 
     def before_write(self, done: Iterable[str]) -> BeforeWrite:
         """What has to be known when a file is written with what was done to these queries."""
@@ -192,10 +200,10 @@ class HeldQueries:
         storing: dict[str, str] = {}
         for query, held in self._held.items():
             if self._has(query, held):
-                storing.setdefault(held.run.base.tag, query)
-        for base in self.bases():
-            if base.is_waiting and base.holder is not None:
-                storing[base.tag] = base.holder
+                storing.setdefault(held.run.subplan.tag, query)
+        for subplan in self.subplans():
+            if subplan.is_waiting and subplan.holder is not None:
+                storing[subplan.tag] = subplan.holder
         return BeforeWrite({*done, *current}, storing)
 
     def written(self, number: int, listed: Collection[str], before: BeforeWrite) -> None:
@@ -203,10 +211,10 @@ class HeldQueries:
         for query in before.current.intersection(listed):
             if (held := self._held.get(query)) is not None:
                 held.number = number
-        for base in self.bases():
-            storing = before.storing.get(base.tag)
+        for subplan in self.subplans():
+            storing = before.storing.get(subplan.tag)
             if storing is not None and storing in listed:
-                base.save(storing, self._kept[storing])
+                subplan.save(storing, self._kept[storing])
 
 
 @dataclass(frozen=True)
@@ -216,4 +224,4 @@ class BeforeWrite:
     current: set[str]
     """The queries whose state in memory is, or will be, that in the files."""
     storing: Mapping[str, str]
-    """By the tags of bases, a query with which the files have one, or will have it."""
+    """By the tags of sub-plans, a query with which the files have one, or will have it."""

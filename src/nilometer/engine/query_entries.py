@@ -18,21 +18,21 @@ def query_entry(
 ) -> Entry:
     """The entry of a query's micro-batch; `kept` is what the files hold of it.
 
-    `stands_for` is the query with which its base is stored, if that is so already.
+    `stands_for` is the query with which its sub-plan is stored, if that is so already.
     """
-    base, query = held.run.base, held.entry.query
+    subplan, query = held.run.subplan, held.entry.query
     told, frames = _told(held, answer) if answer is not None else ({}, [])
-    told |= {"positions": [one.to_json() for one in base.positions], "base": base.tag}
+    told |= {"positions": [one.to_json() for one in subplan.positions], "subplan": subplan.tag}
     state: dict[str, Any] = {
         "results": held.results,
         "watermark": held.watermark,
         "counted": held.run.counted,
     }
-    entry = Entry(query, frames=frames, told=told, base=stands_for)
+    entry = Entry(query, frames=frames, told=told, subplan=stands_for)
     if stands_for is None:
-        state["run"] = base.snapshot()
-        entry.chunks, entry.gone = base.changes(kept)
-        base.holder, base.is_waiting = query, True
+        state["run"] = subplan.snapshot()
+        entry.chunks, entry.gone = subplan.changes(kept)
+        subplan.holder, subplan.is_waiting = query, True
     entry.state = json.dumps(state, separators=(",", ":")).encode()
     if held.number < 0:
         entry.about = json.dumps(held.run.about).encode()
@@ -79,25 +79,25 @@ def whole_entries(
     """Entries with the state of all queries that are wanted, with what was done to some of them."""
     found = {one.query: one for one in entries}
     storing: dict[Extent | None, str] = {}
-    in_order = sorted(kept.items(), key=lambda one: one[1].base != one[1].state)
+    in_order = sorted(kept.items(), key=lambda one: one[1].subplan != one[1].state)
     for query, old in in_order:
         if query not in wanted:
             continue
         new = found.setdefault(query, Entry(query))
         new.about = new.about if new.about is not None else old.about
         if new.state is not None:
-            if new.base is None:
+            if new.subplan is None:
                 chunks = {name: one for name, one in old.chunks.items() if name not in new.gone}
                 new.chunks = {**chunks, **new.chunks}
             continue
         if old.state is not None:
-            if storing.setdefault(old.base, query) == query:
+            if storing.setdefault(old.subplan, query) == query:
                 new.state, new.chunks = read_state(files, old), {**old.chunks}
             else:
-                new.state, new.base = old.state, storing[old.base]
+                new.state, new.subplan = old.state, storing[old.subplan]
         if old.failed is not None and not new.told:
             new.told = {"attempt": old.failed}
     for one in found.values():
-        if one.base is not None:  # whoever it names may name another one in this file
-            one.base = found[one.base].base or one.base
+        if one.subplan is not None:  # whoever it names may name another one in this file
+            one.subplan = found[one.subplan].subplan or one.subplan
     return list(found.values())

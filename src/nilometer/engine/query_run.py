@@ -1,4 +1,4 @@
-"""A query running in a bucket: what it makes of what its base gives."""
+"""A query running in a bucket: what it makes of what its sub-plan gives."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from nilometer.engine.base_plan import Above
-from nilometer.engine.base_run import BaseRun
 from nilometer.engine.log_reads import LogReads
 from nilometer.engine.same_query import FORMAT, check_same_query
+from nilometer.engine.subplan import Above
+from nilometer.engine.subplan_run import SubPlanRun
 from nilometer.kernels.row_errors import RowErrors, leaving_out
 from nilometer.operators.metrics import bucket_figures
 
@@ -35,14 +35,14 @@ class RunOutput:
 class HostedRun:
     """A running query."""
 
-    def __init__(self, hosted: HostedPlan, above: Sequence[Above], base: BaseRun) -> None:
+    def __init__(self, hosted: HostedPlan, above: Sequence[Above], subplan: SubPlanRun) -> None:
         self.hosted = hosted
         self._above = above
-        self.base = base
-        self.rounds = base.rounds
-        """How many micro-batches of its base it has seen."""
-        self.counted = [0] * len(base.counts)
-        """How many more rows were dropped for it than its base has counted."""
+        self.subplan = subplan
+        self.rounds = subplan.rounds
+        """How many micro-batches of its sub-plan it has seen."""
+        self.counted = [0] * len(subplan.counts)
+        """How many more rows were dropped for it than its sub-plan has counted."""
         self._sent = [0] * len(above)
 
     def feed(self, reads: LogReads, now: int, check: Callable[[], None]) -> RunOutput | None:
@@ -50,10 +50,10 @@ class HostedRun:
 
         `check` is called between pieces of work, and may raise.
         """
-        given = self.base.feed(reads, now, check)
+        given = self.subplan.feed(reads, now, check)
         if given is None:
             return None
-        self.rounds = self.base.rounds
+        self.rounds = self.subplan.rounds
         errors = RowErrors()
         errors.add(given.errors)
         rows: list[pa.RecordBatch] = []
@@ -65,17 +65,17 @@ class HostedRun:
         some = [one for one in rows if len(one)]
         return RunOutput(some, given.watermark, errors, given.is_behind)
 
-    def share(self, base: BaseRun) -> None:
-        """Go on with another base that is in the same state."""
-        own = zip(self.counted, self.base.counts, base.counts, strict=True)
+    def share(self, subplan: SubPlanRun) -> None:
+        """Go on with another sub-plan that is in the same state."""
+        own = zip(self.counted, self.subplan.counts, subplan.counts, strict=True)
         self.counted = [more + before - after for more, before, after in own]
-        self.base, self.rounds = base, base.rounds
+        self.subplan, self.rounds = subplan, subplan.rounds
 
     @property
     def metrics(self) -> list[str]:
         """The metrics of its stages, as JSON."""
         found, counted = [], iter(self.counted)
-        for part, sent in zip(self.base.parts, self._sent, strict=True):
+        for part, sent in zip(self.subplan.parts, self._sent, strict=True):
             figures = [
                 bucket_figures(stage, 0, run)
                 for stage, run in zip(part.part.stages, part.runs, strict=True)

@@ -1,4 +1,4 @@
-"""Finds queries of a bucket whose bases are in the same state, so that they share one.
+"""Finds queries of a bucket whose sub-plans are in the same state, so that they share one.
 
 Queries that begin at different times have different rows in their windows. They are fed each by
 itself until what their states say is the same, which is looked at between micro-batches, the less
@@ -13,15 +13,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from nilometer.engine.base_run import BaseRun
 from nilometer.engine.query_run import HostedRun
+from nilometer.engine.subplan_run import SubPlanRun
 from nilometer.errors import LogError, SessionError
 from nilometer.operators.content import NoContentError
 
 _LONGEST_PAUSE: Final = 256
 """How many micro-batches may pass until states are compared again."""
 _Place: TypeAlias = tuple[str, tuple[object, ...]]
-"""What bases do, and the positions at which they are."""
+"""What sub-plans do, and the positions at which they are."""
 
 
 @dataclass
@@ -40,20 +40,22 @@ class Sharing:
         self._meetings: dict[str, _Meeting] = {}
 
     def find(self, runs: Iterable[HostedRun]) -> None:
-        """Let queries share bases that are in the same state."""
+        """Let queries share sub-plans that are in the same state."""
         runs = list(runs)
-        places: dict[_Place, dict[str, BaseRun]] = {}
+        places: dict[_Place, dict[str, SubPlanRun]] = {}
         for run in runs:
-            base = run.base
-            if base.plan.key is not None and base.at is not None:
-                places.setdefault((base.plan.key, tuple(base.positions)), {})[base.tag] = base
+            subplan = run.subplan
+            if subplan.plan.key is not None and subplan.at is not None:
+                places.setdefault((subplan.plan.key, tuple(subplan.positions)), {})[subplan.tag] = (
+                    subplan
+                )
         several = {place: found for place, found in places.items() if len(found) > 1}
         for (key, _), found in several.items():
             if self._is_due(key, frozenset(found)):
                 same = _same_among(found.values())
                 for run in runs:
-                    if run.base.tag in same:
-                        run.share(same[run.base.tag])
+                    if run.subplan.tag in same:
+                        run.share(same[run.subplan.tag])
         met = {key for key, _ in several}
         self._meetings = {key: one for key, one in self._meetings.items() if key in met}
 
@@ -69,14 +71,14 @@ class Sharing:
         return True
 
 
-def _same_among(bases: Iterable[BaseRun]) -> dict[str, BaseRun]:
-    """For the tags of bases that are in the state of another one: that other one."""
-    firsts: dict[bytes, BaseRun] = {}
+def _same_among(subplans: Iterable[SubPlanRun]) -> dict[str, SubPlanRun]:
+    """For the tags of sub-plans that are in the state of another one: that other one."""
+    firsts: dict[bytes, SubPlanRun] = {}
     same = {}
-    for base in bases:
+    for subplan in subplans:
         with suppress(NoContentError, LogError, SessionError):  # none, or it cannot be read now
-            content = [run.content() for part in base.parts for run in part.runs]
-            first = firsts.setdefault(hashlib.sha256(repr(content).encode()).digest(), base)
-            if first is not base:
-                same[base.tag] = first
+            content = [run.content() for part in subplan.parts for run in part.runs]
+            first = firsts.setdefault(hashlib.sha256(repr(content).encode()).digest(), subplan)
+            if first is not subplan:
+                same[subplan.tag] = first
     return same

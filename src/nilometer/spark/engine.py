@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.engine.balance import Balance
-from nilometer.engine.base_plan import base_of
 from nilometer.engine.control import EngineControl, Report
 from nilometer.engine.failure import read_failure
 from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import APART, PlanEntry
 from nilometer.engine.published import read_published
 from nilometer.engine.publisher import shown_up_to, stuck_queries, stuck_results
+from nilometer.engine.subplan import cut_subplan
 from nilometer.errors import LogError, NilometerError, SessionError
 from nilometer.log.clock import now_micros
 from nilometer.log.reader import LogReader
@@ -31,7 +31,7 @@ from nilometer.spark.engine_events import tell_moved, tell_restart, tell_stayed
 from nilometer.spark.engine_source import NAME, EngineSource
 from nilometer.spark.engine_status import EngineStatus, last_seconds
 from nilometer.spark.failures import explain_failure
-from nilometer.spark.hosted_query import Base, HostedQuery
+from nilometer.spark.hosted_query import HostedQuery, SharedSubPlan
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.register_source import register_source
 from nilometer.spark.serve_engine import serve_folder
@@ -76,7 +76,7 @@ class SharedEngine:
         self.restarts = 0
         """How many times a Spark streaming query ended and had to be restarted."""
         self._hosted: dict[str, HostedQuery] = {}
-        self._sharing: Mapping[Base | None, Sequence[HostedQuery]] = {}
+        self._sharing: Mapping[SharedSubPlan | None, Sequence[HostedQuery]] = {}
         """Queries by what they share."""
         self._running: dict[int, StreamingQuery] = {}
         """Spark's queries, by their first bucket."""
@@ -104,7 +104,7 @@ class SharedEngine:
             self._take_reports()  # reports on an earlier attempt do not concern this one
             before = self._control.entry(query)
             self._start(0 if before is None else _first(before.bucket))
-            shared = base_of(plan)[0].key
+            shared = cut_subplan(plan)[0].key
             self._control.run(pickle_work(plan), replace(entry, sub_plan=shared))
             made = self._hosted[query] = HostedQuery(self, query)
             return made
@@ -145,7 +145,7 @@ class SharedEngine:
 
     def sharing_with(self, hosted: HostedQuery) -> list[str]:
         """The names of the queries that share state with this one."""
-        together = self._sharing.get(hosted.base, ()) if hosted.isActive else ()
+        together = self._sharing.get(hosted.subplan, ()) if hosted.isActive else ()
         return [one.name for one in together if one is not hosted and one.isActive]
 
     def look(self) -> None:
@@ -199,7 +199,7 @@ class SharedEngine:
                 if hosted is not None and not self._is_old(report):
                     hosted.take(report)
                     self._balance.take(report.query, report.told.get("millis", 0) / 1000)
-            self._sharing = _by_base(list(self._hosted.values()))
+            self._sharing = _by_subplan(list(self._hosted.values()))
             for query in stuck_queries(self._folder):
                 hosted, entry = self._hosted.get(query), self._control.entry(query)
                 if hosted is None or entry is None:
@@ -387,12 +387,14 @@ class _Trouble:
     next_try: float
 
 
-def _by_base(queries: Iterable[HostedQuery]) -> Mapping[Base | None, Sequence[HostedQuery]]:
+def _by_subplan(
+    queries: Iterable[HostedQuery],
+) -> Mapping[SharedSubPlan | None, Sequence[HostedQuery]]:
     """Queries by what they share; those of which that is not known share nothing."""
-    found: dict[Base | None, list[HostedQuery]] = {}
+    found: dict[SharedSubPlan | None, list[HostedQuery]] = {}
     for one in sorted(queries, key=lambda one: one.name):
-        if one.base is not None:
-            found.setdefault(one.base, []).append(one)
+        if one.subplan is not None:
+            found.setdefault(one.subplan, []).append(one)
     return found
 
 

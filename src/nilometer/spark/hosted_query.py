@@ -21,7 +21,7 @@ _SLOW_MILLIS: Final = 2000
 _SLOW_BATCHES: Final = 3
 """A query that is slow in this many consecutive micro-batches is moved apart."""
 _KEPT_REPORTS: Final = 50
-Base: TypeAlias = tuple[int, str]
+SharedSubPlan: TypeAlias = tuple[int, str]
 """A bucket, and the tag in it of the state that queries share."""
 
 
@@ -38,7 +38,7 @@ class HostedQuery:
     """Whether it keeps others waiting."""
     positions: Sequence[Position] = ()
     """How far it has read each of its logs, as far as known."""
-    base: Base | None = None
+    subplan: SharedSubPlan | None = None
     """What it shares with all queries that have the same one."""
     _slow_batches: int = 0
     _progress: deque[Mapping[str, Any]] = field(default_factory=lambda: deque(maxlen=_KEPT_REPORTS))
@@ -98,8 +98,8 @@ class HostedQuery:
         told = report.told
         if "positions" in told:
             self.positions = [Position.from_json(one) for one in told["positions"]]
-        if "base" in told:
-            self.base = report.bucket, told["base"]
+        if "subplan" in told:
+            self.subplan = report.bucket, told["subplan"]
         if "failure" in told:
             error = read_failure(told["failure"])
             if isinstance(error, SlowQueryError):

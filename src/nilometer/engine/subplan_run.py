@@ -1,6 +1,6 @@
-"""The base of queries in a bucket: fed micro-batch by micro-batch, saved and restored.
+"""The sub-plan of queries in a bucket: fed micro-batch by micro-batch, saved and restored.
 
-Queries that have the same base, at the same positions and in the same state, share it: it is fed
+Queries with the same sub-plan, at the same positions and in the same state, share it: it is fed
 once in a micro-batch, and each of them gets what it gives.
 """
 
@@ -14,11 +14,11 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from nilometer.engine.base_plan import BasePlan
 from nilometer.engine.bucket_files import Extent, KeptQuery
 from nilometer.engine.held_chunks import HeldChunks
 from nilometer.engine.log_reads import LogReads, LogRows
 from nilometer.engine.shedding import select_rows, share_to_read
+from nilometer.engine.subplan import SubPlan
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.row_errors import RowErrors, leaving_out
 from nilometer.log.position import Position
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class BaseOutput:
-    """What a base gives in a micro-batch."""
+class SubPlanOutput:
+    """What a sub-plan gives in a micro-batch."""
 
     rows: tuple[list[pa.RecordBatch], ...]
     """The output of the last stage of each part."""
@@ -42,10 +42,10 @@ class BaseOutput:
     """Whether its logs have more rows for it."""
 
 
-class BaseRun:
-    """A running base."""
+class SubPlanRun:
+    """A running sub-plan."""
 
-    def __init__(self, plan: BasePlan, fetch: Callable[[Extent], bytes]) -> None:
+    def __init__(self, plan: SubPlan, fetch: Callable[[Extent], bytes]) -> None:
         """`fetch` reads what is saved."""
         self.plan = plan
         self.tag = uuid4().hex[:8]
@@ -70,7 +70,7 @@ class BaseRun:
         self.chunks = HeldChunks(lambda name: fetch(self.saved[name]))
         self.parts = [_PartRun(part, self.chunks) for part in plan.parts]
         self._reads: LogReads | None = None
-        self._given: BaseOutput | Exception | None = None
+        self._given: SubPlanOutput | Exception | None = None
 
     def begin(self) -> None:
         """Take in the rows of static tables when it runs for the first time."""
@@ -82,7 +82,7 @@ class BaseRun:
         """Whether nothing was done with it so far."""
         return self.at is None and not self.rounds
 
-    def feed(self, reads: LogReads, now: int, check: Callable[[], None]) -> BaseOutput | None:
+    def feed(self, reads: LogReads, now: int, check: Callable[[], None]) -> SubPlanOutput | None:
         """Process what the logs have, unless another query has had that done.
 
         None: nothing to read, and nothing due. `check` is called between pieces of work, and may
@@ -103,10 +103,10 @@ class BaseRun:
     def changes(self, kept: KeptQuery | None) -> tuple[dict[str, bytes | Extent], list[str]]:
         """Its new chunks and the names of those that are gone, for a query that has these.
 
-        Those of a query that had another base are replaced.
+        Those of a query that had another sub-plan are replaced.
         """
         new, gone = self.chunks.changes()
-        if (None if kept is None else kept.base) == self.at:
+        if (None if kept is None else kept.subplan) == self.at:
             return {**new}, gone
         chunks = {name: one for name, one in self.saved.items() if name not in gone}
         old = () if kept is None else kept.chunks
@@ -114,7 +114,7 @@ class BaseRun:
 
     def save(self, holder: str, kept: KeptQuery) -> None:
         """Note where in the files it is, with this query, as of the last save or as it is now."""
-        self.at, self.saved = kept.base, dict(kept.chunks)
+        self.at, self.saved = kept.subplan, dict(kept.chunks)
         if self.holder is not None:
             self.holder = holder
         if self.is_waiting:
@@ -130,7 +130,9 @@ class BaseRun:
         """Whether a query that has seen so many micro-batches of it has missed none."""
         return self._begun <= rounds
 
-    def _process(self, reads: LogReads, now: int, check: Callable[[], None]) -> BaseOutput | None:
+    def _process(
+        self, reads: LogReads, now: int, check: Callable[[], None]
+    ) -> SubPlanOutput | None:
         errors = RowErrors()
         with leaving_out(errors if self.plan.leaves_out else None):
             batches = [part.empty(now) for part in self.parts]
@@ -142,7 +144,7 @@ class BaseRun:
             rows = tuple(
                 part.process(batch, check) for part, batch in zip(self.parts, batches, strict=True)
             )
-        return BaseOutput(rows, self._watermark(), errors, is_behind)
+        return SubPlanOutput(rows, self._watermark(), errors, is_behind)
 
     def _read(
         self, reads: LogReads, now: int, batches: Sequence[list[MicroBatch]]

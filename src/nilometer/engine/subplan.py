@@ -1,7 +1,7 @@
 """What queries may share of their plans: all that keeps state, and everything below it.
 
-The base of a query reads its logs and runs its stages up to the last operator that keeps state.
-What stands above keeps none: it makes the query's own results of what the base gives in a
+The sub-plan of a query reads its logs and runs its stages up to the last operator that keeps state.
+What stands above keeps none: it makes the query's own results of what the sub-plan gives in a
 micro-batch.
 """
 
@@ -27,8 +27,8 @@ _Above: TypeAlias = ComputeSpec | NetSpec
 
 
 @dataclass(frozen=True)
-class BasePlan:
-    """The base of a query."""
+class SubPlan:
+    """The sub-plan of a query."""
 
     parts: tuple[PlanPart, ...]
     feeds: tuple[OpenedFeed, ...]
@@ -39,12 +39,12 @@ class BasePlan:
     shed_above: int | None
     """When more rows of a log wait than this, only some of them are read; None: always all."""
     key: str | None
-    """What bases that do the same have in common; None: no other does the same."""
+    """What sub-plans that do the same have in common; None: no other does the same."""
 
 
 @dataclass(frozen=True)
 class Above:
-    """What one part of a query makes of what its base gives; it keeps no state."""
+    """What one part of a query makes of what its sub-plan gives; it keeps no state."""
 
     rows: ResultRows
     steps: tuple[_Above, ...] = ()
@@ -65,19 +65,19 @@ class Above:
         return sum(map(len, some)), [self.rows.select(one) for one in some]
 
 
-def base_of(hosted: HostedPlan) -> tuple[BasePlan, tuple[Above, ...]]:
-    """The base of a query, and what stands above each of its parts."""
+def cut_subplan(hosted: HostedPlan) -> tuple[SubPlan, tuple[Above, ...]]:
+    """The sub-plan of a query, and what stands above each of its parts."""
     cuts = [_cut(part) for part in hosted.plan.parts]
     parts = tuple(part for part, _ in cuts)
     leaves_out = hosted.dead_letters is not None
     key = _key(parts, hosted, leaves_out)
     needs_now, shed = hosted.plan.needs_now, hosted.shed_above
-    base = BasePlan(parts, hosted.feeds, needs_now, leaves_out, shed, key)
-    return base, tuple(above for _, above in cuts)
+    subplan = SubPlan(parts, hosted.feeds, needs_now, leaves_out, shed, key)
+    return subplan, tuple(above for _, above in cuts)
 
 
 def _cut(part: PlanPart) -> tuple[PlanPart, Above]:
-    """A part without what stands above its base, and this."""
+    """A part without what stands above its sub-plan, and this."""
     *stages, last = part.stages
     match last.operator:
         case Program() as program:
