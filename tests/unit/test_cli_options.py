@@ -212,6 +212,11 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
 def test_files_are_told_by_their_names(tmp_path: Path) -> None:
     for name in ("a.csv", "b.CSV.gz", "notes.txt", "_SUCCESS", ".hidden.json"):
         (tmp_path / name).touch()
+    with pytest.raises(InputError, match=f"the files for A in {tmp_path} are empty"):
+        find_files("A", tmp_path)
+    with pytest.raises(InputError, match="a.csv for A is empty"):
+        find_files("A", tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("ts,v\n")
     found = find_files("A", tmp_path)
     assert found.kind is FileKind.CSV
     assert found.pattern == "*{.csv,.csv.gz,.CSV,.CSV.GZ}"

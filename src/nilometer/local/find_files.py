@@ -35,6 +35,7 @@ _HINT: Final = (
     "files are recognised by their extensions: .parquet, .csv, .json, .jsonl, .ndjson, also with "
     ".gz"
 )
+_EMPTY: Final = "a stream's columns are known from its files: one needs at least a header or a row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ def find_files(name: str, path: Path) -> Files:
                 detail=f"there are {' and '.join(sorted(kinds))}",
                 hint="put each kind into a folder of its own",
             )
+        if not any(file.stat().st_size for file in found):
+            raise InputError(f"the files for {name} in {path} are empty", hint=_EMPTY)
         kind = kinds.pop()
         if kind is FileKind.CSV:
             check_header(next(iter(found)))
@@ -93,6 +96,8 @@ def find_files(name: str, path: Path) -> Files:
     kind = kind_of(path.name)
     if kind is None:
         raise InputError(f"cannot tell what {path} holds", hint=_HINT)
+    if not path.stat().st_size:
+        raise InputError(f"the file {path} for {name} is empty", hint=_EMPTY)
     if kind is FileKind.CSV:
         check_header(path)
     return Files(path, kind)
