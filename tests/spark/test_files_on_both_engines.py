@@ -121,7 +121,6 @@ FOR_SPARK = {
     "long.csv": "k,v\n1,2,3\n",
     "header again.csv": "k,v\n1,2\nk,v\n3,4\n",
     "returns.csv": "k,v\r1,2\r3,4\r",
-    "empty.csv": "",
     "mixed.jsonl": '{"a": 1}\n{"a": "x"}\n',
     "single.jsonl": "{'a': 1}\n",
     "array.jsonl": '[{"a": 1}, {"a": 2}]\n',
