@@ -33,7 +33,7 @@ _ENVIRONMENT = "".join(
 )
 STREAM = (
     "CREATE STREAM S (n BIGINT, HISTORY FOREVER) FROM synthetic "
-    "WITH (rate = 200, values = 'n=counter(0,1)'{more})"
+    "WITH (rate = 100, values = 'n=counter(0,1)'{more})"
 )
 IN_STORE = ", durability = 'disk', ship_every = '1 second'"
 OWN = (
@@ -132,11 +132,11 @@ def check_loss_of_an_executor(server: ServerAtWork, queries: dict[str, int]) -> 
         found = [rows(server, COUNTS.format(name=one))[0] for one in queries]
         return all((one["m"] or 0) > above for one in found)
 
-    wait_for(lambda: have_come(0), 300, every=0.5, said=lambda: phases(server))
+    wait_for(lambda: have_come(0), 300, every=2.0, said=lambda: phases(server))
     assert executors(), "nothing runs on the cluster"
     os.kill(executors()[0], signal.SIGKILL)
     reached = rows(server, COUNTS.format(name="S"))[0]["m"]
-    wait_for(lambda: have_come(reached), 300, every=0.5, said=lambda: phases(server))
+    wait_for(lambda: have_come(reached), 300, every=2.0, said=lambda: phases(server))
     require_each_once(server, queries)
     assert set(phases(server).values()) == {"running"}
 
