@@ -33,8 +33,12 @@ faults: $(READY)  ## kill, pause, fill and cut a plant at work, on one machine a
 bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (half an hour)
 	@$(RUN)/python -m benchmarks
 
-experiments: $(READY)  ## repeat the papers' experiments, and write their page (20 minutes)
-	@$(RUN)/nilometer experiments all --quick --page docs/experiments.md
+experiments: $(READY)  ## repeat the papers' experiments, and write their page (an hour; FULL=1: with the papers' parameters, a night and more, goes on where it was)
+ifdef FULL
+	@$(RUN)/nilometer experiments all --resume --output docs/experiments_full --page docs/experiments_full.md
+else
+	@$(RUN)/nilometer experiments all --quick --output docs/experiments --page docs/experiments.md
+endif
 
 docs: $(READY)  ## the documentation as a site, to be opened without a server: build/site/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN)/mkdocs build --strict --quiet

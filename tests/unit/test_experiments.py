@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from nilometer import cli
-from nilometer.errors import InstallationError
+from nilometer.errors import InputError, InstallationError
 from nilometer_papers.experiments.experiment import (
     Claim,
     Experiment,
@@ -20,7 +23,9 @@ from nilometer_papers.experiments.experiment import (
     Setting,
     SkippedError,
 )
+from nilometer_papers.experiments.measured import values
 from nilometer_papers.experiments.page import render_page, write_page
+from nilometer_papers.experiments.plots import Axis, Curve, draw_curves, draw_spread
 from nilometer_papers.experiments.refutations import REFUTATIONS
 from nilometer_papers.experiments.registry import BY_NAME, EXPERIMENTS
 from nilometer_papers.experiments.report import Report, Verdict, read_report
@@ -150,10 +155,10 @@ def small(measured: list[Row] | Exception) -> Experiment:
 def test_reasons_are_told_of_claims_that_do_not_hold(tmp_path: Path) -> None:
     report = run_experiment(small(ROWS), Setting(Profile.QUICK), tmp_path)
     assert report.claims == (
-        Verdict("it is measured", "rows > 0", True, "2 rows"),
-        Verdict("a grows", "time(2) ≤ time(1)", False, "5 > 2.5", "it is larger"),
-        Verdict("ours: the columnar engine counts all", "rows = 2", True, "2 | 2 rows"),
-        Verdict("target: there are two", "rows = 2", True, "2 rows"),
+        Verdict("it is measured", "rows > 0", 1, 1, "2 rows"),
+        Verdict("a grows", "time(2) ≤ time(1)", 0, 1, "5 > 2.5", "it is larger"),
+        Verdict("ours: the columnar engine counts all", "rows = 2", 1, 1, "2 | 2 rows"),
+        Verdict("target: there are two", "rows = 2", 1, 1, "2 rows"),
     )
     assert (tmp_path / "paper-figure-1.csv").read_text() == "n,time\n1,2.5\n2,5.0\n"
     assert read_report(tmp_path, "paper-figure-2") is None
@@ -177,7 +182,7 @@ def test_the_page_shows_figures_verdicts_and_commands(tmp_path: Path) -> None:
         "on 2 cores with Python 3.11.0.",
         "1 experiments in 0 minutes: of the papers' claims 1 of 2 held, of ours 1 of 1, "
         "of targets 1 of 1.",
-        "| [paper-figure-1](#paper-figure-1) | Paper, Figure 1: a small one | 3 of 4 | 12 |",
+        "| [paper-figure-1](#paper-figure-1) | Paper, Figure 1: a small one | 3 of 4 | 1 | 12 |",
         "- [paper-figure-1](#paper-figure-1): a grows",
         "| [paper-figure-1](#paper-figure-1) | 2 \\| 2 rows |",
         "nilometer experiments run paper-figure-1 --quick",
@@ -190,6 +195,86 @@ def test_the_page_shows_figures_verdicts_and_commands(tmp_path: Path) -> None:
     ):
         assert line in page.splitlines()
     assert str(tmp_path) not in page
+
+
+def seeded(setting: Setting) -> list[Row]:
+    return [{"n": n, "time": float(n * setting.seed)} for n in (1, 2)]
+
+
+def draw_times(figure: Figure, rows: Sequence[Row]) -> None:
+    axes = list(figure.subplots(1, 2))
+    xs, ys = values(rows, "n"), values(rows, "time")
+    draw_curves(axes[0], [Curve("MW", xs, ys)], Axis("n"), Axis("time"))
+    axes[0].axhline(3, label="in the paper")
+    axes[1].bar(xs, ys)
+
+
+def test_a_claim_holds_if_it_does_with_every_seed(tmp_path: Path) -> None:
+    claims = (
+        Claim("a is quick", "time(2) ≤ 4", lambda rows: Outcome(rows[1]["time"] <= 4, "4")),
+        Claim("a has two", "rows = 2", holds),
+        Claim("a is slow", "time(1) > 9", lambda rows: Outcome(False, f"{rows[0]['time']}")),
+    )
+    experiment = replace(small(ROWS), measure=seeded, draw=draw_times, claims=claims)
+    report = run_experiment(experiment, Setting(Profile.QUICK), tmp_path, seeds=3)
+    assert report.claims == (
+        Verdict("a is quick", "time(2) ≤ 4", 2, 3, "4"),
+        Verdict("a has two", "rows = 2", 3, 3, "2 rows"),
+        Verdict("a is slow", "time(1) > 9", 0, 3, "seed 1: 1.0; seed 2: 2.0; seed 3: 3.0"),
+    )
+    lines = (tmp_path / "paper-figure-1.csv").read_text().splitlines()
+    assert lines[::3] == ["run,n,time", "2,1,2.0", "3,2,6.0"]
+    assert read_report(tmp_path, "paper-figure-1") == report
+    page = render_page([report], "docs")
+    assert "**Held with some of the seeds only**" in page
+    assert "- **did not hold, held with 2 of 3 seeds**: a is quick" in page
+    assert "nilometer experiments run paper-figure-1 --quick --seeds 3" in page
+    assert "a small one | 1 of 3 | 3 |" in page
+
+
+def test_curves_are_means_with_bands() -> None:
+    drawn = [Figure() for _ in range(3)]
+    for seed, figure in enumerate(drawn, 1):
+        draw_times(figure, seeded(Setting(Profile.QUICK, seed=seed)))
+    draw_spread(drawn[0], drawn[1:])
+    curves, bars = drawn[0].axes
+    mean, across = curves.get_lines()
+    assert list(mean.get_ydata()) == [2.0, 4.0]
+    assert list(across.get_ydata()) == [3, 3]
+    (band,) = curves.collections
+    assert {tuple(one) for one in band.get_paths()[0].vertices} == {
+        (1.0, 1.0),
+        (2.0, 2.0),
+        (2.0, 6.0),
+        (1.0, 3.0),
+    }
+    assert curves.get_ylim() == (0, pytest.approx(6.3))
+    assert [one.get_height() for one in bars.patches] == [2.0, 4.0]
+    assert len(bars.collections) == 2
+
+
+def test_what_was_run_is_left_as_it_is_when_all_are_resumed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    before, after = (replace(small(ROWS), name=name) for name in ("before", "after"))
+    registry = "nilometer_papers.experiments.registry"
+    monkeypatch.setattr(f"{registry}.EXPERIMENTS", (before, after))
+    monkeypatch.setattr(f"{registry}.BY_NAME", {"before": before})
+    given = ("--smoke", "--output", str(tmp_path / "page"), "--page", str(tmp_path / "page.md"))
+    assert call(monkeypatch, "run", "before", *given) == 0
+    page = (tmp_path / "page.md").read_text()
+    assert "| [after](#after) | Paper, Figure 1: a small one | skipped: not run yet | | |" in page
+    assert "Skipped: not run yet." in page
+    never = replace(before, measure=small(InputError("it was run again")).measure)
+    monkeypatch.setattr(f"{registry}.EXPERIMENTS", (never, after))
+    capsys.readouterr()
+    assert call(monkeypatch, "all", "--resume", *given) == 0
+    said = capsys.readouterr().out
+    assert "before: run before\nafter (0.0 s)" in said
+    assert "2 experiments: 8 claims, 6 held, 2 did not" in said
+    assert "not run yet" not in (tmp_path / "page.md").read_text()
+    assert call(monkeypatch, "all", "--resume", "--seeds", "2", *given) == 1
+    assert "error: it was run again" in capsys.readouterr().err
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -281,7 +366,7 @@ def test_every_refutation_is_of_a_claim_that_an_experiment_has() -> None:
 
 def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:
     claims = tuple(
-        Verdict(text, "a > b", False, "1 < 2")
+        Verdict(text, "a > b", 0, 1, "1 < 2")
         for text in ("the output rate is that of Equation 1", "nobody knows", "ours: it is fast")
     )
     report = Report("nile-equation-1", "Nile", "Equation 1", "rates", "none", "quick", 1.0, claims)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from nilometer.commands.destination import told_of_writing
 from nilometer.errors import InputError
 from nilometer.model.names import nearest
 from nilometer_papers.commands.experiment_outputs import require_output, require_page
+
+if TYPE_CHECKING:
+    from nilometer_papers.experiments.experiment import Experiment
 
 experiments_app = typer.Typer(
     name="experiments",
@@ -31,8 +34,23 @@ QuickOption = Annotated[
 SmokeOption = Annotated[
     bool, typer.Option("--smoke", help="A few seconds for each: shows only that it runs.")
 ]
+SeedsOption = Annotated[
+    int,
+    typer.Option(
+        "--seeds",
+        min=1,
+        help="How often each is run, with other random numbers; a claim has to hold every time.",
+    ),
+]
 OutputOption = Annotated[
     Path, typer.Option("--output", metavar="FOLDER", help="Where CSV, PNG and verdicts go.")
+]
+PageOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Also write a page of all experiments that have verdicts in the output folder.",
+    ),
 ]
 
 
@@ -57,11 +75,12 @@ def run_one(
     name: Annotated[str, typer.Argument(help="As shown by `nilometer experiments list`.")],
     quick: QuickOption = False,
     smoke: SmokeOption = False,
+    seeds: SeedsOption = 1,
     output: OutputOption = _OUTPUT,
+    page: PageOption = None,
 ) -> None:
     """Run one experiment, with the paper's parameters (minutes to hours) unless told otherwise."""
-    from nilometer_papers.commands.show_experiments import run_and_show  # noqa: PLC0415
-    from nilometer_papers.experiments.registry import BY_NAME  # noqa: PLC0415
+    from nilometer_papers.experiments.registry import BY_NAME  # noqa: PLC0415  takes its time
 
     experiment = BY_NAME.get(name.lower())
     if experiment is None:
@@ -70,35 +89,43 @@ def run_one(
             detail=nearest(name, BY_NAME),
             hint="nilometer experiments list shows their names; nilometer experiments all runs all",
         )
-    profile = _profile(quick, smoke)
-    require_output(output)
-    run_and_show([experiment], profile, output, _screen())
+    _run([experiment], _profile(quick, smoke), seeds, output, page)
 
 
 @experiments_app.command("all")
 def run_all(
     quick: QuickOption = False,
     smoke: SmokeOption = False,
+    seeds: SeedsOption = 1,
     output: OutputOption = _OUTPUT,
-    page: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write a page of all figures and verdicts."),
-    ] = None,
+    page: PageOption = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Leave out those that have such verdicts in the folder."),
+    ] = False,
 ) -> None:
     """Run all experiments, one after the other."""
-    from nilometer_papers.commands.show_experiments import run_and_show  # noqa: PLC0415
-    from nilometer_papers.experiments.page import write_page  # noqa: PLC0415
-    from nilometer_papers.experiments.registry import EXPERIMENTS  # noqa: PLC0415
+    from nilometer_papers.experiments.registry import EXPERIMENTS  # noqa: PLC0415  takes its time
 
-    profile = _profile(quick, smoke)
+    _run(EXPERIMENTS, _profile(quick, smoke), seeds, output, page, resume=resume)
+
+
+def _run(
+    experiments: Sequence[Experiment],
+    profile: str,
+    seeds: int,
+    output: Path,
+    page: Path | None,
+    *,
+    resume: bool = False,
+) -> None:
+    from nilometer_papers.commands.show_experiments import Runs, run_and_show  # noqa: PLC0415
+    from nilometer_papers.experiments.experiment import Profile  # noqa: PLC0415
+
     if page is not None:
         require_page(page)
     require_output(output)
-    reports = run_and_show(EXPERIMENTS, profile, output, _screen())
-    if page is not None:
-        with told_of_writing(page):
-            write_page(reports, output, page)
-        _screen().print(f"The page is {page}")
+    run_and_show(experiments, Runs(Profile(profile), seeds, output, page, resume), _screen())
 
 
 def _profile(quick: bool, smoke: bool) -> str:

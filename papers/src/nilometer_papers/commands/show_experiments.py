@@ -12,11 +12,14 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from nilometer.commands.destination import told_of_writing
 from nilometer.errors import InputError
 from nilometer.extras import require_package
 from nilometer.model.names import count
+from nilometer_papers.experiments import registry
 from nilometer_papers.experiments.experiment import Experiment, Profile, Setting
-from nilometer_papers.experiments.report import Report, Verdict
+from nilometer_papers.experiments.page import write_page
+from nilometer_papers.experiments.report import Report, Verdict, make_report, read_report
 from nilometer_papers.experiments.run_experiment import run_experiment
 
 Item = TypeVar("Item")
@@ -37,25 +40,64 @@ class Bars:
         self.progress.remove_task(task)
 
 
-def run_and_show(
-    experiments: Sequence[Experiment], profile: str, output: Path, screen: Console
-) -> list[Report]:
+@dataclass(frozen=True)
+class Runs:
+    """How experiments are run."""
+
+    profile: Profile
+    seeds: int
+    output: Path
+    page: Path | None
+    """A page of all experiments, written anew whenever one ends."""
+    resume: bool = False
+    """Whether experiments that were run in this way before are left as they are."""
+
+
+def run_and_show(experiments: Sequence[Experiment], runs: Runs, screen: Console) -> None:
     """Run them one after the other; each reports its verdicts when it ends."""
     require_package("nilometer experiments", "matplotlib")
     reports = []
     for number, experiment in enumerate(experiments, start=1):
         place = f"{number}/{len(experiments)} " if len(experiments) > 1 else ""
+        if (before := _before(experiment, runs)) is not None:
+            reports.append(before)
+            screen.print(Text(f"{experiment.name}: run before", style="dim"))
+            continue
         with _bars(place + experiment.name) as progress:
-            setting = Setting(Profile(profile), Bars(progress))
-            reports.append(_run(experiment, setting, output))
+            setting = Setting(runs.profile, Bars(progress))
+            reports.append(_run(experiment, setting, runs))
         _show(reports[-1], screen)
-    _sum_up(reports, output, screen)
-    return reports
+        _write_page(runs)
+    _sum_up(reports, runs.output, screen)
+    if runs.page is not None:
+        screen.print(f"The page is {runs.page}")
 
 
-def _run(experiment: Experiment, setting: Setting, output: Path) -> Report:
+def _before(experiment: Experiment, runs: Runs) -> Report | None:
+    """The report of an experiment that need not run again."""
+    found = read_report(runs.output, experiment.name) if runs.resume else None
+    if found is None or found.skipped:
+        return None
+    return found if (found.profile, found.seeds) == (runs.profile, runs.seeds) else None
+
+
+def _write_page(runs: Runs) -> None:
+    """A page of all experiments, also of those that were not run."""
+    if runs.page is None:
+        return
+    reports = [
+        read_report(runs.output, one.name)
+        or make_report(one, runs.profile, 0.0, (), skipped="not run yet")
+        for one in registry.EXPERIMENTS
+    ]
+    with told_of_writing(runs.page):
+        write_page(reports, runs.output, runs.page)
+
+
+def _run(experiment: Experiment, setting: Setting, runs: Runs) -> Report:
+    output = runs.output
     try:
-        return run_experiment(experiment, setting, output)
+        return run_experiment(experiment, setting, output, runs.seeds)
     except OSError as error:
         raise InputError(
             f"cannot read or write {error.filename or output}",
@@ -87,6 +129,8 @@ def _show(report: Report, screen: Console) -> None:
 
 def _show_claim(claim: Verdict, screen: Console) -> None:
     word, style = ("held", "green") if claim.holds else ("did not hold", "yellow")
+    if not claim.holds and claim.held:
+        word += f", held with {claim.held} of {claim.tried} seeds"
     screen.print(Padding(Text.assemble((f"{word}: ", style), claim.text), (0, 0, 0, 2)))
     screen.print(Padding(Text(claim.figures, style="dim"), (0, 0, 0, 6)))
     if claim.reason:

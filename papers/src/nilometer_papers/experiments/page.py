@@ -9,18 +9,21 @@ from pathlib import Path
 from nilometer_papers.experiments.refutations import Kind, refutation_of
 from nilometer_papers.experiments.report import Report, Verdict
 
+_TITLE = "# The papers' experiments, repeated"
+_FULL_TITLE = "# The papers' experiments with the papers' parameters"
 _HEAD = """\
-# The papers' experiments, repeated
-
-Written by `nilometer experiments all --page`; do not edit. Each figure of the papers has one
+Written by `nilometer experiments --page`; do not edit. Each figure of the papers has one
 command. A claim is what the paper says about the figure, in our words; it is judged by the
 inequality beside it on the numbers measured here, and nothing is tuned until it holds. Claims
 marked *ours* are not the papers': they say what the columnar engine does with the same streams.
 Those marked *target* say what was wanted of an application that a paper describes without figures;
-its setting was chosen with them in mind. A claim of a paper that did not hold is either *refuted*,
-for a reason that is in the algorithms, and then it is said what would have to be true for the paper
-to be right; or it *depends on parameters*, and then it is said where it was measured to hold; or it
-is *open*, and what is supposed about it was not measured.
+its setting was chosen with them in mind. Where several seeds were tried, a claim holds if it does
+with each of them, and curves are means, with a band from the least to the most.
+
+A claim of a paper that did not hold is either *refuted*, for a reason that is in the algorithms,
+and then it is said what would have to be true for the paper to be right; or it *depends on
+parameters*, and then it is said where it was measured to hold; or it is *open*, and what is
+supposed about it was not measured.
 """
 
 _HOW = """\
@@ -44,7 +47,9 @@ Experiments are run one by one, not all on the same day, and some while the mach
 each section is of one run, and times of different sections cannot be compared with each other.
 """
 
+_UNSTEADY = "unsteady"
 _KINDS = {
+    _UNSTEADY: "Held with some of the seeds only",
     Kind.REFUTED.value: "Refuted: for a reason that is in the algorithms",
     Kind.DEPENDS.value: "Depends on parameters: measured to hold for some, told in its section",
     Kind.OPEN.value: "Open: did not hold here, and where it would was not measured",
@@ -72,7 +77,13 @@ def write_page(reports: Sequence[Report], output: Path, page: Path) -> None:
 
 def render_page(reports: Sequence[Report], images: str) -> str:
     """The text of the page; figures are in the folder `images` beside it."""
-    parts = [_HEAD, "\n".join(_conditions(reports)), "\n".join(_summary(reports))]
+    is_full = any(report.profile == "full" for report in reports)
+    parts = [
+        _FULL_TITLE if is_full else _TITLE,
+        _HEAD,
+        "\n".join(_conditions(reports)),
+        "\n".join(_summary(reports)),
+    ]
     parts += ["\n".join(part) for part in (_refuted(reports), _batching(reports)) if part]
     parts += [_HOW, *("\n".join(_section(report, images)) for report in reports)]
     return "\n".join(part.rstrip() + "\n" for part in parts)
@@ -80,10 +91,11 @@ def render_page(reports: Sequence[Report], images: str) -> str:
 
 def _conditions(reports: Sequence[Report]) -> Iterator[str]:
     """The conditions of the measurements; runs that differ are listed separately."""
-    for profile, cores, python in sorted({(r.profile, r.cores, r.python) for r in reports}):
+    done = [report for report in reports if not report.skipped]
+    for profile, cores, python in sorted({(r.profile, r.cores, r.python) for r in done}):
         yield f"Measured with profile `{profile}` ({_PROFILES[profile]})"
         yield f"on {cores} cores with Python {python}."
-    measured = sum(not report.skipped for report in reports)
+    measured = len(done)
     minutes = sum(report.seconds for report in reports) / 60
     claims = [claim for report in reports for claim in report.claims]
     theirs = [one for one in claims if not (one.ours or one.target)]
@@ -99,12 +111,15 @@ def _held(claims: Sequence[Verdict]) -> str:
 
 
 def _summary(reports: Sequence[Report]) -> Iterator[str]:
-    yield "| experiment | shows | claims held | seconds |"
-    yield "|---|---|---|---|"
+    yield "| experiment | shows | claims held | seeds | seconds |"
+    yield "|---|---|---|---|---|"
     for one in reports:
-        held = "skipped" if one.skipped else _held(one.claims)
         shows = f"{one.paper}, {one.figure}: {_cell(one.title)}"
-        yield f"| {_link(one)} | {shows} | {held} | {one.seconds:.0f} |"
+        if one.skipped:
+            yield f"| {_link(one)} | {shows} | skipped: {_cell(one.skipped)} | | |"
+        else:
+            held = _held(one.claims)
+            yield f"| {_link(one)} | {shows} | {held} | {one.seeds} | {one.seconds:.0f} |"
 
 
 def _refuted(reports: Sequence[Report]) -> list[str]:
@@ -126,7 +141,9 @@ def _kind(report: Report, claim: Verdict) -> str:
     if claim.ours or claim.target:
         return "ours"
     refutation = refutation_of(report.name, claim.text)
-    return "did not hold" if refutation is None else refutation.kind
+    if refutation is not None:
+        return refutation.kind
+    return _UNSTEADY if claim.held else "did not hold"
 
 
 def _batching(reports: Sequence[Report]) -> list[str]:
@@ -145,6 +162,7 @@ def _section(report: Report, images: str) -> Iterator[str]:
     yield f"## {report.name}\n"
     yield f"{report.paper}, {report.figure}: {report.title}.\n"
     flag = "" if report.profile == "full" else f" --{report.profile}"
+    flag += "" if report.seeds == 1 else f" --seeds {report.seeds}"
     yield f"```\nnilometer experiments run {report.name}{flag}\n```\n"
     if report.skipped:
         yield f"Skipped: {report.skipped}.\n"
@@ -159,7 +177,9 @@ def _section(report: Report, images: str) -> Iterator[str]:
 def _lines(report: Report, claim: Verdict) -> Iterator[str]:
     """A claim as an item of a list: cells of a table would be too narrow for it."""
     kind = _kind(report, claim)
-    verdict = "held" if claim.holds else "did not hold" if kind == "ours" else kind
+    verdict = "held" if claim.holds else "did not hold" if kind in ("ours", _UNSTEADY) else kind
+    if not claim.holds and claim.held:
+        verdict += f", held with {claim.held} of {claim.tried} seeds"
     yield f"- **{verdict}**: {claim.text}"
     yield f"  - judged by: {claim.inequality}"
     yield f"  - measured: {claim.figures}"

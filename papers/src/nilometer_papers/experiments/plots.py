@@ -8,9 +8,13 @@ from math import nan
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+import numpy as np
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.container import Container
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
     from matplotlib.ticker import FuncFormatter
 
 _COLOURS: Final[Mapping[str, str]] = {
@@ -139,6 +143,46 @@ def _plain_ticks(axes: Axes, x: Axis, y: Axis) -> None:
         if axis.log:
             ticks.set_major_formatter(plain_numbers())
             ticks.set_minor_formatter(NullFormatter())
+
+
+def draw_spread(figure: Figure, others: Sequence[Figure]) -> None:
+    """Draw curves as their means over figures of the same panels, with a band around each.
+
+    A band goes from the least to the most of all; bars get a line for it. Curves whose points are
+    at other places in some of the figures stay as they are.
+    """
+    for axes, *same in zip(figure.axes, *(one.axes for one in others), strict=True):
+        for line in axes.get_lines():
+            lines = [found for one in same for found in one.get_lines()]
+            label = line.get_label()
+            _spread_line(axes, line, [one for one in lines if one.get_label() == label])
+        for bars, *alike in zip(axes.containers, *(one.containers for one in same), strict=True):
+            _spread_bars(axes, bars, alike)
+
+
+def _spread_line(axes: Axes, line: Line2D, others: Sequence[Line2D]) -> None:
+    xs = np.asarray(line.get_xdata())
+    if not all(np.array_equal(xs, np.asarray(one.get_xdata())) for one in others):
+        return
+    ys = np.array([one.get_ydata() for one in (line, *others)], dtype=np.float64)
+    if all(np.array_equal(one, ys[0], equal_nan=True) for one in ys):
+        return  # this includes lines across, whose xs are not those of the axis
+    low, high = np.fmin.reduce(ys), np.fmax.reduce(ys)
+    line.set_ydata(np.ma.masked_invalid(ys).mean(axis=0).filled(nan))
+    axes.fill_between(xs, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+    if axes.get_yscale() == "linear":
+        axes.set_ylim(top=max(axes.get_ylim()[1], 1.05 * float(np.nanmax(high))))
+
+
+def _spread_bars(axes: Axes, bars: Container, others: Sequence[Container]) -> None:
+    if getattr(bars, "orientation", None) != "vertical":
+        return
+    pieces = [list(one) for one in (bars, *others)]
+    for piece in zip(*pieces, strict=True):
+        heights = np.array([one.get_height() for one in piece])
+        middle = piece[0].get_x() + piece[0].get_width() / 2
+        piece[0].set_height(heights.mean())
+        axes.vlines(middle, heights.min(), heights.max(), colors="black", linewidth=1)
 
 
 def share_legend(figure: Figure, axes: Sequence[Axes]) -> None:

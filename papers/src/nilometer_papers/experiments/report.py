@@ -18,10 +18,18 @@ class Verdict:
 
     text: str
     inequality: str
-    holds: bool
+    held: int
+    """With how many seeds it held,"""
+    tried: int
+    """of so many."""
     figures: str
     reason: str = ""
     """Why it did not hold, if that is known."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it held with every seed."""
+        return self.held == self.tried
 
     @property
     def ours(self) -> bool:
@@ -48,6 +56,7 @@ class Report:
     claims: tuple[Verdict, ...]
     skipped: str = ""
     """Why nothing was measured; empty if it was."""
+    seeds: int = 1
     cores: int = field(default_factory=lambda: os.cpu_count() or 1)
     python: str = field(default_factory=platform.python_version)
 
@@ -61,11 +70,11 @@ def make_report(
     experiment: Experiment,
     profile: Profile,
     seconds: float,
-    rows: Sequence[Row],
+    measured: Sequence[Sequence[Row]],
     skipped: str = "",
 ) -> Report:
-    """Judge what was measured; nothing is judged if it was skipped."""
-    claims = () if skipped else tuple(judge(claim, rows) for claim in experiment.claims)
+    """Judge what was measured with each seed; nothing is judged if it was skipped."""
+    claims = () if skipped else tuple(judge(claim, measured) for claim in experiment.claims)
     return Report(
         experiment.name,
         experiment.paper,
@@ -76,14 +85,20 @@ def make_report(
         round(seconds, 1),
         claims,
         skipped,
+        max(1, len(measured)),
     )
 
 
-def judge(claim: Claim, rows: Sequence[Row]) -> Verdict:
-    """Whether a claim holds for the measurements; its reason counts only if it does not."""
-    outcome = claim.check(rows)
-    reason = "" if outcome.holds else claim.reason
-    return Verdict(claim.text, claim.inequality, bool(outcome.holds), outcome.figures, reason)
+def judge(claim: Claim, measured: Sequence[Sequence[Row]]) -> Verdict:
+    """With how many seeds a claim holds; its reason counts only if it does not with all."""
+    outcomes = [claim.check(rows) for rows in measured]
+    held = sum(bool(one.holds) for one in outcomes)
+    figures = [one.figures for one in outcomes]
+    if len(set(figures)) > 1:
+        figures = [f"seed {seed}: {told}" for seed, told in enumerate(figures, 1)]
+    reason = "" if held == len(outcomes) else claim.reason
+    told = "; ".join(dict.fromkeys(figures))
+    return Verdict(claim.text, claim.inequality, held, len(outcomes), told, reason)
 
 
 def report_path(folder: Path, name: str) -> Path:
