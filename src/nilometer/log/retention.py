@@ -13,7 +13,7 @@ from nilometer.log.options import LogOptions
 from nilometer.log.packed_segment import PackedFile
 from nilometer.log.position import Position
 from nilometer.log.segment_files import BASE, SegmentFile, segment_files
-from nilometer.log.segment_reader import SegmentReader, one_segment, open_file, open_files
+from nilometer.log.segment_reader import SegmentReader, one_segment, open_files
 from nilometer.log.storage import Storage
 
 _HOUR: Final = 3_600_000_000
@@ -63,11 +63,6 @@ def list_segments(storage: Storage, schema: pa.Schema) -> list[Segment]:
         same = (other for other in known if other.equals(one.schema, check_metadata=True))
         found.append(replace(one, schema=next(same, one.schema)))
     return found
-
-
-def describe_file(storage: Storage, file: SegmentFile) -> Segment:
-    with open_file(storage, file) as opened:
-        return _described(file, opened)
 
 
 def _described(file: SegmentFile, opened: SegmentReader | PackedFile) -> Segment:

@@ -20,7 +20,7 @@ from nilometer.log.base import Net
 from nilometer.log.clock import now_micros
 from nilometer.log.compaction import SegmentPacker
 from nilometer.log.delivery_keys import keys_since, newest_keys
-from nilometer.log.dropped_rows import add_dropped_rows, read_dropped_rows
+from nilometer.log.dropped_rows import add_dropped_rows
 from nilometer.log.frame import Frame
 from nilometer.log.frame_format import (
     BatchKey,
@@ -136,11 +136,6 @@ class LogWriter:
     def last_batch(self, writer: str) -> int | None:
         """The number of the last batch that has this writer's name."""
         return self._appender.state.batches.get(writer)
-
-    @property
-    def dropped_rows(self) -> int:
-        """How many rows the log has ever dropped early."""
-        return read_dropped_rows(self._storage)
 
     def append(
         self,

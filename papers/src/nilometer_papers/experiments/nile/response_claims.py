@@ -13,8 +13,6 @@ ALL = ("ITA", "TPA", "NTA")
 UNITS = {AVERAGE: "ms", MAXIMUM: "ms", CPU: "µs"}
 NEARLY = 0.05
 """How much two response times may differ and still be as good as each other."""
-AS_GOOD = 1 / (1 + NEARLY)
-"""The minimum speed, relative to another, that counts as being as good."""
 BETTER = 1 + NEARLY
 """The minimum speed, relative to another, that counts as being better."""
 
