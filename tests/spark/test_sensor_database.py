@@ -85,7 +85,12 @@ def test_a_query_contacts_the_sensors_that_it_needs_and_follows_the_table(
         .start()
     )
     try:
-        wait_for(lambda: rows_in(spark, "hall") == {1, 3, 5, 7})
+        # On a cluster, workers have to start first.
+        wait_for(
+            lambda: rows_in(spark, "hall") == {1, 3, 5, 7},
+            180,
+            said=lambda: f"there are {rows_in(spark, 'hall')}, at {query.lastProgress}",
+        )
         assert contacted(http) == {1, 3, 5, 7}
         insert(db, http, 9, 10, 21)
         wait_for(lambda: 9 in rows_in(spark, "hall"))
