@@ -40,6 +40,8 @@ OWN = (
     "CREATE QUERY own WITH (engine = 'own') AS SELECT A.n FROM S A, S B "
     "WINDOW (A, B) = 2 SECONDS WHERE A.n = B.n AND A.n % 3 = 0"
 )
+UNFINISHED = "CREATE QUERY unfinished AS SELECT n, soundex('Nile') AS s FROM S WHERE n % 5 = 0"
+"""Spark computes a part of it."""
 COUNTS = "SELECT COUNT(*) AS n, COUNT(DISTINCT n) AS d, MIN(n) AS f, MAX(n) AS m FROM {name}"
 
 
@@ -78,13 +80,13 @@ def phases(server: ServerAtWork) -> dict[str, str]:
     return {one["name"]: one["phase"] for one in answer.json()}
 
 
-@pytest.mark.limit(600)
+@pytest.mark.limit(900)
 @pytest.mark.parametrize("buckets", [None, pytest.param(3, marks=pytest.mark.soak)])
 def test_the_state_of_queries_needs_no_folder_that_executors_see(
     shared: Path, cluster: str, tmp_path: Path, buckets: int | None
 ) -> None:
     """The folder of the database is under /tmp, which is another one for executors."""
-    queries = {"even": 2, "own": 3}
+    queries = {"even": 2, "own": 3, "unfinished": 5}
     with s3_server() as options:
         config = shared / "store.toml"
         config.write_text(CONFIG.format(url=cluster) + _ENVIRONMENT)
@@ -94,6 +96,7 @@ def test_the_state_of_queries_needs_no_folder_that_executors_see(
             server.sql(STREAM.format(more=IN_STORE))
             server.sql("CREATE QUERY even AS SELECT n FROM S WHERE n % 2 = 0")
             server.sql(OWN)
+            server.sql(UNFINISHED)
             check_loss_of_an_executor(server, queries)
             if buckets is not None:
                 server.sql(f"ALTER QUERY own SET (buckets = {buckets})")

@@ -30,9 +30,10 @@ WHOLE = (
     "test_query_lifecycle.py",
     "test_query_buckets.py",
     "test_engine.py",
-    "test_both_engines.py",
+    "test_poison_rows.py",
+    "test_streams_together.py",
 )
-"""Joins, windowed plans, logs, named queries, kills."""
+"""Joins, windowed plans, logs, named queries, kills; not the command line, whose Spark is local."""
 
 
 @pytest.mark.limit(600)

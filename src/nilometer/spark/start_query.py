@@ -248,7 +248,7 @@ def _write_by_spark(
     log = _result_log(schema, plan, destination, queries, moved, address)
     kinds = plan.kinds if isinstance(plan, UnionPlan) else (None,) * len(plan.items)
     results = [UnfinishedResults(one.shape.schema, one.shape.expressions, kinds) for one in queries]
-    work = WriteBatches(log, tuple(results), address or destination.checkpoint)
+    work = WriteBatches(log, tuple(results), destination.checkpoint, address is not None)
     return union(numbered).writeStream.foreachBatch(work)
 
 

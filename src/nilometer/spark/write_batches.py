@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from nilometer.kernels.row_errors import RowErrors
@@ -90,6 +91,12 @@ class WriteBatches:
     log: ResultLog
     queries: tuple[UnfinishedResults, ...]
     checkpoint: str
+    is_served: bool
+    """Whether this process serves the checkpoint to executors, and has its files on its own disk.
+
+    Otherwise Spark may see another file system at this path.
+    """
+    _query: str | None = None
 
     def __call__(self, hosted: DataFrame, batch: int) -> None:
         # Several jobs read it, and computing it twice would run the operators' state twice.
@@ -119,5 +126,11 @@ class WriteBatches:
                 errors.add(RowErrors.from_json(told["errors"]))
                 if told["part"] is not None:
                     parts.append(Part(**told["part"]))
-        key = (query_id(hosted.sparkSession, self.checkpoint), batch)
-        self.log.append(parts, frontiers, errors, key)
+        if self._query is None:
+            self._query = self._read_id(hosted.sparkSession)
+        self.log.append(parts, frontiers, errors, (self._query, batch))
+
+    def _read_id(self, spark: SparkSession) -> str:
+        if self.is_served:
+            return str(json.loads(Path(self.checkpoint, "metadata").read_text())["id"])
+        return query_id(spark, self.checkpoint)
