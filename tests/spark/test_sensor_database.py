@@ -21,7 +21,7 @@ from tests.spark.log_harness import rows_of
 
 SENSORS = (
     "CREATE SENSOR TABLE Sensors (SensorID INT, Location STRING, "
-    "Reading STREAM(temperature DOUBLE, reading BIGINT) FROM http WITH (interval = '100ms'))"
+    "Reading STREAM(temperature DOUBLE, reading BIGINT) FROM http WITH (interval = '500ms'))"
 )
 
 
@@ -85,7 +85,7 @@ def test_a_query_contacts_the_sensors_that_it_needs_and_follows_the_table(
         .start()
     )
     try:
-        # On a cluster, workers have to start first.
+        # On a cluster, workers have to start first; and every reading is an object in a store.
         wait_for(
             lambda: rows_in(spark, "hall") == {1, 3, 5, 7},
             180,
