@@ -32,6 +32,11 @@ _CONFIG: Final = {
     "spark.executor.memory": "700m",
     # Executors have the same host, but not the same disk.
     "spark.shuffle.readHostLocalDisk": "false",
+    # Whatever is slower than others is run twice, and the slower of the two may write last.
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.1",
+    "spark.speculation.multiplier": "1.1",
     **{f"spark.executorEnv.{name}": value for name, value in S3_ENVIRONMENT.items()},
 }
 

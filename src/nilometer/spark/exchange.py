@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from nilometer.model.time import EARLIEST
 from nilometer.operators.envelope import Header, seal, seal_in_memory, unseal
 from nilometer.spark.state import local_folder, task_property
 
@@ -56,8 +58,17 @@ class Exchange:
         return pa.array(tickets, pa.binary())
 
     def receive(self, bodies: Iterable[bytes]) -> list[tuple[Header, list[pa.RecordBatch]]]:
-        """Receive the envelopes; files are memory-mapped, not read."""
-        return [unseal(self._content(body)) for body in bodies]
+        """Receive the envelopes; files are memory-mapped, not read.
+
+        Where two attempts of a task may run beside each other, both receive them in the same order,
+        however Spark delivers them: their states have to be the same.
+        """
+        contents = map(self._content, bodies)
+        if self.by_ticket:
+            return [unseal(content) for content in contents]
+        received = [(*unseal(content), zlib.crc32(content)) for content in contents]
+        received.sort(key=lambda one: _order(one[0], one[2]))
+        return [(header, rows) for header, rows, _ in received]
 
     def sweep(self) -> None:
         """Delete the leftovers of earlier micro-batches, which are no longer needed."""
@@ -78,6 +89,14 @@ class Exchange:
 
     def _folder(self) -> Path:
         return local_folder("exchange", self.operator)
+
+
+def _order(header: Header, checksum: int) -> tuple[int, int, int, int]:
+    """By time for rows of a stream; changes from another stage stay as their sender has them."""
+    if header.frontier is not None:
+        return header.stream, header.sender, 0, 0
+    largest = header.punctuation.largest
+    return header.stream, 0, EARLIEST if largest is None else largest, checksum
 
 
 def batch_number() -> int:

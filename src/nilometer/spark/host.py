@@ -61,7 +61,7 @@ class OpenHost:
         exchange = self._host.exchange
         exchange.sweep()
         envelopes = exchange.receive(body for frame in frames for body in frame["body"])
-        run = self._resume(bucket)
+        run, store = self._resume(bucket)
         emit = self._host.emitter
         batch = _micro_batch(envelopes, self._host.stage)
         results = run.process(batch)
@@ -69,20 +69,20 @@ class OpenHost:
         sender = Sender(place, run.frontier, batch.now, batch.errors)
         with leaving_out(batch.errors if self._host.leaves_out else None):
             yield from emit.results(results, sender)
-        self._save(run)
+        self._save(run, store)
         yield emit.metrics(bucket_metrics(self._host.stage, place, run))
 
     def hold(self, bucket: int, frame: pd.DataFrame) -> None:
         """Store rows of streams that had ended before the query started."""
         envelopes = self._host.exchange.receive(frame["body"])
-        run = self._resume(bucket)
+        run, store = self._resume(bucket)
         for header, batches in envelopes:
             run.traffic.without_time[header.stream] += header.punctuation.without_time
             for rows in batches:
                 run.operator.hold(header.stream, rows)
-        self._save(run)
+        self._save(run, store)
 
-    def _resume(self, bucket: int) -> BucketRun:
+    def _resume(self, bucket: int) -> tuple[BucketRun, SparkChunkStore]:
         remove_earlier_runs()
         folder = local_folder("chunks", self._host.exchange.operator, str(bucket))
         store = SparkChunkStore(self._state, folder)
@@ -92,19 +92,23 @@ class OpenHost:
             manifest = json.loads(saved[0])
             check_same_query(manifest, self._host.query, self._host.stage.routing.buckets)
             run.take_state(manifest["state"])
+            store.added = manifest.get("chunks", 0)  # earlier releases named chunks at random
             self._begun_before = "stage" not in manifest
             store.sweep(ref for buffer in run.operator.stored for ref in buffer.refs)
         elif self._host.moved is not None:
-            self._take_over(run, self._host.moved, self._place(bucket))
-        return run
+            self._take_over(run, store, self._host.moved, self._place(bucket))
+        return run, store
 
     def _place(self, bucket: int) -> int:
         return bucket_numbers(self._host.stage.routing.buckets).index(bucket)
 
-    def _take_over(self, run: BucketRun, moved: MovedStage, bucket: int) -> None:
+    def _take_over(
+        self, run: BucketRun, store: SparkChunkStore, moved: MovedStage, bucket: int
+    ) -> None:
         """Begin with what belongs to this bucket of the states before."""
         stage, opened = self._host.stage, moved.open()
         if moved.routing == stage.routing:
+            store.added = opened[bucket].manifest.get("chunks", 0)
             for name, content in opened[bucket].contents():
                 self._state.updateValue((name,), (content,))
         before = []
@@ -120,12 +124,13 @@ class OpenHost:
             before.append(old)
         run.take_over(before, bucket)
 
-    def _save(self, run: BucketRun) -> None:
+    def _save(self, run: BucketRun, store: SparkChunkStore) -> None:
         manifest = {
             "format": FORMAT,
             "buckets": self._host.stage.routing.buckets,
             **({} if self._begun_before else {"stage": self._host.name}),
             "query": self._host.query,
+            "chunks": store.added,
             "state": run.state(),
         }
         self._state.updateValue(_MANIFEST, (json.dumps(manifest, separators=(",", ":")).encode(),))

@@ -2,8 +2,9 @@
 
 Spark's Python state API is slow to read (about 25 MB a second), so a chunk that this machine
 has written is read from a memory-mapped file. The store is authoritative: a file that is missing,
-torn or foreign is replaced from there, and a full disk only costs time. Chunks are named
-at random for every attempt of a task, so a failed attempt's file never stands in for the retry's.
+torn or foreign is replaced from there, and a full disk only costs time. Chunks have a running
+number and their checksum for a name: every attempt of a task writes the same state, so it does not
+matter which of several attempts was the last to write, and a file never stands in for another.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
-from uuid import uuid4
 
 from pyspark import TaskContext
 
@@ -45,18 +45,20 @@ class MapState(Protocol):
 
 
 class SparkChunkStore:
-    """The chunks of one bucket."""
+    """The chunks of one bucket, of which there have been so many (`added`)."""
 
     def __init__(self, state: MapState, folder: Path) -> None:
+        self.added = 0
         self._state = state
         self._folder = folder
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
 
     def add(self, chunk: Chunk, level: int) -> ChunkRef:
-        name = uuid4().hex
         encoded = encode_rows(chunk)
         checksum = zlib.crc32(encoded)
+        name = f"{self.added}-{checksum:08x}"
+        self.added += 1
         self._state.updateValue((name,), (encoded,))
         self._keep(chunk, name, checksum)
         return ChunkRef(name, len(chunk), chunk.first, chunk.last, level, len(encoded), checksum)
