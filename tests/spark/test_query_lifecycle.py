@@ -257,3 +257,18 @@ def newest_counts(db: nm.Database) -> list[int]:
         for row in frame.rows.to_pylist():
             answer[row["k"]] = answer.get(row["k"], 0) + row["v"] * row["_diff"]
     return [answer[k] for k in sorted(answer)]
+
+
+def test_new_queries_get_the_buckets_of_the_database(spark: SparkSession, tmp_path: Path) -> None:
+    made = "CREATE QUERY {} WITH (engine = 'own'{}) AS " + TEXT
+    with nm.connect(spark, path=tmp_path / "plant", buckets=3) as db:
+        declare(db, tmp_path, rows=10)
+        db.execute(made.format("first", ""))
+    with nm.connect(spark, path=tmp_path / "plant") as db:
+        db.execute(made.format("second", ""))
+        db.execute(made.format("third", ", buckets = 1"))
+        found = {one.name: one.buckets for one in db.query_statuses()}
+        assert found == {"first": 3, "second": 3, "third": 1}
+        told = str(db.execute("EXPLAIN QUERY third").rows)
+        assert "Engine: own" in told
+        assert ("Cores: " in told) == (spark.sparkContext.defaultParallelism >= 2)

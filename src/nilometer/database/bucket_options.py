@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nilometer.errors import InputError
+from nilometer.kernels.routing import MOST_BUCKETS
 from nilometer.sensors.catalog.stored_queries import HOSTED, NamedQuery
 from nilometer.sql.ddl.nodes import GivenOption
 from nilometer.sql.plan.changes_plan import Plan
@@ -22,7 +23,6 @@ _BY_ITSELF: Final = "spreads by itself"
 _NAMED: Final = "names its spread stream"
 _MOVED: Final = "moved"
 _AUTO: Final = "auto"
-MOST_BUCKETS: Final = 1_024
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,17 @@ def _written(asked: AskedBuckets) -> str:
     if asked.stream is not None:
         parts.append(f"{_STREAM} = '{asked.stream}'")
     return ", ".join(parts)
+
+
+def idle_cores(query: NamedQuery, cores: int) -> str | None:
+    """What to say of a query that leaves half of the cores, or more, without a bucket."""
+    buckets = buckets_of(query)
+    if hosted_id(query) is not None or buckets is None or 2 * buckets > cores:
+        return None
+    return (
+        f"Cores: {cores} are there now, and at most {buckets} of them work for this query; "
+        f"ALTER QUERY {query.name} SET ({_BUCKETS} = {min(cores, MOST_BUCKETS)}) gives it more"
+    )
 
 
 def moved_of(query: NamedQuery) -> str | None:

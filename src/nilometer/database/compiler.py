@@ -13,10 +13,11 @@ from nilometer.database.known import Known, Reading, columns_known, everything_k
 from nilometer.database.named_frames import NamedFrames
 from nilometer.errors import InputError
 from nilometer.operators.stage import Execution
+from nilometer.spark.default_buckets import default_buckets
 from nilometer.spark.functions import register_function, require_new_name
 from nilometer.spark.host_query import where_it_runs
 from nilometer.spark.relations import SparkEngine
-from nilometer.spark.session import shuffle_partitions, use_here
+from nilometer.spark.session import use_here
 from nilometer.sql.catalog import Catalog, UserFunction
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.explain.explain_plan import explain_plan
@@ -29,13 +30,18 @@ class Compiler:
     """Compiles statements into plans, and finds the DataFrames that they read."""
 
     def __init__(
-        self, spark: SparkSession, execution: Execution | None, home: Callable[[], Home | None]
+        self,
+        spark: SparkSession,
+        execution: Execution | None,
+        home: Callable[[], Home | None],
+        buckets: int | None = None,
     ) -> None:
         """A compiler that also resolves names that are stored in a database, once there are any."""
         self.named = NamedFrames()
         self._spark = spark
         self._execution = execution
         self._home = home
+        self._buckets = buckets
         self._functions: dict[str, UserFunction] = {}
         self._changing = threading.Lock()
 
@@ -88,11 +94,13 @@ class Compiler:
         if buckets is not None and buckets < 1:
             raise InputError(f"there must be at least one bucket, got {buckets}")
         use_here(self._spark)
-        columns = columns_known(statement, self._home(), reading.columns)
+        home = self._home()
+        columns = columns_known(statement, home, reading.columns)
         known = self.everything(replace(reading, columns=columns))
         engine = SparkEngine(known.frames)
         catalog = Catalog(known.relations, self._functions, engine, known.queries)
-        return known, catalog, buckets or shuffle_partitions(self._spark)
+        kept = self._buckets if home is None else home.buckets
+        return known, catalog, buckets or kept or default_buckets(self._spark)
 
     def _executed(self, plan: Plan) -> Plan:
         """The plan with this database's execution mode, unless it sets its own."""

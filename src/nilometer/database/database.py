@@ -131,6 +131,7 @@ class Database:
         delivery_folders: Sequence[str | Path] = (),
         stream_defaults: StreamDefaults | None = None,
         in_process_bytes: int = IN_PROCESS_BYTES,
+        buckets: int | None = None,
     ) -> None:
         self.spark = spark
         self.lost: NilometerError | None = None
@@ -140,11 +141,12 @@ class Database:
         self._run_settings = RunSettings(spark, limits or QueryLimits(), max_queries)
         self._stream_defaults = stream_defaults or StreamDefaults()
         self._beats = beats_per_second(heartbeat)
-        self._compiler = Compiler(spark, choose_execution(execution), self._opened)
+        self._compiler = Compiler(spark, choose_execution(execution), self._opened, buckets)
         self._home: Home | None = None
         self._queries: RunningQueries | None = None
         self._past: Past | None = None
         self._in_process_bytes = in_process_bytes
+        self._buckets = buckets
         self._is_closed = False
         self._changing = threading.RLock()
 
@@ -277,8 +279,9 @@ class Database:
 
         at        over static DataFrames: a changing answer as it is at this instant (UTC unless
                   it has a zone), or at the "end", in the order given by ORDER BY.
-        buckets   how many parts the work is split into; by default Spark's shuffle partitions. It
-                  is kept in the state: a query must be restarted with the same number.
+        buckets   how many parts the work is split into; by default those of the database, or else
+                  Spark's shuffle partitions. It is kept in the state: a query must be restarted
+                  with the same number.
         reader    a name under which logs know the query: they keep what it has not read until
                   `forget_reader`. Without a name, they keep it for a day after its last read.
         parameters, values  what `:name` stands for in the statement, by its name.
@@ -618,7 +621,14 @@ class Database:
         """Store everything in a folder from now on."""
         register_log_sources(self.spark)
         self._home = Home(
-            path, catalog, logs, self._select, self._units, self._delivery_folders, self._lose
+            path,
+            catalog,
+            logs,
+            self._select,
+            self._units,
+            self._delivery_folders,
+            self._lose,
+            self._buckets,
         )
         self._queries = RunningQueries(
             self._home, self._compiler.plan, self._beats, self._run_settings
@@ -738,6 +748,7 @@ def connect(  # noqa: PLR0913  one argument for each option
     delivery_folders: Sequence[str | Path] = (),
     stream_defaults: StreamDefaults | None = None,
     in_process_bytes: int = IN_PROCESS_BYTES,
+    buckets: int | None = None,
 ) -> Database:
     """Open a Database on a Spark session, classic or Spark Connect.
 
@@ -755,6 +766,8 @@ def connect(  # noqa: PLR0913  one argument for each option
     stream_defaults  how long, and how much, streams keep unless they set it themselves.
     in_process_bytes  how much a one-off query may read to be answered in this process; one that
                reads more is answered by Spark, where it can.
+    buckets    how many parts the work of a new query is split into unless it says so itself; the
+               folder remembers it. By default Spark's shuffle partitions.
 
     >>> db = connect(spark, path="plant")  # doctest: +SKIP
     """
@@ -768,6 +781,7 @@ def connect(  # noqa: PLR0913  one argument for each option
         delivery_folders,
         stream_defaults,
         in_process_bytes,
+        buckets,
     )
     if path is not None or catalog is not None or logs is not None:
         database._open(None if path is None else Path(path), catalog, logs)

@@ -42,6 +42,7 @@ from nilometer.upkeep.backup import BackupMade, make_backup
 from nilometer.upkeep.catalog_place import remember_catalog, settle_catalog
 from nilometer.upkeep.format import read_format, write_format
 from nilometer.upkeep.identity import take_identity
+from nilometer.upkeep.kept_buckets import settle_buckets
 from nilometer.upkeep.logs_place import settle_logs
 from nilometer.upkeep.places import CHECKPOINTS, DELIVERIES, WRITE_AHEAD, file_name
 
@@ -65,6 +66,7 @@ class Home:
         units: Units | None = None,
         delivery_folders: Sequence[Path] = (),
         lost: Callable[[NilometerError], None] = lambda _: None,
+        buckets: int | None = None,
     ) -> None:
         """`path` None: a temporary folder, deleted when the process ends.
 
@@ -87,6 +89,8 @@ class Home:
             )
             read_format(self.folder)  # a newer one is refused before anything is changed
             self.logs = settle_logs(self.folder, logs)
+            self.buckets = settle_buckets(self.folder, buckets)
+            """How many new queries with an engine of their own get; None: nobody has said it."""
             identity = take_identity(self.folder)
             opened = SensorCatalog.open(settle_catalog(self.folder, catalog))
             self.catalog = opening.enter_context(opened)

@@ -17,6 +17,7 @@ from nilometer.database.bucket_options import (
     NOTHING_ASKED,
     AskedBuckets,
     asked_options,
+    idle_cores,
     parting_of,
 )
 from nilometer.database.change_buckets import require_spreadable
@@ -53,6 +54,7 @@ from nilometer.database.supervisor import Supervisor
 from nilometer.errors import InputError, NilometerError, NoStreamError, SqlError, in_one_line
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.declaration import Declaration
+from nilometer.spark.default_buckets import cores_of
 from nilometer.spark.engine_status import EngineStatus
 from nilometer.spark.hosted_query import HostedQuery
 from nilometer.sql.ddl.nodes import Kind
@@ -104,11 +106,13 @@ class RunningQueries:
     def explain(self, name: str) -> str:
         """The plan of a query as it runs, and how its rows are spread over buckets."""
         status = self.status(name)
-        plan, _ = self._lifecycle.plan_as_kept(self._lifecycle.require(name))
+        query, session = self._lifecycle.require(name), self._settings.session
+        plan, _ = self._lifecycle.plan_as_kept(query)
         engine = f"Engine: {status.engine}"
         shares = None if status.shares_text is None else f"State: shared with {status.shares_text}"
         how = None if status.spread_text is None else f"Spread: {status.spread_text}"
-        told = (shares, how, *describe_spreads(status.spreads), status.remedy)
+        idle = None if session is None else idle_cores(query, cores_of(session))
+        told = (shares, how, idle, *describe_spreads(status.spreads), status.remedy)
         return "\n".join([explain_plan(plan), engine, *(one for one in told if one is not None)])
 
     def health(self, name: str) -> list[HealthSample]:

@@ -26,6 +26,8 @@ from nilometer.kernels.chunk import StreamKeys
 from nilometer.kernels.key_hashes import hash_rows, key_hashes
 from nilometer.kernels.rows_window import RowsWindow
 
+MOST_BUCKETS: Final = 1_024
+"""The most that a user may ask for: each costs something in every micro-batch."""
 _MOST_DIMENSIONS: Final = 4
 LOW_HALF: Final = np.uint64(0xFFFFFFFF)
 

@@ -50,6 +50,14 @@ class FunctionConfig:
 
 
 @dataclass(frozen=True)
+class QuerySettings:
+    """What holds for queries that are created."""
+
+    buckets: int | None = None
+    """How many buckets those with an engine of their own get; None: what the database had."""
+
+
+@dataclass(frozen=True)
 class ServerConfig:
     """The configuration of a server."""
 
@@ -70,6 +78,7 @@ class ServerConfig:
     secrets: Path | None = None
     """The folder with secrets, each in a file."""
     log: LogSettings = field(default_factory=LogSettings)
+    queries: QuerySettings = field(default_factory=QuerySettings)
 
 
 def read_config(path: Path | None) -> ServerConfig:
@@ -95,11 +104,16 @@ def read_config(path: Path | None) -> ServerConfig:
         found["console"],
         found["secrets"],
         found["log"],
+        found["queries"],
     )
 
 
 def _read_settings(given: Mapping[str, Any], folder: Path) -> ServerSettings:
     return ServerSettings(**read_values("server", given, fields(ServerSettings), folder))
+
+
+def _read_queries(given: Mapping[str, Any], folder: Path) -> QuerySettings:
+    return QuerySettings(**read_values("queries", given, fields(QuerySettings), folder))
 
 
 def _read_limits(given: Mapping[str, Any], _: Path) -> QueryLimits:
@@ -210,6 +224,7 @@ def _read_pages(given: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
 
 _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Path], Any]]] = {
     "server": _read_settings,
+    "queries": _read_queries,
     "limits": _read_limits,
     "streams": _read_streams,
     "functions": _read_functions,

@@ -269,6 +269,7 @@ def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Da
         delivery_folders=config.delivery_folders,
         stream_defaults=config.streams,
         in_process_bytes=config.settings.in_process_bytes,
+        buckets=config.queries.buckets,
     )
     try:
         for name, one in config.functions.items():

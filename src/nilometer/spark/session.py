@@ -89,6 +89,8 @@ _ON_CLUSTERS: Final = {
     "spark.task.reaper.killTimeout": "120s",
 }
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
+BUCKETS_ARE_CORES: Final = "spark.nilometer.bucketsAreCores"
+"""Set in sessions of a cluster about whose shuffle partitions nobody has said anything."""
 _ZONE: Final = "spark.sql.session.timeZone"
 _UTC: Final = ("UTC", "Etc/UTC", "UCT", "Etc/UCT", "GMT", "Etc/GMT", "Zulu", "Z", "+00:00")
 _ANSI: Final = "spark.sql.ansi.enabled"
@@ -170,10 +172,12 @@ def _start_on_cluster(
         **_SETTINGS,
         **_ON_CLUSTERS,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
-        **({} if cores is None else {"spark.cores.max": str(cores)}),
+        **({} if cores is None else {"spark.cores.max": str(cores), _PARTITIONS: str(cores)}),
         "spark.driver.extraJavaOptions": f"{java_options} {relative_to_here()}",
         **config,
     }
+    if _PARTITIONS not in settings:
+        settings[BUCKETS_ARE_CORES] = "true"
     with (
         java_home(java, scratch),
         pythons_of_cluster(scratch) as python,
@@ -183,9 +187,6 @@ def _start_on_cluster(
     session.sparkContext.addFile(str(python.executors))
     session.sparkContext.addPyFile(str(zip_packages(scratch)))
     _wait_for_executors(session, master)
-    if _PARTITIONS not in config:
-        parallel = max(2, session.sparkContext.defaultParallelism)
-        session.conf.set(_PARTITIONS, str(cores or parallel))
     return session
 
 

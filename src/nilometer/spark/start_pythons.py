@@ -18,6 +18,7 @@ from nilometer.spark.fork_server import python_command
 
 _PYTHONS: Final = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _PYTHON: Final = "nilometer-python"
+_ON_EXECUTORS: Final = "python3"
 
 
 @contextmanager
@@ -50,13 +51,14 @@ def pythons_of_cluster(scratch: Path) -> Iterator[Pythons]:
 
     Spark knows one name for all of them, and gives a process ten seconds to start: on a busy driver
     it may take as long to load everything. So the name is that of a file in the working folder, to
-    which Spark brings the executors' one.
+    which Spark brings the executors' one. If no interpreter is named, the driver uses its own, also
+    that of a virtual environment that is not activated, and executors use `python3`.
     """
     found = Pythons(scratch / "driver", scratch / "executors" / _PYTHON)
-    wanted = os.environ.get(_PYTHONS[0]) or "python3"
-    here = os.path.abspath(wanted) if os.sep in wanted else wanted
-    driver = python_command() if _is_this_python(wanted) else here
-    for folder, command in ((found.driver, driver), (found.executors.parent, wanted)):
+    wanted = os.environ.get(_PYTHONS[0])
+    driver = python_command() if _is_this_python(wanted) else _from_here(wanted or "")
+    elsewhere = wanted or _ON_EXECUTORS
+    for folder, command in ((found.driver, driver), (found.executors.parent, elsewhere)):
         folder.mkdir()
         (folder / _PYTHON).write_text(f'#!/bin/sh\nexec {shlex.quote(command)} "$@"\n')
         (folder / _PYTHON).chmod(0o700)
@@ -67,6 +69,11 @@ def pythons_of_cluster(scratch: Path) -> Iterator[Pythons]:
     finally:
         del os.environ[_PYTHONS[0]]
         os.environ.update({key: value for key, value in before.items() if value is not None})
+
+
+def _from_here(command: str) -> str:
+    """A command that Java can start from another folder."""
+    return os.path.abspath(command) if os.sep in command else command
 
 
 def relative_to_here() -> str:

@@ -10,11 +10,11 @@ from nilometer.errors import InputError
 from nilometer.model.time import Duration
 from nilometer.model.windows import Windows
 from nilometer.spark.conditions import Where
+from nilometer.spark.default_buckets import default_buckets
 from nilometer.spark.join_plan import JoinOptions, plan_window_join
 from nilometer.spark.log_stream import LogStream, StreamFrame
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
-from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.streams import Input, Keys
 from nilometer.spark.supported import require_supported
 from nilometer.sql.plan.join_plan import JoinPlan
@@ -84,5 +84,5 @@ def plan_join(streams: Mapping[str, StreamFrame], options: JoinOptions) -> JoinP
         for name, frame in streams.items()
     }
     session = next((frame.sparkSession for frame in streams.values()), None)
-    partitions = 1 if session is None else shuffle_partitions(session)
+    partitions = 1 if session is None else default_buckets(session)
     return plan_window_join(inputs, options, SparkEngine(streams), partitions)

@@ -19,6 +19,7 @@ from nilometer.upkeep.check_state import check_checkpoint, check_engine
 from nilometer.upkeep.format import read_format
 from nilometer.upkeep.held import held_still
 from nilometer.upkeep.identity import IDENTITY_FILE, PLACE_FILE, read_identity, read_place
+from nilometer.upkeep.kept_buckets import BUCKETS_FILE, read_buckets
 from nilometer.upkeep.kept_catalog import KeptCatalog, log_folder
 from nilometer.upkeep.logs_place import logs_of, without_password
 from nilometer.upkeep.manifest import BACKUPS, BackupFile, backup_names, read_manifest
@@ -73,6 +74,8 @@ def check_database(folder: Path, logs: str | None = None, catalog: str | None = 
             )
         with problems.noting(folder):
             read_format(folder)
+        with problems.noting(folder / BUCKETS_FILE):
+            read_buckets(folder)
         _check_identity(folder, problems)
         place = catalog or catalog_elsewhere(folder) or folder / CATALOG_FILE
         found = check_catalog(place, problems)

@@ -39,6 +39,7 @@ from nilometer.upkeep.cut_log import LastBatch, cut_log
 from nilometer.upkeep.format import FORMAT_FILE
 from nilometer.upkeep.identity import IDENTITY_FILE, PLACE_FILE
 from nilometer.upkeep.image_file import ImageFile
+from nilometer.upkeep.kept_buckets import BUCKETS_FILE
 from nilometer.upkeep.kept_catalog import (
     KeptCatalog,
     copy_catalog,
@@ -143,7 +144,7 @@ class _Taking:
         self._files += engine.small_files(last)
         for log in there:
             self._take_log(log, cuts[log], noted[log])
-        for name in (IDENTITY_FILE, PLACE_FILE, FORMAT_FILE, RATES_FILE):
+        for name in (IDENTITY_FILE, PLACE_FILE, FORMAT_FILE, RATES_FILE, BUCKETS_FILE):
             if (self._folder / name).exists():
                 self._add(name, (self._folder / name).read_bytes())
         if read_catalog(self._folder / CATALOG_FILE).names != catalog.names:
