@@ -11,6 +11,7 @@ import pytest
 from nilometer.errors import InputError, SqlError
 from nilometer.local.database import LocalDatabase
 from nilometer.model.algorithm_parameters import AlgorithmParameters
+from nilometer.sql.catalog import Statistics
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer_papers.algorithms.in_time_order import InTimeOrder
 from nilometer_papers.algorithms.join_algorithm import run
@@ -82,6 +83,82 @@ def test_a_hint_with_parameters_changes_no_answer(db: LocalDatabase, hint: str) 
     assert sorted(map(tuple, rows_of(db.sql(JOIN.format(hint))))) == expected
 
 
+TABLES = [
+    "",
+    "(buckets = 3)",
+    "(buckets = '2, 3, 0')",
+    "(buckets = 0)",
+    "(buckets = 2, tau = '1 s')",
+]
+PARTLY_KEYED = [
+    "A.k = B.k AND B.v = C.v",
+    "A.k = B.k AND A.v < C.v",
+    "A.k = B.k AND B.v = C.v AND A.v = C.v",
+    "A.k = B.k AND B.k = C.k",
+]
+
+
+@pytest.mark.parametrize("condition", PARTLY_KEYED)
+@pytest.mark.parametrize("given", TABLES)
+def test_hash_tables_of_some_windows_change_no_answer(
+    db: LocalDatabase, condition: str, given: str
+) -> None:
+    query = f"SELECT {{}} A.v, B.v, C.v FROM A, B, C WINDOW = 2 SECONDS WHERE {condition}"
+    expected = sorted(map(tuple, rows_of(db.sql(query.format("")))))
+    assert expected
+    hinted = query.format(f"/*+ HYBRID{given} */")
+    assert sorted(map(tuple, rows_of(db.sql(hinted)))) == expected
+    running, found = db.query(hinted), []
+    for first in range(0, 12, 3):
+        running.restart()
+        found += rows_of(running.feed({name: rows(first, first + 3) for name in "ABC"}))
+    assert not set(map(tuple, found)) - set(expected)
+
+
+def test_windows_that_share_a_key_have_hash_tables(db: LocalDatabase) -> None:
+    """A and C one each, B one for each of its keys; without a key a window is scanned."""
+    assert _lists(db, "A.k = B.k AND B.v = C.v", "(buckets = 3)") == [3, 6, 3]
+    assert _lists(db, "A.k = B.k AND A.v < C.v", "(buckets = 3)") == [3, 3, 1]
+    assert _lists(db, "A.k = B.k AND A.v < C.v", "(buckets = '0, 3, 0')") == [1, 3, 1]
+    assert _lists(db, "A.k = B.k AND B.k = C.k", "") == [10, 10, 10]
+
+
+def _lists(db: LocalDatabase, condition: str, given: str) -> list[int]:
+    """How many lists of tuples the windows of a join are in."""
+    hint = f"/*+ HYBRID{given} */"
+    query = f"SELECT {hint} A.v FROM A, B, C WINDOW = 2 SECONDS WHERE {condition}"
+    running = db.query(query).stage.buckets[0].operator.algorithm
+    return [len(window.lists) for window in running.inner.windows]
+
+
+@pytest.fixture
+def known() -> LocalDatabase:
+    """A is fast, so its window is large; the others hold a few rows."""
+    made = LocalDatabase()
+    for name, rate in (("A", 200.0), ("B", 3.0), ("C", 3.0)):
+        stated = Statistics(rate, {"k": 5.0})
+        made.create_stream(name, pa.table(rows(0, 12)), time="ts", statistics=stated)
+    return made
+
+
+def test_the_planner_chooses_the_windows_that_have_hash_tables(known: LocalDatabase) -> None:
+    """Golab section 5.4: where they save more than it costs to expire tuples from buckets."""
+    assert _told(known, "") == ["buckets: 10, 0, 0", "order: B, C, A"]
+    assert _told(known, "(tau = '1 s')") == ["buckets: 10, 10, 10", "order: B, C, A", "tau: 1s"]
+    assert _told(known, "(buckets = '0, 5, 0')")[0] == "buckets: 0, 5, 0"
+    assert _told(known, "(order = 'C, A, B')") == ["buckets: 10, 0, 0", "order: C, A, B"]
+    made = LocalDatabase()
+    for name in "ABC":
+        made.create_stream(name, pa.table(rows(0, 12)), time="ts")
+    assert _told(made, "") == ["order: A, B, C"], "nothing is known about rates"
+
+
+def _told(db: LocalDatabase, given: str) -> list[str]:
+    lines = explain_plan(db.plan(JOIN.format(f"/*+ HYBRID{given} */"))).splitlines()
+    names = ("buckets:", "order:", "tau:")
+    return sorted(line.strip() for line in lines if line.strip().startswith(names))
+
+
 def test_explain_tells_parameters_and_the_order_that_was_chosen(db: LocalDatabase) -> None:
     given = explain_plan(db.plan(JOIN.format("/*+ LAZY(tau = '2 s', order = 'B,C,A') */")))
     assert "  tau: 2s" in given
@@ -102,7 +179,11 @@ def test_explain_tells_parameters_and_the_order_that_was_chosen(db: LocalDatabas
         ("LAZY(tau)", "a hint parameter must have the form name = text or number"),
         ("LAZY(tau = '1 s', tau = '2 s')", "the parameter tau is given twice"),
         ("MULTIWAY_HASH(buckets = '1, 2')", "there are 2 numbers of buckets for 3 streams"),
-        ("MULTIWAY_HASH(buckets = 0)", "a number of 1 or more is expected, got '0'"),
+        ("HYBRID(buckets = '1, 2')", "there are 2 numbers of buckets for 3 streams"),
+        ("HYBRID(buckets = 'few')", "a number of 0 or more is expected, got 'few'"),
+        ("MULTIWAY_HASH(buckets = 0)", "MULTIWAY_HASH has a hash table for every stream"),
+        ("HW(buckets = 0)", "HW has a hash table for every stream, of 1 bucket or more, got 0"),
+        ("XJOIN(cleanup = 0)", "a number of 1 or more is expected, got '0'"),
         ("HW(buckets = '1, 2, 3')", "have the same number of buckets"),
         ("WHOLE(tau = '1 s')", "there is no algorithm 'WHOLE'"),
     ],
@@ -113,6 +194,23 @@ def test_what_is_wrong_with_parameters_is_told_at_the_hint(
     with pytest.raises(SqlError, match=message) as caught:
         db.sql(JOIN.format(f"/*+ {hint} */"))
     assert caught.value.place is not None
+
+
+@pytest.mark.parametrize(
+    ("condition", "buckets", "names"),
+    [("A.k = B.k AND A.v < C.v", "'3, 3, 3'", "C"), ("A.v < B.v", "3", "A, B, C")],
+)
+def test_a_hash_table_without_a_key_is_refused_at_the_hint(
+    db: LocalDatabase, condition: str, buckets: str, names: str
+) -> None:
+    hint = f"/*+ HYBRID(buckets = {buckets}) */"
+    query = f"SELECT {hint} A.v FROM A, B, C WINDOW = 2 S WHERE {condition}"
+    with pytest.raises(SqlError) as caught:
+        db.sql(query)
+    assert caught.value.message == f"there is no key for a hash table of {names}"
+    place = caught.value.place
+    assert place is not None
+    assert query[place.start : place.end] == hint
 
 
 def test_numbers_of_buckets_are_for_all_streams_or_for_each() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from nilometer.kernels.window_join import Residual
 from nilometer.local.run_stage import LocalStage
+from nilometer.model.algorithm_parameters import AlgorithmParameters
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import PairWindow, RangeWindow, UniformWindow
 from nilometer.operators import stream_buffer
 from nilometer.operators.stage import Stage
 from nilometer_papers.algorithms import hosted_join
 from nilometer_papers.algorithms.hosted_join import HostedJoinSpec
-from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
+from nilometer_papers.algorithms.registry import ALGORITHMS, NO_PARAMETERS, Windows
 from tests import naive
 from tests.cases import JoinCase, join_cases, networks, splits
 from tests.graph_cases import GraphCase, key_graphs, stream_rows
@@ -60,8 +61,8 @@ def _common_keys(n: int):
     return st.sampled_from([(form,) * n for form in forms])
 
 
-def host(stage: Stage, name: str) -> Stage:
-    return replace(stage, operator=HostedJoinSpec(stage.operator, name))
+def host(stage: Stage, name: str, given: AlgorithmParameters = NO_PARAMETERS) -> Stage:
+    return replace(stage, operator=HostedJoinSpec(stage.operator, name, given))
 
 
 def rows_of(batches: Sequence) -> list[tuple[int, ...]]:
@@ -106,11 +107,14 @@ def run(case: GraphCase, parts, stage: Stage, restarts: Sequence[bool]) -> tuple
     return rows_of(found), min(running.buckets[0].watermarks.marks)
 
 
-def check_against_naive_join(name: str, data: st.DataObject) -> None:
+def check_against_naive_join(
+    name: str, data: st.DataObject, given: Callable[[GraphCase], AlgorithmParameters] | None = None
+) -> None:
     case = data.draw(hosted_cases(name))
+    parameters = given(case) if given else NO_PARAMETERS
     parts = data.draw(splits(case))
     restarts = [data.draw(st.booleans()) for _ in parts]
-    stage = host(case.stage(buckets=data.draw(st.sampled_from((1, 2, 3)))), name)
+    stage = host(case.stage(buckets=data.draw(st.sampled_from((1, 2, 3)))), name, parameters)
     found, watermark = run(case, parts, stage, restarts)
     every = naive.graph_join(case)
     assert [one for one in found if one[0] < watermark] == naive.graph_join(case, watermark)
@@ -127,6 +131,16 @@ def test_all_results_before_the_watermark_and_none_wrong_or_twice(
     name: str, data: st.DataObject
 ) -> None:
     check_against_naive_join(name, data)
+
+
+@pytest.mark.parametrize("tau", [None, 3])
+@settings(max_examples=CASES)
+@given(data=st.data())
+def test_the_same_where_several_keys_are_in_a_bucket(tau: int | None, data: st.DataObject) -> None:
+    def given(case: GraphCase) -> AlgorithmParameters:
+        return AlgorithmParameters(tau, buckets=(2 if case.keys[0] else 0,))
+
+    check_against_naive_join("HYBRID", data, given)
 
 
 @pytest.mark.soak

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from nilometer.model.join_order import Scan, StreamLoad, cost_of_orders, orders_of
-from nilometer_papers.algorithms.conditions import Where
+from nilometer.model.join_cost import Scan, StreamLoad, cost_of_orders, orders_of
+from nilometer_papers.algorithms.conditions import LinkedKeys, Where
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.algorithms.general_lazy_nlj import GeneralLazyNLJ
 from nilometer_papers.algorithms.hybrid_condition import EqualAmong
@@ -154,6 +154,19 @@ def _expected(case: Case, equal: set[int]) -> list[tuple[int, ...]]:
 
     rows = [[(one.time, one.key, 0, one.number) for one in line] for line in case.streams]
     return naive.window_join(rows, case.task.network, keyed=False, test=fits)
+
+
+def test_a_window_with_a_table_for_each_key_expires_after_a_restart() -> None:
+    condition = LinkedKeys((frozenset({0, 1}), frozenset({1, 2})))
+    task = JoinTask.per_stream([10, 10, 10], condition)
+    before, after = HybridJoin(task), HybridJoin(task)
+    for number, key in enumerate([(1, 5), (1, 5), (0, 5), (0, 6)]):
+        before.process(StreamTuple(number, key, 1, number))
+    after.load(before.save())
+    assert after.save() == before.save()
+    after.process(StreamTuple(12, (3, None), 0, 4))
+    lists = [[one.time for one in tuples] for tuples in after.windows[1].lists if tuples]
+    assert lists == [[2, 3], [2], [3]]
 
 
 @pytest.mark.parametrize("name", EAGER)

@@ -56,13 +56,14 @@ def test_a_condition_for_every_form_of_keys() -> None:
     none, x, y = RowLayout(0, ()), RowLayout(0, ((1,), None)), RowLayout(0, ((1,), (2,)))
     assert condition_of([none, none]) == Always()
     assert condition_of([y, y]) == SameKey()
-    assert condition_of([x, y]) == LinkedKeys()
+    assert condition_of([x, y]) == LinkedKeys((frozenset({0, 1}), frozenset({1})))
 
 
 def test_a_place_for_every_key() -> None:
     rows = batch(pa.array(["a", "b"]), pa.array(["c", "d"]))
     assert tuple_keys(rows, RowLayout(0, ((1, 2),)), SameKey()) == [("a", "c"), ("b", "d")]
     assert tuple_keys(rows, RowLayout(0, ((1,), (2,))), SameKey()) == [("a", "c"), ("b", "d")]
-    assert tuple_keys(rows, RowLayout(0, (None, (2,))), LinkedKeys()) == [(None, "c"), (None, "d")]
-    assert tuple_keys(rows, RowLayout(0, ((1,),)), LinkedKeys()) == [("a",), ("b",)]
+    one, two = LinkedKeys((frozenset({0}),)), LinkedKeys((frozenset({1}), frozenset({0, 1})))
+    assert tuple_keys(rows, RowLayout(0, (None, (2,))), two) == [(None, "c"), (None, "d")]
+    assert tuple_keys(rows, RowLayout(0, ((1,),)), one) == [("a",), ("b",)]
     assert tuple_keys(rows, RowLayout(0, ()), Always()) == [None, None]

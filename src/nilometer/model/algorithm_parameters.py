@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from nilometer.errors import DurationError, InputError
@@ -23,7 +23,7 @@ class AlgorithmParameters:
     order: tuple[str, ...] | None = None
     """All streams, by name, in the order of the for-loops."""
     buckets: tuple[int, ...] | None = None
-    """Of the hash tables: one number for all streams, or one for each stream."""
+    """Of the hash tables: one number for all streams, or one for each stream, 0 for no table."""
     cleanup: int | None = None
     """After how many tuples old ones are removed."""
 
@@ -51,22 +51,18 @@ class AlgorithmParameters:
         }
         return {name: text for name, text in written.items() if text is not None}
 
-    def with_order(self, order: Sequence[str]) -> AlgorithmParameters:
-        """The same parameters with an order, unless one was given."""
-        return self if self.order is not None else replace(self, order=tuple(order))
-
 
 def _read_order(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(","))
 
 
 def _read_buckets(text: str) -> tuple[int, ...]:
-    return tuple(_read_count(one) for one in text.split(","))
+    return tuple(_read_count(one, least=0) for one in text.split(","))
 
 
-def _read_count(text: str) -> int:
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise InputError(f"a number of 1 or more is expected, got {text.strip()!r}")
+def _read_count(text: str, least: int = 1) -> int:
+    if not text.strip().isdecimal() or int(text) < least:
+        raise InputError(f"a number of {least} or more is expected, got {text.strip()!r}")
     return int(text)
 
 

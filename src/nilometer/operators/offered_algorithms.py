@@ -29,9 +29,11 @@ class OfferedAlgorithm:
     paper: str
     """Where it is described."""
     parameters: frozenset[str]
-    """Its description."""
+    """The names of the parameters that it accepts."""
     host: Callable[[WindowJoinSpec, AlgorithmParameters], OperatorSpec]
     """The operator that runs it instead of a join; raises an error if it cannot."""
+    may_scan: bool = False
+    """Windows may be without a hash table, so where `buckets` is left out the planner chooses."""
 
 
 def find_algorithm(name: str) -> OfferedAlgorithm:

@@ -46,6 +46,9 @@ class SameKey:
 class LinkedKeys:
     """Keys are sequences with a place for each equality, None where a stream has no part."""
 
+    links: tuple[frozenset[int], ...]
+    """For each equality, the streams that have a part in it."""
+
     def among(
         self, partial: Sequence[StreamTuple], candidates: Iterable[StreamTuple]
     ) -> list[StreamTuple]:

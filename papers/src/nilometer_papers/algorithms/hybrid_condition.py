@@ -1,11 +1,11 @@
-"""The condition of a hybrid join: equal keys for some streams, any test for the others."""
+"""What a hybrid join can join: equal keys of some streams, any condition for the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from nilometer_papers.algorithms.conditions import Condition, SameKey, Where
+from nilometer_papers.algorithms.conditions import Condition, LinkedKeys, SameKey, Where
 from nilometer_papers.algorithms.m_tuple import MTuple
 from nilometer_papers.algorithms.stream_tuple import StreamTuple
 
@@ -36,8 +36,30 @@ class EqualAmong:
         return [candidate for candidate in candidates if self.among(candidate.members, (one,))]
 
 
-def equal_streams(condition: Condition, streams: int) -> frozenset[int]:
-    """The streams whose tuples all have one key."""
-    if isinstance(condition, SameKey):
-        return frozenset(range(streams))
-    return condition.streams if isinstance(condition, EqualAmong) else frozenset()
+@dataclass(frozen=True)
+class SharedKey:
+    """A key that tuples of some streams have in common."""
+
+    streams: frozenset[int]
+    place: int | None = None
+    """Where it is in the keys of tuples, if those are of several equalities."""
+
+    def of(self, one: StreamTuple) -> Hashable:
+        """Its value in a tuple of one of these streams."""
+        if self.place is None:
+            return one.key
+        assert isinstance(one.key, tuple)
+        value: Hashable = one.key[self.place]
+        return value
+
+
+def shared_keys(condition: Condition, streams: int) -> list[SharedKey]:
+    """The keys by which tuples of this many streams can be looked up."""
+    match condition:
+        case SameKey():
+            return [SharedKey(frozenset(range(streams)))]
+        case EqualAmong():
+            return [SharedKey(condition.streams)]
+        case LinkedKeys():
+            return [SharedKey(linked, place) for place, linked in enumerate(condition.links)]
+    return []

@@ -55,10 +55,7 @@ class MultiwayJoin(JoinAlgorithm):
         return self._evaluate()
 
     def save(self) -> Saved:
-        tables = {
-            str(i): singles(one for tuples in window.lists for one in tuples)
-            for i, window in enumerate(self.windows)
-        }
+        tables = {str(i): singles(window) for i, window in enumerate(self.windows)}
         tables |= {f"new {i}": singles(new) for i, new in enumerate(self._new)}
         return Saved(tables, {"interval": [self._interval]})
 

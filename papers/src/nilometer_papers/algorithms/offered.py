@@ -20,6 +20,6 @@ def _host(name: str, join: WindowJoinSpec, parameters: AlgorithmParameters) -> H
 
 
 OFFERED: Final = tuple(
-    OfferedAlgorithm(one.name, one.paper, one.parameters, partial(_host, one.name))
+    OfferedAlgorithm(one.name, one.paper, one.parameters, partial(_host, one.name), one.may_scan)
     for one in ENTRIES
 )

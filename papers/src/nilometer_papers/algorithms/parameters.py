@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nilometer.errors import InputError
 from nilometer.model.algorithm_parameters import AlgorithmParameters
+from nilometer_papers.algorithms.hybrid_condition import shared_keys
 from nilometer_papers.algorithms.join_task import JoinTask
 
 
@@ -24,7 +25,10 @@ def order_of(parameters: AlgorithmParameters, task: JoinTask) -> list[int] | Non
 
 
 def buckets_of(parameters: AlgorithmParameters, task: JoinTask) -> list[int] | None:
-    """The number of buckets of each stream's hash table."""
+    """The number of buckets of each stream's hash table, 0 for none.
+
+    One number is for the streams that share a key with another.
+    """
     if parameters.buckets is None:
         return None
     if len(parameters.buckets) not in (1, task.streams):
@@ -32,4 +36,8 @@ def buckets_of(parameters: AlgorithmParameters, task: JoinTask) -> list[int] | N
             f"there are {len(parameters.buckets)} numbers of buckets for {task.streams} streams",
             hint="give one for all, or one for each stream",
         )
-    return list(parameters.buckets * (task.streams // len(parameters.buckets)))
+    if len(parameters.buckets) > 1:
+        return list(parameters.buckets)
+    keys = shared_keys(task.condition, task.streams)
+    keyed = frozenset().union(*(key.streams for key in keys)) or range(task.streams)
+    return [parameters.buckets[0] if i in keyed else 0 for i in range(task.streams)]

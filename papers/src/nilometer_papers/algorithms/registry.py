@@ -68,6 +68,8 @@ class Algorithm:
     """It looks tuples up by one key that all streams share."""
     parameters: frozenset[str] = frozenset()
     """The parameters it accepts."""
+    may_scan: bool = False
+    """Windows may be without a hash table, which is 0 buckets."""
 
     def start(
         self, task: JoinTask, parameters: AlgorithmParameters = NO_PARAMETERS
@@ -95,6 +97,11 @@ class Algorithm:
         return self.make(task, **{name: one for name, one in given.items() if one is not None})
 
     def _check_parameters(self, parameters: AlgorithmParameters) -> None:
+        if 0 in (parameters.buckets or ()) and not self.may_scan:
+            raise InputError(
+                f"{self.name} has a hash table for every stream, of 1 bucket or more, got 0",
+                hint="HYBRID can do without some of them",
+            )
         if refused := parameters.given.keys() - self.parameters:
             takes_none = f"{self.name} has no parameters"
             raise InputError(
@@ -133,7 +140,7 @@ def _general(task: JoinTask, order: Sequence[int] | None = None, **given: Any) -
 
 
 def _hybrid(task: JoinTask, buckets: Sequence[int] | None = None, **given: Any) -> JoinAlgorithm:
-    tables = None if buckets is None else dict(enumerate(buckets))
+    tables = None if buckets is None else {i: b for i, b in enumerate(buckets) if b}
     return HybridJoin(task, tables, **given)
 
 
@@ -255,6 +262,7 @@ ENTRIES: Final = (
         "Golab section 3.5",
         Windows.PER_STREAM,
         parameters=_TABLES,
+        may_scan=True,
     ),
     Algorithm(
         "COUNT_NLJ",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import Protocol
 
 from nilometer_papers.algorithms.counters import Counters
@@ -14,7 +15,10 @@ class SlidingWindow(Protocol):
     """The tuples of one stream that may still join."""
 
     lists: Sequence[deque[StreamTuple]]
-    """All tuples, each list in time order."""
+    """All tuples, each list in time order; in windows with several indexes, as often."""
+
+    def __iter__(self) -> Iterator[StreamTuple]:
+        """All tuples, each once, in an order in which they can be inserted again."""
 
     def insert(self, one: StreamTuple) -> None:
         """Add the newest tuple of the stream."""
@@ -30,6 +34,9 @@ class ScannedWindow:
         self.tuples: deque[StreamTuple] = deque()
         self.lists: Sequence[deque[StreamTuple]] = (self.tuples,)
         self.insert = self.tuples.append
+
+    def __iter__(self) -> Iterator[StreamTuple]:
+        return iter(self.tuples)
 
     def candidates(self, partial: Sequence[StreamTuple]) -> Collection[StreamTuple]:
         """All tuples."""
@@ -47,6 +54,9 @@ class HashedWindow:
 
     def __init__(self, buckets: int) -> None:
         self.lists: Sequence[deque[StreamTuple]] = tuple(deque() for _ in range(buckets))
+
+    def __iter__(self) -> Iterator[StreamTuple]:
+        return chain.from_iterable(self.lists)
 
     def insert(self, one: StreamTuple) -> None:
         """Add the newest tuple of the stream to its bucket."""

@@ -22,8 +22,12 @@ def condition_of(layouts: Sequence[RowLayout]) -> Condition:
     """The condition formed by all keys of a query, for tuples with the keys of `tuple_keys`."""
     if not layouts[0].keys:
         return Always()
-    shared = all(columns is not None for layout in layouts for columns in layout.keys)
-    return SameKey() if shared else LinkedKeys()
+    links = tuple(
+        frozenset(i for i, layout in enumerate(layouts) if layout.keys[key] is not None)
+        for key in range(len(layouts[0].keys))
+    )
+    shared = all(len(streams) == len(layouts) for streams in links)
+    return SameKey() if shared else LinkedKeys(links)
 
 
 def tuple_keys(rows: pa.RecordBatch, layout: RowLayout, condition: Condition) -> list[Hashable]:

@@ -7,13 +7,17 @@ from typing import Final
 
 from nilometer.kernels.chunk import Kernel
 from nilometer.model import join_order
-from nilometer.model.join_order import Links, Scan, StreamLoad
+from nilometer.model.index_choice import choose_loops, indexes_that_pay
+from nilometer.model.join_cost import Links, Predicate, Scan, StreamLoad, cost_of_orders
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, assume_load
 from nilometer.sql.expressions.scalars import ColumnRef
+from nilometer.sql.plan.function_calls import cost_of_calls
 from nilometer.sql.plan.join_plan import ChosenAlgorithm, JoinKey, JoinPlan, Source
 
 BUCKETS: Final = (10,)
 """The default for the hash tables of Golab's joins."""
+
+_SECOND: Final = 1e6
 
 
 def choose_orders(plan: JoinPlan) -> JoinPlan:
@@ -21,8 +25,13 @@ def choose_orders(plan: JoinPlan) -> JoinPlan:
     loads = tuple(_load(plan, number, source) for number, source in enumerate(plan.sources))
     links = [frozenset(map(plan.number, key.streams)) for key in plan.keys]
     scan = Scan.HASH if plan.kernel is Kernel.HASH else Scan.NLJ
-    orders = join_order.choose_orders(loads, links, scan)
-    costs = join_order.cost_of_orders(loads, orders, links, scan).by_origin
+    predicates = [
+        Predicate(frozenset(map(plan.number, condition.streams)), cost)
+        for condition in plan.residuals
+        if (cost := cost_of_calls(condition, plan.catalog.functions))
+    ]
+    orders = join_order.choose_orders(loads, links, scan, predicates)
+    costs = cost_of_orders(loads, orders, links, scan, predicates).by_origin
     chosen = replace(plan, loads=loads, orders=orders, costs=costs)
     return chosen if plan.algorithm is None else _order_loops(chosen, plan.algorithm, links)
 
@@ -32,17 +41,26 @@ def _order_loops(plan: JoinPlan, chosen: ChosenAlgorithm, links: Links) -> JoinP
 
     Windows in hash buckets count as a bucket (Golab section 5.3).
     """
-    possible = chosen.algorithm.parameters
-    if "order" not in possible or chosen.parameters.order is not None:
-        return plan
-    buckets = chosen.parameters.buckets or (BUCKETS if "buckets" in possible else None)
-    loads = plan.loads
-    if buckets is not None:
-        each = buckets * len(loads) if len(buckets) == 1 else buckets
-        loads = tuple(replace(load, buckets=b) for load, b in zip(loads, each, strict=True))
-    order = [plan.sources[i].name for i in join_order.choose_global_order(loads, links)]
-    parameters = chosen.parameters.with_order(order)
-    return replace(plan, algorithm=replace(chosen, parameters=parameters))
+    possible, given = chosen.algorithm.parameters, chosen.parameters
+    if chosen.algorithm.may_scan and given.buckets is None:
+        given = replace(given, buckets=_choose_buckets(plan, links, given.tau))
+    if "order" in possible and given.order is None:
+        buckets = given.buckets or (BUCKETS if "buckets" in possible else (0,))
+        each = buckets * len(plan.loads) if len(buckets) == 1 else buckets
+        loads = [replace(one, buckets=b or None) for one, b in zip(plan.loads, each, strict=True)]
+        order = tuple(plan.sources[i].name for i in choose_loops(loads, links))
+        given = replace(given, order=order)
+    return replace(plan, algorithm=replace(chosen, parameters=given))
+
+
+def _choose_buckets(plan: JoinPlan, links: Links, tau: int | None) -> tuple[int, ...] | None:
+    """Hash tables on the windows where they pay (Golab section 5.4), if all rates are known."""
+    if any(source.relation.statistics.rate is None for source in plan.sources):
+        return None
+    (buckets,) = BUCKETS
+    sweeps = sum(one.rate for one in plan.loads) if tau is None else _SECOND / tau
+    chosen = indexes_that_pay(plan.loads, buckets, sweeps, links)
+    return tuple(buckets if i in chosen else 0 for i in range(len(plan.loads)))
 
 
 def _load(plan: JoinPlan, number: int, source: Source) -> StreamLoad:

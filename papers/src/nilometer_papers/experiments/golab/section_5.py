@@ -9,13 +9,8 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
 from nilometer.model.index_choice import choose_indexes, hybrid_order, with_indexes
-from nilometer.model.join_order import (
-    Order,
-    StreamLoad,
-    choose_global_order,
-    cost_of_orders,
-    orders_of,
-)
+from nilometer.model.join_cost import Order, StreamLoad, cost_of_orders, orders_of
+from nilometer.model.join_order import choose_global_order
 from nilometer_papers.algorithms.count_join import CountNLJ
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.algorithms.hybrid_join import HybridJoin
