@@ -372,6 +372,6 @@ def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:
     report = Report("nile-equation-1", "Nile", "Equation 1", "rates", "none", "quick", 1.0, claims)
     page = render_page([report], "images")
     assert "- **refuted**: the output rate is that of Equation 1" in page
-    assert "  - the paper is right if: a duplicate" in page
+    assert "  - the paper is right if: windows are side by side" in page
     assert "- **did not hold**: nobody knows" in page
     assert "**Not the papers', but ours**" in page
