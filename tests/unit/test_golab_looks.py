@@ -11,7 +11,21 @@ from nilometer_papers.algorithms.multiway_hash_join import MultiwayHashJoin
 from nilometer_papers.algorithms.stream_tuple import StreamTuple
 from nilometer_papers.experiments.experiment import Profile, Row, Setting
 from nilometer_papers.experiments.golab import figure_4b
-from nilometer_papers.experiments.golab.looks import CLAIMS, TABLES, allowed, best, measure
+from nilometer_papers.experiments.golab.looks import (
+    BY_MODEL,
+    CLAIMS,
+    COSTS,
+    EQUAL,
+    FIVE,
+    TABLES,
+    TEN,
+    allowed,
+    best,
+    counts,
+    least_cost,
+    measure,
+    shares,
+)
 from nilometer_papers.experiments.golab.workload import make_workload
 from nilometer_papers.experiments.measured import select
 
@@ -59,3 +73,41 @@ def test_the_best_intervals_of_the_paper_say_that_looks_cost_tens(rows: list[Row
     assert list(found) == ["HASH2", "HASH10", "HASH30"]
     assert all(1 < first <= last < 60 for first, last in found.values())
     assert all(claim.check(rows).holds for claim in CLAIMS)
+
+
+def test_at_equal_averages_all_strategies_look_into_as_many_buckets(rows: list[Row]) -> None:
+    """So what a look costs cannot tell '5 to slow' and '10 to slow' apart."""
+    looks = {(row["at"], row["looks"]) for case in (EQUAL, TABLES, FIVE, TEN)
+             for row in select(rows, case=case)}  # fmt: skip
+    assert len(looks) == 20
+
+
+def test_ten_to_slow_compares_less_than_five_to_slow_from_ten_buckets_on(rows: list[Row]) -> None:
+    five, ten = counts(rows, FIVE), counts(rows, TEN)
+    assert {at: ten[at] < five[at] for at in ten} == {at: at >= 10 for at in range(8, 21)}
+
+
+@pytest.mark.parametrize("most", [14, 20])
+def test_five_to_slow_never_costs_less_than_equal_tables(rows: list[Row], most: int) -> None:
+    drawn = [row for row in rows if row["case"] in (EQUAL, FIVE) and int(row["at"]) <= most]
+    for look in COSTS:
+        assert least_cost(drawn, EQUAL, look) < least_cost(drawn, FIVE, look)
+
+
+def test_the_fast_window_should_have_about_twice_the_buckets_of_a_slow_one(
+    rows: list[Row],
+) -> None:
+    counted = shares(rows)
+    assert pytest.approx(2.2, abs=0.1) == BY_MODEL
+    assert 1.5 < min(counted, key=counted.__getitem__) < 3
+    assert counted[6.6] > 1.2 * counted[1.0]
+
+
+def test_allotting_more_to_the_fast_window_saves_a_little_where_it_is_about_twice(
+    rows: list[Row],
+) -> None:
+    equal, ten = counts(rows, EQUAL), counts(rows, TEN)
+    saved = {at: 1 - ten[at] / equal[at] for at in ten}
+    assert all(0 < saved[at] < 0.15 for at in range(11, 15))
+    assert saved[8] < saved[9] < 0
+    assert saved[20] < 0

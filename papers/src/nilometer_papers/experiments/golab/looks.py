@@ -10,14 +10,28 @@ from nilometer_papers.algorithms.multiway_hash_join import MultiwayHashJoin
 from nilometer_papers.experiments.experiment import Claim, Experiment, Outcome, Row, Setting
 from nilometer_papers.experiments.golab import figure_4a, figure_4b
 from nilometer_papers.experiments.golab.workload import SCALE, make_workload
-from nilometer_papers.experiments.measured import select
-from nilometer_papers.experiments.plots import Axis, Curve, draw_curves, share_legend
+from nilometer_papers.experiments.measured import brief, select
+from nilometer_papers.experiments.plots import (
+    Axis,
+    Curve,
+    colour_of,
+    draw_curves,
+    share_legend,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TABLES: Final = "1 to slow"
+FIVE, TEN, EQUAL = "5 to slow", "10 to slow", "Equal"
+SHARES: Final = "48 buckets in all"
+"""By buckets of each slow window; the fast one has the rest."""
+AVERAGE: Final = 12
+FEW: Final = 10
+"""From so many buckets on average on '10 to slow' has as many for the fast window, or more."""
+BY_MODEL: Final = (60_000 / 35_900 * 3) ** 0.5
+"""The best b_fast / b_slow: 35 900 / b_slow + 60 000 / b_fast is least for a sum of both."""
 EIGHT: Final = 8
 """The best average number of buckets of '1 to slow' in the paper."""
 INTERVALS: Final = {"HASH2": (2, 4), "HASH10": (10, 15), "HASH30": (30, 30)}
@@ -29,14 +43,30 @@ COSTS: Final = range(501)
 
 def measure(setting: Setting) -> list[Row]:
     """Tuples compared and buckets looked into, for each tuple that arrives."""
+    return [*_tables(setting), *_intervals(setting)]
+
+
+def _tables(setting: Setting) -> list[Row]:
+    """Each strategy by the average number of buckets; then all ways to share out as many."""
     averages = setting.choose(range(1, 21), range(1, 21), range(2, 15, 2))
-    units = setting.choose(100, 15, 3)
-    rows: list[Row] = []
-    for average in setting.progress.track(averages, "tables"):
-        buckets = figure_4b.allot(average, 1) or []
-        compared = count(figure_4b.LOADS, buckets, figure_4b.TAU, units, setting.seed)
-        rows.append(_row(TABLES, average, compared, sum(buckets), figure_4b.TAU, figure_4b.LOADS))
+    units, tau, loads = setting.choose(100, 15, 3), figure_4b.TAU, figure_4b.LOADS
+    tables = [
+        (name, average, figure_4b.allot(average, slow))
+        for name, slow in figure_4b.STRATEGIES.items()
+        for average in averages
+    ]
+    tables += [(SHARES, slow, figure_4b.allot(AVERAGE, slow)) for slow in range(1, 16)]
+    return [
+        _row(case, at, count(loads, buckets, tau, units, setting.seed), sum(buckets), tau, loads)
+        for case, at, buckets in setting.progress.track(tables, "tables")
+        if buckets is not None
+    ]
+
+
+def _intervals(setting: Setting) -> list[Row]:
+    """Each number of buckets by the interval."""
     units = setting.choose(1000, 150, 50)
+    rows: list[Row] = []
     for name, (number, _) in INTERVALS.items():
         buckets = [number] * len(figure_4a.LOADS)
         for tau in setting.progress.track(TAUS, f"intervals of {name}"):
@@ -66,9 +96,28 @@ def _row(
 
 def best(rows: Sequence[Row], case: str, look: float) -> int:
     """Where the cost is least, if a look into a bucket costs so many comparisons."""
+    return least_cost(rows, case, look)[1]
+
+
+def least_cost(rows: Sequence[Row], case: str, look: float) -> tuple[float, int]:
+    """The least cost, in comparisons, and where it is."""
     group = select(rows, case=case)
-    least = min(group, key=lambda row: float(row["compared"]) + look * float(row["looks"]))
-    return int(least["at"])
+    return min(
+        (float(one["compared"]) + look * float(one["looks"]), int(one["at"])) for one in group
+    )
+
+
+def counts(rows: Sequence[Row], case: str) -> dict[int, float]:
+    """Tuples compared for each that arrives, by what the case goes through."""
+    return {int(row["at"]): float(row["compared"]) for row in select(rows, case=case)}
+
+
+def shares(rows: Sequence[Row]) -> dict[float, float]:
+    """Tuples compared by how many times as many buckets the fast window has as a slow one."""
+    counted = counts(rows, SHARES)
+    return {
+        (4 * AVERAGE - 3 * slow) / slow: counted[slow] for slow in sorted(counted, reverse=True)
+    }
 
 
 def allowed(rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
@@ -81,8 +130,9 @@ def allowed(rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
 
 
 def draw(figure: Figure, rows: Sequence[Row]) -> None:
-    """The best table and the best intervals, against what a look costs."""
-    tables, intervals = figure.subplots(1, 2)
+    """The best table and intervals, against what a look costs; then how buckets are shared out."""
+    figure.set_size_inches(14, 5)
+    tables, intervals, shared = figure.subplots(1, 3)
     x = Axis("comparisons that a look into a bucket costs")
     curve = Curve("1 to slow, by counts", COSTS, [best(rows, TABLES, one) for one in COSTS])
     draw_curves(tables, [curve], x, Axis("best average number of buckets"), "Figure 4(b)")
@@ -92,7 +142,18 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     curves = [Curve(name, costs, [best(rows, name, one) for one in costs]) for name in INTERVALS]
     draw_curves(intervals, curves, x, Axis("best tau (units of time)"), "Figure 4(a)")
     _shade(intervals, rows)
-    share_legend(figure, [tables, intervals])
+    _draw_shares(shared, shares(rows))
+    share_legend(figure, [tables, intervals, shared])
+
+
+def _draw_shares(axes: Axes, counted: dict[float, float]) -> None:
+    x = Axis("buckets of the fast window / of a slow one", log=True)
+    curve = Curve(SHARES, list(counted), list(counted.values()))
+    draw_curves(axes, [curve], x, Axis("tuples compared for each that arrives"), "Figure 4(b)")
+    for name, slow in figure_4b.STRATEGIES.items():
+        fast = (4 * AVERAGE - 3 * slow) / slow if slow else 1
+        axes.axvline(fast, color=colour_of(name), linestyle="--", label=name)
+    axes.axvline(BY_MODEL, color="black", linestyle=":", label="best by the cost model")
 
 
 def _shade(axes: Axes, rows: Sequence[Row]) -> None:
@@ -119,6 +180,29 @@ def _tells_intervals(rows: Sequence[Row]) -> Outcome:
     return Outcome(len(found) == len(INTERVALS), told)
 
 
+def _equal_is_best(rows: Sequence[Row]) -> Outcome:
+    costs = {look: [least_cost(rows, one, look) for one in (EQUAL, FIVE)] for look in COSTS}
+    told = "; ".join(
+        f"looks of {look}: {EQUAL} {brief(equal)} at {at}, {FIVE} {brief(five)} at {other}"
+        for look in (COSTS[0], COSTS[50], COSTS[-1])
+        for (equal, at), (five, other) in (costs[look],)
+    )
+    return Outcome(all(equal < five for equal, five in costs.values()), told)
+
+
+def _ten_is_less(rows: Sequence[Row]) -> Outcome:
+    five, ten = counts(rows, FIVE), counts(rows, TEN)
+    told = ", ".join(f"{at}: {brief(ten[at])} and {brief(five[at])}" for at in ten)
+    return Outcome(all(ten[at] < five[at] for at in ten if at >= FEW), told)
+
+
+def _twice_to_fast(rows: Sequence[Row]) -> Outcome:
+    counted = shares(rows)
+    at = min(counted, key=counted.__getitem__)
+    told = f"fewest at {brief(at)} ({brief(counted[at])}), {brief(counted[1.0])} at 1 ({EQUAL})"
+    return Outcome(1.5 <= at <= 3, f"{told}, {brief(counted[6.6])} at 6.6 ({FIVE})")
+
+
 CLAIMS: Final = (
     Claim(
         "ours: by counts the best intervals of Figure 4(a), 4, 15 and 30 units, are right if a "
@@ -130,6 +214,24 @@ CLAIMS: Final = (
         "ours: then the best of '1 to slow' in Figure 4(b) has more than eight buckets on average",
         "best average > 8, if a look costs the most that Figure 4(a) allows",
         _tells_tables,
+    ),
+    Claim(
+        "ours: whatever a look costs, equal tables at their best cost less than '5 to slow'",
+        f"least cost(Equal) < least cost(5 to slow) for looks of 0 to {COSTS[-1]} comparisons",
+        _equal_is_best,
+    ),
+    Claim(
+        "ours: '10 to slow' compares less than '5 to slow' already with few buckets, and looks as "
+        "often",
+        f"compared(10 to slow) < compared(5 to slow) from {FEW} on average on",
+        _ten_is_less,
+    ),
+    Claim(
+        "ours: the fast window should have about twice the buckets of a slow one, as the model has "
+        "it, not 6.6 times as many",
+        f"of {4 * AVERAGE} buckets, fewest are compared where b_fast / b_slow is 1.5 to 3 "
+        f"({brief(BY_MODEL)} by the model)",
+        _twice_to_fast,
     ),
 )
 
