@@ -39,6 +39,7 @@ FIGURES = (
     "ssdbm-throughput-nested-loop",
     "ssdbm-response-time",
     "ssdbm-transactions",
+    "ssdbm-partners",
     *(f"golab-table-{one}" for one in ("5", "6", "7", "8")),
     *(f"golab-figure-{one}" for one in ("2", "3a", "3b", "4a", "4b")),
     "golab-looks",
@@ -251,6 +252,25 @@ def test_curves_are_means_with_bands() -> None:
     assert curves.get_ylim() == (0, pytest.approx(6.3))
     assert [one.get_height() for one in bars.patches] == [2.0, 4.0]
     assert len(bars.collections) == 2
+
+
+@pytest.mark.parametrize(
+    ("highest", "labels"),
+    [
+        (3.0, ["1", "1.5", "2", "3"]),
+        (90.0, ["1", "2", "5", "10", "20", "50", "100"]),
+        (80_000.0, ["1", "10", "100", "1,000", "10,000", "100,000"]),
+    ],
+)
+def test_a_short_logarithmic_axis_has_more_labels_than_powers_of_ten(
+    highest: float, labels: list[str]
+) -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    draw_curves(axes, [Curve("MW", [1, 2], [1.0, highest])], Axis("n"), Axis("times", log=True))
+    low, high = axes.get_ylim()
+    ticks = [one for one in axes.yaxis.get_major_locator()() if low <= one <= high]
+    assert axes.yaxis.get_major_formatter().format_ticks(ticks) == labels
 
 
 def test_what_was_run_is_left_as_it_is_when_all_are_resumed(

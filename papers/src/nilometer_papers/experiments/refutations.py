@@ -74,10 +74,17 @@ _BY_THE_MODEL: Final = _refuted(
     "the fast window are best, and '5 to slow' gives it 6.6 times as many. What a look costs "
     "cannot matter: at equal averages all strategies look into as many buckets (golab-looks)"
 )
+_WITHOUT_TESTS: Final = _refuted(
+    "for-loops do not test timestamps, which the paper's pseudo-code does: such loops, executed "
+    "and counted in a test, compare what the paper's curves show"
+)
 
 REFUTATIONS: Final[Mapping[tuple[str, str], Refutation]] = {
     ("ssdbm-transactions", "FEW-join produces"): _depends(
-        "there are three or four streams, not two"
+        "a sale has many partners: by comparisons from 0.5 in each other store on with two stores, "
+        "0.9 with four, 1.2 with three, where here it has 0.2 to 0.3; unlike rates do not help "
+        "(ssdbm-partners). By the clock the two are at par with three and four stores, 0.99 to "
+        "1.09 times, and FEW-join is behind with two"
     ),
     ("tr010-figure-7", "MW-join is almost"): _MW_NLW,
     ("tr010-figure-9a", "at unlike rates MW-join"): _MW_NLW,
@@ -103,23 +110,20 @@ REFUTATIONS: Final[Mapping[tuple[str, str], Refutation]] = {
         "the slow stream's gaps are longer than the windows: steps of 0.01 s and 10/s in the figure"
     ),
     ("tr010-figure-14", "as in SSDBM section 4.2"): _depends(
-        "rates are alike: 1.3 and 1.6 times at 850-1000/s"
+        "rates are alike: 1.3 and 1.5 times at 850-1000/s, 1.1 and 1.4 times by comparisons"
     ),
     ("steam-self-scheduling", "scheduling is fair"): _refuted(
         "joins give control back after a turn of each input, as the text of TR-010 has it, and "
         "not only when both are empty, as STEAM has it"
     ),
-    ("golab-figure-3b", "GENERAL has the lowest"): _refuted(
-        "for-loops do not test timestamps, which the paper's pseudo-code does"
-    ),
-    ("golab-figure-3b", "NAIVE is dearer"): _refuted(
-        "for-loops do not test timestamps, which the paper's pseudo-code does"
-    ),
-    ("golab-figure-3b", "NAIVE becomes nearly"): _refuted(
-        "for-loops do not test timestamps, which the paper's pseudo-code does"
-    ),
-    ("golab-table-8", "a longer interval"): _refuted(
-        "expiring a tuple costs less than the comparisons that it saves: by comparisons it holds"
+    ("golab-figure-3b", "GENERAL has the lowest"): _WITHOUT_TESTS,
+    ("golab-figure-3b", "NAIVE is dearer"): _WITHOUT_TESTS,
+    ("golab-figure-3b", "NAIVE becomes nearly"): _WITHOUT_TESTS,
+    ("golab-table-8", "a longer interval"): _depends(
+        "a look for old tuples costs less than 12 comparisons with nested loops, half a comparison "
+        "with hash tables (golab-looks): an eager join looks at each arrival. The best intervals "
+        "of the paper's Figure 4(a) say that it costs 5 or more: then the eager hash join is not "
+        "the fastest"
     ),
     ("golab-table-8", "the worst plan"): _open(
         "comparisons are most of the cost, as with nested loops"
@@ -169,7 +173,8 @@ REFUTATIONS: Final[Mapping[tuple[str, str], Refutation]] = {
     ),
     ("nile-figure-12", "without filtering all"): _refuted(
         "time moves with arrivals only; but then TPA cannot be ten times better than ITA at a "
-        "selectivity of 0.2, which the paper claims of the same figure"
+        "selectivity of 0.2, which the paper claims of the same figure: at most 5 times, as is "
+        "tested in counted work"
     ),
     ("nile-figure-14", "NTA and TPA have almost"): _depends(
         "the machine is nearly idle, and the two are seen beside ITA: where TPA works for 1 % of "

@@ -1,14 +1,16 @@
-"""Golab Figure 4 by counts: what a look into a bucket for old tuples must cost for its optima."""
+"""Golab Figure 4 and Table 8 by counts: what a look into a bucket for old tuples must cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from nilometer.model.join_order import StreamLoad
 from nilometer_papers.algorithms.multiway_hash_join import MultiwayHashJoin
 from nilometer_papers.experiments.experiment import Claim, Experiment, Outcome, Row, Setting
 from nilometer_papers.experiments.golab import figure_4a, figure_4b
+from nilometer_papers.experiments.golab.order_tables import TABLE_5
 from nilometer_papers.experiments.golab.workload import SCALE, make_workload
 from nilometer_papers.experiments.measured import brief, select
 from nilometer_papers.experiments.plots import (
@@ -37,13 +39,17 @@ EIGHT: Final = 8
 INTERVALS: Final = {"HASH2": (2, 4), "HASH10": (10, 15), "HASH30": (30, 30)}
 """Buckets, and the best interval in the paper's Figure 4(a)."""
 TAUS: Final = (1, 2, 4, 7, 10, 15, 20, 30, 50)
+TABLE_8: Final = {"NLJ": 1, "HASH5": 5}
+"""Buckets of each window: nested loops are a hash join with one."""
+EAGER: Final = 0
+TABLE_8_TAUS: Final = (EAGER, 5, 10)
 COSTS: Final = range(501)
 """Comparisons that a look may cost."""
 
 
 def measure(setting: Setting) -> list[Row]:
     """Tuples compared and buckets looked into, for each tuple that arrives."""
-    return [*_tables(setting), *_intervals(setting)]
+    return [*_tables(setting), *_intervals(setting), *_table_8(setting)]
 
 
 def _tables(setting: Setting) -> list[Row]:
@@ -75,12 +81,30 @@ def _intervals(setting: Setting) -> list[Row]:
     return rows
 
 
+def _table_8(setting: Setting) -> list[Row]:
+    """The streams of Table 8 by the interval, in its best order, which is that of the streams."""
+    units = setting.choose(2000, 200, 20)
+    return [
+        _row(
+            name,
+            tau,
+            count(TABLE_5, [number] * len(TABLE_5), tau, units, setting.seed),
+            number * len(TABLE_5),
+            tau,
+            TABLE_5,
+        )
+        for name, number in TABLE_8.items()
+        for tau in setting.progress.track(TABLE_8_TAUS, f"Table 8, {name}")
+    ]
+
+
 def count(
     loads: Sequence[StreamLoad], buckets: list[int], tau: int, units: int, seed: int
 ) -> float:
     """Tuples that MULTI-WAY HASH JOIN compares for each that arrives, windows being full."""
     workload = make_workload(loads, round(units * sum(one.rate for one in loads)), seed)
-    algorithm = workload.fill(MultiwayHashJoin(workload.task, buckets, every=tau * workload.unit))
+    every = tau * workload.unit or None
+    algorithm = workload.fill(MultiwayHashJoin(workload.task, buckets, every=every))
     for one in workload.measured:
         algorithm.process(one)
     algorithm.finish()
@@ -90,7 +114,7 @@ def count(
 def _row(
     case: str, at: int, compared: float, buckets: int, tau: int, loads: Sequence[StreamLoad]
 ) -> Row:
-    looks = buckets / (tau * sum(one.rate for one in loads))
+    looks = buckets / (tau * sum(one.rate for one in loads) or 1)
     return {"case": case, "at": at, "compared": round(compared, 2), "looks": round(looks, 5)}
 
 
@@ -129,10 +153,29 @@ def allowed(rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
     return {name: (costs[0], costs[-1]) for name, costs in found.items() if costs}
 
 
+def cost_by_tau(rows: Sequence[Row], case: str, look: float) -> list[float]:
+    """What a tuple of Table 8 costs under each interval, in comparisons."""
+    return [
+        float(row["compared"]) + look * float(row["looks"])
+        for tau in TABLE_8_TAUS
+        for row in select(rows, case=case, at=tau)
+    ]
+
+
+def limit(rows: Sequence[Row], case: str) -> float:
+    """Up to what cost of a look a longer interval of Table 8 costs more than each shorter one."""
+    points = [select(rows, case=case, at=tau)[0] for tau in TABLE_8_TAUS]
+    return min(
+        (float(after["compared"]) - float(before["compared"]))
+        / (float(before["looks"]) - float(after["looks"]))
+        for before, after in pairwise(points)
+    )
+
+
 def draw(figure: Figure, rows: Sequence[Row]) -> None:
-    """The best table and intervals, against what a look costs; then how buckets are shared out."""
-    figure.set_size_inches(14, 5)
-    tables, intervals, shared = figure.subplots(1, 3)
+    """By what a look costs: the best table and intervals, and Table 8; how buckets are shared."""
+    figure.set_size_inches(12, 9)
+    (tables, intervals), (shared, longer) = figure.subplots(2, 2)
     x = Axis("comparisons that a look into a bucket costs")
     curve = Curve("1 to slow, by counts", COSTS, [best(rows, TABLES, one) for one in COSTS])
     draw_curves(tables, [curve], x, Axis("best average number of buckets"), "Figure 4(b)")
@@ -143,7 +186,24 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     draw_curves(intervals, curves, x, Axis("best tau (units of time)"), "Figure 4(a)")
     _shade(intervals, rows)
     _draw_shares(shared, shares(rows))
-    share_legend(figure, [tables, intervals, shared])
+    _draw_longer(longer, rows)
+    share_legend(figure, [tables, intervals, shared, longer])
+
+
+def _draw_longer(axes: Axes, rows: Sequence[Row]) -> None:
+    looks = [10 ** (place / 10) for place in range(-10, 31)]
+    costs = {case: [cost_by_tau(rows, case, look) for look in looks] for case in TABLE_8}
+    curves = [
+        Curve(
+            f"{case}, tau {tau} / eager", looks, [one[place] / one[0] for one in costs[case]], style
+        )
+        for case in TABLE_8
+        for place, (tau, style) in enumerate(((5, "-"), (10, "--")), 1)
+    ]
+    x = Axis("comparisons that a look into a bucket costs", log=True)
+    draw_curves(axes, curves, x, Axis("cost / cost of the eager join"), "Table 8")
+    axes.axhline(1, color="black", linewidth=1)
+    _shade(axes, rows)
 
 
 def _draw_shares(axes: Axes, counted: dict[float, float]) -> None:
@@ -203,6 +263,14 @@ def _twice_to_fast(rows: Sequence[Row]) -> Outcome:
     return Outcome(1.5 <= at <= 3, f"{told}, {brief(counted[6.6])} at 6.6 ({FIVE})")
 
 
+def _longer_is_slower(rows: Sequence[Row]) -> Outcome:
+    limits = {case: limit(rows, case) for case in TABLE_8}
+    needed = min((first for first, _ in allowed(rows).values()), default=0)
+    told = "; ".join(f"{case}: up to {brief(one)} comparisons" for case, one in limits.items())
+    holds = 0 < limits["HASH5"] < needed < limits["NLJ"]
+    return Outcome(holds, f"{told}; the intervals of Figure 4(a) need {needed} or more")
+
+
 CLAIMS: Final = (
     Claim(
         "ours: by counts the best intervals of Figure 4(a), 4, 15 and 30 units, are right if a "
@@ -233,17 +301,24 @@ CLAIMS: Final = (
         f"({brief(BY_MODEL)} by the model)",
         _twice_to_fast,
     ),
+    Claim(
+        "ours: in Table 8 a longer interval costs more if a look is cheap, with hash tables "
+        "cheaper than the best intervals of Figure 4(a) have it",
+        "0 < the most that a look may cost with hash tables < the least that Figure 4(a) allows < "
+        "the most with nested loops",
+        _longer_is_slower,
+    ),
 )
 
 EXPERIMENT: Final = Experiment(
     "golab-looks",
     "Golab",
-    "Figure 4 by counts",
+    "Figure 4 and Table 8 by counts",
     "the best tables and intervals by what a look for old tuples costs",
     measure,
     draw,
     CLAIMS,
-    "the streams of Figures 4(a) and 4(b). Cost is tuples compared, and buckets that an expiration "
-    "looks into, each taken for so many comparisons; no clock is read. Here a look takes a fifth "
-    f"of the time of a comparison. {SCALE}",
+    "the streams of Figures 4(a) and 4(b) and of Table 8. Cost is tuples compared, and buckets "
+    "that an expiration looks into, each taken for so many comparisons; no clock is read. Here a "
+    f"look takes a fifth of the time of a comparison. {SCALE}",
 )
