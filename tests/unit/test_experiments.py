@@ -26,7 +26,7 @@ from nilometer_papers.experiments.experiment import (
 from nilometer_papers.experiments.measured import values
 from nilometer_papers.experiments.page import render_page, write_page
 from nilometer_papers.experiments.plots import Axis, Curve, draw_curves, draw_spread
-from nilometer_papers.experiments.refutations import REFUTATIONS
+from nilometer_papers.experiments.refutations import REFUTATIONS, Kind
 from nilometer_papers.experiments.registry import BY_NAME, EXPERIMENTS
 from nilometer_papers.experiments.report import Report, Verdict, read_report
 from nilometer_papers.experiments.run_experiment import run_experiment
@@ -384,6 +384,14 @@ def test_every_refutation_is_of_a_claim_that_an_experiment_has() -> None:
         assert any(claim.text.startswith(start) for claim in BY_NAME[name].claims), (name, start)
 
 
+def test_every_refuted_claim_has_a_test() -> None:
+    for told, one in REFUTATIONS.items():
+        assert bool(one.test) == (one.kind is Kind.REFUTED), told
+        if one.test:
+            file, test = one.test.split("::")
+            assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text(), told
+
+
 def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:
     claims = tuple(
         Verdict(text, "a > b", 0, 1, "1 < 2")
@@ -393,5 +401,6 @@ def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:
     page = render_page([report], "images")
     assert "- **refuted**: the output rate is that of Equation 1" in page
     assert "  - the paper is right if: windows are side by side" in page
+    assert "  - tested by: `tests/unit/test_equation_1.py::test_what_w_distinct" in page
     assert "- **did not hold**: nobody knows" in page
     assert "**Not the papers', but ours**" in page
