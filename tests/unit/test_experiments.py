@@ -26,7 +26,7 @@ from nilometer_papers.experiments.experiment import (
 from nilometer_papers.experiments.measured import values
 from nilometer_papers.experiments.page import render_page, write_page
 from nilometer_papers.experiments.plots import Axis, Curve, draw_curves, draw_spread
-from nilometer_papers.experiments.refutations import REFUTATIONS
+from nilometer_papers.experiments.refutations import REFUTATIONS, Kind
 from nilometer_papers.experiments.registry import BY_NAME, EXPERIMENTS
 from nilometer_papers.experiments.report import Report, Verdict, read_report
 from nilometer_papers.experiments.run_experiment import run_experiment
@@ -39,6 +39,7 @@ FIGURES = (
     "ssdbm-throughput-nested-loop",
     "ssdbm-response-time",
     "ssdbm-transactions",
+    "ssdbm-partners",
     *(f"golab-table-{one}" for one in ("5", "6", "7", "8")),
     *(f"golab-figure-{one}" for one in ("2", "3a", "3b", "4a", "4b")),
     "golab-looks",
@@ -253,6 +254,25 @@ def test_curves_are_means_with_bands() -> None:
     assert len(bars.collections) == 2
 
 
+@pytest.mark.parametrize(
+    ("highest", "labels"),
+    [
+        (3.0, ["1", "1.5", "2", "3"]),
+        (90.0, ["1", "2", "5", "10", "20", "50", "100"]),
+        (80_000.0, ["1", "10", "100", "1,000", "10,000", "100,000"]),
+    ],
+)
+def test_a_short_logarithmic_axis_has_more_labels_than_powers_of_ten(
+    highest: float, labels: list[str]
+) -> None:
+    figure = Figure()
+    axes = figure.subplots()
+    draw_curves(axes, [Curve("MW", [1, 2], [1.0, highest])], Axis("n"), Axis("times", log=True))
+    low, high = axes.get_ylim()
+    ticks = [one for one in axes.yaxis.get_major_locator()() if low <= one <= high]
+    assert axes.yaxis.get_major_formatter().format_ticks(ticks) == labels
+
+
 def test_what_was_run_is_left_as_it_is_when_all_are_resumed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -364,6 +384,14 @@ def test_every_refutation_is_of_a_claim_that_an_experiment_has() -> None:
         assert any(claim.text.startswith(start) for claim in BY_NAME[name].claims), (name, start)
 
 
+def test_every_refuted_claim_has_a_test() -> None:
+    for told, one in REFUTATIONS.items():
+        assert bool(one.test) == (one.kind is Kind.REFUTED), told
+        if one.test:
+            file, test = one.test.split("::")
+            assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text(), told
+
+
 def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:
     claims = tuple(
         Verdict(text, "a > b", 0, 1, "1 < 2")
@@ -372,6 +400,7 @@ def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:
     report = Report("nile-equation-1", "Nile", "Equation 1", "rates", "none", "quick", 1.0, claims)
     page = render_page([report], "images")
     assert "- **refuted**: the output rate is that of Equation 1" in page
-    assert "  - the paper is right if: a duplicate" in page
+    assert "  - the paper is right if: windows are side by side" in page
+    assert "  - tested by: `tests/unit/test_equation_1.py::test_what_w_distinct" in page
     assert "- **did not hold**: nobody knows" in page
     assert "**Not the papers', but ours**" in page

@@ -11,12 +11,15 @@ from nilometer.model.join_cost import Order, StreamLoad
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.algorithms.general_lazy_nlj import GeneralLazyNLJ
 from nilometer_papers.algorithms.join_task import JoinTask
+from nilometer_papers.algorithms.multiway_join import MultiwayJoin
 from nilometer_papers.algorithms.naive_nlj import NaiveNLJ
-from nilometer_papers.algorithms.stream_tuple import StreamTuple
+from nilometer_papers.algorithms.sliding_window import ScannedWindow
+from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
 from nilometer_papers.experiments.golab.figure_3 import FAST, SLOW
 from nilometer_papers.experiments.golab.loop_costs import (
     best_general_plans,
     best_lazy_plans,
+    best_naive_plans,
     lazy_plans,
     loop_cost,
     naive_plans,
@@ -32,6 +35,7 @@ from nilometer_papers.experiments.golab.order_tables import (
 from nilometer_papers.experiments.golab.rates import run
 from nilometer_papers.experiments.golab.window_samples import compared_with, draw_windows
 from nilometer_papers.experiments.golab.workload import make_workload, make_workloads
+from nilometer_papers.experiments.service import check_same
 
 SMALL = (StreamLoad(2, 20, 8), StreamLoad(1, 30, 4), StreamLoad(1, 20, 6))
 """Few tuples, so that many samples are cheap."""
@@ -77,6 +81,68 @@ def test_what_the_naive_join_compares_is_what_the_formula_says() -> None:
     workloads = make_workloads(SMALL, 60, 10 * 4, seed=3)
     expected = total_cost(SMALL, naive_plans((0, 1, 2)), None, time_tests=False)
     assert run(NaiveNLJ, workloads).visited * 4 == pytest.approx(expected, rel=0.05)
+
+
+class UntestedLoops(MultiwayJoin):
+    """For-loops that pass on whatever matches, old or new, and check the times of results only."""
+
+    def __init__(self, task: JoinTask, plans: list[Order], every: int) -> None:
+        super().__init__(task, [ScannedWindow() for _ in plans], every, lazy=True)
+        self._plans = plans
+
+    def _join(self, origin: int, new: list[StreamTuple]) -> list[Result]:
+        found = [(one,) for one in self._held(self._plans[origin][0], origin, new)]
+        for stream in self._plans[origin][1:]:
+            held = self._held(stream, origin, new)
+            self.counters.visited += len(found) * len(held)
+            found = [(*some, one) for some in found for one in held if one.key == some[0].key]
+        ordered = (tuple(sorted(one, key=lambda member: member.stream)) for one in found)
+        return [one for one in ordered if self._in_time(one, origin)]
+
+    def _held(self, stream: int, origin: int, new: list[StreamTuple]) -> list[StreamTuple]:
+        return new if stream == origin else list(self.windows[stream].lists[0])
+
+    def _in_time(self, found: Result, origin: int) -> bool:
+        time = found[origin].time
+        return all(
+            time - self._lengths[one.stream] <= one.time <= time - (one.stream > origin)
+            for one in found
+            if one.stream != origin
+        )
+
+
+BEST = {"NAIVE": best_naive_plans, "LAZY": best_lazy_plans, "GENERAL": best_general_plans}
+
+
+def counted_costs(tau: int, parts: int, time_tests: bool) -> dict[str, float]:
+    """Comparisons per unit of time under the best plans; all three give the same results."""
+    loads, join = [SLOW, SLOW, SLOW, FAST], GeneralLazyNLJ if time_tests else UntestedLoops
+    plans = {name: best(loads, tau, time_tests) for name, best in BEST.items()}
+    workloads = make_workloads(loads, parts, max(tau, 5) * 13, seed=1)
+    runs = {
+        name: run(lambda task, one=one: join(task, one, tau * 13), workloads)
+        for name, one in plans.items()
+    }
+    tested = run(lambda task: GeneralLazyNLJ(task, None, tau * 13), workloads)
+    check_same({"tested": tested.service, **{name: one.service for name, one in runs.items()}})
+    return {name: one.visited * 13 for name, one in runs.items()}
+
+
+def test_figure_3b_is_what_loops_without_time_tests_compare() -> None:
+    """They are executed: GENERAL is best, NAIVE nearly so if tau is large and worst if small."""
+    few, many = counted_costs(1, 4, time_tests=False), counted_costs(50, 4, time_tests=False)
+    assert few["NAIVE"] > 2 * few["LAZY"]
+    assert few["LAZY"] == pytest.approx(few["GENERAL"], rel=0.02)
+    assert many["GENERAL"] < 0.97 * many["LAZY"]
+    assert many["GENERAL"] <= many["NAIVE"] <= 1.1 * many["GENERAL"]
+    assert many["NAIVE"] < many["LAZY"]
+
+
+def test_figure_3b_is_not_what_loops_with_time_tests_compare() -> None:
+    few, many = counted_costs(1, 4, time_tests=True), counted_costs(50, 4, time_tests=True)
+    assert few["NAIVE"] > 2 * few["LAZY"]
+    assert many["GENERAL"] == pytest.approx(many["LAZY"], rel=0.01)
+    assert many["NAIVE"] > 1.1 * many["LAZY"]
 
 
 def test_the_general_join_has_all_plans_that_the_lazy_one_has() -> None:

@@ -14,6 +14,9 @@ from nilometer_papers.algorithms.nile.select import Select
 from nilometer_papers.algorithms.nile.stream_scan import StreamScan
 from nilometer_papers.algorithms.nile.w_aggregate import WAggregate
 from nilometer_papers.algorithms.nile.w_join import WJoin
+from nilometer_papers.experiments.nile.load import respond
+from nilometer_papers.experiments.nile.queries import q1
+from nilometer_papers.experiments.nile.sales import store_sales
 from tests.nile_plans import Node, evaluate, fold, generate_inputs, generate_plan, key, operator
 
 ON_TIME = (Approach.TPA, Approach.NTA)
@@ -111,3 +114,38 @@ def test_times_of_their_own_are_refused_under_a_clock() -> None:
     running = Pipeline(Output(total()), Approach.TPA, lambda: 0, Scheduling.CLOCK)
     with pytest.raises(InputError, match="has the time of its arrival"):
         running.replay([Arrival(5, 0, 3, (1,))])
+
+
+SECOND = 1_000_000
+WINDOW = 120 * SECOND
+
+
+def average_ms(selectivity: float, scheduling: Scheduling) -> dict[str, float]:
+    """Response times of Figure 12 by approach, on a machine that takes no time at all."""
+    sales = store_sales(600, seed=1)
+    since = sales[0].time + WINDOW
+    found = respond(q1(WINDOW, selectivity), sales, since, 0, scheduling)
+    assert all(float(one["changes"]) > 100 * selectivity for one in found.values())
+    return {name: float(one["average_ms"]) for name, one in found.items()}
+
+
+@pytest.mark.parametrize("selectivity", [0.2, 0.4, 0.6, 0.8, 1.0])
+def test_where_time_moves_with_arrivals_all_are_the_same_without_filtering(
+    selectivity: float,
+) -> None:
+    """But TPA is never ten times better: at most 1 / selectivity times."""
+    found = average_ms(selectivity, Scheduling.ARRIVALS)
+    assert found["NTA"] == found["TPA"] > 0
+    assert found["TPA"] <= found["ITA"] <= found["TPA"] / selectivity
+    if selectivity == 1:
+        assert found["ITA"] == found["TPA"]
+
+
+@pytest.mark.parametrize("selectivity", [0.2, 1.0])
+def test_with_a_clock_ita_waits_for_the_next_tuple_also_without_filtering(
+    selectivity: float,
+) -> None:
+    """TPA and NTA tell an expiration at once; ITA is as late as where time moves with arrivals."""
+    found = average_ms(selectivity, Scheduling.CLOCK)
+    assert found["TPA"] == found["NTA"] == 0
+    assert found["ITA"] == average_ms(selectivity, Scheduling.ARRIVALS)["ITA"] > 0

@@ -15,7 +15,7 @@ from nilometer_papers.experiments.workloads.exponential import (
     Rate,
     exponential_streams,
 )
-from nilometer_papers.experiments.workloads.transactions import Stores, transactions
+from nilometer_papers.experiments.workloads.transactions import HOUR, Stores, transactions
 from nilometer_papers.experiments.workloads.turns import in_turn
 
 WINDOW = SECOND // 5
@@ -84,3 +84,19 @@ def test_the_share_of_matching_sales_is_that_of_the_sales() -> None:
     first, second = ([one.key for one in sold if one.stream == i] for i in range(2))
     matching = sum(one == other for one in first for other in second)
     assert stores.matching == pytest.approx(matching / len(first) / len(second), rel=0.05)
+
+
+@pytest.mark.parametrize(("per_hour", "sales"), [(600, 7200), (1250, 12_000)])
+def test_at_comparable_rates_nested_loops_converge_as_stores_are_added(
+    per_hour: float, sales: int
+) -> None:
+    """Figure 9(b): MW-join compares a third with two stores, and as much with six, at any rate."""
+    ratios = {}
+    for stores in (2, 6):
+        task = JoinTask.uniform(stores, HOUR)
+        arrivals = transactions(Stores(stores, per_hour), sales, seed=1)
+        services = {name: serve(ALGORITHMS[name].start(task), arrivals) for name in ("NLW", "MW")}
+        check_same(services)
+        ratios[stores] = services["NLW"].comparisons / services["MW"].comparisons
+    assert ratios[2] == pytest.approx(3, rel=0.05)
+    assert 0.75 < ratios[6] < 1.35

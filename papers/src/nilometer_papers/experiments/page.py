@@ -187,6 +187,8 @@ def _lines(report: Report, claim: Verdict) -> Iterator[str]:
         yield f"  - why: {claim.reason}"
     if not claim.holds and (refutation := refutation_of(report.name, claim.text)) is not None:
         yield f"  - {refutation.label}: {refutation.told}"
+        if refutation.test:
+            yield f"  - tested by: `tests/unit/{refutation.test}`"
 
 
 def _link(report: Report) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis as MplAxis
     from matplotlib.container import Container
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -61,6 +62,11 @@ _MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "*")
 """So that curves can be distinguished without colour, too."""
 _MOST_MARKERS: Final = 12
 _LONG_LABEL: Final = 18
+_LABELLED: Final[Mapping[float, tuple[float, ...]]] = {
+    5: (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0),
+    300: (1.0, 2.0, 5.0),
+}
+"""Multiples of powers of ten with labels on logarithmic axes that span less than a factor."""
 
 _OTHERS: Final = ("slateblue", "teal", "goldenrod", "indianred", "tab:gray", "orchid", "peru")
 
@@ -137,12 +143,20 @@ def plain_numbers() -> FuncFormatter:
 
 def _plain_ticks(axes: Axes, x: Axis, y: Axis) -> None:
     """Plain numbers, even where an axis is logarithmic."""
-    from matplotlib.ticker import NullFormatter  # noqa: PLC0415  an extra, which is slow to load
-
     for axis, ticks in ((x, axes.xaxis), (y, axes.yaxis)):
         if axis.log:
-            ticks.set_major_formatter(plain_numbers())
-            ticks.set_minor_formatter(NullFormatter())
+            label_log_axis(ticks)
+
+
+def label_log_axis(axis: MplAxis) -> None:
+    """Label more than the powers of ten where an axis shows few of them."""
+    from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  slow to load
+
+    low, high = axis.get_view_interval()
+    labelled = next((subs for most, subs in _LABELLED.items() if high / low < most), (1.0,))
+    axis.set_major_locator(LogLocator(subs=labelled))
+    axis.set_major_formatter(plain_numbers())
+    axis.set_minor_formatter(NullFormatter())
 
 
 def draw_spread(figure: Figure, others: Sequence[Figure]) -> None:

@@ -20,7 +20,7 @@ from nilometer_papers.experiments.golab.order_tables import TABLE_5, TABLE_6, na
 from nilometer_papers.experiments.golab.rates import run
 from nilometer_papers.experiments.golab.workload import SCALE, Workload, make_workloads
 from nilometer_papers.experiments.measured import brief, select
-from nilometer_papers.experiments.plots import plain_numbers
+from nilometer_papers.experiments.plots import label_log_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -122,7 +122,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
         axes.set_xlabel("tuples compared per arrival")
         if cases == (DEAR,):
             axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(plain_numbers())
+            label_log_axis(axes.xaxis)
         axes.grid(visible=True, axis="x", alpha=0.3)
         axes.set_title(_TITLES[cases[0]], fontsize=9)
     handles, labels = panels[0].get_legend_handles_labels()

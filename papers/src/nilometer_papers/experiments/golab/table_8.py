@@ -17,7 +17,7 @@ from nilometer_papers.experiments.golab.order_tables import TABLE_5, all_orders,
 from nilometer_papers.experiments.golab.rates import BATCH, Make, Run, best_rates, columnar_rate
 from nilometer_papers.experiments.golab.workload import SCALE, make_workload, make_workloads
 from nilometer_papers.experiments.measured import brief, select, values
-from nilometer_papers.experiments.plots import plain_numbers, share_legend
+from nilometer_papers.experiments.plots import label_log_axis, share_legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,7 +103,7 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     axes.axhline(_engine(rows), color="black", label=f"columnar, batches of {BATCH}")
     axes.set_xticks(range(len(names)), names)
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(plain_numbers())
+    label_log_axis(axes.yaxis)
     axes.set_ylabel("maximum input rate (tuples per CPU second)")
     axes.grid(visible=True, axis="y", alpha=0.3)
     share_legend(figure, [axes])

@@ -70,11 +70,15 @@ class CountedWork:
 
 
 def run_counted(
-    query: Query, arrivals: Sequence[Arrival], approach: Approach, microseconds: float
+    query: Query,
+    arrivals: Sequence[Arrival],
+    approach: Approach,
+    microseconds: float,
+    scheduling: Scheduling = Scheduling.CLOCK,
 ) -> tuple[Pipeline, Output]:
     """Replay arrivals on a machine that takes so long to process a tuple."""
     output, meter = Output(query.plan()), CountedWork(microseconds)
-    running = Pipeline(output, approach, meter, Scheduling.CLOCK)
+    running = Pipeline(output, approach, meter, scheduling)
     meter.watch(running.operators)
     running.replay(arrivals)
     running.finish()
@@ -82,13 +86,17 @@ def run_counted(
 
 
 def respond(
-    query: Query, arrivals: Sequence[Arrival], since: int, microseconds: float
+    query: Query,
+    arrivals: Sequence[Arrival],
+    since: int,
+    microseconds: float,
+    scheduling: Scheduling = Scheduling.CLOCK,
 ) -> dict[str, Row]:
     """Response times of each approach over the changes that all put out, windows being full."""
     last = min(max(a.time for a in arrivals if a.stream == s) for s in range(query.streams))
     told: dict[str, Told] = {}
     for approach in Approach:
-        running, output = run_counted(query, arrivals, approach, microseconds)
+        running, output = run_counted(query, arrivals, approach, microseconds, scheduling)
         changes = zip(running.changes, running.clocks, strict=True)
         told[approach] = [*changes, *((one, nan) for one in output.implied)]
     check_same_changes(told, last)

@@ -14,7 +14,7 @@ from nilometer_papers.experiments.plots import (
     Curve,
     colour_of,
     draw_curves,
-    plain_numbers,
+    label_log_axis,
     share_legend,
 )
 
@@ -82,7 +82,7 @@ def bars_by_query(figure: Figure, rows: Sequence[Row], paper: Mapping[str, float
         axes.set_xticks(range(len(queries)), [str(one) for one in queries])
         axes.set_yscale("log")
         axes.set_ylim(bottom=1)
-        axes.yaxis.set_major_formatter(plain_numbers())
+        label_log_axis(axes.yaxis)
         axes.set_ylabel(_UNITS[column])
         axes.set_title(_TITLES[column], fontsize=10)
         axes.grid(visible=True, which="major", axis="y", alpha=0.3)

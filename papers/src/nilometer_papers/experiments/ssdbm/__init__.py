@@ -6,6 +6,7 @@ from typing import Final
 
 from nilometer_papers.experiments.experiment import Experiment
 from nilometer_papers.experiments.ssdbm import (
+    partners,
     response_time,
     throughput_hash,
     throughput_nested_loop,
@@ -17,4 +18,5 @@ EXPERIMENTS: Final[tuple[Experiment, ...]] = (
     throughput_nested_loop.EXPERIMENT,
     response_time.EXPERIMENT,
     transactions.EXPERIMENT,
+    partners.EXPERIMENT,
 )

@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from nilometer_papers.algorithms.join_task import JoinTask
 from nilometer_papers.experiments.contest import contest, from_registry, steady_rows
 from nilometer_papers.experiments.experiment import Claim, Experiment, Outcome, Row, Setting
-from nilometer_papers.experiments.measured import brief, distinct, select
-from nilometer_papers.experiments.ratio_claims import batching_gains, is_best, ratio, scales_best
+from nilometer_papers.experiments.measured import distinct, select
+from nilometer_papers.experiments.ratio_claims import (
+    TIME,
+    batching_gains,
+    is_best,
+    ratio,
+    scales_best,
+    told_ratio,
+)
 from nilometer_papers.experiments.service_figure import draw_service_by_streams
 from nilometer_papers.experiments.workloads.transactions import HOUR, Stores, transactions
 
@@ -32,18 +39,24 @@ def measure(setting: Setting) -> list[Row]:
 
 
 def _converge(rows: Sequence[Row]) -> Outcome:
-    ratios = {n: ratio(select(rows, streams=n), "NLW", "MW") for n in distinct(rows, "streams")}
-    told = "; ".join(f"{n} streams: NLW / MW = {brief(one)}" for n, one in ratios.items())
-    first, *_, last = ratios.values()
-    return Outcome(abs(last - 1) < abs(first - 1) and 0.5 <= last <= 2, told)
+    groups = {n: select(rows, streams=n) for n in distinct(rows, "streams")}
+    told = "; ".join(f"{n} streams: {told_ratio(one, 'NLW', 'MW')}" for n, one in groups.items())
+    holds = []
+    for column in (TIME, "comparisons"):
+        first, *_, last = (ratio(one, "NLW", "MW", column) for one in groups.values())
+        holds.append(abs(last - 1) < abs(first - 1) and 0.5 <= last <= 2)
+    return Outcome(all(holds), told)
 
 
 CLAIMS = (
     Claim(
         "at comparable rates NLW-join and MW-join converge as streams are added",
-        "time(NLW) / time(MW) is nearer to 1 for the most streams than for the fewest, "
-        "and then between 1/2 and 2",
+        "NLW / MW is nearer to 1 for the most streams than for the fewest, and then between 1/2 "
+        "and 2, by the time and by comparisons",
         _converge,
+        "by comparisons they do, as MW-join's fall less: its second mode compares what NLW-join "
+        "does. But a comparison of NLW-join takes longer the more is stored: with six stores "
+        "0.089 µs at 5000 sales an hour, 0.057 at 2500",
     ),
     is_best("HW", "NLW", "MW", by="streams", text="HW-join achieves the best performance"),
     scales_best("HW", "NLW", "MW", text="HW-join is more scalable", reason=FEWER),

@@ -1,0 +1,46 @@
+"""For which loads FEW-join compares less than BEW-join (SSDBM, output execution time)."""
+
+from __future__ import annotations
+
+import pytest
+
+from nilometer_papers.experiments.experiment import Profile, Row, Setting
+from nilometer_papers.experiments.ssdbm.partners import (
+    CLAIMS,
+    LARGEST,
+    PARTNERS,
+    SIZES,
+    STORES,
+    measure,
+    ratios,
+)
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return measure(Setting(Profile.QUICK))
+
+
+@pytest.mark.parametrize(
+    ("stores", "below", "above"), [(2, 0.3, 0.5), (3, 0.9, 1.2), (4, 0.6, 0.8)]
+)
+def test_few_join_compares_less_from_a_number_of_partners_on(
+    rows: list[Row], stores: int, below: float, above: float
+) -> None:
+    found = ratios(rows, PARTNERS, stores)
+    assert len(found) == 7
+    assert all(one < 1 for at, one in found.items() if at < below)
+    assert all(one > 1 for at, one in found.items() if at > above)
+
+
+@pytest.mark.parametrize("stores", STORES)
+def test_the_more_partners_the_more_bew_join_compares(rows: list[Row], stores: int) -> None:
+    found = ratios(rows, PARTNERS, stores)
+    assert list(found.values()) == sorted(found.values())
+
+
+@pytest.mark.parametrize("stores", STORES)
+def test_unlike_rates_do_not_help_few_join(rows: list[Row], stores: int) -> None:
+    found = ratios(rows, SIZES, stores)
+    assert found[LARGEST[-1]] < 0.8 * found[LARGEST[0]]
+    assert all(claim.check(rows).holds for claim in CLAIMS)
