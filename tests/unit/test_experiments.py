@@ -51,6 +51,7 @@ FIGURES = (
     "steam-stream-manager",
     "captures-joins",
     "idhm",
+    "idhm-mining",
 )
 """What issue and papers name."""
 
