@@ -52,6 +52,7 @@ FIGURES = (
     "steam-stream-manager",
     "captures-joins",
     "idhm",
+    "idhm-mining",
 )
 """What issue and papers name."""
 
@@ -293,6 +294,10 @@ def test_what_was_run_is_left_as_it_is_when_all_are_resumed(
     assert "before: run before\nafter (0.0 s)" in said
     assert "2 experiments: 8 claims, 6 held, 2 did not" in said
     assert "not run yet" not in (tmp_path / "page.md").read_text()
+    (tmp_path / "page.md").unlink()
+    monkeypatch.setattr(f"{registry}.EXPERIMENTS", (never,))
+    assert call(monkeypatch, "all", "--resume", *given) == 0
+    assert (tmp_path / "page.md").exists()
     assert call(monkeypatch, "all", "--resume", "--seeds", "2", *given) == 1
     assert "error: it was run again" in capsys.readouterr().err
 
@@ -404,3 +409,34 @@ def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:
     assert "  - tested by: `tests/unit/test_equation_1.py::test_what_w_distinct" in page
     assert "- **did not hold**: nobody knows" in page
     assert "**Not the papers', but ours**" in page
+
+
+def test_what_is_repeated_is_a_claim_that_is_counted() -> None:
+    counted = {
+        f"{one.name}: {claim.text}"
+        for one in EXPERIMENTS
+        for claim in one.claims
+        if not claim.same_as
+    }
+    repeated = [claim for one in EXPERIMENTS for claim in one.claims if claim.same_as]
+    assert repeated
+    for claim in repeated:
+        assert claim.same_as in counted
+        assert claim.text.startswith("ours: ") == ("ours: " in claim.same_as)
+
+
+def test_what_repeats_another_claim_is_shown_but_not_counted(tmp_path: Path) -> None:
+    first, second = (small(ROWS), replace(small(ROWS), name="paper-figure-2"))
+    second = replace(
+        second,
+        claims=tuple(one.repeats(f"paper-figure-1: {one.text}") for one in second.claims[:2]),
+    )
+    reports = [run_experiment(one, Setting(Profile.QUICK), tmp_path) for one in (first, second)]
+    assert [(one.held, len(one.counted)) for one in reports] == [(3, 4), (0, 0)]
+    assert read_report(tmp_path, "paper-figure-2") == reports[1]
+    page = render_page(reports, "docs")
+    assert "of the papers' claims 1 of 2 held, of ours 1 of 1, of targets 1 of 1." in page
+    assert "[paper-figure-2](#paper-figure-2): a grows" not in page
+    assert "- **held, not counted again**: it is measured" in page
+    assert "- **did not hold, not counted again**: a grows" in page
+    assert "  - repeats [paper-figure-1](#paper-figure-1): a grows" in page

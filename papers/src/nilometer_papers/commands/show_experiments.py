@@ -68,6 +68,8 @@ def run_and_show(experiments: Sequence[Experiment], runs: Runs, screen: Console)
             reports.append(_run(experiment, setting, runs))
         _show(reports[-1], screen)
         _write_page(runs)
+    if runs.resume:
+        _write_page(runs)  # all of them may have been run before
     _sum_up(reports, runs.output, screen)
     if runs.page is not None:
         screen.print(f"The page is {runs.page}")
@@ -138,7 +140,7 @@ def _show_claim(claim: Verdict, screen: Console) -> None:
 
 
 def _sum_up(reports: Sequence[Report], output: Path, screen: Console) -> None:
-    claims, held = sum(len(one.claims) for one in reports), sum(one.held for one in reports)
+    claims, held = sum(len(one.counted) for one in reports), sum(one.held for one in reports)
     skipped = sum(bool(one.skipped) for one in reports)
     left_out = f" ({skipped} skipped)" if skipped else ""
     screen.print(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -82,6 +82,12 @@ class Claim:
     check: Callable[[Sequence[Row]], Outcome]
     reason: str = ""
     """Why it does not hold here, if known; shown only if it does not."""
+    same_as: str = ""
+    """The counted claim that it repeats: the experiment's name, a colon, and the claim's text."""
+
+    def repeats(self, other: str) -> Claim:
+        """The same claim, shown in its place and counted with the other one."""
+        return replace(self, same_as=other)
 
 
 @dataclass(frozen=True)

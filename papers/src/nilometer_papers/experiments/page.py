@@ -15,10 +15,15 @@ _HEAD = """\
 Written by `nilometer experiments --page`; do not edit. Each figure of the papers has one
 command. A claim is what the paper says about the figure, in our words; it is judged by the
 inequality beside it on the numbers measured here, and nothing is tuned until it holds. Claims
-marked *ours* are not the papers': they say what the columnar engine does with the same streams.
-Those marked *target* say what was wanted of an application that a paper describes without figures;
-its setting was chosen with them in mind. Where several seeds were tried, a claim holds if it does
-with each of them, and curves are means, with a band from the least to the most.
+marked *ours* are not the papers': most say what the columnar engine does with the same streams,
+others judge by CPU times what a paper says of response times, or what we asked in addition. Those
+marked *target* say what was wanted of an application that a paper describes without figures; its
+setting was chosen with them in mind. Where several seeds were tried, a claim holds if it does with
+each of them, and curves are means, with a band from the least to the most.
+
+A claim is counted once. Where two papers say the same of the same algorithms and streams, or one
+says it of several figures, the first is counted; where we tried a second choice of parameters, our
+first choice is. The others are in their sections, marked *not counted again*.
 
 A claim of a paper that did not hold is either *refuted*, for a reason that is in the algorithms,
 and then it is said what would have to be true for the paper to be right; or it *depends on
@@ -97,7 +102,7 @@ def _conditions(reports: Sequence[Report]) -> Iterator[str]:
         yield f"on {cores} cores with Python {python}."
     measured = len(done)
     minutes = sum(report.seconds for report in reports) / 60
-    claims = [claim for report in reports for claim in report.claims]
+    claims = [claim for report in reports for claim in report.counted]
     theirs = [one for one in claims if not (one.ours or one.target)]
     ours, targets = ([one for one in claims if one.ours], [one for one in claims if one.target])
     yield (
@@ -118,7 +123,7 @@ def _summary(reports: Sequence[Report]) -> Iterator[str]:
         if one.skipped:
             yield f"| {_link(one)} | {shows} | skipped: {_cell(one.skipped)} | | |"
         else:
-            held = _held(one.claims)
+            held = _held(one.counted)
             yield f"| {_link(one)} | {shows} | {held} | {one.seeds} | {one.seconds:.0f} |"
 
 
@@ -129,7 +134,7 @@ def _refuted(reports: Sequence[Report]) -> list[str]:
         found = [
             f"- {_link(report)}: {claim.text}"
             for report in reports
-            for claim in report.claims
+            for claim in report.counted
             if not claim.holds and _kind(report, claim) == kind
         ]
         lines += [f"**{title}**\n", *found, ""] if found else []
@@ -180,9 +185,14 @@ def _lines(report: Report, claim: Verdict) -> Iterator[str]:
     verdict = "held" if claim.holds else "did not hold" if kind in ("ours", _UNSTEADY) else kind
     if not claim.holds and claim.held:
         verdict += f", held with {claim.held} of {claim.tried} seeds"
+    if claim.same_as:
+        verdict += ", not counted again"
     yield f"- **{verdict}**: {claim.text}"
     yield f"  - judged by: {claim.inequality}"
     yield f"  - measured: {claim.figures}"
+    if claim.same_as:
+        other, _, text = claim.same_as.partition(": ")
+        yield f"  - repeats [{other}](#{other}): {text}"
     if claim.reason:
         yield f"  - why: {claim.reason}"
     if not claim.holds and (refutation := refutation_of(report.name, claim.text)) is not None:

@@ -11,6 +11,7 @@ from nilometer_papers.experiments.measured import Label, brief, distinct, mean, 
 TIME = "microseconds"
 MOST_GROWTH = 2
 """Up to this multiple of the first times there is no build-up, where loads change with the hour."""
+NO_BUILD_UP = "service times do not build up as more tuples are processed, as buffers are updated"
 
 _EACH = {
     "streams": "number of streams",

@@ -25,6 +25,8 @@ class Verdict:
     figures: str
     reason: str = ""
     """Why it did not hold, if that is known."""
+    same_as: str = ""
+    """The counted claim that it repeats, if it repeats one."""
 
     @property
     def holds(self) -> bool:
@@ -33,7 +35,7 @@ class Verdict:
 
     @property
     def ours(self) -> bool:
-        """Whether it is not a paper's claim, but about the columnar engine."""
+        """Whether it is not a paper's claim, but ours."""
         return self.text.startswith("ours: ")
 
     @property
@@ -61,9 +63,14 @@ class Report:
     python: str = field(default_factory=platform.python_version)
 
     @property
+    def counted(self) -> tuple[Verdict, ...]:
+        """The claims without those that repeat another."""
+        return tuple(one for one in self.claims if not one.same_as)
+
+    @property
     def held(self) -> int:
-        """How many claims held."""
-        return sum(one.holds for one in self.claims)
+        """How many of the counted claims held."""
+        return sum(one.holds for one in self.counted)
 
 
 def make_report(
@@ -98,7 +105,7 @@ def judge(claim: Claim, measured: Sequence[Sequence[Row]]) -> Verdict:
         figures = [f"seed {seed}: {told}" for seed, told in enumerate(figures, 1)]
     reason = "" if held == len(outcomes) else claim.reason
     told = "; ".join(dict.fromkeys(figures))
-    return Verdict(claim.text, claim.inequality, held, len(outcomes), told, reason)
+    return Verdict(claim.text, claim.inequality, held, len(outcomes), told, reason, claim.same_as)
 
 
 def report_path(folder: Path, name: str) -> Path:

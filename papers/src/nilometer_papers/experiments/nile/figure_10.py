@@ -77,7 +77,7 @@ CLAIMS = (
         BETTER,
         "query",
         ("Q3", "Q4"),
-        text="in Q3 and Q4 processing takes longer under NTA than under TPA",
+        text="ours: in Q3 and Q4 processing takes more CPU time under NTA than under TPA",
         column=CPU,
     ),
     delays_of_ita(

@@ -8,6 +8,7 @@ from nilometer_papers.algorithms.ripple_join import RippleJoin
 from nilometer_papers.experiments.contest import Starts, from_registry
 from nilometer_papers.experiments.experiment import Experiment, Row, Setting
 from nilometer_papers.experiments.ratio_claims import (
+    NO_BUILD_UP,
     batching_gains,
     does_not_build_up,
     times_slower,
@@ -56,7 +57,7 @@ CLAIMS = (
         "NLW",
         "MW",
         by="streams",
-        text="service times do not build up as more tuples are processed, as buffers are updated",
+        text=NO_BUILD_UP,
     ),
     batching_gains("NLW", "MW", "RIPPLE", by="streams"),
 )
