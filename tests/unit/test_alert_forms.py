@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nilometer.alerts.definition import AlertDefinition
-from nilometer.alerts.kept import Told
+from nilometer.alerts.kept import Notification
 from nilometer.alerts.rule import AlertState, Rule
 from nilometer.alerts.status import AlertStatus, GroupStatus
 from nilometer.errors import InputError
@@ -75,7 +75,7 @@ def test_what_anybody_wrote_is_shown_as_text() -> None:
         "d",
         "<img>",
     )
-    line = Told(5, "firing", "ok", evil, None, "m", True)
+    line = Notification(5, "firing", "ok", evil, None, "m", True)
     drawn = [alert_head(status), alert_rule(status), alert_groups(status), alert_history([line])]
     text = str([one.plain for one in drawn])
     assert "'room <script>alert(1)</script>'" in text  # a text, which is never read as HTML

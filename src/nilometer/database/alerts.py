@@ -14,7 +14,7 @@ import pyarrow as pa
 from nilometer.alerts.alert import Alert
 from nilometer.alerts.condition import Condition, read_condition
 from nilometer.alerts.definition import AlertDefinition, AlertLimits
-from nilometer.alerts.kept import Told, read_history
+from nilometer.alerts.kept import Notification, read_history
 from nilometer.alerts.rule import Rule
 from nilometer.alerts.source import reader_name, shown_schema
 from nilometer.alerts.status import AlertStatus
@@ -181,7 +181,7 @@ class Alerts:
         """The status of one alert."""
         return self._status(self._require(name))
 
-    def history(self, name: str, most: int) -> list[Told]:
+    def history(self, name: str, most: int) -> list[Notification]:
         """The most recent notifications of an alert, newest first."""
         return read_history(self._log_of(self._require(name).name), most)
 

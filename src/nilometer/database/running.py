@@ -179,7 +179,7 @@ class RunningQueries:
         with self._runs.alone(name) as run:
             if if_not_exists and catalog.query(name) is not None:
                 return False
-            self._runs.take_place(run)
+            self._runs.reserve(run)
             catalog.create_query(name, text, kind, options=options)
             try:
                 require_spreadable(self._lifecycle.require(name), self._lifecycle.plan_again)

@@ -9,7 +9,7 @@ from typing import Final
 from nicegui import ui
 
 from nilometer.alerts.groups import shown_key
-from nilometer.alerts.kept import Told
+from nilometer.alerts.kept import Notification
 from nilometer.alerts.rule import AlertState
 from nilometer.alerts.status import AlertStatus, GroupStatus
 from nilometer.errors import NilometerError
@@ -202,7 +202,7 @@ def alert_groups(status: AlertStatus) -> Shape:
     return shape("div", found, more) if left else found
 
 
-def alert_history(lines: list[Told]) -> Shape:
+def alert_history(lines: list[Notification]) -> Shape:
     """The events of its history, newest first."""
     if not lines:
         return shape("p", "It has not reported anything yet.", class_="nm-small nm-soft nm-facts")
