@@ -87,4 +87,4 @@ def test_what_anybody_wrote_is_shown_as_text() -> None:
 def test_what_tells_of_silence_says_so() -> None:
     one = AlertDefinition("a", "q", None, per=("room",), rule=Rule(no_data=60_000_000))
     drawn = str(alert_rule(AlertStatus(one, 0, (), None, None, None)).plain)
-    assert "has no data when nothing comes for 60s · for each room" in drawn
+    assert "has no data when no rows arrive for 60s · for each room" in drawn

@@ -204,7 +204,7 @@ class Service:
         settings = self.settings
 
         def select() -> pa.Table:
-            with sqlglot_errors("this cannot be asked of the past"):
+            with sqlglot_errors("this is not supported in a query over stored data"):
                 text = tree.sql()
             return self._database.past.select_tree(
                 tree,
@@ -301,7 +301,7 @@ class Service:
             raise InputError(
                 "the name of a query cannot have a slash here",
                 detail=f"got {name!r}",
-                hint="it stands in addresses: /queries/name",
+                hint="it is part of URLs: /queries/name",
             )
         is_bound = limits is not None and not asker.may(Scope.ADMIN)
         if limits is not None and is_bound:
