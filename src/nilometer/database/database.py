@@ -700,7 +700,7 @@ class Database:
         try:
             once = self.past.explain(text, values)
         except SqlError as error:
-            once = f"asked once, it cannot be answered: {error.message}"
+            once = f"as a one-time query, it cannot be answered: {error.message}"
         return f"{going_on}\n{once}"
 
     def _refuse_taken(self, statement: DatabaseStatement) -> None:
