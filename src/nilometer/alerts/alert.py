@@ -92,7 +92,9 @@ class Alert:
                 if monotonic() >= until:
                     break  # let other alerts run, too
             if source.lost > lost:
-                self.fail(f"{count(source.lost - lost, 'row')} were gone before it could look")
+                self.fail(
+                    f"{count(source.lost - lost, 'row')} were deleted before it could read them"
+                )
         if self._due is not None and now >= self._due:
             self._untold += self._passed(now)
             self._settle(now)
@@ -242,8 +244,8 @@ class Alert:
         for _, key in sorted(fine)[: max(1, most // 10)]:
             del groups[key]
         self.fail(
-            f"there are more than {most} groups: those are forgotten that are ok and said nothing "
-            "for the longest time"
+            f"there are more than {most} groups: those are forgotten that are ok and have been "
+            "quiet for the longest time"
         )
         return bool(fine)
 
