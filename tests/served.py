@@ -157,12 +157,12 @@ class StoredOnly:
     def is_declared(self, name: str) -> bool:
         return name.lower() in {one.name.lower() for one in self.catalog.declarations()}
 
-    def try_statements(self, text: str, *, seconds: float, most: int) -> Tried:
+    def try_statements(self, text: str, *, seconds: float, rows: int) -> Tried:
         trial = required_trial(read_statements(text))
         with declared_aside(trial, self.catalog.declaration, Units().find) as (declared, sensor):
             return Tried(declared.name, sensor.name, ({"v": 1},), 1, (), 0, 0, None)
 
-    def try_sensor(self, name: str, sensor: str | None, *, seconds: float, most: int) -> Tried:
+    def try_sensor(self, name: str, sensor: str | None, *, seconds: float, rows: int) -> Tried:
         declared = self.catalog.require_declaration(name)
         sensors = self.catalog.sensors(name) if declared.is_sensor_table else []
         chosen = choose_sensor(declared, sensors, sensor)
@@ -193,7 +193,7 @@ class StoredOnly:
     def alerts(self) -> list[Any]:
         return self.watched
 
-    def alert_history(self, name: str, *, most: int) -> list[Any]:
+    def alert_history(self, name: str, *, limit: int) -> list[Any]:
         return []
 
     def log_of(self, name: str) -> str:

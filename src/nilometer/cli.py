@@ -191,7 +191,7 @@ def sql(  # noqa: PLR0913  one argument per option
 ) -> None:
     """Query files of sensor data, or (--db) a database: once, or (--follow) as long as rows come.
 
-    Files are Parquet, CSV with a header, or JSON lines, told by their names:
+    Files are Parquet, CSV with a header, or JSON lines, recognised by extension:
     .parquet, .csv, .json, .jsonl, .ndjson; CSV and JSON also with .gz.
 
     [bold]Example[/]: what passes two cameras within five seconds
@@ -201,8 +201,8 @@ def sql(  # noqa: PLR0913  one argument per option
       WINDOW(A, B) = 5 SECONDS WHERE A.obj_id = B.obj_id"
 
     Aggregates, DISTINCT, EXCEPT and the like over sliding windows change as
-    time passes. What is shown are the changes: at _time so many copies of a
-    row come (_diff +1) or go (_diff -1). With --at it is the answer itself.
+    time passes. The output is the changes: at _time, copies of a
+    row are added (_diff +1) or retracted (_diff -1). With --at it is the answer itself.
 
     [bold]Example[/]: sales within an hour, as they are at noon
 
@@ -272,7 +272,7 @@ def explain(  # noqa: PLR0913, PLR0917  one argument for each option
     engine: EngineOption = options.EngineName.AUTO,
     local_limit: LocalLimitOption = options.LOCAL_MEGABYTES,
 ) -> None:
-    """Say what a query will do: its windows, what it keeps and for how long, its order of joins."""
+    """Say what a query will do: its windows, what it keeps and for how long, its join order."""
     text, sources = read_text(statement, file), options.read_sources(stream or [], table or [])
     kept = options.read_kept(db, catalog, logs)
     asked = ask_server(server, token_file, ca, kept, "explain")

@@ -102,7 +102,7 @@ def test_a_stream_is_downloaded(
     expect(dialog.get_by_role("alert")).to_contain_text("yesterday")
     dialog.get_by_label("From (UTC)").fill("2020-01-01")
     dialog.get_by_label("Rows", exact=True).click()
-    at.page.get_by_role("option", name="least, greatest").click()
+    at.page.get_by_role("option", name="minimum, maximum").click()
     dialog.get_by_label("Columns (empty: all)").click()
     at.page.get_by_role("option", name="wind", exact=True).click()
     at.page.keyboard.press("Escape")

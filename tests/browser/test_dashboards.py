@@ -95,7 +95,7 @@ def test_a_dashboard_is_made_by_a_form(
     at.open("/console/dashboards")
     expect(at.page.get_by_text("There are no dashboards yet.")).to_be_visible()
     at.photograph("dashboards-none-light-1400")
-    at.button("Begin with an empty one").click()
+    at.button("Start with an empty one").click()
     dialog(at).get_by_label("Title").fill("Weather at the harbour")
     expect(dialog(at).get_by_label("Name in its address")).to_have_value("weather-at-the-harbour")
     at.button("Create it").click()

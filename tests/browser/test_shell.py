@@ -21,7 +21,7 @@ def test_a_token_or_a_link_that_works_once_lets_in(server: ServerAtWork, browser
     at.photograph("login-light-1280")
     at.page.get_by_label("Access token").fill("nm_wrong")
     at.button("Log in").click()
-    expect(at.page.get_by_role("alert")).to_have_text("This token is not known, or it has expired.")
+    expect(at.page.get_by_role("alert")).to_have_text("This token is unknown, or has expired.")
     at.page.goto(server.url + "/login")
     at.page.get_by_label("Access token").fill(server.tokens["read"])
     at.button("Log in").click()
@@ -38,7 +38,7 @@ def test_a_token_or_a_link_that_works_once_lets_in(server: ServerAtWork, browser
     at.page.goto(server.url + "/")
     expect(at.page.locator(".cm-content")).to_be_visible()
     at.page.goto(server.login_link)
-    expect(at.page.get_by_role("alert")).to_contain_text("This link has been used")
+    expect(at.page.get_by_role("alert")).to_contain_text("This link has already been used")
     context.close()
     allowed = "the server responded with a status of 403"  # the two refusals above
     assert [said for said in at.problems if allowed not in said] == []

@@ -216,7 +216,7 @@ def test_a_copy_of_catalog_logs_and_folder_goes_on(
             wait_for_rows(db, 50, 25)
         shutil.rmtree(plant)
         again = restored(postgres, plant, tmp_path / "backup", dump, options)
-        assert "everything is whole" in run_command("check", str(plant), "--catalog", again)
+        assert "everything is intact" in run_command("check", str(plant), "--catalog", again)
         with nm.connect(spark, path=plant, catalog=again) as db:
             assert counted(db, "A", "evens") == [40, 20]
             db.resume()

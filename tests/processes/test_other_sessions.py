@@ -117,7 +117,7 @@ def test_a_worker_without_the_papers(tmp_path: Path) -> None:
 
     assert in_a_worker(MISSING.format(missing="nilometer_papers"), tmp_path, work) == (
         f"RuntimeError nilometer_papers is not installed in the worker's Python {sys.executable}: "
-        "install there what the driver has"
+        "install the same packages there as on the driver"
     )
 
 

@@ -85,12 +85,12 @@ def test_a_server_without_spark_ends(tmp_path: Path) -> None:
         assert found["nilometer_engine_restarts_total"] == 0
         java_of(server).kill()
         assert server.process.wait(LONG) == 1
-        assert "Spark has ended, and the server with it" in server.errors.read_text()
+        assert "Spark has terminated, so the server stops" in server.errors.read_text()
         lines = (server.folder / "server.log").read_text().splitlines()
         told = [line.split(" ", 2)[1] for line in lines if " nilometer.server: " in line]
         assert told[0] == "INFO"  # that it listens
         assert "ERROR" in told
-        assert "Spark has ended" in "".join(lines)
+        assert "Spark has terminated" in "".join(lines)
         assert (server.folder / "server-spark.log").stat().st_size
 
 

@@ -145,7 +145,7 @@ def check_counts(server: ServerAtWork, rows: dict[str, int]) -> None:
     """What was counted before the kill still counts, and the log tells of the start."""
     for name, stored_rows in rows.items():
         wait_for(lambda name=name, most=stored_rows: readings_of(server, name) >= most, every=0.1)
-    assert "queries that run again: 3" in (server.folder / "server.log").read_text()
+    assert "queries resumed: 3" in (server.folder / "server.log").read_text()
 
 
 def readings_of(server: ServerAtWork, stream: str) -> int:

@@ -16,13 +16,13 @@ from nilometer.errors import InputError, SessionError
     ("version", "message"),
     [
         ("3.5.7", "Spark 3.5.7 is too old"),
-        ("4.4.0-SNAPSHOT", "Spark 4.4.0-SNAPSHOT is newer than this Nilometer knows"),
+        ("4.4.0-SNAPSHOT", "Spark 4.4.0-SNAPSHOT is newer than this Nilometer supports"),
     ],
 )
 def test_other_versions(version: str, message: str) -> None:
     with pytest.raises(SessionError, match=message) as refused:
         nm.connect(SimpleNamespace(version=version))  # type: ignore[arg-type]
-    assert refused.value.detail == "supported are Spark 4.0 to 4.3"
+    assert refused.value.detail == "Spark 4.0 to 4.3 are supported"
 
 
 def test_functions_in_python(spark: SparkSession) -> None:

@@ -106,7 +106,7 @@ def test_a_query_is_replaced_and_renamed_while_it_runs(
         )
         wait_for(lambda: len(results(db, "q", "v")) == 10)
         said = db.execute(f"{create} select v FROM A WHERE v < 10 /* few */ from START").message
-        assert said == "query q has this text already, and goes on"
+        assert said == "query q already has this text, and keeps running"
         log = db.log_of("q")
         db.execute(f"{create} SELECT v + 1 AS w FROM A WHERE v >= 10")
         wait_for(lambda: [one.name for one in db.query_statuses()] == ["q"])

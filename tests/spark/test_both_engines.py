@@ -172,8 +172,8 @@ def test_explain_says_which_engine_and_why(folder: Path) -> None:
         "Engine: Spark, because the files have 0 MB, more than the 0 MB of --local-limit" in large
     )
     formatted = "SELECT soundex(store) AS y FROM A"
-    assert "Engine: Spark, because only Spark can say what this is: SOUNDEX" in (
+    assert "Engine: Spark, because only Spark can evaluate this: SOUNDEX" in (
         run("explain", formatted, *source).stdout
     )
     error = refusal(run("sql", formatted, *source, "--engine", "local"))
-    assert error.hint == "leave --engine local out, and Spark answers"
+    assert error.hint == "leave --engine local out to use Spark"

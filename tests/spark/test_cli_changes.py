@@ -83,7 +83,7 @@ def test_answers_at_an_instant_in_every_format(data: Path) -> None:
 
 def test_in_the_end_windows_of_time_are_empty_and_those_of_rows_are_not(data: Path) -> None:
     empty = run("sql", COUNT, *once(data), "--at", "end").stdout
-    assert empty.endswith("0 rows: in the end all time windows are empty\n")
+    assert empty.endswith("0 rows: at the end all time windows are empty\n")
     last = "SELECT store FROM S [ROWS 2] EMIT CHANGES"
     assert run("sql", last, *once(data), "--at", "end", "--format", "csv").stdout == (
         "store\n\nnorth\n"
@@ -140,7 +140,7 @@ def test_what_does_not_go_together(data: Path) -> None:
         ([joined, *once(data), "--at", "end"], "--at is for answers that change"),
         ([joined, *following(data), "--answer"], "--answer is for answers that change"),
         ([COUNT, *following(data), "--at", "end"], "--at is for files that are read once"),
-        ([COUNT, *once(data), "--answer"], "--answer is only for streams that go on"),
+        ([COUNT, *once(data), "--answer"], "--answer is only for continuous queries"),
         (
             [COUNT, *following(data), "--answer", "--format", "csv"],
             "--answer is shown as a table, not as csv",

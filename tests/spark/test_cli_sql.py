@@ -107,7 +107,7 @@ def test_json_lines_and_parquet_keep_types_and_refuse_two_columns_of_one_name(
     found = pq.read_table(data / "out.parquet", columns=["k", "v", "t"]).sort_by("k").to_pylist()
     assert found[0] == {"k": 1, "v": 2.5, "t": datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC)}
     again = run("sql", query, *over(data), "--format", "parquet", "-o", data / "out.parquet")
-    assert "there is already something at" in refusal(again).message
+    assert "already exists" in refusal(again).message
 
 
 def test_parquet_without_a_zone_is_utc_and_tables_join(data: Path) -> None:
@@ -163,7 +163,7 @@ def test_errors_in_a_worker_and_in_a_later_statement(data: Path) -> None:
 def test_what_does_not_go_together(data: Path) -> None:
     for arguments, message in [
         ([f"{JOIN}; {JOIN}", "--format", "csv"], "the answers to 2 statements cannot go to one"),
-        ([JOIN, "--lateness", "2s"], "--lateness is only for streams that go on"),
+        ([JOIN, "--lateness", "2s"], "--lateness is only for continuous queries"),
         ([JOIN, "--catch-up"], f"there is no folder {data}/a.csv for A"),
         ([JOIN, "--stream", f"C={data}/a.csv"], "C needs a time column"),
     ]:

@@ -178,13 +178,13 @@ CASES: list[tuple[str, Change, str]] = [
         "one stream",
         lambda s, t: {"streams": {"A": s}},
         "a window join needs at least two streams, got 1\n"
-        '  hint: pass a dictionary such as {"A": a, "B": b}; a stream may come twice',
+        '  hint: pass a dictionary such as {"A": a, "B": b}; a stream may appear twice',
     ),
     (
         "no stream",
         lambda s, t: {"streams": {}},
         "a window join needs at least two streams, got 0\n"
-        '  hint: pass a dictionary such as {"A": a, "B": b}; a stream may come twice',
+        '  hint: pass a dictionary such as {"A": a, "B": b}; a stream may appear twice',
     ),
     (
         "a list of streams",
@@ -201,7 +201,7 @@ CASES: list[tuple[str, Change, str]] = [
     (
         "column that has no Arrow form",
         lambda s, t: {"streams": {"A": s, "B": s.selectExpr("*", "make_interval(0, 1) AS i")}},
-        "column i of stream B cannot be joined along\n"
+        "column i of stream B cannot be carried through the join\n"
         "  detail: Spark has no Arrow form of INTERVAL\n"
         "  hint: drop the column before the join, or cast it",
     ),

@@ -151,7 +151,7 @@ def test_rows_of_any_stream_become_a_log(spark: SparkSession, tmp_path: Path) ->
     ("options", "message"),
     [
         ({"startingOffsets": "soon"}, "startingOffsets cannot be 'soon'"),
-        ({"maxRowsPerTrigger": "0"}, "maxRowsPerTrigger is a number of rows"),
+        ({"maxRowsPerTrigger": "0"}, "maxRowsPerTrigger must be a number of rows"),
         ({"where": "room = 'hall'"}, "only readers of a sensor table can choose sensors"),
     ],
 )

@@ -101,12 +101,12 @@ def follow(dsn: str) -> None:
 
 def test_explain_says_what_is_read(db: nm.Database) -> None:
     told = db.explain("SELECT COUNT(*) AS n FROM S WHERE ts > '2026-01-31 12:00:30'")
-    assert "asked once, it is answered from what is stored, in this process" in told
+    assert "as a one-time query, it is answered from stored data, in this process" in told
     assert "from 2026-01-31 12:00:30.000000 to now" in told
-    assert "kept as a query" not in told  # it has no window
+    assert "as a named query" not in told  # it has no window
     both = db.explain("SELECT v FROM S WHERE v > 3")
-    assert "kept as a query, it runs beside others in one engine" in both
-    assert "asked once" in both
+    assert "as a named query, it would run in the shared engine" in both
+    assert "as a one-time query" in both
 
 
 def test_what_goes_on_is_not_of_the_past(db: nm.Database) -> None:

@@ -111,20 +111,20 @@ def test_explain_says_who_answers_and_why(db: nm.Database, alone: Past) -> None:
         return re.sub(r"about [\d.]+ kB", "about … kB", text)
 
     assert told(db.explain("SELECT k, COUNT(*) AS n FROM A GROUP BY k")) == (
-        "asked once, it is answered from what is stored, in parts by Spark:\n"
+        "as a one-time query, it is answered from stored data, in parts by Spark:\n"
         "  about … kB are read, more than 1 bytes\n"
         "  A: k; 600 rows are stored"
     )
     assert told(db.explain("SELECT median(v) AS m FROM A")) == (
-        "asked once, it is answered from what is stored, in this process:\n"
+        "as a one-time query, it is answered from stored data, in this process:\n"
         "  about … kB are read, more than 1 bytes; "
         "but Spark cannot answer it in parts: MEDIAN needs all rows of a group together\n"
         "  A: v; 600 rows are stored"
     )
     late = "SELECT COUNT(*) AS n FROM A WHERE ts > '2026-01-01 00:09:00'"
     assert told(alone.explain(late)) == (
-        "asked once, it is answered from what is stored, in this process:\n"
-        "  about … kB are read; Spark answers what reads more than 1 GB\n"
+        "as a one-time query, it is answered from stored data, in this process:\n"
+        "  about … kB are read; Spark answers queries that read more than 1 GB\n"
         "  A: ts, from 2026-01-01 00:09:00.000000 to now; 600 rows are stored"
     )
 

@@ -219,7 +219,7 @@ def test_what_cannot_be_spread_says_what_to_do(plant: Plant, spark: SparkSession
         db.execute("ALTER QUERY shared SET (spread = 4)")
     assert "WITH (spread = 4)" in str(refused.value)
     db.execute(f"CREATE QUERY counts WITH (engine = 'own') AS {COUNTS}")
-    with pytest.raises(NilometerError, match="all that it does to a key in one bucket") as refused:
+    with pytest.raises(NilometerError, match="process each key in a single bucket") as refused:
         db.execute("ALTER QUERY counts SET (spread = 2)")
     assert "WITH (buckets = 4, spread = 2)" in str(refused.value)
     db.execute("STOP QUERY counts")
@@ -243,11 +243,11 @@ def test_a_hot_key_is_spread_by_itself(plant: Plant, monkeypatch: pytest.MonkeyP
     plant.load(1_000)
     db.execute(f"CREATE QUERY hand WITH (engine = 'own') AS {PAIRS} FROM START")
     db.execute(f"CREATE QUERY q WITH (spread = 'auto') AS {PAIRS} FROM START")
-    assert "Spread: by itself: no key is spread" in explained(db, "q")
+    assert "Spread: automatic: no key is spread" in explained(db, "q")
     wait_for(lambda: "spread = 4" in str(db.query_status("hand").remedy))
     assert "ALTER QUERY hand SET (spread = 4)" in explained(db, "hand")
     db.execute("STOP QUERY hand")
-    words = "by itself: rows of A with the same key are in 4 buckets"
+    words = "automatic: rows of A with the same key are in 4 buckets"
     wait_for(lambda: db.query_status("q").spread_text == words, 60)
     assert f"Spread: {words}" in explained(db, "q")
     assert "a grid of 1 x 4" in explained(db, "q")
@@ -259,6 +259,6 @@ def test_a_hot_key_is_spread_by_itself(plant: Plant, monkeypatch: pytest.MonkeyP
     db.execute("ALTER QUERY q SET (spread = 2)")
     assert db.query_status("q").spread_text == "rows of A with the same key are in 2 buckets"
     db.execute("ALTER QUERY hand SET (spread = 'auto')")
-    assert db.query_status("hand").spread_text == "by itself: no key is spread"
+    assert db.query_status("hand").spread_text == "automatic: no key is spread"
     plant.load(100)
     plant.wait_for_pairs("q")

@@ -21,7 +21,7 @@ from tests.sql_files import Failure, Plan, Query, Record, Relation, read_file
 
 FILES: Final = sorted(Path(__file__).parents[1].joinpath("sql").glob("*.test"))
 QUERIES_PER_JOB: Final = 12
-ALL_AT_ONCE = "; or ask all rows at once: make it a table, --table A=a.csv or create_table"
+ALL_AT_ONCE = "; or query all rows at once: make it a table, --table A=a.csv or create_table"
 """What hints say besides where streams are static DataFrames, as here."""
 RECORDS_PER_TEST: Final = 160
 ONE_OF: Final = 8

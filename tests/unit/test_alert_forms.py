@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nilometer.alerts.definition import AlertDefinition
-from nilometer.alerts.kept import Told
+from nilometer.alerts.kept import Notification
 from nilometer.alerts.rule import AlertState, Rule
 from nilometer.alerts.status import AlertStatus, GroupStatus
 from nilometer.errors import InputError
@@ -75,7 +75,7 @@ def test_what_anybody_wrote_is_shown_as_text() -> None:
         "d",
         "<img>",
     )
-    line = Told(5, "firing", "ok", evil, None, "m", True)
+    line = Notification(5, "firing", "ok", evil, None, "m", True)
     drawn = [alert_head(status), alert_rule(status), alert_groups(status), alert_history([line])]
     text = str([one.plain for one in drawn])
     assert "'room <script>alert(1)</script>'" in text  # a text, which is never read as HTML
@@ -87,4 +87,4 @@ def test_what_anybody_wrote_is_shown_as_text() -> None:
 def test_what_tells_of_silence_says_so() -> None:
     one = AlertDefinition("a", "q", None, per=("room",), rule=Rule(no_data=60_000_000))
     drawn = str(alert_rule(AlertStatus(one, 0, (), None, None, None)).plain)
-    assert "has no data when nothing comes for 60s · for each room" in drawn
+    assert "has no data when no rows arrive for 60s · for each room" in drawn

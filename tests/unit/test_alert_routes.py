@@ -23,7 +23,7 @@ def test_alerts_and_their_history(tmp_path: Path) -> None:
     with served(tmp_path / "server") as server:
         server.database.watched = home.alerts.statuses()
         server.database.alert_history = (  # type: ignore[method-assign]
-            lambda name, *, most: home.alerts.history(name, most)
+            lambda name, *, limit: home.alerts.history(name, limit)
         )
         (found,) = server.ask("GET", "/alerts", "read").json()
         assert (found["name"], found["on"], found["state"]) == ("hot", "q", "firing")

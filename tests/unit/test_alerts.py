@@ -107,7 +107,7 @@ def test_from_its_creation_to_its_end_with_a_webhook(home: Home) -> None:
         )
         assert (described["when"], described["clear when"]) == ("v > 50", "v < 45")
         assert described["delivery"] == "Hot_delivery"
-        with pytest.raises(NilometerError, match="alert Hot looks at q"):
+        with pytest.raises(NilometerError, match="alert Hot watches q"):
             run(home, "DROP QUERY q")
         assert run(home, "DROP ALERT hot").message == "alert Hot dropped"
         assert (home.catalog.alerts(), home.catalog.deliveries()) == ([], [])
@@ -308,7 +308,7 @@ def test_rows_that_are_gone_are_told_of(home: Home, make: Callable[..., Alert]) 
     rows.drop_all()
     rows.append((1, 40.0), (1, 70.0))
     alert.look()
-    assert alert.error == "2 rows were gone before it could look"
+    assert alert.error == "2 rows were deleted before it could read them"
     assert [one for one, _, _ in lines(alert)] == ["firing"]
     rows.close()
 
@@ -478,7 +478,7 @@ def test_rows_that_cannot_be_evaluated_are_left_out(home: Home, make: Callable[.
     alert.look()
     assert lines(alert) == [("firing", None, False)]
     assert alert.failed_rows == 2
-    assert "of 2 rows nothing can be said" in (alert.error or "")
+    assert "the condition failed for 2 rows" in (alert.error or "")
     rows.close()
 
 
@@ -496,7 +496,7 @@ def test_a_condition_that_takes_too_much_is_stopped(
         monkeypatch.setattr(sandbox, "run", stopped)
         alert.look()
         assert (alert.failed_rows, lines(alert)) == (2, [])
-        assert alert.error == f"of 2 rows nothing can be said: {error}"
+        assert alert.error == f"the condition failed for 2 rows: {error}"
         monkeypatch.undo()
         alert.failed_rows = 0
         rows.append((1, 10.0))
@@ -594,7 +594,7 @@ def test_sensors_are_read_for_an_alert_on_their_table(home: Home) -> None:
     wait_for(lambda: ("firing", '{"room":3}') in told(home, "hot"))
     with pytest.raises(NilometerError, match="is read by alert hot"):
         run(home, "ALTER SENSOR TABLE T DROP COLUMN room")
-    with pytest.raises(NilometerError, match="alert hot looks at T"):
+    with pytest.raises(NilometerError, match="alert hot watches T"):
         run(home, "DROP SENSOR TABLE T")
     run(home, "DROP ALERT hot")
     run(home, "DROP SENSOR TABLE T")

@@ -69,7 +69,7 @@ def test_what_helps_is_one_statement() -> None:
         "DROP QUERY q, and CREATE QUERY q WITH (spread = 4) AS … shares it among 4 buckets"
     )
     assert SpreadJoin("A", 1, by_itself=True).remedy("q", hot_now) == (
-        "the database spreads it by itself, at most once in ten minutes"
+        "the database spreads it automatically, at most every ten minutes"
     )
     assert SpreadJoin("A", 4).remedy("q", hot_now) is None
 
@@ -108,5 +108,5 @@ def test_options_are_kept() -> None:
     named = after(found, "spread = 1, spread_stream = 'a'")
     assert parting_of(after(named, "spread = 2")) == Parting("A", 2)
     assert parting_of(after(further, "spread_stream = 'A'")) == Parting("A", 4)
-    with pytest.raises(InputError, match="but none are"):
+    with pytest.raises(InputError, match="but no rows are spread"):
         after({"buckets": 8}, "spread_stream = 'A'")

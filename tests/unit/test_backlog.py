@@ -56,6 +56,6 @@ def test_a_backlog_is_counted_and_told_where_it_gets_the_time_of_arrival(
         wait_for(lambda: manager.streams()[0].rows == 5)
         (status,) = manager.streams()
         assert (status.backlog, manager.status("S")[0].backlog) == (3, 3)
-        words = "S got about 3 readings that had been kept while nobody listened"
+        words = "S received about 3 readings that had been kept while nobody listened"
         wait_for(lambda: [one for one in caplog.records if words in one.getMessage()])
     assert sum(words in one.getMessage() for one in caplog.records) == 1

@@ -143,7 +143,7 @@ def test_what_is_refused(plant: Plant, tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="there are no backups"):
         restore_backup(backups, tmp_path / "new")
     for inside in (plant.folder, plant.folder / "backups"):
-        with pytest.raises(BackupError, match="cannot lie in the database itself"):
+        with pytest.raises(BackupError, match="cannot be inside the database itself"):
             make_backup(plant.folder, str(inside))
     with pytest.raises(InputError, match="there is no catalog"):
         make_backup(tmp_path / "nothing", backups)
@@ -152,7 +152,7 @@ def test_what_is_refused(plant: Plant, tmp_path: Path) -> None:
         restore_backup(backups, tmp_path / "new", "2000")
     with pytest.raises(BackupError, match="is not the name of a backup"):
         restore_backup(backups, tmp_path / "new", "../../x")
-    with pytest.raises(InputError, match="there is something in"):
+    with pytest.raises(InputError, match="is not empty"):
         restore_backup(backups, plant.folder)
     for damaged in (tmp_path / "backups" / "objects").iterdir():
         content = damaged.read_bytes()

@@ -223,9 +223,9 @@ def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_place_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CatalogError, match="there is no place for the catalog"):
+    with pytest.raises(CatalogError, match="the catalog file cannot be opened or created"):
         SensorCatalog.open(tmp_path / "file" / "c.db")
-    with pytest.raises(CatalogError, match="there is no place for the catalog"):
+    with pytest.raises(CatalogError, match="the catalog file cannot be opened or created"):
         SensorCatalog.open(tmp_path)
 
 

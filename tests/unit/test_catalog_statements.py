@@ -243,7 +243,7 @@ REFUSALS = [
         "  line 1, column 15:\n"
         "    CREATE STREAM s (x INT) FROM htp\n"
         "                  ^\n"
-        "  detail: known are file, http, kafka, mqtt, python, synthetic, tcp\n"
+        "  detail: known: file, http, kafka, mqtt, python, synthetic, tcp\n"
         "  hint: did you mean http?",
     ),
     (

@@ -195,7 +195,7 @@ def test_a_database_that_is_whole(database: Path) -> None:
     assert {".seg", ".pack", ".arrow", ".batch", ".chunk", ".changelog", ".zip", "head"} <= kinds
     shown = CliRunner().invoke(app, ["check", str(database)])
     assert shown.exit_code == 0
-    assert shown.stdout.endswith("everything is whole\n")
+    assert shown.stdout.endswith("everything is intact\n")
 
 
 def wanted_chunks(database: Path) -> set[Path]:

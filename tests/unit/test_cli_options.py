@@ -196,7 +196,7 @@ def test_changes_have_a_sign() -> None:
 
 def test_options_of_streams_that_go_on_need_follow() -> None:
     require_follow({"--lateness": [], "--checkpoint": None})
-    with pytest.raises(InputError, match="--lateness is only for streams that go on"):
+    with pytest.raises(InputError, match="--lateness is only for continuous queries"):
         require_follow({"--lateness": ["2s"]})
 
 
@@ -225,7 +225,7 @@ def test_files_are_told_by_their_names(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="of several kinds") as caught:
         find_files("A", tmp_path)
     assert caught.value.detail == "there are csv and json"
-    with pytest.raises(InputError, match="cannot tell what"):
+    with pytest.raises(InputError, match="cannot tell the format of"):
         find_files("A", tmp_path / "notes.txt")
     with pytest.raises(InputError, match="there is no file or folder"):
         find_files("A", tmp_path / "nothing.csv")

@@ -88,7 +88,7 @@ def test_a_cut_answer_is_told(asked: Asked) -> None:
     asked.server.database.answer = pa.table({"n": range(20_000)})
     done = asked.run("SELECT n FROM T", "--format=csv")
     assert len(done.stdout.splitlines()) == 10_001
-    assert "there are more rows: the server gives 10,000" in done.stderr
+    assert "there are more rows: the server returns at most 10,000" in done.stderr
 
 
 def test_errors_show_where(asked: Asked) -> None:
@@ -110,7 +110,7 @@ def test_errors_show_where(asked: Asked) -> None:
     ["--at=end", "--buckets=2", "--execution=nta", "--stream=A=a.csv:ts", "--table=T=t.csv"],
 )
 def test_what_a_server_has_no_use_for(asked: Asked, option: str) -> None:
-    with pytest.raises(InputError, match="does not go with a server"):
+    with pytest.raises(InputError, match="cannot be used with a server"):
         asked.sql("SELECT 1 AS x", option)
 
 

@@ -127,7 +127,7 @@ def test_limits_read_back(query: str) -> None:
         (StreamForm("", "v INT", "http"), "it needs a name"),
         (StreamForm("S", "", "http"), "a stream must have at least one column"),
         (StreamForm("S", "speed", "http"), "a column is a name and a type"),
-        (StreamForm("S", "v INT", "http", {"a b": "x"}), "a b is not a name of an option"),
+        (StreamForm("S", "v INT", "http", {"a b": "x"}), "a b is not a valid option name"),
         (StreamForm("S", "v INT", "http", static=" "), "a sensor table has a column"),
         (StreamForm("S", "v INT", "http", static="n INT", sensors="x, h"), "x is not a number"),
         (StreamForm("S", "v INT", "http", static="n INT", sensors="1"), "a sensor has a value"),
@@ -141,5 +141,5 @@ def test_what_is_missing_is_told(form: StreamForm, message: str) -> None:
 def test_options_are_lines() -> None:
     with pytest.raises(InputError, match="an option is name = value"):
         option_lines("interval 5 s")
-    with pytest.raises(InputError, match="nothing is changed"):
+    with pytest.raises(InputError, match="nothing has changed"):
         alter_limits("q", {})

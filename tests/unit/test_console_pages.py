@@ -34,7 +34,7 @@ def page(title: str, name: str) -> ConsolePage:
 
 @pytest.mark.parametrize("name", ["", "Belt", "a/b", "../x", "a b", "2belts", 'x"onload', "bält"])
 def test_names_that_cannot_stand_in_an_address(name: str) -> None:
-    with pytest.raises(InputError, match="stands in its address"):
+    with pytest.raises(InputError, match="is part of its URL"):
         page("Belt", name)
 
 
@@ -80,7 +80,7 @@ def test_a_page_may_be_installed_and_configured(
     ("text", "said"),
     [
         ("page = []", "the configuration has no console.page"),
-        ("pages = 'x'", "console.pages is a list of pages"),
+        ("pages = 'x'", "console.pages must be a list of pages"),
         ("pages = ['math']", "console.pages names nothing of a module"),
         ("pages = ['no_such_module:P']", "console.pages: no_such_module:P cannot be loaded"),
         ("pages = ['math:pi']", "console.pages: math:pi is not a page of the console"),

@@ -99,7 +99,7 @@ def test_what_is_no_dashboard_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "ä", "a b", "x" * 61, "-a"])
 def test_names_fit_into_addresses(name: str) -> None:
-    with pytest.raises(InputError, match="stands in its address"):
+    with pytest.raises(InputError, match="is part of its URL"):
         Dashboard(name, "T")
 
 
@@ -169,7 +169,7 @@ def test_routes_list_put_get_and_delete(server: Served) -> None:
     assert [one["panels"] for one in server.ask("GET", "/dashboards", "read").json()] == [1]
     export = {key: found[key] for key in ("name", "title", "panels")}
     again = server.ask("PUT", "/dashboards/copy", "write", json=export)
-    assert again.json()["error"]["message"] == "the name in the body is not that of the address"
+    assert again.json()["error"]["message"] == "the name in the body differs from that in the URL"
     again = server.ask("PUT", "/dashboards/plant", "write", json=export | {"version": 1})
     assert (again.status_code, again.json()["version"]) == (200, 2)
     late = server.ask("PUT", "/dashboards/plant", "write", json=export | {"version": 1})

@@ -81,7 +81,7 @@ def test_a_catalog_in_postgresql_is_known_to_the_folder(tmp_path: Path, postgres
     again = opened(folder, url)
     try:
         assert [one.name for one in again.catalog.declarations()] == ["A"]
-        with pytest.raises(BackupError, match="wholly in files"):
+        with pytest.raises(BackupError, match="entirely in files"):
             again.back_up(str(tmp_path / "backups"))
     finally:
         again.close()
@@ -95,7 +95,7 @@ def test_a_backup_says_what_to_do_about_a_catalog_in_postgresql(
     folder = make(tmp_path / "plant", postgres.new_database())
     (folder / "catalog.sqlite").touch()  # as releases left it that opened it without its catalog
     said = refusal("backup", folder, tmp_path / "backups")
-    assert said.message == "only a database that is wholly in files can be backed up"
+    assert said.message == "only a database that is entirely in files can be backed up"
     assert str(said.detail).startswith("its catalog is in postgresql://")
     assert "pg_dump" in str(said.hint)
     assert "objects" not in str(said.hint)
@@ -106,7 +106,7 @@ def test_a_check_reads_a_catalog_in_postgresql(tmp_path: Path, postgres: Postgre
     url = postgres.new_database()
     folder = make(tmp_path / "plant", url)
     assert check_database(folder).problems == ()
-    assert "everything is whole" in CliRunner().invoke(app, ["check", str(folder)]).output
+    assert "everything is intact" in CliRunner().invoke(app, ["check", str(folder)]).output
     damage(str(folder / "logs" / "a"))
     assert check_database(folder, catalog=url).problems
     (folder / "logs" / "a").rename(tmp_path / "away")
@@ -126,7 +126,7 @@ def test_logs_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert str(said.detail).startswith("its logs are in s3://plant/logs?")
         assert "move-logs" in str(said.hint)
         assert "pg_dump" not in str(said.hint)
-        with pytest.raises(BackupError, match="wholly in files"):
+        with pytest.raises(BackupError, match="entirely in files"):
             make_backup(folder, str(tmp_path / "backups"), tmp_path / "others")
         assert check_database(folder).problems == ()
         damage(inside(logs, "a"))

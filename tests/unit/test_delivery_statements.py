@@ -78,7 +78,7 @@ def test_a_delivery_from_its_creation_to_its_end(home: Home, results: Results) -
     assert "already" in run(home, create.replace("DELIVERY", "DELIVERY IF NOT EXISTS")).message
     assert run(home, "START DELIVERY d").message == "delivery d is already running"
     assert run(home, "STOP DELIVERY d").message == "delivery d stopped"
-    assert run(home, "STOP DELIVERY d").message == "delivery d did not run"
+    assert run(home, "STOP DELIVERY d").message == "delivery d was not running"
     results.append(3)
     assert (status(home).state, status(home).lag) == (DeliveryState.STOPPED, 3)
     assert run(home, "START DELIVERY d").message == "delivery d started"

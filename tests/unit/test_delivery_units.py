@@ -362,7 +362,7 @@ def test_parquet_wants_a_folder_of_its_own(tmp_path: Path, results: Results) -> 
     (tmp_path / "deliveries" / "d").mkdir(parents=True)
     (tmp_path / "deliveries" / "d" / "x").touch()
     with (
-        pytest.raises(OptionError, match="holds something already"),
+        pytest.raises(OptionError, match="is not empty"),
         delivered(results, tmp_path, "parquet"),
     ):
         pass

@@ -253,13 +253,13 @@ def test_the_command_stores_files(server: Served, tmp_path: Path) -> None:
         run("c", str(tmp_path / "c.arrow"), "--answer")
         for words, token, at, said in (
             (("q", "q.xls"), "read", None, "unknown format 'xls'"),
-            (("q", "q"), "read", None, "the file's name does not say which format"),
+            (("q", "q"), "read", None, "the file's name has no extension"),
             (("q", "nowhere/q.csv"), "read", None, "there is no folder"),
             (("nothing", "n.csv"), "read", None, "there is no stream nothing"),
             (("q", "q.csv", "--bucket", "soon"), "read", None, "soon"),
             (("q", "q.csv"), "wrong", None, "token"),
             (("q", "q.csv"), "read", "http://127.0.0.1:9", "cannot be reached"),
-            (("q", "q.csv"), "read", "nowhere", "a download comes from a running server"),
+            (("q", "q.csv"), "read", "nowhere", "a download needs a running server"),
         ):
             name, file, *more = words
             with pytest.raises(NilometerError) as refused:

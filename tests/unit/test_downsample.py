@@ -166,7 +166,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         (Thinning(("w",)), "s has no column w"),
         (Thinning(("k",), bucket=5), "column k has no numbers"),
         (Thinning(points=5), "values of one column"),
-        (Thinning(("v",), ("v",), points=5), "not those of series"),
+        (Thinning(("v",), ("v",), points=5), "do not distinguish series"),
     ):
         with pytest.raises(InputError) as refused:
             thinned(source_of(rows), (None, None), wanted)

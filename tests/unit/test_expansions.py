@@ -230,7 +230,7 @@ def test_no_name_stands_in_the_way_of_another() -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("SELECT *, explode(a) FROM S", "needs a name"),
+        ("SELECT *, explode(a) FROM S", "needs an alias"),
         ("SELECT x FROM S, UNNEST(a) u(x) [RANGE 5 SECONDS]", "the window of the row"),
         ("VALUES ()", "at least one value"),
     ],

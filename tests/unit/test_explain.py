@@ -48,7 +48,7 @@ def test_the_path_query_fits_on_a_screen(db: LocalDatabase) -> None:
 Window join of 3 streams; every result is appended once
   result    obj_id, ts, ts, ts, _time
 Windows: WINDOW(A, B) = 5s AND DWINDOW(B, C) = 10s
-  how much later than a row (left) another may be (top); * is derived from other windows
+  how much later a top stream's row may be than a left one's; * is derived from other windows
        A   B     C
   A    -  5s  15s*
   B   5s   -   10s
@@ -93,7 +93,7 @@ def test_selections_residuals_tables_and_rows_windows_are_told(db: LocalDatabase
         "Window join of 2 streams and 1 table; every result is appended once",
         "               the last 3 rows, until all streams have passed the next",
         "               60s: until A has passed t + 60s (lateness 2s)",
-        "               forever, as of the first start of the query",
+        "               forever, as read when the query first started",
         "Filter before the join: B.speed < 9",
         "Filter after the ROWS window of A: A.speed > 3",
         "Key: A.obj_id = B.obj_id = Wanted.id (BIGINT)",

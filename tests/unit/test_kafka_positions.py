@@ -72,6 +72,6 @@ def test_a_new_topic_begins_where_it_was_asked_to_and_a_new_partition_at_its_sta
 def test_a_topic_that_was_made_anew_is_not_skipped_in_silence() -> None:
     with pytest.raises(InputError, match="a/0 ends before offset 12") as refused:
         begin({A: Held(2, 9)}, {A: 12}, from_end, "fail")
-    assert "made anew" in str(refused.value.detail)
+    assert "recreated" in str(refused.value.detail)
     assert begin({A: Held(2, 9)}, {A: 12}, from_end, "start") == [Begin(A, 2, 9)]
     assert begin({A: Held(2, 9)}, {A: 12}, from_end, "now") == [Begin(A, 9, 9)]

@@ -90,7 +90,7 @@ def test_of_many_at_the_same_moment_one_gets_it(catalog: SensorCatalog) -> None:
 
 def test_it_is_renewed_and_let_go(catalog: SensorCatalog) -> None:
     lease = Lease(catalog, "a", never, seconds=12.0)
-    who = f"process {os.getpid()} of {socket.gethostname()} has it until 20"
+    who = f"process {os.getpid()} of {socket.gethostname()} holds it until 20"
     seen: set[str] = set()
 
     def was_renewed() -> bool:
@@ -111,7 +111,7 @@ def test_it_is_lost_to_another_one(catalog: SensorCatalog) -> None:
     catalog.release_lease("a")
     assert catalog.take_lease("b", "process 2", MINUTE) is None
     wait_for(lambda: bool(told))
-    assert told[0].message == "the database was closed: another one has its catalog"
+    assert told[0].message == "the database was closed: another database holds its catalog"
     assert told[0].detail == "process 2 has taken it over"
     lease.close()
     held = catalog.take_lease("c", "process 3", MINUTE)
@@ -151,7 +151,7 @@ def test_who_has_lost_it_changes_nothing(catalog: SensorCatalog, postgres: Postg
     catalog.create_table("T", pa.schema([("v", pa.int64())]))  # its time is over: nobody minds
     with SensorCatalog(catalog._engine, now_micros) as other:
         assert other.take_lease("b", "process 2", MINUTE) is None
-        with pytest.raises(CatalogError, match="another database has the catalog now") as refused:
+        with pytest.raises(CatalogError, match="another database now holds the catalog") as refused:
             catalog.drop(Kind.TABLE, "T")
         assert refused.value.detail == "process 2 has taken it over"
         assert catalog.find("T") is not None
@@ -278,7 +278,7 @@ def test_two_processes_have_it_one_after_the_other(postgres: Postgres, tmp_path:
             first.pipe.send("T3")
             first.signal(signal.SIGCONT)
             said = {first.says(), first.says()}
-            assert ("refused", "another database has the catalog now") in said
+            assert ("refused", "another database now holds the catalog") in said
             assert any(one[0] == "lost" for one in said)
             assert second.make("T4") == ("made", "T4")
         finally:

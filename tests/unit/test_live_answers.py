@@ -197,7 +197,7 @@ def test_what_ends_a_live_answer(queries: StoredQueries, server: WebServer) -> N
         with pytest.raises(InputError, match="at least one row"):
             query.live(newest=0)
         live = query.live()
-        with pytest.raises(TimeLimitError, match="q did not show what was waited for in time"):
+        with pytest.raises(TimeLimitError, match="q did not meet the condition in time"):
             live.wait(lambda rows: len(rows) > 2, timeout=0.05)
         waiting: list[NilometerError] = []
 

@@ -172,7 +172,7 @@ def test_a_part_that_is_not_what_its_task_said_is_an_error(tmp_path: Path) -> No
             (b"", "0 bytes instead of"),
             (whole[:-64], "bytes instead of"),
             (whole + bytes(64), "bytes instead of"),
-            (Path(alike.path).read_bytes(), "frames are others"),
+            (Path(alike.path).read_bytes(), "frames differ"),
         ):
             if wrong is None:
                 file.unlink()
@@ -230,7 +230,7 @@ def test_a_log_that_failed_once_takes_nothing_until_it_is_opened_again(
             broken.setattr("os.fdatasync", _no_disk)
             with pytest.raises(OSError, match="no disk"):
                 writer.append(rows_from(3, 3))
-        with pytest.raises(LogError, match="cannot be written any more"):
+        with pytest.raises(LogError, match="can no longer be written"):
             writer.append(rows_from(3, 3))
     with LogWriter.open(log, LAYOUT) as writer:
         rows = writer.end.row
@@ -277,7 +277,7 @@ def test_a_repaired_log_holds_what_was_acknowledged(
         writer.append(rows_from(3, 2), watermark=8)
         assert numbers_in(writer.read(Position(0, 0))) == list(range(5))
     writer.repair()
-    with pytest.raises(LogError, match="cannot be written any more"):
+    with pytest.raises(LogError, match="can no longer be written"):
         writer.append(rows_from(5, 1))
     with LogWriter.open(log, LAYOUT) as again:
         assert (again.end.row, again.watermark) == (5, 8)

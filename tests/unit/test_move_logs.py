@@ -105,7 +105,7 @@ def test_a_move_that_was_broken_off_is_begun_again(
 def test_nothing_that_is_there_is_replaced(plant: Path, tmp_path: Path) -> None:
     full = tmp_path / "full"
     (full / "a").mkdir(parents=True)
-    with pytest.raises(InputError, match="there is something in"):
+    with pytest.raises(InputError, match="is not empty"):
         move_logs(plant, str(full))
     with pytest.raises(InputError, match="there already"):
         move_logs(plant, f"{plant}/logs/")

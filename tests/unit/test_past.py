@@ -361,7 +361,7 @@ def test_a_question_ends_in_time(sandbox: Sandbox) -> None:
 def test_errors_name_what_is_wrong(sandbox: Sandbox, tables: dict[str, StoredTable]) -> None:
     with pytest.raises(UnknownNameError, match="there is no stream, table or query AA"):
         run(sandbox, "SELECT * FROM AA", tables)
-    with pytest.raises(SqlError, match="no function no_such for the past"):
+    with pytest.raises(SqlError, match="no function no_such for stored data"):
         run(sandbox, "SELECT no_such(k) FROM A", tables)
     with pytest.raises(UnknownNameError, match="there is no column kk") as unknown:
         run(sandbox, "SELECT v,\n  kk FROM A", tables)

@@ -68,7 +68,7 @@ def test_each_sensor_has_its_own_period() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("PERIODS(S, value => number, breaks => [2, 1])", "breaks are numbers that ascend"),
+        ("PERIODS(S, value => number, breaks => [2, 1])", "breaks must be ascending numbers"),
         ("PERIODS(S, value => symbol, breaks => [1])", "only numbers are cut by breaks"),
         ("PATTERNS(S, value => symbol)", "period"),
         ("PATTERNS(S, value => symbol, period => 0)", "period"),

@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_refused() -> None:
         found.merge(Periodicity(10, Levels([1])))
     with pytest.raises(MiningError, match="does not keep"):
         WindowPeriodicity(10).merge(found)
-    with pytest.raises(MiningError, match="breaks are numbers that ascend"):
+    with pytest.raises(MiningError, match="breaks must be ascending numbers"):
         Levels([2, 1])
 
 

@@ -157,7 +157,7 @@ def test_a_python_predicate_that_returns_numbers() -> None:
         ask("odd", lambda a, b: a % 2)
     assert str(caught.value) == (
         "the function odd returned values of type int64\n"
-        "  detail: it was said to return BOOLEAN; in: odd(A.v, B.v)\n"
+        "  detail: it was declared to return BOOLEAN; in: odd(A.v, B.v)\n"
         "  hint: it must return booleans, such as (a - b).abs() < 3"
     )
 

@@ -320,7 +320,7 @@ def test_results_that_reach_their_limit_stop_their_query_alone(bench: Bench) -> 
     assert status.phase is QueryPhase.FAILED
     assert status.error == (
         "query q was stopped: its results have reached 1 MB; ALTER QUERY q SET (results = '2 MB') "
-        "and START QUERY q go on where it was; DROP QUERY q deletes it"
+        "and START QUERY q resume it where it was; DROP QUERY q deletes it"
     )
     assert bench.phase("r") is QueryPhase.RUNNING
     bench.queries.alter("q", lambda before: QueryLimits(results=2 << 20))

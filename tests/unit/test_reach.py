@@ -166,7 +166,7 @@ def test_a_name_leads_to_no_address_that_was_not_declared(
 ) -> None:
     names.answers[NAME] = [[address]]
     with listening() as (port, heard):
-        assert f"{NAME} leads to {address}" in contact(f"{NAME}:{port}", private)
+        assert f"{NAME} resolves to {address}" in contact(f"{NAME}:{port}", private)
     assert heard == []
 
 

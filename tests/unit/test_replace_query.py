@@ -101,7 +101,7 @@ def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
 def test_old_results_are_served_until_the_new_query_has_caught_up(plant: Plant) -> None:
     old = plant.home.log_of("q")
     said = plant.run(f"CREATE OR REPLACE QUERY q AS {NEW}")
-    assert said.startswith("query q has its old text until the new one, q (new), has caught up")
+    assert said.startswith("query q keeps its old text until the new one, q (new), has caught up")
     assert plant.texts() == {"q": OLD, "q (new)": NEW}
     plant.queries.look()
     assert plant.home.log_of("q") == old
@@ -125,7 +125,7 @@ def test_a_query_that_has_caught_up_at_once_is_there_at_once(plant: Plant) -> No
     plant.patch.setattr(replace_module, "time", clock)
     assert plant.run(f"CREATE OR REPLACE QUERY q AS {NEW}") == "query q replaced"
     assert plant.run(f"create or replace query Q AS {NEW} -- the same") == (
-        "query q has this text already, and goes on"
+        "query q already has this text, and keeps running"
     )
     assert plant.texts() == {"q": NEW}
 

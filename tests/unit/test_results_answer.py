@@ -201,7 +201,7 @@ def test_an_answer_that_does_not_fit_is_refused_until_the_log_has_changed_much(
         log.append(changes(*[(f"key {n}", n, 1, 1) for n in range(500)]), watermark=2)
         fold = AnswerFold(reader := _CountingReader.of(queries.log_of("q")), 10_000)
         for _ in range(3):
-            with pytest.raises(TooLargeError, match="more memory than the server gives it"):
+            with pytest.raises(TooLargeError, match="more memory than the server allows"):
                 fold.now(10)
         assert reader.rows_read == 500
         log.append(changes(*[(f"key {n}", n, 3, -1) for n in range(490)]), watermark=4)

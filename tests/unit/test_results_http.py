@@ -24,7 +24,7 @@ from nilometer.log.options import Fsync, LogOptions
 from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.following_response import FollowingResponse
-from nilometer.server.results.told import End, Heartbeat, Told, tell
+from nilometer.server.results.told import End, Event, Heartbeat, tell
 from tests.patience import LONG, until, wait_for
 from tests.results_server import (
     CHANGES,
@@ -351,7 +351,7 @@ def test_heartbeats_while_nothing_happens(queries: StoredQueries) -> None:
 def test_a_first_chunk_may_take_longer_than_a_heartbeat(
     queries: StoredQueries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def listen() -> Told:
+    async def listen() -> Event:
         results = queries.results("q")
         follow = results.follow
 
@@ -371,7 +371,7 @@ def test_a_first_chunk_may_take_longer_than_a_heartbeat(
 
 
 def test_who_follows_is_told_that_the_server_stops(queries: StoredQueries) -> None:
-    async def follow() -> list[Told]:
+    async def follow() -> list[Event]:
         error = ClosedError("the server is stopping")
         telling = tell(
             queries.results("q"), None, lambda: queries.query("q"), most=10, ending=lambda: error

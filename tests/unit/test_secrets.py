@@ -138,7 +138,7 @@ def test_a_secret_may_lie_in_a_file(folder: Path, monkeypatch: pytest.MonkeyPatc
         with_secrets("secret('PLANT_2')")
 
 
-CLEAR = "stands in the catalog in the clear: secret('NAME') in its place keeps it elsewhere"
+CLEAR = "is stored in the catalog in plain text: secret('NAME') in its place keeps it elsewhere"
 
 
 @pytest.mark.parametrize(

@@ -259,10 +259,10 @@ def test_a_message_is_not_followed_twice_nor_sent_back() -> None:
         with there, closing(Channel(here, b"d" * 32, b"u" * 32)) as receives:
             there.sendall(content + content)
             assert receives.receive() == ({"ask": "delete"}, b"")
-            with pytest.raises(ConnectionError, match="altered on its way"):
+            with pytest.raises(ConnectionError, match="altered in transit"):
                 receives.receive()
         theirs.sendall(content)
-        with pytest.raises(ConnectionError, match="altered on its way"):
+        with pytest.raises(ConnectionError, match="altered in transit"):
             sends.receive()
 
 

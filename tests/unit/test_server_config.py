@@ -118,7 +118,7 @@ def test_every_setting_can_be_given(tmp_path: Path) -> None:
         ("[functions]\nf = 'math:pi'", "functions.f: math:pi is not a function"),
         ("[functions.f]\nreturn = 'int'", "the configuration has no functions.f.return"),
         ("[units]\nu = 'no_such_module_x:f'", "units.u: no_such_module_x:f cannot be loaded"),
-        ("[files]\nallowed = 'x'", "files.allowed is a list of folders"),
+        ("[files]\nallowed = 'x'", "files.allowed must be a list of folders"),
         ("[deliveries]\nfolder = []", "the configuration has no deliveries.folder"),
         ("[server", "is not a TOML file"),
     ],

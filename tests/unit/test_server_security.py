@@ -270,7 +270,7 @@ def test_followers_are_counted_and_bounded() -> None:
 def test_another_name_for_this_machine_is_refused(server: Served, host: str) -> None:
     answer = server.ask("GET", "/queries", headers={"Host": host})
     assert answer.status_code == 400
-    assert "not called by this name" in str(error_of(answer)["message"])
+    assert "does not answer to this host name" in str(error_of(answer)["message"])
 
 
 @pytest.mark.parametrize("host", ["localhost:8642", "127.0.0.1", "[::1]:8642"])
@@ -464,7 +464,7 @@ def test_only_admin_may_go_beyond_the_limits_of_the_configuration(
     if status == 403:
         detail = str(error_of(answer)["detail"])
         assert detail == (
-            "the most that a query may have is results = '10 MB'; its results would be more"
+            "the limits of a query may be at most results = '10 MB'; its results would be more"
         )
 
 

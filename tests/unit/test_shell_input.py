@@ -82,7 +82,7 @@ def test_commands_are_read() -> None:
     with pytest.raises(InputError, match="there is no command") as caught:
         read_command("\\wathc 3")
     assert "watch" in str(caught.value)
-    with pytest.raises(InputError, match="takes nothing"):
+    with pytest.raises(InputError, match="takes no argument"):
         read_command("\\q now")
     for name in COMMANDS:
         assert f"\\{name}" in help_text()

@@ -40,7 +40,7 @@ def test_the_command_line_comes_first(tmp_path: Path) -> None:
         ("[spark]\n'spark.sql.ansi.enabled' = false", "ansi.enabled cannot be set"),
         ("[spark]\n'spark.sql.parser.escapedStringLiterals' = true", "Literals cannot be set"),
         ("[spark]\n'spark.sql.legacy.timeParserPolicy' = 'LEGACY'", "Policy cannot be set"),
-        ("[spark]\n'spark.x' = [1]", "spark.x is a text or a number"),
+        ("[spark]\n'spark.x' = [1]", "spark.x must be a text or a number"),
     ],
 )
 def test_what_cannot_be_set_is_refused(tmp_path: Path, text: str, message: str) -> None:

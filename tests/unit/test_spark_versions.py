@@ -32,8 +32,8 @@ def test_supported_versions(version: str) -> None:
     ("version", "message"),
     [
         ("3.5.7", "Spark 3.5.7 is too old"),
-        ("4.4.0-SNAPSHOT", "Spark 4.4.0-SNAPSHOT is newer than this Nilometer knows"),
-        ("5.0.0", "Spark 5.0.0 is newer than this Nilometer knows"),
+        ("4.4.0-SNAPSHOT", "Spark 4.4.0-SNAPSHOT is newer than this Nilometer supports"),
+        ("5.0.0", "Spark 5.0.0 is newer than this Nilometer supports"),
     ],
 )
 def test_other_versions_are_refused_wherever_a_session_comes_in(version: str, message: str) -> None:
@@ -47,7 +47,7 @@ def test_other_versions_are_refused_wherever_a_session_comes_in(version: str, me
         with pytest.raises(SessionError) as refused:
             come_in()
         assert refused.value.message == message
-        assert refused.value.detail == "supported are Spark 4.0 to 4.3"
+        assert refused.value.detail == "Spark 4.0 to 4.3 are supported"
         assert refused.value.hint == (
             "pip install 'pyspark>=4.0,<4.4', or connect to a server of such a version"
         )

@@ -199,7 +199,7 @@ def test_the_stream_with_most_rows_is_dealt_out_unless_another_is_named() -> Non
         (
             "SELECT A.k FROM A [RANGE 3 SECONDS], B [PARTITION BY k ROWS 5] WHERE A.k = B.k",
             "a ROWS window needs all rows of a key in one bucket",
-            "window of time",
+            "time window",
         ),
         (
             "SELECT A.k FROM A [RANGE 3 SECONDS], B [ROWS 5] WHERE A.k = B.k EMIT CHANGES",
@@ -242,7 +242,7 @@ def test_what_cannot_be_spread_says_what_to_do(sql: str, said: str, hint: str) -
 
 def test_a_name_or_a_number_that_does_not_fit() -> None:
     plan = hot(6).plan(PAIRS)
-    with pytest.raises(InputError, match="C is no stream in every join") as refused:
+    with pytest.raises(InputError, match="C does not take part in every keyed join") as refused:
         choose_stream(plan, "C")
     assert refused.match("spread_stream = 'A'")
     with pytest.raises(InputError, match="6 buckets cannot be split into 4 parts") as refused:

@@ -41,7 +41,7 @@ def test_lines_of_csv() -> None:
     with TcpSensors('1,20.5,hall\r\n\n2,,"a, ""b"""\n3,1\nx,1,y\n') as sensors:
         found, error = read(sensors.url)
     assert isinstance(error, ConnectionError)
-    assert str(error) == "the sensor has hung up"
+    assert str(error) == "the sensor has closed the connection"
     assert [one.value for one in found if not isinstance(one, BadReadingError)] == [
         {"n": 1, "t": 20.5, "room": "hall"},
         {"n": 2, "t": None, "room": 'a, "b"'},

@@ -252,7 +252,10 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
             "a window cannot have a negative length",
         ),
         ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], valu => counts)", "has no argument valu"),
-        ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], value => value)", "value is an array of numbers"),
+        (
+            "SELECT * FROM ACCUMULATE(S [RANGE 1 S], value => value)",
+            "value must be an array of numbers",
+        ),
         ("SELECT * FROM ACCUMULATE(S [RANGE 1 S], counts)", "expected a named argument"),
         ("SELECT * FROM ACCUMULATE(value => counts)", "the first argument of ACCUMULATE is its"),
         ("SELECT * FROM ACCUMULATE()", "ACCUMULATE needs an input"),
@@ -312,22 +315,22 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
         (
             "SELECT * FROM CLASSIFY(S, pattern => counts, knowledge => (SELECT pattern, pattern "
             "FROM K))",
-            "column class of knowledge is a text, a number, a time or a boolean",
+            "column class of knowledge must be a text, a number, a time or a boolean",
         ),
         (
             "SELECT * FROM MATCHES(S, value => value, shape => (SELECT pattern, 1 FROM K))",
-            "column position of shape is a text, a number",
+            "column position of shape must be a text, a number",
         ),
         ("SELECT * FROM PEAKS(S, counts => counts, fwhm => NULL)", "detail: got NULL"),
         (
             "SELECT * FROM SEQUENCES(S, stream => sensor, value => value, every => 1 S, "
             "counters => 1000000000)",
-            "counters is at most",
+            "counters must be at most",
         ),
         (
             "SELECT * FROM MOTIFS(S, value => value, every => 1 S, length => 5, "
             "rows => 1000000000)",
-            "rows is at most",
+            "rows must be at most",
         ),
         (
             "SELECT * FROM PERIODS(S, value => value, every => 1 S, levels => 0, "
@@ -336,7 +339,7 @@ def test_what_is_made_of_static_tables_is_made_once_for_all_buckets(
         ),
         (
             "SELECT * FROM CLUSTERS(S, item => counts, every => 1 S, apart => 1e300)",
-            "apart is at most",
+            "apart must be at most",
         ),
     ],
 )

@@ -173,7 +173,7 @@ def test_texts_that_are_not_of_their_pattern(pattern: str, text: str) -> None:
         ("yyyy-MM", "it has not exactly one day"),
         ("yyyy-MM-dd mm", "it has not exactly one hour"),
         ("yyyy-MM-dd h", "h and a (AM, PM) go together"),
-        ("yyyy-MM-dd yyyy", "yyyy says again what stands there already"),
+        ("yyyy-MM-dd yyyy", "yyyy repeats a part that is already there"),
         ("yyyy-MM-dd EEE", "EEE cannot be used in it"),
         ("yyyy-MM-dd[ HH]", "[ cannot be used in it"),
         ("yyyy-MM-dd 'at", "a quote is not closed"),

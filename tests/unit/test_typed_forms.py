@@ -161,13 +161,13 @@ def test_intervals_of_computed_numbers() -> None:
         ),
         (
             "SELECT DISTINCT ON (k) k, MAX(v) FROM T GROUP BY k ORDER BY k, 2",
-            "DISTINCT ON cannot stand beside GROUP BY",
+            "DISTINCT ON cannot be combined with GROUP BY",
             "FROM (SELECT … GROUP BY …)",
         ),
         ("SELECT * FROM T PIVOT (v FOR k IN (1, 2))", "PIVOT needs an aggregate", "(MAX(v) FOR k"),
         (
             "SELECT * FROM T a, LATERAL (SELECT v FROM T b WHERE b.k = a.k) x",
-            "a subquery in FROM cannot use the rows beside it",
+            "a subquery in FROM cannot refer to other sources of the same FROM",
             "JOIN B ON B.k = A.k",
         ),
         (
@@ -175,13 +175,17 @@ def test_intervals_of_computed_numbers() -> None:
             "recursive queries are not supported",
             "UNNEST(sequence(1, 5))",
         ),
-        ("SELECT CAST(now() AS TIME) AS x FROM T", "times of day have no type", "'HH:mm:ss'"),
-        ("SELECT now()::time AS x FROM T", "times of day have no type", "'HH:mm:ss'"),
+        ("SELECT CAST(now() AS TIME) AS x FROM T", "no type for times of day", "'HH:mm:ss'"),
+        ("SELECT now()::time AS x FROM T", "no type for times of day", "'HH:mm:ss'"),
         ("SELECT v ** 2 FROM T", "cannot read the statement", "power(x, 2)"),
         ("SELECT k // 2 FROM T", "cannot read the statement", "DIV"),
         ("SELECT k FROM T WHERE s ~ 'a'", "cannot read the statement", "RLIKE"),
         ("SELECT k FROM T LATEST ON v PARTITION BY k", "cannot read", "[PARTITION BY k ROWS 1]"),
-        ("SELECT time_bucket('x', ts) FROM T", "'x' is no length of time", "INTERVAL '5' MINUTES"),
+        (
+            "SELECT time_bucket('x', ts) FROM T",
+            "'x' is not a length of time",
+            "INTERVAL '5' MINUTES",
+        ),
         ("SELECT COUNT(*) FROM T SAMPLE BY 1h", "cannot read the statement", "time_bucket("),
         ("SELECT T.k FROM T ASOF JOIN T b ON T.k = b.k", "ASOF JOIN is not", "DWINDOW(B, A) = 1"),
         ("SELECT * FROM 'a.csv'", "there is no stream or table a.csv", "--table A=a.csv"),
@@ -190,7 +194,7 @@ def test_intervals_of_computed_numbers() -> None:
         ("SELECT a.b FROM (SELECT k AS `a.b` FROM T) x", "there is no stream a", "`a.b`"),
         (
             "SELECT date_format(now(), '%Y-%m-%d') AS x FROM T",
-            "date_format does not know patterns with %",
+            "date_format does not support patterns with %",
             "yyyy-MM-dd",
         ),
         ("SELECT epoch(v) FROM T", "there is no function epoch", "unix_timestamp(ts)"),
@@ -224,7 +228,7 @@ def test_what_only_spark_can_say_tells_why(expression: str, detail: str) -> None
     db.create_table("T", table([]))
     with pytest.raises(NilometerError) as error:
         db.sql(f"SELECT {expression} AS x FROM T")
-    assert error.value.message.startswith("only Spark can say what this is")
+    assert error.value.message.startswith("only Spark can evaluate this")
     assert detail in (error.value.detail or "")
 
 

@@ -121,7 +121,9 @@ def test_rows_that_wait_for_a_log_that_is_gone_are_told(
         add(ahead, 0, 10)
     store.objects.clear()
     with (
-        pytest.raises(LogError, match="rows wait on this disk for a log that is not there") as told,
+        pytest.raises(
+            LogError, match="rows are waiting on this disk for a log that no longer exists"
+        ) as told,
         opened(tmp_path / "a"),
     ):
         pass

@@ -11,7 +11,7 @@ from typing import Final
 from nilometer.alerts.condition import Condition
 from nilometer.alerts.definition import AlertDefinition
 from nilometer.alerts.groups import answered, observations, shown_key
-from nilometer.alerts.kept import AlertLog, AlertMemory, Told, read_memory
+from nilometer.alerts.kept import AlertLog, AlertMemory, Notification, read_memory
 from nilometer.alerts.rule import AlertState, Group, Sign, advance
 from nilometer.alerts.source import AlertSource, NewRows
 from nilometer.alerts.status import GroupStatus, in_order
@@ -62,7 +62,7 @@ class Alert:
         """Whether there are changes that are not stored yet."""
         self._is_urgent = False
         """Whether those changes must not be lost."""
-        self._untold: list[Told] = []
+        self._untold: list[Notification] = []
         """History lines still to be stored: a disk may have been full."""
         self._said_last: str | None = None
 
@@ -92,7 +92,9 @@ class Alert:
                 if monotonic() >= until:
                     break  # let other alerts run, too
             if source.lost > lost:
-                self.fail(f"{count(source.lost - lost, 'row')} were gone before it could look")
+                self.fail(
+                    f"{count(source.lost - lost, 'row')} were deleted before it could read them"
+                )
         if self._due is not None and now >= self._due:
             self._untold += self._passed(now)
             self._settle(now)
@@ -148,15 +150,15 @@ class Alert:
                 self._keep()
         return self._source
 
-    def _observed(self, new: NewRows, now: int) -> list[Told]:
+    def _observed(self, new: NewRows, now: int) -> list[Notification]:
         """What to report about new rows."""
         condition = self._condition
         assert condition is not None
         signs = condition.evaluate(new.rows)
         if signs.failed:
             self.failed_rows += signs.failed
-            self.fail(f"of {count(signs.failed, 'row')} nothing can be said: {signs.error}")
-        groups, told = dict(self._memory.groups), list[Told]()
+            self.fail(f"the condition failed for {count(signs.failed, 'row')}: {signs.error}")
+        groups, told = dict(self._memory.groups), list[Notification]()
         if not new.is_answer:
             for one in observations(new.rows, condition, signs):
                 told += self._step(groups, one.key, one.sign, one.value, now)
@@ -171,9 +173,9 @@ class Alert:
         self._is_changed = True
         return told
 
-    def _passed(self, now: int) -> list[Told]:
+    def _passed(self, now: int) -> list[Notification]:
         """What to report because time has passed."""
-        groups, told = dict(self._memory.groups), list[Told]()
+        groups, told = dict(self._memory.groups), list[Notification]()
         for key in groups:
             told += self._step(groups, key, None, None, now)
         self._memory = replace(self._memory, groups=groups)
@@ -181,7 +183,7 @@ class Alert:
 
     def _step(
         self, groups: dict[str, Group], key: str, sign: Sign | None, value: str | None, now: int
-    ) -> list[Told]:
+    ) -> list[Notification]:
         group = groups.get(key)
         if group is None:
             if not self._has_room(groups):
@@ -209,7 +211,7 @@ class Alert:
     def _is_silenced(self, now: int) -> bool:
         return now < self._silenced_until
 
-    def _line(self, key: str, group: Group, previous: AlertState, now: int) -> Told:
+    def _line(self, key: str, group: Group, previous: AlertState, now: int) -> Notification:
         name, is_silenced = self.definition.name, self._is_silenced(now)
         whose = f"{name} ({shown_key(key)})" if key else name
         message = f"{whose} {self._said(group.state)}"
@@ -222,7 +224,9 @@ class Alert:
             silenced=is_silenced,
         )
         _LOG.log(_LEVELS.get(group.state, logging.WARNING), "alert %s", message, extra=about)
-        return Told(now, group.state, previous, key or None, group.value, message, is_silenced)
+        return Notification(
+            now, group.state, previous, key or None, group.value, message, is_silenced
+        )
 
     def _said(self, state: AlertState) -> str:
         if state is AlertState.FIRING:
@@ -240,8 +244,8 @@ class Alert:
         for _, key in sorted(fine)[: max(1, most // 10)]:
             del groups[key]
         self.fail(
-            f"there are more than {most} groups: those are forgotten that are ok and said nothing "
-            "for the longest time"
+            f"there are more than {most} groups: those are forgotten that are ok and have been "
+            "quiet for the longest time"
         )
         return bool(fine)
 

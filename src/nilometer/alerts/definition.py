@@ -38,6 +38,6 @@ class AlertDefinition:
     def sentence(self) -> str:
         """The condition, in one line."""
         if self.condition is None:
-            return f"nothing comes for {format_duration(self.rule.no_data or 0)}"
+            return f"no rows arrive for {format_duration(self.rule.no_data or 0)}"
         text = " ".join(self.condition.split())
         return text if not self.rule.hold else f"{text} for {format_duration(self.rule.hold)}"

@@ -44,7 +44,7 @@ LAYOUT: Final = LogLayout(_SCHEMA, "time")
 
 
 @dataclass(frozen=True)
-class Told:
+class Notification:
     """One line of an alert's history."""
 
     time: int
@@ -92,11 +92,11 @@ class AlertLog:
         self._writer = LogWriter.open(location, LAYOUT, options, clock)
         found = read_json(self._storage, STATE_FILE)
         self.memory = _memory(found)
-        told = [Told(**one) for one in (found or {}).get("told", ())]
+        told = [Notification(**one) for one in (found or {}).get("told", ())]
         if told:
             self._append(told, self.memory.number)
 
-    def keep(self, memory: AlertMemory, told: Sequence[Told]) -> AlertMemory:
+    def keep(self, memory: AlertMemory, told: Sequence[Notification]) -> AlertMemory:
         """Store the state, and append history lines; durable when this returns."""
         last = self._writer.last_key
         number = max(memory.number, last[1] if last is not None else 0) + bool(told)
@@ -119,7 +119,7 @@ class AlertLog:
     def close(self) -> None:
         self._writer.close()
 
-    def _append(self, told: Sequence[Told], number: int) -> None:
+    def _append(self, told: Sequence[Notification], number: int) -> None:
         columns = [[getattr(one, name) for one in told] for name in _SCHEMA.names]
         arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
         rows = pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
@@ -140,7 +140,7 @@ class AlertLog:
                 raise
 
 
-def read_history(location: str, most: int) -> list[Told]:
+def read_history(location: str, most: int) -> list[Notification]:
     """The last lines of an alert's history, newest first."""
     try:
         log = LogReader.open(location)
@@ -151,5 +151,5 @@ def read_history(location: str, most: int) -> list[Told]:
     table = pa.Table.from_batches(batches, _SCHEMA)
     times = table.column("time").cast(pa.int64()).to_pylist()
     rows = table.drop_columns(["time"]).to_pylist()
-    found = [Told(time=at, **row) for at, row in zip(times, rows, strict=True)]
+    found = [Notification(time=at, **row) for at, row in zip(times, rows, strict=True)]
     return found[::-1][:most]

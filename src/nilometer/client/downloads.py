@@ -87,7 +87,7 @@ def download_of(
     chosen = (form or file.suffix.removeprefix(".")).lower()
     if chosen not in FORMATS:
         raise InputError(
-            f"unknown format {chosen!r}" if chosen else "the file's name does not say which format",
+            f"unknown format {chosen!r}" if chosen else "the file's name has no extension",
             detail=f"formats are {', '.join(FORMATS)}",
             hint='end its name with one of them, or give form="csv"',
         )

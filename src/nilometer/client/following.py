@@ -124,7 +124,7 @@ class FollowState:
         most = min(_LONGEST_PAUSE, float(_FIRST_PAUSE * 2**self._failures))
         pause = most * random.uniform(0.5, 1)  # many that were cut off at once spread out
         self._failures = min(self._failures + 1, 30)
-        log.warning("results of %s: %s; again in %.1f s", self.query, why.message, pause)
+        log.warning("results of %s: %s; retrying in %.1f s", self.query, why.message, pause)
         if self._on_reconnect is not None:
             self._on_reconnect(why, pause)
         return pause

@@ -112,7 +112,7 @@ class LiveAnswer:
             left = None if deadline is None else deadline - monotonic()
             if not self.await_change(version, left):
                 raise TimeLimitError(
-                    f"{self._query.name} did not show what was waited for in time",
+                    f"{self._query.name} did not meet the condition in time",
                     detail=f"{timeout:g} s, and it has {len(rows)} rows",
                     hint="give a longer timeout=, or look at query.status()",
                 )
@@ -182,13 +182,13 @@ class LiveAnswer:
         if self._is_closed:
             return "closed"
         if self._state.is_lost:
-            return "the connection is lost, and is being made again"
+            return "the connection was lost, and is being re-established"
         if self._state.phase not in (None, "running"):
             said = f": {self._state.error}" if self._state.error else ""
             return f"the query is {self._state.phase}{said}"
         if isinstance(self._kept, CurrentAnswer):
             at = self._kept.instant
-            return "nothing is certain yet" if at is None else f"live, the answer at {at}"
+            return "no complete answer yet" if at is None else f"live, the answer at {at}"
         return f"live, the newest {self._newest} rows at most"
 
     def _begin(self) -> tuple[Kept, FollowState]:

@@ -51,7 +51,7 @@ def backup(
     token_file: TokenFileOption = None,
     ca: CaOption = None,
 ) -> None:
-    """Back up a database, also while it is used; backups share what they have in common.
+    """Back up a database, even while it is in use; backups share unchanged files.
 
     nilometer backup plant /mnt/backups --keep 30
     nilometer backup --list /mnt/backups
@@ -94,7 +94,7 @@ def restore(
     db: Annotated[Path, typer.Argument(metavar="DATABASE", help="A new folder.")],
     *,
     name: Annotated[
-        str | None, typer.Option(help="Which backup, as --list shows them; else the newest.")
+        str | None, typer.Option(help="Which backup, as shown by --list; by default the newest.")
     ] = None,
 ) -> None:
     """Make a database from a backup; its queries go on from there when it is opened."""

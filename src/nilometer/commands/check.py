@@ -27,7 +27,7 @@ def check(
 ) -> None:
     """Read all of a database, or of backups, and say what is damaged; nothing is changed.
 
-    The exit code is 0 if everything is whole, and 1 if not.
+    The exit code is 0 if everything is intact, and 1 if not.
     """
     from nilometer.upkeep.check import check as check_place  # noqa: PLC0415  takes its time
 
@@ -37,4 +37,4 @@ def check(
     if found.problems:
         typer.echo(f"{found.what}: {count(len(found.problems), 'problem')}")
         raise typer.Exit(1)
-    typer.echo(f"{found.what}: everything is whole")
+    typer.echo(f"{found.what}: everything is intact")

@@ -26,7 +26,7 @@ StreamOption = Annotated[
         help="A stream: a file, or a folder of files, and the column that holds its time. "
         "Numbers need a unit, A=a.csv:ts\\[epoch s] (or ms, us, ns), texts that are not ISO 8601 a "
         "pattern, A=a.csv:\"ts\\[format 'dd-MMM-yyyy H:mm:ss']\". A=a.csv:start..end names two "
-        "columns, from one of which to the other a row counts. "
+        "columns, the start and end of a row's validity. "
         "With --follow the column may be left out: the arrival time. May be repeated.",
     ),
 ]
@@ -68,11 +68,13 @@ LogsOption = Annotated[
 EngineOption = Annotated[
     options.EngineName,
     typer.Option(
-        help="What answers: this process, at once, or Spark; auto takes this process for small "
-        "files where it gives what Spark would. EXPLAIN says which, and why."
+        help="What runs the query: this process, or Spark; auto uses this process for small "
+        "files where it gives the same answer. EXPLAIN says which, and why."
     ),
 ]
 LocalLimitOption = Annotated[
     int,
-    typer.Option(min=0, metavar="MEGABYTES", help="Up to how large files auto takes this process."),
+    typer.Option(
+        min=0, metavar="MEGABYTES", help="Total size of files up to which auto uses this process."
+    ),
 ]

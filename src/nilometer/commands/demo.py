@@ -33,7 +33,7 @@ def demo(
     ] = None,
     rate: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Of cameras: how many objects enter per second ({_RATE})."),
+        typer.Option(min=1, help=f"For cameras: how many objects enter per second ({_RATE})."),
     ] = None,
 ) -> None:
     """Start a server with an application and sensors of its own, to be looked at in a browser.
@@ -68,6 +68,6 @@ def _run_installed(name: str, seconds: int | None, console: Console) -> bool:
     known = [_CAMERAS, *demos]
     raise InputError(
         f"there is no demo {name!r}",
-        detail=f"known are {', '.join(known)}",
+        detail=f"known: {', '.join(known)}",
         hint=nearest(name, known),
     )

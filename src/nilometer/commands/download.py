@@ -20,7 +20,7 @@ _MEGABYTE: Final = 1_000_000
 def download(  # noqa: PLR0913  one argument for each option
     name: Annotated[str, typer.Argument(metavar="NAME", help="A query, stream or sensor table.")],
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Its name says the format: mean.parquet")
+        Path, typer.Argument(metavar="FILE", help="Its extension sets the format: mean.parquet")
     ],
     *,
     form: Annotated[
@@ -52,7 +52,8 @@ def download(  # noqa: PLR0913  one argument for each option
     per: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN", help="Tells series apart, with --bucket or --points. Repeatable."
+            metavar="COLUMN",
+            help="A column that distinguishes series, with --bucket or --points. Repeatable.",
         ),
     ] = None,
     answer: Annotated[
@@ -74,7 +75,7 @@ def download(  # noqa: PLR0913  one argument for each option
     chosen = (form or file.suffix.removeprefix(".")).lower()
     if chosen not in _FORMATS:
         raise InputError(
-            f"unknown format {chosen!r}" if chosen else "the file's name does not say which format",
+            f"unknown format {chosen!r}" if chosen else "the file's name has no extension",
             detail=f"formats are {', '.join(_FORMATS)}",
             hint="end its name with one of them, or write --format csv",
         )
@@ -85,7 +86,7 @@ def download(  # noqa: PLR0913  one argument for each option
     asked = ask_server(server, token_file, ca, kept, "download")
     if asked is None:
         raise InputError(
-            "a download comes from a running server",
+            "a download needs a running server",
             hint="name it with --server URL, or its database with --db FOLDER; "
             "nilometer serve starts one",
         )

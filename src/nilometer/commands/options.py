@@ -114,7 +114,7 @@ class Follow:
             raise InputError(
                 "--answer and --checkpoint do not go together",
                 detail="an answer that is shown is not kept when the command ends",
-                hint="write the changes instead; or keep the answer by nm.keep_answer in Python",
+                hint="write the changes instead; or keep the answer with nm.keep_answer in Python",
             )
 
 
@@ -163,7 +163,7 @@ def read_sources(streams: Sequence[str], tables: Sequence[str]) -> Sources:
 def read_stream(text: str) -> Source:
     """NAME=PATH:TIMECOLUMN[FORM]; column and form may be missing, and the path may have colons.
 
-    NAME=PATH:START..END names two columns, from one of which to the other a row counts.
+    NAME=PATH:START..END names two columns, the start and end of a row's validity.
 
     >>> read_stream("A=data/cam:1.csv:ts[epoch ms]").form
     EpochTimes(unit=<EpochUnit.MILLIS: 'ms'>)
@@ -247,7 +247,7 @@ def require_follow(options: Mapping[str, object]) -> None:
     for option, given in options.items():
         if given:
             raise InputError(
-                f"{option} is only for streams that go on",
+                f"{option} is only for continuous queries",
                 hint="add --follow, or --catch-up to end with the files that are there",
             )
 

@@ -167,11 +167,11 @@ def _write(
 def _require_fitting(request: Request, statements: Sequence[OneStatement]) -> None:
     """Refuse what does not read files, or must outlive this command."""
     if request.kept is not None:
-        raise OnlySparkError("a database that is kept is Spark's")
+        raise OnlySparkError("a stored database needs Spark")
     if not all(one.is_query for one in statements):
         raise OnlySparkError("a statement is not a query")
     if request.follow is not None and request.follow.checkpoint is not None:
-        raise OnlySparkError("checkpoints are Spark's")
+        raise OnlySparkError("checkpoints need Spark")
 
 
 def _require_small(request: Request, files: Sequence[Files]) -> None:
@@ -194,7 +194,7 @@ def _read(source: Source, files: Files, request: Request) -> tuple[FileReader, p
     if request.follow is not None and source in request.sources.streams:
         require_folder(source.name, source.path)
     if any(path.parent != source.path for path in files.paths()) and source.path.is_dir():
-        raise OnlySparkError(f"the files of {source.name} lie in several folders")
+        raise OnlySparkError(f"the files of {source.name} are in several folders")
     return read_files(source.name, files, source.time, source.form, source.end)
 
 

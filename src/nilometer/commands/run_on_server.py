@@ -98,7 +98,7 @@ def told_cut(rows: Rows) -> str | None:
     if not rows.is_cut:
         return None
     return (
-        f"there are more rows: the server gives {len(rows):,} of one answer (its setting "
+        f"there are more rows: the server returns at most {len(rows):,} per answer (its setting "
         "max_rows). Ask for others with WHERE, ORDER BY and LIMIT"
     )
 
@@ -115,14 +115,14 @@ def _require_fitting(request: Request) -> None:
     }
     for option, value in given.items():
         if value:
-            raise InputError(f"{option} does not go with a server", hint=_HINTS.get(option))
+            raise InputError(f"{option} cannot be used with a server", hint=_HINTS.get(option))
 
 
 _HINTS: Final = {
     "--stream": "CREATE STREAM makes a stream on the server; files are read without --server",
     "--table": "CREATE TABLE makes a table on the server; files are read without --server",
     "--at": "--follow --answer shows how the answer of a query changes",
-    "--buckets": "the server decides how its work is cut",
-    "--execution": "the server decides how its work is done",
+    "--buckets": "the server decides how work is partitioned",
+    "--execution": "the server decides how queries are executed",
     "--checkpoint": "keep the query on the server: CREATE QUERY name AS …; its results are stored",
 }

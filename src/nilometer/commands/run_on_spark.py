@@ -30,8 +30,8 @@ from nilometer.sql.explain.explain_plan import named_engine
 from nilometer.sql.questions import END
 
 _ENDS_HERE: Final = (
-    "it stops with this command, and goes on where it was when a program opens the database "
-    "and says db.resume()"
+    "it stops with this command, and resumes where it was when a program opens the database "
+    "and calls db.resume()"
 )
 
 

@@ -73,7 +73,7 @@ def _spark_as_asked_for() -> str:
 def _spark_because(request: Request, error: OnlySparkError) -> str:
     """Why Spark must answer; raises if it must not, or cannot."""
     if request.engine is EngineName.LOCAL:
-        error.hint = error.hint or "leave --engine local out, and Spark answers"
+        error.hint = error.hint or "leave --engine local out to use Spark"
         raise error
     try:
         require_extras("nilometer sql", "spark")

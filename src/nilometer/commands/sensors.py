@@ -55,7 +55,7 @@ def list_sensors(
     token_file: TokenFileOption = None,
     ca: CaOption = None,
 ) -> None:
-    """List all sensors, and how those are doing that a running query needs."""
+    """List all sensors, with the status of those that a running query needs."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
     with _overview(name, db, catalog, _asked(db, server, token_file, ca)) as overview:
         console.print(overview.table(full=True))
@@ -92,7 +92,7 @@ def read_one_sensor(
     server: ServerOption = None,
     token_file: TokenFileOption = None,
     ca: CaOption = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="For how long to read it.")] = 5,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to read it.")] = 5,
     most: Annotated[int, typer.Option("--limit", min=1, help="How many readings to show.")] = 10,
 ) -> None:
     """Read one sensor by itself, and show what comes; nothing is stored in the database."""

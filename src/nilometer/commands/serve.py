@@ -43,7 +43,8 @@ def serve(  # noqa: PLR0913  the options of a command
         typer.Option("--config", metavar="FILE.toml", help="A file with further settings."),
     ] = None,
     host: Annotated[
-        str | None, typer.Option(help="Where to listen; 127.0.0.1, only for this machine.")
+        str | None,
+        typer.Option(help="Where to listen; by default 127.0.0.1, for this machine only."),
     ] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="8642 by default; 0: any free port.")

@@ -39,8 +39,8 @@ ServerOption = Annotated[
     typer.Option(
         "--server",
         metavar="URL",
-        help="Ask a running server, such as http://127.0.0.1:8642. Its token stands in the "
-        f"environment as {TOKEN_VARIABLE}, or in the file of --token-file.",
+        help="Ask a running server, such as http://127.0.0.1:8642. Its token is read from the "
+        f"environment variable {TOKEN_VARIABLE}, or the file given by --token-file.",
         rich_help_panel="A running server",
     ),
 ]
@@ -49,7 +49,7 @@ TokenFileOption = Annotated[
     typer.Option(
         "--token-file",
         metavar="FILE",
-        help="A file that holds the token; only you may be able to read it.",
+        help="A file with the token; it must be readable by you alone.",
         rich_help_panel="A running server",
     ),
 ]
@@ -58,7 +58,7 @@ CaOption = Annotated[
     typer.Option(
         "--ca",
         metavar="FILE.pem",
-        help="Certificates to be trusted, where those of this machine do not vouch for the server.",
+        help="Certificates to trust, if those of this machine do not cover the server.",
         rich_help_panel="A running server",
     ),
 ]
@@ -89,7 +89,7 @@ class Server:
             return None
         if self.token is None:
             return None
-        return f"the token crosses the network to {host} unencrypted: https would hide it"
+        return f"the token crosses the network to {host} unencrypted: use https"
 
 
 def ask_server(

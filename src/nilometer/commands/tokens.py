@@ -43,12 +43,14 @@ class ScopeName(StrEnum):
 @tokens_app.command("create")
 def create_token(
     name: Annotated[str, typer.Argument(help="Whose token it is.")],
-    scope: Annotated[ScopeName, typer.Option(help="What it allows; each more than the last.")],
+    scope: Annotated[
+        ScopeName, typer.Option(help="What it allows; each scope includes those before it.")
+    ],
     *,
     db: DatabaseOption,
     catalog: CatalogOption = None,
     expires: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="After how long, such as 30d.")
+        str | None, typer.Option(metavar="DURATION", help="How long it is valid, such as 30d.")
     ] = None,
 ) -> None:
     """Make a token and print it: this is the only time that it can be seen."""

@@ -69,13 +69,11 @@ def _when_empty(at: Moment | None) -> str:
     """The message for an answer without rows."""
     if at is None or at.instant is not None:
         return ""
-    return ": in the end all time windows are empty"
+    return ": at the end all time windows are empty"
 
 
 def _write_parquet(answer: Answer, output: Output) -> None:
     assert output.path is not None
     if output.path.exists():
-        raise InputError(
-            f"there is already something at {output.path}", hint="name a folder that is new"
-        )
+        raise InputError(f"{output.path} already exists", hint="name a folder that is new")
     answer.write_parquet(output.path)

@@ -16,7 +16,7 @@ def create_alert(statement: CreateAlert, home: Home) -> Outcome:
         if query is not None and is_temporary(query):
             raise InputError(
                 f"query {query.name} is temporary: its results are not kept",
-                hint="keep it under a name: CREATE QUERY q AS …",
+                hint="store it under a name: CREATE QUERY q AS …",
             )
     outcome = home.alerts.create(statement)
     if statement.deliver is None or outcome.change is None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from nilometer.alerts.alert import Alert
 from nilometer.alerts.condition import Condition, read_condition
 from nilometer.alerts.definition import AlertDefinition, AlertLimits
-from nilometer.alerts.kept import Told, read_history
+from nilometer.alerts.kept import Notification, read_history
 from nilometer.alerts.rule import Rule
 from nilometer.alerts.source import reader_name, shown_schema
 from nilometer.alerts.status import AlertStatus
@@ -42,10 +42,10 @@ _PATIENCE: Final = 4
 """An alert that takes a second is skipped for this many seconds while the others go on."""
 _AFTER_FAILURE: Final = 2.0
 _LIMITS: Final = (
-    Option("history", "for how long what it told is kept", parse_duration, AlertLimits.history),
-    Option("groups", "of how many groups it knows", whole(1, 100_000), AlertLimits.groups),
+    Option("history", "how long its history is kept", parse_duration, AlertLimits.history),
+    Option("groups", "how many groups it keeps track of", whole(1, 100_000), AlertLimits.groups),
 )
-_SILENCE: Final = Option("silence", "for how long nothing is delivered, or 'off'", str)
+_SILENCE: Final = Option("silence", "how long deliveries are silenced, or 'off'", str)
 
 
 class Alerts:
@@ -78,7 +78,7 @@ class Alerts:
             if len(self._catalog.alerts()) >= MOST_ALERTS:
                 raise LimitError(
                     f"there are {MOST_ALERTS} alerts already",
-                    hint="let one alert look at many groups: PER (columns)",
+                    hint="let one alert watch many groups: PER (columns)",
                 )
             with placed(statement.place):
                 made = self._catalog.create_alert(
@@ -181,7 +181,7 @@ class Alerts:
         """The status of one alert."""
         return self._status(self._require(name))
 
-    def history(self, name: str, most: int) -> list[Told]:
+    def history(self, name: str, most: int) -> list[Notification]:
         """The most recent notifications of an alert, newest first."""
         return read_history(self._log_of(self._require(name).name), most)
 

@@ -68,7 +68,7 @@ def _refuse_if_read(name: str, home: Home, queries: RunningQueries) -> None:
     if reading:
         raise InputError(
             f"{name} is read under this name by {', '.join(reading)}",
-            hint="drop them first, and create them anew under the new name",
+            hint="drop them first, and recreate them with the new name",
         )
 
 

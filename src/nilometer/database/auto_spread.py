@@ -53,7 +53,7 @@ class SpreadJoin:
         if parts is None:
             return None
         if self.by_itself:
-            return "the database spreads it by itself, at most once in ten minutes"
+            return "the database spreads it automatically, at most every ten minutes"
         if self.is_alterable:
             return f"ALTER QUERY {name} SET (spread = {parts}) shares it among {parts} buckets"
         return (

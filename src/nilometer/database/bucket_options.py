@@ -93,7 +93,7 @@ def asked_options(
         found.pop(_BY_ITSELF, None)
     elif _SPREAD not in before:
         raise InputError(
-            "option spread_stream says whose rows are spread, but none are",
+            "option spread_stream is given, but no rows are spread",
             hint="give spread as well, such as spread = 4",
         )
     found[_SPREAD] = asked.spread or before.get(_SPREAD, 1)

@@ -49,7 +49,7 @@ def require_changeable(after: NamedQuery, before: Planned, planned: Planned) -> 
     old, new = _stages(before), _stages(planned)
     if [one.names for one in old.values()] != [one.names for one in new.values()]:
         raise InputError(
-            f"{after.name} was created with all that it does to a key in one bucket",
+            f"{after.name} was created to process each key in a single bucket",
             detail="to spread the key, results of its join must travel on to other buckets",
             hint=hint,
         )

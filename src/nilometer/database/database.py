@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from nilometer.alerts.kept import Told
+from nilometer.alerts.kept import Notification
 from nilometer.alerts.status import AlertStatus
 from nilometer.database.alter_query import LimitChange
 from nilometer.database.at_exit import close_at_exit
@@ -245,9 +245,9 @@ class Database:
         """The status of every alert on streams and queries, ordered by name."""
         return self._stored()[0].alerts.statuses()
 
-    def alert_history(self, name: str, *, most: int = 100) -> list[Told]:
+    def alert_history(self, name: str, *, limit: int = 100) -> list[Notification]:
         """The most recent notifications of an alert, newest first."""
-        return self._stored()[0].alerts.history(name, most)
+        return self._stored()[0].alerts.history(name, limit)
 
     def drop(self, name: str) -> None:
         """Unregister a DataFrame; running queries keep running."""
@@ -438,7 +438,7 @@ class Database:
                 found.append((one, home.sensors(one.name)))
         return found
 
-    def try_statements(self, statements: str, *, seconds: float = 5.0, most: int = 5) -> Tried:
+    def try_statements(self, statements: str, *, seconds: float = 5.0, rows: int = 5) -> Tried:
         """What the first sensor declared by statements sends; nothing is stored.
 
         They are CREATE STREAM, CREATE SENSOR TABLE with INSERT, or INSERT.
@@ -449,10 +449,10 @@ class Database:
         trial = required_trial(read_statements(statements))
         find = home.units.find
         with declared_aside(trial, home.catalog.declaration, find) as (declared, sensor):
-            return read_aside(declared, sensor, find, seconds=seconds, most=most, enough=most)
+            return read_aside(declared, sensor, find, seconds=seconds, most=rows, enough=rows)
 
     def try_sensor(
-        self, name: str, sensor: str | None = None, *, seconds: float = 5.0, most: int = 5
+        self, name: str, sensor: str | None = None, *, seconds: float = 5.0, rows: int = 5
     ) -> Tried:
         """What a sensor of a stream or sensor table currently sends; nothing is stored.
 
@@ -462,7 +462,7 @@ class Database:
         declared = home.catalog.require_declaration(name)
         chosen = choose_sensor(declared, home.sensors(declared.name), sensor)
         find = home.units.find
-        return read_aside(declared, chosen, find, seconds=seconds, most=most, enough=most)
+        return read_aside(declared, chosen, find, seconds=seconds, most=rows, enough=rows)
 
     def is_declared(self, name: str) -> bool:
         """Whether a stream or sensor table has this name, in any case, read by a query or not."""
@@ -712,7 +712,7 @@ class Database:
         try:
             once = self.past.explain(text, values)
         except SqlError as error:
-            once = f"asked once, it cannot be answered: {error.message}"
+            once = f"as a one-time query, it cannot be answered: {error.message}"
         return f"{going_on}\n{once}"
 
     def _refuse_taken(self, statement: DatabaseStatement) -> None:

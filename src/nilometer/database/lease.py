@@ -48,7 +48,7 @@ class Lease:
         if other is not None:
             raise InputError(
                 "the catalog is in use",
-                detail=f"{other.told} has it until {format_instant(other.until)} UTC, "
+                detail=f"{other.told} holds it until {format_instant(other.until)} UTC, "
                 "and renews it while it runs",
                 hint="close that one first; if it has ended without closing it, wait until then",
             )
@@ -81,7 +81,9 @@ class Lease:
                 self._problem = in_one_line(error)
             else:
                 if other is not None:
-                    self._lose("another one has its catalog", f"{other.told} has taken it over")
+                    self._lose(
+                        "another database holds its catalog", f"{other.told} has taken it over"
+                    )
                     return
 
     def _watch(self) -> None:
@@ -95,7 +97,9 @@ class Lease:
     def _lose(self, why: str, detail: str | None) -> None:
         if self._is_lost.acquire(blocking=False):
             self._closing.set()
-            hint = "one at a time can have a catalog; opened again, its queries go on"
+            hint = (
+                "only one database at a time can hold a catalog; when reopened, its queries resume"
+            )
             self._lost(InputError(f"the database was closed: {why}", detail=detail, hint=hint))
 
 

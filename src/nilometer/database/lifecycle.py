@@ -160,7 +160,7 @@ class QueryLifecycle:
         self, run: QueryRun, query: NamedQuery, planned: Planned, before: RunState | None = None
     ) -> None:
         """Start a query; if it starts anew, earlier failures no longer count."""
-        self._runs.take_place(run)
+        self._runs.reserve(run)
         location = self._home.log_of(query.name)
         run.limits = limits_of(query)
         destination = self._destination(query, location, run.limits)
@@ -239,7 +239,7 @@ class QueryLifecycle:
         """Start a query that ran before; returns the error, if any."""
         query = self.require(run.name)
         try:
-            self._runs.take_place(run)
+            self._runs.reserve(run)
             before = run.state or RunState(
                 QueryPhase.WAITING, error=query.error, failures=query.failures
             )
@@ -353,7 +353,7 @@ class QueryLifecycle:
         """Stop a query, and do not retry it."""
         readers = self._readers_of(run) if run.is_active else []
         self._stop_in_spark(run)
-        self._runs.leave_place(run)
+        self._runs.release(run)
         run.health.size = result_size(self._home.log_of(run.name))
         for log, reader in readers:
             release(log, reader, now=now_micros())

@@ -63,7 +63,7 @@ def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryL
     limits = replace(before, **found)
     if limits.shed is None and _SHED_BY in given and limits.shed_by is not None:
         raise given[_SHED_BY].refusal(
-            "option shed_by says which rows are read when too many wait, but none are too many",
+            "option shed_by is given without shed, so no rows are ever shed",
             hint="give shed as well, such as shed = '1000000'",
         )
     return limits
@@ -254,5 +254,5 @@ def _reached(name: str, what: str, limit: int) -> LimitError:
     return LimitError(
         f"query {name} was stopped: its {what} {verb} reached {shown_size(limit)}",
         hint=f"ALTER QUERY {name} SET ({what} = '{shown_size(2 * limit)}') and START QUERY {name} "
-        f"go on where it was; DROP QUERY {name} deletes it",
+        f"resume it where it was; DROP QUERY {name} deletes it",
     )

@@ -145,7 +145,7 @@ class Past:
         question = prepare_question(self.sandbox, tree, sql, tables)
         chosen = self._engine.choose(question, tables, is_exact=True)
         who = "in this process" if chosen.parted is None else "in parts by Spark"
-        lines = [f"asked once, it is answered from what is stored, {who}:", f"  {chosen.why}"]
+        lines = [f"as a one-time query, it is answered from stored data, {who}:", f"  {chosen.why}"]
         for use in question.tables.values():
             low, high = (None if one is None else format_instant(one) for one in use.bounds)
             times = f", from {low or 'the beginning'} to {high or 'now'}" if low or high else ""
@@ -235,7 +235,7 @@ class Past:
             if reads > _MOST_READS:
                 raise SqlError(
                     "the query expands too many views",
-                    detail=f"more than {_MOST_READS} times, by way of other views as well",
+                    detail=f"more than {_MOST_READS} times, including through other views",
                 )
             for entry in found:
                 inner = exp.Subquery(this=_parse(views[entry.name.lower()]))

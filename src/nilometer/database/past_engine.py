@@ -70,7 +70,9 @@ class PastEngine:
         sizes = {n: tables[use.table].bytes(use, enough) for n, use in question.tables.items()}
         read = f"about {shown_size(sum(sizes.values()))} are read"
         if sum(sizes.values()) <= most:
-            return Chosen(None, f"{read}; Spark answers what reads more than {shown_size(most)}")
+            return Chosen(
+                None, f"{read}; Spark answers queries that read more than {shown_size(most)}"
+            )
         more = f"{read}, more than {shown_size(most)}"
         try:
             return Chosen(self._parted(question, tables, sizes, most_rows), more)
@@ -91,7 +93,7 @@ class PastEngine:
             raise NotInPartsError("there is no Spark session here whose jobs can be cancelled")
         table = tables[question.tables[large].table]
         if not isinstance(table, LogTable) or table.reader.layout.changes:
-            raise NotInPartsError(f"the answer of {large} changes")
+            raise NotInPartsError(f"{large} is a changing answer")
         names = {name: use.table for name, use in question.tables.items()}
         empty = {name: tables[one].schema.empty_table() for name, one in names.items()}
         return ask_in_parts(self.sandbox, question, large, empty, most_rows)
@@ -126,9 +128,7 @@ class PastEngine:
     @contextmanager
     def _has_room(self, seconds: float | None) -> Iterator[None]:
         if not self._room.acquire(timeout=_WAITING if seconds is None else seconds):
-            raise LimitError(
-                f"{_MOST} large questions are being answered already", hint="try again later"
-            )
+            raise LimitError(f"{_MOST} large queries are already running", hint="try again later")
         try:
             yield
         finally:

@@ -173,7 +173,7 @@ class QueryStatus:
         one, parts = self.parting.stream, self.parting.parts
         is_spread = f"rows of {one} with the same key are in {parts} buckets"
         told = "no key is spread" if parts == 1 else is_spread
-        return f"by itself: {told}" if self.spreads_by_itself else told
+        return f"automatic: {told}" if self.spreads_by_itself else told
 
     @property
     def shares_text(self) -> str | None:

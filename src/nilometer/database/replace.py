@@ -65,8 +65,8 @@ def replace_query(
     if home.catalog.query(new) is None:
         return Outcome(f"query {name} replaced")
     return Outcome(
-        f"query {name} has its old text until the new one, {new}, has caught up: SHOW QUERIES "
-        "tells how far it is"
+        f"query {name} keeps its old text until the new one, {new}, has caught up: SHOW QUERIES "
+        "shows its progress"
     )
 
 
@@ -79,7 +79,7 @@ def _go_on(statement: CreateQuery, query: NamedQuery, queries: RunningQueries) -
             read_asked(statement.options),
         )
     queries.start(query.name)
-    return Outcome(f"query {query.name} has this text already, and goes on")
+    return Outcome(f"query {query.name} already has this text, and keeps running")
 
 
 def _words(text: str) -> list[str]:
@@ -94,7 +94,7 @@ def _refuse_if_used(name: str, home: Home, queries: RunningQueries) -> None:
     """Refuse if others read the results: they cannot take back what they have read."""
     using = [f"query {one} reads it" for one in queries.reading(name)]
     using += [f"delivery {one} delivers its results" for one in home.deliveries.of_query(name)]
-    using += [f"alert {one} looks at it" for one in home.alerts.on(name)]
+    using += [f"alert {one} watches it" for one in home.alerts.on(name)]
     if using:
         raise InputError(
             f"query {name} cannot be replaced: {', '.join(using)}",

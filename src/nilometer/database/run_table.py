@@ -51,7 +51,7 @@ class RunTable:
                     if run.state is None:
                         self.forget(run)
                     elif not run.is_active:
-                        self.leave_place(run)
+                        self.release(run)
                 return
 
     def _found(self, name: str) -> QueryRun:
@@ -60,7 +60,7 @@ class RunTable:
                 raise closed()
             return self._runs.setdefault(name.lower(), QueryRun(name))
 
-    def take_place(self, run: QueryRun) -> None:
+    def reserve(self, run: QueryRun) -> None:
         """Reserve the lowest free slot for a run."""
         with self._guard:
             if run.place is not None:
@@ -73,7 +73,7 @@ class RunTable:
                 )
             run.place = next(place for place in count() if place not in taken)
 
-    def leave_place(self, run: QueryRun) -> None:
+    def release(self, run: QueryRun) -> None:
         with self._guard:
             run.place = None
 

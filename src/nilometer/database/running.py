@@ -183,7 +183,7 @@ class RunningQueries:
         with self._runs.alone(name) as run:
             if if_not_exists and catalog.query(name) is not None:
                 return False
-            self._runs.take_place(run)
+            self._runs.reserve(run)
             catalog.create_query(name, text, kind, options=options)
             try:
                 require_spreadable(self._lifecycle.require(name), self._lifecycle.plan_again)
@@ -202,7 +202,7 @@ class RunningQueries:
         """Refuse a query that was planned before one of its streams was altered."""
         if columns_read(self._lifecycle.plan_again(query)[0]) != columns_read(plan):
             raise InputError(
-                f"a stream that {query.name} reads was altered meanwhile", hint="try it once more"
+                f"a stream that {query.name} reads was altered meanwhile", hint="try again"
             )
 
     def check(self, name: str, statement: Statement) -> None:
@@ -365,7 +365,7 @@ class RunningQueries:
             raise InputError(
                 f"some queries could not be started again: {', '.join(failed)}",
                 detail="; ".join(f"{name}: {in_one_line(why)}" for name, why in failed.items()),
-                hint="the others run; START QUERY tries one again, DROP QUERY gives it up",
+                hint="the others are running; START QUERY retries one, DROP QUERY removes it",
             )
         return [name for name, started in outcomes.items() if started]
 

@@ -64,7 +64,7 @@ def run_statement(
         case StopQuery():
             with placed(statement.place):
                 stopped = queries.stop(statement.name)
-            return Outcome(f"query {statement.name} {'stopped' if stopped else 'did not run'}")
+            return Outcome(f"query {statement.name} {'stopped' if stopped else 'was not running'}")
         case AlterQuery():
             with placed(statement.place):
                 queries.alter(
@@ -166,7 +166,7 @@ def _create_delivery(statement: CreateDelivery, home: Home) -> Outcome:
         if query is not None and is_temporary(query):
             raise InputError(
                 f"query {query.name} is temporary: its results are not kept",
-                hint="keep it under a name: CREATE QUERY q AS …",
+                hint="store it under a name: CREATE QUERY q AS …",
             )
     return home.deliveries.create(statement)
 
@@ -178,7 +178,7 @@ def _change_delivery(statement: StartDelivery | StopDelivery | Drop, home: Home)
             case StartDelivery():
                 did = "started" if deliveries.start(name) else "is already running"
             case StopDelivery():
-                did = "stopped" if deliveries.stop(name) else "did not run"
+                did = "stopped" if deliveries.stop(name) else "was not running"
             case Drop():
                 if statement.if_exists and home.catalog.find(name) is None:
                     return Outcome(f"there is no delivery {name}")
@@ -246,4 +246,4 @@ def _refuse_if_read(name: str, kind: Kind, home: Home, queries: RunningQueries) 
             hint=f"first DROP DELIVERY {delivery}",
         )
     for alert in home.alerts.on(found.name):
-        raise InputError(f"alert {alert} looks at {found.name}", hint=f"first DROP ALERT {alert}")
+        raise InputError(f"alert {alert} watches {found.name}", hint=f"first DROP ALERT {alert}")

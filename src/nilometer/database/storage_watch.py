@@ -166,7 +166,7 @@ class StorageWatch:
         now = self._clock()
         if now - self._warned.get(name, now - _AGAIN) >= _AGAIN:
             self._warned[name] = now
-            _LOG.warning("%s in about %s, as it grows at present", what, _shown(left))
+            _LOG.warning("%s in about %s, at its current growth rate", what, _shown(left))
 
 
 def _row(one: LogUse) -> tuple[object, ...]:

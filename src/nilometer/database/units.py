@@ -51,7 +51,7 @@ class Units:
         known = sorted({*self._registered, *others})
         raise InputError(
             f"there is no unit {name}",
-            detail=f"known are {', '.join(known)}" if known else "none is registered",
+            detail=f"known: {', '.join(known)}" if known else "none is registered",
             hint=nearest(name, known) or f'register it: db.register_unit("{name}", function)',
         )
 

@@ -62,9 +62,11 @@ def _of_all(kind: Any) -> tuple[Option, ...]:
     usual: ChunkSize = getattr(kind, "chunk", ChunkSize())
     return (
         Option("start", "whether to begin with the oldest result, or now", _START, "start"),
-        Option("rows", "how many rows at a time at most", whole(1, 1_000_000), usual.rows),
-        Option("bytes", "about how many bytes at a time at most", _size, usual.bytes),
-        Option("every", "for how long rows are gathered", seconds, usual.every),
+        Option("rows", "the maximum number of rows at a time", whole(1, 1_000_000), usual.rows),
+        Option("bytes", "the approximate maximum of bytes at a time", _size, usual.bytes),
+        Option(
+            "every", "how long rows are collected before they are delivered", seconds, usual.every
+        ),
     )
 
 

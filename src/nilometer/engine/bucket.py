@@ -132,9 +132,9 @@ class Bucket:
         if known is None or known.plan is None:
             return []
         error = InternalError(
-            "the process that ran the query has ended more than once while it did",
-            detail="it may have needed more memory than there is",
-            hint="give it less to keep, or an engine of its own: WITH (engine = 'own')",
+            "the process that ran the query has died more than once while running it",
+            detail="it may have run out of memory",
+            hint="reduce its state, or give it an engine of its own: WITH (engine = 'own')",
         )
         self._held.forget(known.query)
         return [Entry(known.query, told=_failed(error, known))]
@@ -198,7 +198,7 @@ class Bucket:
             if self._max_seconds is not None and taken > self._max_seconds:
                 raise SlowQueryError(
                     "the query takes more than its share of a micro-batch",
-                    detail=f"it was given up after {taken:.0f} s",
+                    detail=f"it was aborted after {taken:.0f} s",
                 )
 
         return check

@@ -307,7 +307,7 @@ def batches_after(folder: BucketFolder, number: int) -> Iterator[BatchFile]:
         if not numbers:
             raise LogError(
                 "the files of the engine are damaged",
-                detail=f"{folder.location} has no whole state after {number}",
+                detail=f"{folder.location} has no complete state after {number}",
                 hint="restore the database's folder from a copy",
             )
     yield from folder.in_order(numbers)

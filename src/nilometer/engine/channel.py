@@ -57,7 +57,7 @@ class Channel:
             raise ConnectionError("the connection of the engine ended in the middle of a message")
         told, rest, code = content[:head], content[head:-_CODE], content[-_CODE:]
         if not hmac.compare_digest(self._receives.code([sizes, told, rest]), code):
-            raise ConnectionError("a message of the engine was altered on its way")
+            raise ConnectionError("a message of the engine was altered in transit")
         found: dict[str, Any] = json.loads(told)
         return found, rest
 

@@ -22,7 +22,7 @@ def describe_failure(error: Exception) -> dict[str, Any]:
         return {"kind": "SessionError", "message": "the engine has run out of memory"}
     return {
         "kind": "SessionError",
-        "message": "the query could not go on",
+        "message": "the query could not continue",
         "detail": in_one_line(error),
     }
 

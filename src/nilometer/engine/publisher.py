@@ -359,7 +359,7 @@ def read_stuck(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
     except (ValueError, KeyError, TypeError) as error:
         raise LogError("results that wait for their log are damaged", detail=str(error)) from None
     if start != len(content):
-        raise LogError("results that wait for their log are damaged", detail="they end too early")
+        raise LogError("results that wait for their log are damaged", detail="they are truncated")
     return told, frames
 
 

@@ -96,7 +96,7 @@ class FolderServer:
     def _answer(self, channel: Channel, asked: Mapping[str, Any], body: bytes) -> None:
         what = asked.get("ask")
         if not isinstance(what, str):
-            raise ValueError("a worker asked for nothing")
+            raise ValueError("a worker sent an empty request")
         if what in _SAID:
             with suppress(OSError):  # a full disk: it is only needed if the process dies
                 _SAID[what](self._bucket(asked), asked)
@@ -122,7 +122,7 @@ class FolderServer:
             return {"published": read_published(self._plans.folder, _number(asked))}, b""
         if what in _ASKED:
             return _ASKED[what](self._bucket(asked), asked, body)
-        raise ValueError("this is nothing that a worker asks for")
+        raise ValueError("this is not a request that a worker makes")
 
     def _bucket(self, asked: Mapping[str, Any]) -> _Bucket:
         number = _number(asked)

@@ -70,7 +70,7 @@ def _typed(call: Call, answer: Any) -> pa.Array:
         got = getattr(answer, "dtype", type(answer).__name__)
         raise PredicateError(
             f"the function {call.name} returned values of type {got}",
-            detail=f"it was said to return {type_name(call.returns)}",
+            detail=f"it was declared to return {type_name(call.returns)}",
             hint="it must return booleans, such as (a - b).abs() < 3"
             if pat.is_boolean(call.returns)
             else None,

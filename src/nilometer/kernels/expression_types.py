@@ -100,7 +100,7 @@ def chosen_type(kinds: Sequence[pa.DataType], what: str, zone: str) -> pa.DataTy
         return common_of_all(kinds, what)
     if not zone:
         raise UnavailableError(
-            f"{what} are dates and times, which is not available here in the session's time zone",
+            f"{what} mix dates and times, which is not available here in the session's time zone",
             hint="cast the dates: CAST(d AS TIMESTAMP)",
         )
     return common_of_all(sorted(instants, key=str), what)

@@ -210,7 +210,7 @@ def _aggregate_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
     merged = type_of(0, [start, items])
     if merged != start:
         raise UnavailableError(
-            f"AGGREGATE begins with {type_name(start)} and goes on with {type_name(merged)}",
+            f"AGGREGATE starts with {type_name(start)} and continues with {type_name(merged)}",
             hint="cast the start: aggregate(a, CAST(0 AS BIGINT), (s, x) -> s + x)",
         )
     return type_of(1, [start])

@@ -72,7 +72,7 @@ def _unreadable(text: str, kind: pa.DataType) -> PredicateError:
     shown = text if len(text) <= 40 else f"{text[:40]}…"
     return PredicateError(
         f"cannot read {shown!r} as {type_name(kind)}",
-        hint=f"try_cast(x AS {type_name(kind)}) is NULL there",
+        hint=f"try_cast(x AS {type_name(kind)}) returns NULL instead",
     )
 
 

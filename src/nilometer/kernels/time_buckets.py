@@ -77,7 +77,7 @@ class BucketTotals:
         if self._rows > self._most:
             raise TooLargeError(
                 f"these are more than {self._most:,} buckets",
-                hint="take longer buckets, a shorter range of time, or fewer columns for series",
+                hint="use longer buckets, a shorter range of time, or fewer columns for series",
             )
 
     def _totals(self, rows: pa.Table, counting: str) -> pa.Table:

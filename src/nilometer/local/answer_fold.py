@@ -150,8 +150,8 @@ class AnswerFold:
         if start.row and self._reader.base is None:
             raise LogGapError(
                 "the first changes of this answer are gone",
-                detail=f"{start.row} rows of the results, which their history does not keep",
-                hint="create the query with a longer history; its changes can be followed",
+                detail=f"{start.row} rows of the results are older than the history that is kept",
+                hint="create the query with a longer history; its changes can still be followed",
                 rows=start.row,
                 oldest=start,
             )
@@ -187,7 +187,7 @@ class AnswerFold:
     def _require_room(self, more: int) -> None:
         if self.size + more > self._most:
             raise TooLargeError(
-                "this answer takes more memory than the server gives it",
+                "this answer needs more memory than the server allows",
                 detail=f"more than {self._most >> 20} MB",
                 hint="follow the changes, or ask for less: fewer columns, HAVING, LIMIT",
             )

@@ -111,7 +111,7 @@ class LocalDatabase:
             raise InputError(
                 f"the time column {time} of stream {name} must be a TIMESTAMP",
                 detail=f"it is {type_name(kind)}",
-                hint="read_times of nilometer.kernels.read_times makes instants of numbers",
+                hint="read_times of nilometer.kernels.read_times converts numbers to instants",
             )
         self.tables[name] = concat(rows.to_batches(), rows.schema)
         clock = StreamClock(lateness, idle, by_arrival=time is None)
@@ -242,4 +242,4 @@ def _only_spark(expression: str, refused: SqlError | None = None) -> OnlySparkEr
     if refused is not None and not isinstance(refused, NoEngineError):
         advice = refused.hint if refused.hint and ELSEWHERE_HINT not in refused.hint else ""
         detail = "; ".join(part for part in (refused.message, refused.detail, advice) if part)
-    return OnlySparkError(f"only Spark can say what this is: {expression[:200]}", detail=detail)
+    return OnlySparkError(f"only Spark can evaluate this: {expression[:200]}", detail=detail)

@@ -95,7 +95,7 @@ def find_files(name: str, path: Path) -> Files:
         raise InputError(f"there is no file or folder {path} for {name}")
     kind = kind_of(path.name)
     if kind is None:
-        raise InputError(f"cannot tell what {path} holds", hint=_HINT)
+        raise InputError(f"cannot tell the format of {path}", hint=_HINT)
     if not path.stat().st_size:
         raise InputError(f"the file {path} for {name} is empty", hint=_EMPTY)
     if kind is FileKind.CSV:

@@ -59,7 +59,7 @@ class FileReader:
         elif pat.is_string(field.type):
             if column.null_count < len(column) and not hold_times(column):
                 raise OnlySparkError(
-                    f"not all values of column {field.name} are times in the usual form"
+                    f"not all values of column {field.name} are times in ISO 8601 format"
                 )
             times = read_times(column)
         elif pat.is_date(field.type) or pat.is_timestamp(field.type):
@@ -112,7 +112,7 @@ def _read(
         return read_parquet(paths, schema)
     contents = [_content(path) for path in paths]
     if not contents:
-        raise OnlySparkError("there is nothing in them")
+        raise OnlySparkError("they are empty")
     return _json(contents, schema) if kind is FileKind.JSON else _csv(contents, schema, times)
 
 
@@ -158,7 +158,7 @@ def _named(name: str) -> Iterator[None]:
     try:
         yield
     except OnlySparkError as error:
-        message = f"the files of {name} are for Spark: {error.message}"
+        message = f"the files of {name} can only be read by Spark: {error.message}"
         raise OnlySparkError(message, detail=error.detail, hint=error.hint) from None
     except pa.ArrowException as error:
         raise OnlySparkError(

@@ -57,12 +57,12 @@ def _decode(line: str) -> Any:
 def _object(pairs: list[tuple[str, Any]]) -> _Row:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise OnlySparkError("an object has a field twice")
+        raise OnlySparkError("an object has the same field twice")
     return found
 
 
 def _refuse(word: str) -> NoReturn:
-    raise OnlySparkError("a number is not one of JSON", detail=f"got {word}")
+    raise OnlySparkError("a number is not valid in JSON", detail=f"got {word}")
 
 
 def _float(text: str) -> float:

@@ -56,7 +56,7 @@ def type_of_texts(name: str, column: pa.ChunkedArray) -> pa.DataType:
         return TIMESTAMP
     if _has_word(column):
         return pa.string()
-    raise OnlySparkError(f"column {name} holds values of which only Spark can say what they are")
+    raise OnlySparkError(f"column {name} holds values that only Spark can interpret")
 
 
 def read_texts(
@@ -98,7 +98,7 @@ def read_times(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def hold_times(column: pa.ChunkedArray) -> bool:
-    """Whether all texts are times in the usual form."""
+    """Whether all texts are times in ISO 8601 format."""
     return _every(column, _IS_TIME)
 
 

@@ -182,7 +182,7 @@ class Appender:
     def _check(self) -> None:
         if self._problem is not None:
             raise LogError(
-                "the log cannot be written any more",
+                "the log can no longer be written",
                 detail=f"after: {self._problem}",
                 hint="repair it, or open it again; what was acknowledged is safe",
             ) from self._problem

@@ -71,7 +71,7 @@ class SteadyClock:
         if is_late and not self._is_late:
             self._say(
                 f"the system clock has jumped back by {format_duration(-ahead)}: until it "
-                "is there again, the times of arriving readings go at half the speed"
+                "has caught up, arrival times advance at half speed"
             )
         self._is_late = is_late
         return max(wall, steady - passed // 2)
@@ -86,5 +86,7 @@ class SteadyClock:
         if self._tick - self._jumped < _LASTING:
             return steady
         self._jumped = None
-        self._say("the jump of the clock has lasted: arriving readings get its times from now on")
+        self._say(
+            "the clock jump has persisted: from now on readings are stamped with the new time"
+        )
         return wall

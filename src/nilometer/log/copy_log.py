@@ -63,7 +63,7 @@ def _require_whole(storage: Storage) -> LogState | None:
         return None
     if found.seen > found.state.end:
         raise LogError(
-            "rows of the log are lost, and it was not opened since",
+            "rows of the log are lost, and it has not been opened since",
             detail=f"{storage.location} ends before a place up to which it was read",
             hint="open the database once, which repairs the log, and try again",
         )
@@ -137,6 +137,6 @@ def _require_same(storage: Storage, made: Storage, state: LogState | None) -> No
     found, kept = read_head(made), None if state is None else (state.end, state.watermark)
     if (None if found is None else (found.end, found.watermark)) != kept:
         raise LogError(
-            "the copy of a log is not what it should be",
+            "the copy of a log differs from the original",
             detail=f"{made.location} ends at {found}, {storage.location} at {kept}",
         )

@@ -180,7 +180,7 @@ class PackedFile:
             "the log is damaged",
             detail=f"packed segments {self.described.name} of {self._location}: "
             "a checksum is wrong, or something is missing",
-            hint="restore the file from a copy; what lies before and after is not touched",
+            hint="restore the file from a copy; rows before and after it are not affected",
         )
 
     @cached_property

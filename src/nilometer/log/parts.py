@@ -76,7 +76,7 @@ def part_headers(part: Part, schema: pa.Schema) -> list[FrameHeader]:
         found = [one for _, one in file.headers(begin, file.size)]
     crc = checksum([one.to_bytes() for one in found])
     if crc != part.checksum or sum(one.rows for one in found) != part.rows:
-        raise _other_part(part, "its frames are others")
+        raise _other_part(part, "its frames differ")
     return found
 
 

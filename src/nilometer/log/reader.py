@@ -296,7 +296,7 @@ class LogReader:
         return LogGapError(
             "rows of the log were deleted before they were read",
             detail=f"{gone} rows of {self._storage.location}, from row {place.row} on",
-            hint="the log was full, or its history has passed; go on at its oldest row",
+            hint="the log was full, or its history has expired; continue at its oldest row",
             rows=gone,
             oldest=oldest,
         )

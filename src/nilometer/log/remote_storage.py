@@ -291,7 +291,7 @@ class Terms:
         if self.newest() != term:
             raise LogError(
                 "the log is already open for writing",
-                detail=f"another writer of {self._storage.location} came at the same time",
+                detail=f"another writer of {self._storage.location} opened it at the same time",
                 hint="a log has one writer; close that one first",
             )
         return term
@@ -332,7 +332,7 @@ class RemoteSegments:
 
     def add(self, byte: int, frames: Iterable[Chunks]) -> None:
         if self._begun is None:
-            raise AssertionError("an object cannot be added to")
+            raise AssertionError("an object cannot be appended to")
         number, header = self._begun
         try:
             self._storage.put_segment(number, chain([header], chain.from_iterable(frames)))

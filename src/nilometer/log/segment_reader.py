@@ -129,7 +129,7 @@ class SegmentReader:
             "the log is damaged",
             detail=f"segment {segment_name(self.number)}, byte {byte}: "
             "no complete frame with a valid checksum",
-            hint="restore the file from a copy; what lies before and after is not touched",
+            hint="restore the file from a copy; rows before and after it are not affected",
         )
 
     def _bytes(self, start: int, length: int, end: int, ahead: int) -> pa.Buffer:

@@ -31,7 +31,7 @@ def read_told(log: LogReader, location: str, start: Position, end: Position) -> 
         yield frame
     if rows != end.row - start.row:
         raise LogError(
-            f"rows of the log are not here: {location}",
+            f"rows of the log are missing here: {location}",
             detail=f"there are {rows} between two offsets instead of {end.row - start.row}",
             hint=_HINT,
         )

@@ -37,7 +37,7 @@ def put_aside(folder: Path) -> None:
     aside = next(one for one in names if not one.exists())
     folder.rename(aside)
     _LOG.warning(
-        "%s is older than what the store has of it; %d rows that may not be in the store are in %s",
+        "%s is older than its copy in the store; %d rows that may not be in the store are in %s",
         folder,
         rows,
         aside,

@@ -252,9 +252,9 @@ class WriteAhead:
             return
         if waiting:
             raise LogError(
-                "rows wait on this disk for a log that is not there any more",
+                "rows are waiting on this disk for a log that no longer exists",
                 detail=f"{waiting} rows in {self._folder}, of a log {log}",
-                hint="the stream was dropped and made again elsewhere, or its logs were replaced: "
+                hint="the stream was dropped and recreated elsewhere, or its logs were replaced: "
                 "put the folder aside if the rows may be needed, or delete it",
             )
         delete_log(self._folder)
@@ -353,7 +353,7 @@ class WriteAhead:
             detail=f"{self.waiting_rows} rows in {self._folder} wait for their store, and take "
             f"{self.stored_bytes} bytes of {self._options.write_ahead}"
             + ("" if self.problem is None else f": {self.problem}"),
-            hint="the store must be reached again, or the stream needs a larger write_ahead",
+            hint="the store must become reachable again, or the stream needs a larger write_ahead",
         )
 
     def _run(self) -> None:

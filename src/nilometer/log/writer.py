@@ -328,7 +328,7 @@ class LogWriter:
             raise LogFullError(
                 "the log is full",
                 detail=f"{self._storage.location} takes {self.stored_bytes} bytes of {disk}, "
-                f"and {wanted} more are wanted",
+                f"and {wanted} more are needed",
                 hint="its readers must catch up, or it needs a larger disk budget",
             )
 

@@ -161,7 +161,7 @@ class Lines:
         OptionArgument(
             "significance",
             OptionKind.NUMBER,
-            "the least amount, in sigmas, of a template that is named as seen",
+            "the smallest amount, in sigmas, at which a template counts as seen",
             default=3.0,
             least=0,
         ),
@@ -177,8 +177,7 @@ class Lines:
                 ColumnArgument(
                     "weight",
                     Takes.NUMBER,
-                    "by what its place in the pattern is multiplied; 0: it has no place; 1 if "
-                    "left out",
+                    "the factor of its place in the pattern; 0: it has no place; 1 if left out",
                     False,
                 ),
             ),

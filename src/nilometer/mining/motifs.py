@@ -90,7 +90,7 @@ class Motifs:
         if rows is None and call.window is None:
             raise MiningError(
                 "MOTIFS needs a window, or the number of rows to search",
-                hint="write a window behind the stream, or rows => 10000",
+                hint="write a window after the stream, or rows => 10000",
                 argument="rows",
             )
         if rows is not None and rows < 2 * length:

@@ -115,7 +115,7 @@ class PartialPatterns:
         """
         found = np.asarray(positions, np.int64)
         if (np.diff(found) < 1).any() or (len(found) and found[0] < self._next(int(found[0]))):
-            raise MiningError("the positions of samples ascend")
+            raise MiningError("the positions of samples must ascend")
         self._add_codes(found, encode(self.symbols, values))
 
     def merge(self, other: PartialPatterns) -> None:

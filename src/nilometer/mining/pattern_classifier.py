@@ -140,7 +140,7 @@ def _check(patterns: Numbers, classes: Sequence[str], options: ClassifierOptions
     if len(set(classes)) < 2:
         raise MiningError(
             f"the knowledge base has one class only, {next(iter(classes))!r}",
-            hint="a class can only be told from others: give rows of at least two classes",
+            hint="a class can only be distinguished from others: give rows of at least two classes",
         )
     if options.method == "tree" and len(patterns) < 2 * options.leaf:
         raise MiningError(

@@ -59,13 +59,13 @@ class PatternsFunction:
         OptionArgument(
             "periods",
             OptionKind.NUMBERS,
-            "several lengths of segments in its place, each mined as if it were alone; then a "
-            "column more, period, says of which a pattern is",
+            "several segment lengths instead, each mined separately; the answer then has a "
+            "further column, period, the length that a pattern belongs to",
         ),
         OptionArgument(
             "confidence",
             OptionKind.NUMBER,
-            "which share of the segments follows a pattern at least",
+            "the minimum share of segments that follow a pattern",
             default=0.8,
             least=0.01,
             most=1,

@@ -48,11 +48,11 @@ OPTIONS: Final = (
     OptionArgument(
         "fwhm_at",
         OptionKind.NUMBER,
-        "the energy where lines are so wide; elsewhere the width goes with the root of the energy; "
-        "if left out it is the same everywhere",
+        "the energy where lines have the width fwhm; elsewhere it grows with the root of the "
+        "energy; if left out it is the same everywhere",
     ),
     OptionArgument(
-        "fwhm_floor", OptionKind.NUMBER, "the part of fwhm that does not go with the energy", 0.0
+        "fwhm_floor", OptionKind.NUMBER, "the part of fwhm that does not grow with the energy", 0.0
     ),
     OptionArgument(
         "significance",
@@ -62,7 +62,11 @@ OPTIONS: Final = (
         least=1,
     ),
     OptionArgument(
-        "most", OptionKind.INTEGER, "the most peaks of a spectrum; the surest stay", 20, least=1
+        "most",
+        OptionKind.INTEGER,
+        "the maximum number of peaks of a spectrum; the most significant are kept",
+        20,
+        least=1,
     ),
     OptionArgument(
         "tolerance", OptionKind.NUMBER, "how far a peak may be from its line, in fwhm", 0.5, least=0

@@ -65,7 +65,7 @@ class Periodicity:
         """Add the next samples at ascending steps; samples at other steps are unknown."""
         found = np.asarray(positions, np.int64)
         if (np.diff(found) < 1).any() or (len(found) and found[0] < self._next(found[0])):
-            raise MiningError("the positions of samples ascend")
+            raise MiningError("the positions of samples must ascend")
         self._add_codes(found, encode(self.symbols, values))
 
     def merge(self, other: Periodicity) -> None:

@@ -62,7 +62,7 @@ class PeriodsFunction:
         OptionArgument(
             "most",
             OptionKind.INTEGER,
-            "how many periods are reported of each symbol and of the whole series",
+            "how many periods are reported for each symbol and of the whole series",
             default=10,
             least=1,
             most=1000,
@@ -70,7 +70,7 @@ class PeriodsFunction:
         OptionArgument(
             "least",
             OptionKind.NUMBER,
-            "how far the score of a period stands out over its surroundings at least",
+            "how far the score of a period must stand out from its surroundings",
             default=0.1,
             least=0,
             most=2,

@@ -85,7 +85,7 @@ class Sequences:
     about: str = "subsequences of symbols that occur across all streams"
     columns: tuple[ColumnArgument, ...] = (
         ColumnArgument(
-            "stream", Takes.ANY, "which stream a row is of; a row with NULL is left out"
+            "stream", Takes.ANY, "which stream a row belongs to; a row with NULL is left out"
         ),
         ColumnArgument("value", Takes.ANY, "the symbol of a row; a row with NULL is left out"),
     )
@@ -104,7 +104,7 @@ class Sequences:
             least=0,
         ),
         OptionArgument(
-            "span", OptionKind.DURATION, "an occurrence must fit into so much time", least=0
+            "span", OptionKind.DURATION, "the longest time an occurrence may span", least=0
         ),
         OptionArgument(
             "across",
@@ -121,7 +121,7 @@ class Sequences:
             default=1,
             least=1,
         ),
-        OptionArgument("most", OptionKind.INTEGER, "at most so many are reported", 20, least=1),
+        OptionArgument("most", OptionKind.INTEGER, "at most this many are reported", 20, least=1),
         OptionArgument(
             "counters",
             OptionKind.INTEGER,

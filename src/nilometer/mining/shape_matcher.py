@@ -175,7 +175,7 @@ def check_shape(points: Numbers, z: bool) -> None:
         )
     if z and points.max() == points.min():
         raise MiningError(
-            "a shape whose values are all equal looks like nothing once it is normalised",
+            "a shape whose values are all equal cannot be normalised",
             hint="compare values as they are: normalize => 'none'",
             argument="shape",
         )

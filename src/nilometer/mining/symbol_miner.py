@@ -39,7 +39,7 @@ OPTIONS: Final = (
     OptionArgument(
         "step",
         OptionKind.DURATION,
-        "how far samples are apart: the last row of each step since 1970 is a sample, and steps "
+        "how far apart samples are: the last row of each step since 1970 is a sample, and steps "
         "without rows match nothing; without it every row is a sample",
         least=1,
     ),

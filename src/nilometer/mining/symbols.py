@@ -32,7 +32,7 @@ class Levels:
     def __init__(self, breaks: Sequence[float] | Numbers) -> None:
         self.breaks: Numbers = np.asarray(breaks, np.float64) + 0.0
         if not (np.isfinite(self.breaks).all() and (np.diff(self.breaks) > 0).all()):
-            raise MiningError("breaks are numbers that ascend", argument="breaks")
+            raise MiningError("breaks must be ascending numbers", argument="breaks")
 
     @property
     def names(self) -> list[str]:

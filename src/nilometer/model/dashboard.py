@@ -189,7 +189,7 @@ class Dashboard:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InputError(
-                "the name of a dashboard stands in its address",
+                "the name of a dashboard is part of its URL",
                 detail=f"got {self.name!r:.100}",
                 hint="write it with letters, digits, hyphens and underscores, at most 60",
             )

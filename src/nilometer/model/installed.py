@@ -32,7 +32,7 @@ def load_installed(entry: EntryPoint, noun: str) -> Any:
         raise InputError(
             f"{noun} {entry.name} cannot be loaded",
             detail=f"{entry.value}: {type(error).__name__}: {error}",
-            hint="repair or remove the package that brings it",
+            hint="repair or remove the package that provides it",
         ) from error
 
 
@@ -60,7 +60,7 @@ class KnownClasses(Mapping[str, type]):
         if name.lower() not in self:
             raise InputError(
                 f"there is no {self.noun} {name!r}",
-                detail=f"known are {', '.join(self)}",
+                detail=f"known: {', '.join(self)}",
                 hint=nearest(name, self)
                 or f"packages add {self.noun}s by the entry point {self.group}",
             )

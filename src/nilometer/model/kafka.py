@@ -31,10 +31,10 @@ CLIENT_OPTIONS: Final = (
     Option("sasl", f"how the user logs in: {', '.join(_MECHANISMS)}", one_of(*_MECHANISMS)),
     Option("tls", "whether to use TLS", yes_or_no, False),
     Option("ca", "a file of certificates to trust, in place of the system's", Path),
-    Option("cert", "a file with the certificate to show", Path),
+    Option("cert", "a file with the certificate to present", Path),
     Option("cert_key", "the file with its key", Path),
     Option("insecure", "whether to trust any certificate", yes_or_no, False),
-    Option("private", "whether a name may lead to a private address", yes_or_no, False),
+    Option("private", "whether a name may resolve to a private address", yes_or_no, False),
     Option("timeout", "how long an answer of the cluster may take", seconds, 10.0),
 )
 

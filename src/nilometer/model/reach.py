@@ -93,10 +93,11 @@ def _within(host: str, found: Iterable[tuple[Any, ...]], reach: Reach) -> list[s
     allowed = [one for one in addresses if needed_reach(one) <= reach]
     if not allowed:
         raise OSError(
-            f"{host} leads to {addresses[0]}, which is not a public address: declare that "
+            f"{host} resolves to {addresses[0]}, which is not a public address: declare that "
             "address itself, or private = true"
             if needed_reach(addresses[0]) == Reach.PRIVATE
-            else f"{host} leads to {addresses[0]}, a special address: declare that address itself"
+            else f"{host} resolves to {addresses[0]}, a special address: declare that address "
+            "itself"
         )
     return allowed
 

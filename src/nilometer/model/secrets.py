@@ -87,7 +87,7 @@ def _in_folder(name: str, variable: str) -> str:
             if os.fstat(opened.fileno()).st_mode & _OTHERS:
                 raise InputError(
                     f"other users can read the secret {name}",
-                    detail=f"it lies in {file}",
+                    detail=f"it is in {file}",
                     hint=f"chmod 600 {file}",
                 )
             return opened.read()
@@ -130,7 +130,7 @@ def note_plain(names: Collection[str]) -> str:
         return ""
     listed = ", ".join(dict.fromkeys(names))
     return (
-        f"; what {listed} holds stands in the catalog in the clear: "
+        f"; what {listed} holds is stored in the catalog in plain text: "
         "secret('NAME') in its place keeps it elsewhere"
     )
 

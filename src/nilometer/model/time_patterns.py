@@ -83,7 +83,7 @@ class TimePattern:
             raise self._refusal(f"{token} cannot be used in it")
         name, expression = _PARTS[token]
         if name in self._found:
-            raise self._refusal(f"{token} says again what stands there already")
+            raise self._refusal(f"{token} repeats a part that is already there")
         self._found.add(name)
         return f"(?P<{name}>{expression})"
 

@@ -177,7 +177,7 @@ class AggregateOperator:
         if held + int(np.abs(period.diffs).sum()) >= MOST_COPIES:
             raise PredicateError(
                 "a group has too many rows for exact sums",
-                detail=f"it may have {MOST_COPIES:,}",
+                detail=f"at most {MOST_COPIES:,} are allowed",
                 hint="shorten the window, or group by more columns",
             )
 

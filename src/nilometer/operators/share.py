@@ -82,8 +82,8 @@ class Share:
         if not self.columns and self.before % self.after:
             raise InputError(
                 f"this query's state cannot be split into {self.after} buckets",
-                detail="it does not hold what its rows were split by",
-                hint=f"choose a number that divides {self.before}, or create the query anew",
+                detail="it does not hold the values by which its rows were partitioned",
+                hint=f"choose a number that divides {self.before}, or recreate the query",
             )
         return self
 
@@ -129,8 +129,8 @@ def take_over(operator: object, old: Sequence[Any], shares: Sequence[Any]) -> No
         what = type(operator).__name__
         raise InputError(
             "the number of buckets of this query cannot be changed",
-            detail=f"an operator of it cannot deal out its state: {what}",
-            hint="create the query anew with the number that you want",
+            detail=f"one of its operators cannot redistribute its state: {what}",
+            hint="recreate the query with the number that you want",
         )
     operator.take_over(old, shares)
 

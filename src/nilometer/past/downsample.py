@@ -60,7 +60,8 @@ def thinned(
     if source.time is None and (bounds != (None, None) or wanted.bucket or wanted.points):
         raise InputError(
             f"the rows of {source.name} have no time",
-            hint="leave out start, end, bucket and points; of a query's changes, answer",
+            hint="leave out start, end, bucket and points; or, for a changing answer, "
+            "leave out answer",
         )
     if wanted.bucket is None and wanted.points is None:
         names = [_column(source.schema, one, source.name) for one in wanted.columns]
@@ -127,9 +128,9 @@ def _values(source: RowSource, wanted: Thinning, per: Sequence[str]) -> list[str
     for one in found:
         if not _is_number(source.schema.field(one).type) or one in per:
             raise InputError(
-                f"column {one} has no numbers to be thinned",
+                f"column {one} has no numbers to downsample",
                 detail=f"it is a {source.schema.field(one).type}",
-                hint="name columns of numbers, which are not those of series",
+                hint="name numeric columns that do not distinguish series",
             )
     return found
 
@@ -189,7 +190,7 @@ def _held(source: RowSource, bounds: Bounds, names: Sequence[str]) -> pa.Table:
         count += len(rows)
         if count > MOST_POINTS:
             raise TooLargeError(
-                f"these are more than {MOST_POINTS:,} rows to choose points of",
+                f"these are more than {MOST_POINTS:,} rows to choose points from",
                 hint="ask for a shorter range of time, or for buckets",
             )
         batches.append(rows)

@@ -122,7 +122,7 @@ class GuardedSandbox:
         """A process that nobody else uses meanwhile; it is ended if it takes too long."""
         if not self._room.acquire(timeout=_WAITING):
             raise LimitError(
-                f"{_MOST} questions are being answered already", hint="try again in a few seconds"
+                f"{_MOST} queries are already running", hint="try again in a few seconds"
             )
         try:
             one = self._take()

@@ -69,7 +69,7 @@ def ask_in_parts(
     try:
         return _Splitting(sandbox, question, large, empty, most_rows).split()
     except SqlError as error:  # a query made from it is refused: then it is not split
-        raise NotInPartsError(f"its parts could not be asked: {error.message}") from None
+        raise NotInPartsError(f"its parts could not be queried: {error.message}") from None
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,11 @@ class _Splitting:
         known = {one.lower() for table in self.empty.values() for one in table.column_names}
         form = forms_of(select, entry, names, known, self._most_rows(tree, select))
         if not form.is_smaller and select is not tree:
-            raise NotInPartsError("what it reads of its large table is not made smaller first")
+            raise NotInPartsError("the subquery over its large table does not reduce it")
         part = duckdb_text(form.part)
         self.sandbox.require_safe(part, self.empty)
         if not self.sandbox.is_by_row(part, AGGREGATES if form.has_groups else ()):
-            raise NotInPartsError("a function in it looks at more than one row, or at the clock")
+            raise NotInPartsError("a function in it depends on other rows or on the clock")
         types = self.sandbox.types(part, self.empty)
         whole = self._whole(tree, select, form, types)
         named = [one.with_name(f"{PART_COLUMN}{n}") for n, one in enumerate(self._shape(part))]
@@ -135,7 +135,7 @@ class _Splitting:
                 raise NotInPartsError(f"its parts would have columns of the type {one}")
         whole = form.whole(types)
         if not self.sandbox.is_by_row(duckdb_text(whole.outer)):
-            raise NotInPartsError("a function in it looks at more than one row, or at the clock")
+            raise NotInPartsError("a function in it depends on other rows or on the clock")
         if select is tree:
             return whole.query
         path = _path(tree, select)

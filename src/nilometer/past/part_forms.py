@@ -105,7 +105,7 @@ def _require_driving(select: exp.Select, entry: exp.Expr) -> None:
         is_inner = not side and kind in ("", "INNER", "CROSS")
         keeps = (side == "LEFT" and kind in ("", "OUTER")) or kind in ("SEMI", "ANTI")
         if not is_inner and not (keeps and has_come):
-            raise NotInPartsError("it joins so that rows of other tables may stand alone")
+            raise NotInPartsError("it has a join whose rows need not come from the large table")
         has_come = has_come or join.this is entry
 
 
@@ -146,7 +146,9 @@ class _Rows:
             number = _output(one.this, names)
             if number is None:
                 if is_distinct:
-                    raise NotInPartsError("DISTINCT is ordered by what it does not select")
+                    raise NotInPartsError(
+                        "DISTINCT is ordered by an expression that is not selected"
+                    )
                 _require_no_alias(one.this, select)
                 number = len(names) + len(hidden)
                 hidden.append(exp.alias_(one.this.copy(), f"hidden order {number}", quoted=True))
@@ -192,7 +194,7 @@ class _Groups:
         replacing = _Replacing(select, _keys(select, known))
         columns = [replacing(one.unalias()) for one in select.expressions]
         if len(columns) != len(names):
-            raise NotInPartsError("it selects columns without their names")
+            raise NotInPartsError("it selects columns without naming each of them")
         having = select.args.get("having")
         orders = []
         for one in _orders(select):
@@ -251,10 +253,10 @@ class _Replacing:
         if any(
             isinstance(one, exp.Query | exp.Star) and not _is_counted(one) for one in tree.walk()
         ):
-            raise NotInPartsError("it has a query beside its aggregates")
+            raise NotInPartsError("it has a subquery next to its aggregates")
         found = tree.copy().transform(self._one)
         if any(one.table != MERGED for one in found.find_all(exp.Column)):
-            raise NotInPartsError("it selects something besides aggregates and what it groups by")
+            raise NotInPartsError("it selects something other than aggregates and grouping keys")
         return found
 
     def _one(self, node: exp.Expr) -> exp.Expr:
@@ -337,10 +339,12 @@ def _key(tree: exp.Expr, select: exp.Select, taken: Collection[str]) -> exp.Expr
             meant = aliases[tree.name.lower()]
             is_same = isinstance(meant, exp.Column) and meant.name.lower() == tree.name.lower()
             if tree.name.lower() in taken and not is_same:
-                raise NotInPartsError(f"{tree.name} is a column and what it is called, too")
+                raise NotInPartsError(
+                    f"{tree.name} is both a column and an alias of another expression"
+                )
             found = meant
     if found.find(exp.Query, exp.Star):
-        raise NotInPartsError("it groups by a query")
+        raise NotInPartsError("it groups by a subquery or a star")
     copied: exp.Expr = found.copy()
     return copied
 
@@ -364,7 +368,7 @@ def _require_no_alias(tree: exp.Expr, select: exp.Select) -> None:
     """Refuse an ORDER BY expression in which a name may mean a column or a selected expression."""
     aliases = {one.alias.lower() for one in select.expressions if isinstance(one, exp.Alias)}
     if any(not one.table and one.name.lower() in aliases for one in tree.find_all(exp.Column)):
-        raise NotInPartsError("it is ordered by an expression of what it selects")
+        raise NotInPartsError("it is ordered by an expression over an alias")
 
 
 def _put_rest(query: exp.Select, select: exp.Select, orders: list[exp.Ordered]) -> None:

@@ -106,7 +106,7 @@ def read_question(
 
 def duckdb_text(tree: exp.Query) -> str:
     """A query in DuckDB's dialect."""
-    with sqlglot_errors("this cannot be asked of the past"):
+    with sqlglot_errors("this is not supported in a query over stored data"):
         return tree.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE, comments=False)
 
 
@@ -200,7 +200,9 @@ def _instant(entry: exp.Table, sql: str, value: Callable[[str], Any]) -> int | N
     place = place_of(entry, sql)
     if version.name != "TIMESTAMP" or version.args.get("kind") != "AS OF":
         raise SqlError(
-            "only an instant can be asked for", place=place, hint="write FOR SYSTEM_TIME AS OF '…'"
+            "FOR SYSTEM_TIME takes only AS OF an instant",
+            place=place,
+            hint="write FOR SYSTEM_TIME AS OF '…'",
         )
     found = _micros(version.expression, value)
     if found is None:
@@ -216,7 +218,7 @@ def _micros(tree: exp.Expr, value: Callable[[str], Any]) -> int | None:
     """The instant that an expression without columns evaluates to."""
     if any(isinstance(one, exp.Column | exp.Query) for one in tree.walk()):
         return None
-    with sqlglot_errors("this cannot be asked of the past"):
+    with sqlglot_errors("this is not supported in a query over stored data"):
         text = tree.sql(dialect="duckdb", comments=False)
     found = value(f"CAST({text} AS TIMESTAMPTZ)")
     if isinstance(found, datetime):

@@ -104,7 +104,7 @@ class Sandbox:
         self._root.execute("SET lock_configuration = true")
         for hostile in _HOSTILE:
             if self._passes(hostile):
-                raise InternalError("this version of DuckDB cannot be guarded", detail=hostile)
+                raise InternalError("this version of DuckDB cannot be sandboxed", detail=hostile)
 
     def _passes(self, sql: str) -> bool:
         try:
@@ -231,7 +231,7 @@ def took_too_long(seconds: float | None) -> TimeLimitError:
 def too_much_memory() -> TooLargeError:
     """The error for a query that needs more memory than it may use."""
     return TooLargeError(
-        "the query needs more memory than it may have",
+        "the query exceeds its memory limit",
         hint="ask for a shorter range of time, or for fewer columns",
     )
 
@@ -299,7 +299,7 @@ class _Check:
         name = node["function_name"].lower()
         if name not in self.functions or node.get("schema") or node.get("catalog"):
             raise SqlError(
-                f"there is no function {name} for the past",
+                f"there is no function {name} for stored data",
                 hint=nearest(name, sorted(self.functions)),
             )
 

@@ -175,9 +175,9 @@ class ChangingTable:
         base = self.reader.base
         if instant is not None and base is not None and instant < base.watermark - 1:
             raise InputError(
-                "the changes of that time are not kept any more",
-                detail=f"the oldest answer that is known is that of {iso_time(base.watermark - 1)}",
-                hint="the query's limit history says for how long changes are kept",
+                "the changes of that time are no longer kept",
+                detail=f"the oldest known answer is that of {iso_time(base.watermark - 1)}",
+                hint="the query's history limit sets how long changes are kept",
             )
 
 

@@ -83,7 +83,7 @@ def _length(name: str, option: GivenOption) -> int | None:
             f"option {name} cannot be used", detail=error.message, hint=error.hint
         ) from None
     if name in ("idle", "every") and not found:
-        hint = f"write {name} = none to take it away"
+        hint = f"write {name} = none to remove it"
         raise option.refusal(f"option {name} must be greater than zero", hint=hint)
     return found
 
@@ -153,7 +153,7 @@ def _without(declared: Declaration, name: ColumnName) -> Declaration:
         raise SqlError(
             f"{columns.names[place]} holds the times of {declared.name}",
             place=name.place,
-            hint="a stream keeps its TIME for as long as it is there",
+            hint="the TIME column of a stream cannot be dropped",
         )
     if len(columns) == 1:
         raise SqlError(

@@ -62,7 +62,7 @@ async def find_caller(
     if given is None:
         tell_refused(request, "a request came without a token")
         raise UnauthorizedError(
-            "a token is needed", hint="send the header Authorization: Bearer nm_…"
+            "a token is required", hint="send the header Authorization: Bearer nm_…"
         )
     token = await _find(request, given.credentials)
     if token is None:

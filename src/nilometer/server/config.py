@@ -196,7 +196,7 @@ def _read_folders(
             raise unknown(f"{section}.{key}", [f"{section}.{name}"])
     value = given.get(name, [])
     if not is_texts(value):
-        raise InputError(f"{section}.{name} is a list of folders", detail=f"got {value!r}")
+        raise InputError(f"{section}.{name} must be a list of folders", detail=f"got {value!r}")
     return tuple((folder / Path(one).expanduser()).resolve() for one in value)
 
 
@@ -218,7 +218,7 @@ def _read_pages(given: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
             raise unknown(f"console.{key}", ["console.pages"])
     named = given.get("pages", [])
     if not is_texts(named):
-        raise InputError("console.pages is a list of pages", detail=f"got {named!r}")
+        raise InputError("console.pages must be a list of pages", detail=f"got {named!r}")
     pages = [required_page(f"console.pages: {one}", _find("console.pages", one)) for one in named]
     require_distinct(pages)
     return tuple(pages)

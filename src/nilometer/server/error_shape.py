@@ -73,7 +73,7 @@ _MEANINGS: Final = {
     409: "The name is taken, or what is there has changed.",
     410: "These rows are no longer kept.",
     413: "The request is too long.",
-    422: "The request has not the form that is documented.",
+    422: "The request does not have the documented form.",
     429: "A limit is reached; try again after `Retry-After` seconds.",
     503: "The server is starting, stopping, or cannot reach what it needs.",
 }
@@ -125,7 +125,7 @@ def response_for(error: NilometerError) -> JSONResponse:
 def unforeseen(error: BaseException) -> JSONResponse:
     """The response to an unexpected error: an id under which the log has the details."""
     number = uuid4().hex[:12]
-    log.error("error %s: unforeseen", number, exc_info=error)
+    log.error("error %s: unexpected", number, exc_info=error)
     told = errors.InternalError(
         "this should not have happened", detail=f"error {number}", hint="the server's log has more"
     )
@@ -167,6 +167,6 @@ async def _malformed(_: Request, error: Exception) -> JSONResponse:
     told = errors.InputError(
         "the request cannot be read",
         detail=f"{where}: {first['msg']}",
-        hint="GET /openapi.json says how it should look",
+        hint="GET /openapi.json describes what it should look like",
     )
     return JSONResponse(shape_of(told), 422)

@@ -87,7 +87,7 @@ class HostCheck:
             await self.app(scope, receive, send)
             return
         told = InputError(
-            "the server is not called by this name",
+            "the server does not answer to this host name",
             hint="use the address that it printed; allowed_hosts in its configuration adds names",
         )
         if scope["type"] == "websocket":

@@ -136,7 +136,7 @@ def require_safe(settings: ServerSettings) -> None:
         return
     raise InputError(
         f"tokens would cross the network to {settings.host} unencrypted",
-        hint="give --certificate and --key, or say --insecure if something else encrypts",
+        hint="give --certificate and --key, or pass --insecure if something else encrypts",
     )
 
 
@@ -194,7 +194,7 @@ class _Server(OrderlyServer):
     async def _resume(self) -> None:
         try:
             names = await self._service.resume()
-            words = "queries that run again: %d"
+            words = "queries resumed: %d"
             _LOG.info(words, len(names), extra=event("resumed", queries=len(names)))
         except NilometerError as error:
             _LOG.error("%s", in_one_line(error), extra=event("resume_failed"))
@@ -209,9 +209,9 @@ class _Server(OrderlyServer):
             missed = 0 if await self._service.has_spark() else missed + 1
             notify("WATCHDOG=1")
         self.lost = self._service.lost or SessionError(
-            "Spark has ended, and the server with it",
+            "Spark has terminated, so the server stops",
             detail="memory may have run out, or somebody has ended Java",
-            hint="start it again: queries go on where they were; what Spark said last stands in "
+            hint="start it again: queries resume where they were; Spark's last output is in "
             f"{self._spark_log}",
         )
         self.should_exit = True
@@ -305,7 +305,7 @@ def _greeting(
         yield f"  psql     psql -h {host} -p {port} nilometer  (the password is a token)"
     if first is not None:
         yield f"  token    {first}  (admin; it is not shown again)"
-    yield "Ctrl-C stops the server; its queries go on where they were at the next start"
+    yield "Ctrl-C stops the server; its queries resume at the next start"
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from typing import TypeVar
 import pyarrow as pa
 from sqlglot import exp
 
-from nilometer.alerts.kept import Told
+from nilometer.alerts.kept import Notification
 from nilometer.alerts.status import AlertStatus
 from nilometer.database import Database
 from nilometer.database.limits import filled
@@ -204,7 +204,7 @@ class Service:
         settings = self.settings
 
         def select() -> pa.Table:
-            with sqlglot_errors("this cannot be asked of the past"):
+            with sqlglot_errors("this is not supported in a query over stored data"):
                 text = tree.sql()
             return self._database.past.select_tree(
                 tree,
@@ -301,7 +301,7 @@ class Service:
             raise InputError(
                 "the name of a query cannot have a slash here",
                 detail=f"got {name!r}",
-                hint="it stands in addresses: /queries/name",
+                hint="it is part of URLs: /queries/name",
             )
         is_bound = limits is not None and not asker.may(Scope.ADMIN)
         if limits is not None and is_bound:
@@ -446,7 +446,7 @@ class Service:
                 for _, statement, _ in found:
                     if isinstance(statement, Insert):
                         self._runner.require_for_rows(statement.table, asker)
-                return self._database.try_statements(text, seconds=seconds, most=most)
+                return self._database.try_statements(text, seconds=seconds, rows=most)
 
             return await self._threads.select(read)
 
@@ -458,7 +458,7 @@ class Service:
         async with self.known_stream(name) as known:
             with self._shares.one(asker.name):
                 return await self._threads.select(
-                    lambda: self._database.try_sensor(known, sensor, seconds=seconds, most=most)
+                    lambda: self._database.try_sensor(known, sensor, seconds=seconds, rows=most)
                 )
 
     async def declarations(self) -> list[Declared]:
@@ -517,10 +517,10 @@ class Service:
             raise NotFoundError(f"there is no alert {name}", hint="GET /alerts lists them")
         return found[0]
 
-    async def alert_history(self, name: str, most: int) -> list[Told]:
+    async def alert_history(self, name: str, most: int) -> list[Notification]:
         """The last lines of an alert's history, newest first."""
         known = (await self.alert(name)).name
-        return await self.look(lambda: self._database.alert_history(known, most=most))
+        return await self.look(lambda: self._database.alert_history(known, limit=most))
 
     # Dashboards
 

@@ -41,7 +41,7 @@ class StatementRequest(Request):
     parameters: dict[str, Any] = Field(
         default_factory=dict,
         max_length=1000,
-        description="what :name stands for: null, a truth value, a number, a text, or "
+        description="the value of :name: null, a boolean, a number, a text, or "
         '{"type": "TIMESTAMP", "value": "…"}; also DATE, DECIMAL, DOUBLE, BINARY (hexadecimal), '
         "INTERVAL (microseconds)",
         examples=[{}],
@@ -80,7 +80,7 @@ class LimitsShape(Request):
         description="when more rows of a stream wait than this, only some of them are read",
     )
     shed_by: str | None = Field(
-        default=None, description="what a row is worth then, as an expression"
+        default=None, description="the worth of a row in that case, as an expression"
     )
 
     def read(self) -> QueryLimits:
@@ -91,7 +91,9 @@ class QueryRequest(Request):
     """A query to be started and kept."""
 
     statement: str = Field(examples=[_SELECT])
-    name: str | None = Field(default=None, description="without one it gets one", examples=["mean"])
+    name: str | None = Field(
+        default=None, description="if left out, one is generated", examples=["mean"]
+    )
     temporary: bool = Field(
         default=False, description="whether it is dropped when nobody has followed it for a while"
     )
@@ -131,7 +133,7 @@ class StallShape(Answer):
 
     reason: str = Field(
         description="no input: nothing arrives; held: the watermark waits for a stream or sensor; "
-        "engine: rows are there and are not computed",
+        "engine: rows are available but not processed",
         examples=["held"],
     )
     stream: str = Field(description="the stream, or the query, that it waits for")
@@ -174,11 +176,11 @@ class QueryShape(Answer):
     result_rows: int
     result_bytes: int
     state_bytes: int | None
-    watermark: Instant | None = Field(description="before which instant its results are complete")
-    lag: int | None = Field(description="microseconds by which the watermark is behind now")
-    rows_behind: int | None = Field(
-        description="rows that are there and were not read; null: that is not known"
+    watermark: Instant | None = Field(
+        description="the instant before which its results are complete"
     )
+    lag: int | None = Field(description="microseconds by which the watermark is behind now")
+    rows_behind: int | None = Field(description="available rows that were not read; null: unknown")
     stalled: StallShape | None = Field(description="why it is stalled; null: it is not")
     dead_letters: int = Field(description="rows left out because they could not be computed")
     engine: str = Field(
@@ -234,7 +236,7 @@ class StreamShape(Answer):
     )
     silent: int = Field(description="sensors that have been silent for longer than expected")
     silent_since: Instant | None = Field(description="since when all sensors are silent; null: no")
-    last_arrival: Instant | None = Field(description="when a reading arrived last")
+    last_arrival: Instant | None = Field(description="when the last reading arrived")
     full: bool
     error: str | None
     dead_letters: int

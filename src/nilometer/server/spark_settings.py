@@ -14,9 +14,9 @@ from nilometer.server.config_values import read_toml, table
 _MASTER: Final = re.compile(r"local(\[.+\])?|spark://\S+|k8s://\S+|yarn")
 _OURS: Final = {
     "spark.sql.session.timeZone": "times are in UTC everywhere",
-    "spark.sql.streaming.stateStore.providerClass": "operators need this store of state",
+    "spark.sql.streaming.stateStore.providerClass": "operators need this state store",
     "spark.sql.runSQLOnFiles": "a statement never names a file",
-    "spark.sql.variable.substitute": "a statement is what it says",
+    "spark.sql.variable.substitute": "variables in statements are not substituted",
     "spark.sql.streaming.checkpointFileManagerClass": "checkpoints are forced to the disk",
     "spark.hadoop.fs.file.impl": "files of checkpoints have to be replaced",
     "spark.master": "write master = … instead",
@@ -57,7 +57,7 @@ def spark_settings(given: Mapping[str, Any], _: Path | None = None) -> SparkSett
         if not key.startswith("spark."):
             raise InputError(
                 f"the configuration has no spark.{key}",
-                hint='write master = "spark://…", or settings of Spark by their whole names, '
+                hint='write master = "spark://…", or settings of Spark by their full names, '
                 'such as "spark.executor.memory" = "4g"',
             )
         if key in _OURS:
@@ -65,7 +65,7 @@ def spark_settings(given: Mapping[str, Any], _: Path | None = None) -> SparkSett
         if key.startswith(_MEANINGS):
             raise InputError(f"{key} cannot be set", detail="statements would mean something else")
         if not isinstance(value, str | int | float):
-            raise InputError(f"{key} is a text or a number", detail=f"got {value!r}")
+            raise InputError(f"{key} must be a text or a number", detail=f"got {value!r}")
         config[key] = str(value).lower() if isinstance(value, bool) else str(value)
     return SparkSettings(master, config)
 

@@ -116,7 +116,7 @@ class StatementRunner:
         require_scope(
             asker.scopes,
             Scope.ADMIN,
-            detail=f"the most that a query may have is {shown_limits(most)}; "
+            detail=f"the limits of a query may be at most {shown_limits(most)}; "
             f"its {found} would be more",
         )
 

@@ -79,7 +79,7 @@ class Threads:
         except TimeoutError:
             if running.cancelled():
                 raise LimitError(
-                    "statements of others are taking all the time",
+                    "other users' statements are taking up all the time",
                     hint="try again in a few seconds",
                 ) from None
             raise took_too_long(self._within) from None

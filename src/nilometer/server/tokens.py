@@ -134,6 +134,6 @@ def _usable(name: str) -> str:
         raise InputError(
             "a token's name cannot contain a slash, or only dots",
             detail=f"got {name!r}",
-            hint="it stands in an address where it is revoked: /tokens/name",
+            hint="it is part of the URL that revokes it: /tokens/name",
         )
     return name.strip()

@@ -104,7 +104,7 @@ def read_answer(spark: SparkSession, path: str | Path) -> Answer:
     if current is None:
         raise InputError(
             f"there is no answer in {folder} yet",
-            hint="nm.keep_answer(changelog, path) puts one there with its first micro-batch",
+            hint="nm.keep_answer(changelog, path) creates one with its first micro-batch",
         )
     rows = repeat_rows(_read_version(spark, folder, current.version), current.names)
     return Answer(rows, None if current.time is None else instant_of(current.time))

@@ -146,7 +146,7 @@ class Checkpoint:
             if last is not None and number <= last[1] and number not in kept:
                 raise CheckpointError(
                     "the checkpoint of this query is damaged",
-                    detail=f"{file} is cut off, and its results are in the log",
+                    detail=f"{file} is truncated, and its results are in the log",
                     hint="restore it from a copy, or drop the query and create it again",
                 )
             _remove(file)

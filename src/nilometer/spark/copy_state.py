@@ -105,7 +105,7 @@ def copy_state(
             raise CheckpointError(
                 "the state of this query cannot be copied",
                 detail=f"stage {stage} has the buckets {sorted(own)}, not {sorted(numbers)}",
-                hint="create the query anew with the number of buckets that you want",
+                hint="recreate the query with the number of buckets that you want",
             )
         if own:
             stages[stage] = _about(routing, [own[number] for number in numbers])
@@ -145,9 +145,9 @@ def _copy_all(
             stage = json.loads(manifest).get("stage")
             if stage is None:
                 raise CheckpointError(
-                    "the state of this query cannot be dealt out to other buckets",
-                    detail="an earlier release began it",
-                    hint="create the query anew with the number of buckets that you want",
+                    "the state of this query cannot be redistributed to other buckets",
+                    detail="it was created by an earlier release",
+                    hint="recreate the query with the number of buckets that you want",
                 )
             if crc_of(folder / file) != crc:
                 raise CheckpointError(

@@ -81,8 +81,8 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
         return SessionError(
             "the state of the query cannot be loaded",
             detail=_deepest(causes),
-            hint="if this lasts, restore its checkpoint together with its results from a copy, or "
-            "drop the query and create it again",
+            hint="if this persists, restore its checkpoint together with its results from a copy, "
+            "or drop the query and create it again",
         )
     if data := _DATA.search(text):
         return PredicateError(
@@ -147,5 +147,5 @@ def _plain(message: str) -> str:
 def _gone() -> SessionError:
     return SessionError(
         "Spark has stopped",
-        hint="its log may tell why: run again with NILOMETER_SPARK_LOG=spark.log set",
+        hint="its log may say why: run again with NILOMETER_SPARK_LOG=spark.log set",
     )

@@ -23,7 +23,7 @@ def beats_per_second(heartbeat: Duration) -> int:
     length = parse_duration(heartbeat)
     if not _SECOND // _MOST <= length <= _SECOND:
         raise InputError(
-            "a heartbeat comes once to a hundred times a second",
+            "a heartbeat must come once to a hundred times a second",
             detail=f"got {heartbeat!r}",
             hint="write heartbeat='1s'",
         )

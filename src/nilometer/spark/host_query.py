@@ -32,8 +32,8 @@ def where_it_runs(plan: Plan, frames: Mapping[str, StreamFrame]) -> str | None:
     try:
         make_plan(plan, _no_rows(plan, frames))
     except NotInSubsetError as error:
-        return f"kept as a query, it runs in a streaming query of its own: {error.message}"
-    return "kept as a query, it runs beside others in one engine"
+        return f"as a named query, it would have its own Spark streaming query: {error.message}"
+    return "as a named query, it would run in the shared engine"
 
 
 def _no_rows(plan: Plan, frames: Mapping[str, StreamFrame]) -> dict[str, pa.RecordBatch]:

@@ -114,7 +114,7 @@ def rows_without_time(answer: DataFrame) -> dict[str, int]:
     if not isinstance(left_out, LeftOut):
         raise InputError(
             "this is not a batch answer of db.sql",
-            hint="pass the DataFrame as db.sql gave it; of a streaming query nm.metrics tells",
+            hint="pass the DataFrame that db.sql returned; for a streaming query use nm.metrics",
         )
     return left_out.counts()
 

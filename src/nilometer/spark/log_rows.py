@@ -124,7 +124,7 @@ class LogSource(DataSource):
         if most is None:
             return None
         if not most.isdecimal() or int(most) < 1:
-            raise InputError("maxRowsPerTrigger is a number of rows", detail=f"got {most!r}")
+            raise InputError("maxRowsPerTrigger must be a number of rows", detail=f"got {most!r}")
         return int(most)
 
 

@@ -145,6 +145,6 @@ def _row(answer: bytes | None, error: str | None) -> pa.RecordBatch:
 
 def _too_large() -> TooLargeError:
     return TooLargeError(
-        "what parts of the log answer is too large",
+        "the partial answers are too large",
         hint="ask for fewer groups, rows or columns, or for a shorter range of time",
     )

@@ -42,7 +42,7 @@ def with_instants(
         raise SchemaError(
             f"the time column {field.name} of stream {name} holds times already",
             detail=f"it is {field.dataType.simpleString().upper()}",
-            hint="leave out in which form they come",
+            hint="leave out their format",
         )
     if isinstance(field.dataType, TimestampNTZType | DateType):
         return frame.withColumn(field.name, column.cast("timestamp"))

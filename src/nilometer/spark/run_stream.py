@@ -188,6 +188,6 @@ def require_rocksdb(session: SparkSession) -> None:
         session.conf.set(_PROVIDER, _ROCKSDB)
         warnings.warn(
             f"set {_PROVIDER} to {_ROCKSDB.rpartition('.')[2]} in this Spark session: "
-            "Spark keeps the state of Python operators nowhere else",
+            "Spark cannot keep the state of Python operators in any other store",
             stacklevel=5,
         )

@@ -198,7 +198,7 @@ def _wait_for_executors(session: SparkSession, master: str) -> None:
         if time.monotonic() > end:
             session.stop()
             raise SessionError(
-                f"no executor has come from {master}",
+                f"no executor of {master} has connected",
                 detail=f"the driver has waited for {_EXECUTOR_SECONDS:.0f} s",
                 hint="the cluster needs a worker with free cores and memory, and its machines must "
                 "reach the driver: spark.driver.host and spark.executor.memory below [spark]",
@@ -324,8 +324,8 @@ def require_ansi(session: SparkSession) -> None:
     if str(session.conf.get(_ANSI, "true")).lower() != "true":
         raise SessionError(
             f"{_ANSI} is off in this Spark session",
-            detail="a query that is kept leaves out rows that cannot be computed, and tells of "
-            "them; Spark would make NULL of them",
+            detail="a named query leaves out rows that cannot be computed, and reports "
+            "them; Spark would turn them into NULL",
             hint=f'spark.conf.set("{_ANSI}", "true"), and try_cast where NULL is meant',
         )
 

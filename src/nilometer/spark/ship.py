@@ -93,7 +93,7 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
                 raise
             raise RuntimeError(
                 f"{error.name} is not installed in the worker's Python {sys.executable}: "
-                "install there what the driver has"
+                "install the same packages there as on the driver"
             ) from error
 
     return load

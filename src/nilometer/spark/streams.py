@@ -66,7 +66,7 @@ def read_streams(
     if len(inputs) < 2:
         raise InputError(
             f"a window join needs at least two streams, got {len(inputs)}",
-            hint='pass a dictionary such as {"A": a, "B": b}; a stream may come twice',
+            hint='pass a dictionary such as {"A": a, "B": b}; a stream may appear twice',
         )
     names = list(inputs)
     for name, given in inputs.items():
@@ -98,7 +98,7 @@ def _check_columns(stream: str, schema: StructType) -> None:
             arrow_schema([field.dataType])
         except PySparkTypeError:
             raise SchemaError(
-                f"column {field.name} of stream {stream} cannot be joined along",
+                f"column {field.name} of stream {stream} cannot be carried through the join",
                 detail=f"Spark has no Arrow form of {field.dataType.simpleString().upper()}",
                 hint="drop the column before the join, or cast it",
             ) from None

@@ -24,9 +24,9 @@ def require_supported(version: str) -> None:
         return
     first, last = (".".join(map(str, one)) for one in (OLDEST, NEWEST))
     after = f"{NEWEST[0]}.{NEWEST[1] + 1}"
-    wrong = "is too old" if found < OLDEST else "is newer than this Nilometer knows"
+    wrong = "is too old" if found < OLDEST else "is newer than this Nilometer supports"
     raise SessionError(
         f"Spark {version} {wrong}",
-        detail=f"supported are Spark {first} to {last}",
+        detail=f"Spark {first} to {last} are supported",
         hint=f"pip install 'pyspark>={first},<{after}', or connect to a server of such a version",
     )

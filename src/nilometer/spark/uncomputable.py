@@ -32,7 +32,9 @@ _FAILS: Final = (
 )
 
 
-_DECODE: Final = "make_valid_utf8(x) replaces what is no text, try_validate_utf8(x) is NULL there"
+_DECODE: Final = (
+    "make_valid_utf8(x) replaces what is not text, try_validate_utf8(x) returns NULL instead"
+)
 
 
 @dataclass(frozen=True)

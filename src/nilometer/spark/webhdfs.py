@@ -136,7 +136,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _copy(self, size: int, opened: BinaryIO) -> None:
         if size < 0:
-            raise ValueError("a length is less than nothing")
+            raise ValueError("a length is negative")
         while size:
             piece = self.rfile.read(min(size, _PIECE))
             if not piece:
@@ -177,7 +177,7 @@ class _Connection(BaseHTTPRequestHandler):
         address, names = _parts(unquote(url.path).removeprefix(_PREFIX))
         root = self.server.folder_at(address)
         if root is None:
-            raise PermissionError("no checkpoint has this address any more")
+            raise PermissionError("there is no longer a checkpoint at this address")
         self._let_in()
         if not root.is_dir():
             raise FileNotFoundError("the checkpoint has been deleted")

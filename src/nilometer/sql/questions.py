@@ -80,7 +80,7 @@ def compile_question(
         return _compile_question(asked, catalog, buckets, at_instant)
     except SqlWindowError as error:
         if "kept forever" in error.message and has_ended(statement, catalog):
-            error.hint = f"{error.hint}; or ask all rows at once: make it a table, {_AS_TABLE}"
+            error.hint = f"{error.hint}; or query all rows at once: make it a table, {_AS_TABLE}"
         raise
 
 

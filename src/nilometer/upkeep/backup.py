@@ -84,9 +84,9 @@ def _storage_of(destination: str, folder: Path) -> Storage:
     place = storage.folder.resolve()
     if folder.resolve() in (place, *place.parents):
         raise BackupError(
-            "a backup cannot lie in the database itself",
+            "a backup cannot be inside the database itself",
             detail=f"{destination} is in {folder}",
-            hint="choose another folder, best on another disk, or a URI such as s3://bucket/folder",
+            hint="choose another folder, preferably on another disk, or a URI such as s3://bucket/folder",
         )
     place.mkdir(mode=0o700, parents=True, exist_ok=True)  # it holds all that the database does
     return storage

@@ -29,8 +29,8 @@ def catalog_elsewhere(folder: Path) -> str | None:
         raise InputError(
             f"{path} is damaged",
             detail=str(error),
-            hint="it says where the catalog is: if you know that, delete this file and say so with "
-            "--catalog",
+            hint="it says where the catalog is: if you know that, delete this file and pass it "
+            "with --catalog",
         ) from None
 
 

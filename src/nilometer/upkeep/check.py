@@ -88,13 +88,13 @@ def check_database(folder: Path, logs: str | None = None, catalog: str | None = 
 
 
 def _check_identity(folder: Path, problems: Problems) -> None:
-    with problems.noting(folder / PLACE_FILE, "delete it: it is written anew"):
+    with problems.noting(folder / PLACE_FILE, "delete it: it will be rewritten"):
         has_place = bool(read_place(folder))
         if (has_place or (folder / IDENTITY_FILE).exists()) and not read_identity(folder):
             problems.add(
                 folder / IDENTITY_FILE,
                 "it is missing or damaged",
-                "open the database: it gets another name, by which brokers do not know it yet",
+                "open the database: it gets a new name, which brokers do not know yet",
             )
 
 

@@ -40,7 +40,7 @@ def _check_file(file: Path, problems: Problems) -> KeptCatalog | None:
         return None
     with problems.noting(sum_file(file)):
         if has_other_sum(file):
-            problems.add(file, "its checksum is not that of when it was closed")
+            problems.add(file, "its checksum has changed since it was closed")
     found = None
     with tempfile.TemporaryDirectory(prefix="nilometer-check-") as place:
         for one in (file, file.with_name(f"{file.name}-wal")):
@@ -71,7 +71,7 @@ def _check_pages(file: Path, copy: Path, problems: Problems) -> None:
             return
         astray = opened.execute("PRAGMA foreign_key_check").fetchall()
         if astray:
-            problems.add(file, f"rows of {astray[0][0]} belong to nothing")
+            problems.add(file, f"rows of {astray[0][0]} refer to rows that do not exist")
         revisions = [one for (one,) in opened.execute(f"SELECT version_num FROM {VERSION_TABLE}")]
         _check_revisions(file, revisions, problems)
 

@@ -32,8 +32,8 @@ _DROP: Final = (
     "which loses its rows"
 )
 _NO_HEAD: Final = (
-    "restore the database from a backup; opening the database finds the end anew, but rows that "
-    "were not on the disk yet may be gone without a word"
+    "restore the database from a backup; opening the database finds the end again, but rows that "
+    "were not on the disk yet may be lost silently"
 )
 
 
@@ -57,9 +57,7 @@ def check_log(location: str | Path, problems: Problems) -> LogState | None:
     has_head = bool(_head_bytes(storage)) or not storage.publishes
     if state is not None and state.end.row and not has_head:
         problems.add(_place(storage, HEAD), "it is missing, and the log has rows", _NO_HEAD)
-    with problems.noting(
-        _place(storage, "readers"), "let the reader be forgotten, or drop its query"
-    ):
+    with problems.noting(_place(storage, "readers"), "forget the reader, or drop its query"):
         _check_readers(storage, state, problems)
     return state
 
@@ -83,7 +81,7 @@ def _head(storage: Storage, problems: Problems) -> Head | None:
     if found is None and content:
         problems.add(
             _place(storage, HEAD),
-            "it is damaged, so that nobody can tell where the log ends",
+            "it is damaged, so the end of the log is unknown",
             _NO_HEAD,
         )
     return found
@@ -178,7 +176,7 @@ def _check_readers(storage: Storage, state: LogState | None, problems: Problems)
             missing = start.row - one.position.row
             problems.add(
                 place,
-                f"{one.reader} has not read {missing} rows that are not there any more",
+                f"{one.reader} has not read {missing} rows that no longer exist",
             )
 
 

@@ -73,7 +73,7 @@ def _read(folder: Path) -> str | None:
             f"{path} is damaged",
             detail=str(error),
             hint="it says where the logs are: restore the folder from a backup, or, if you know "
-            "where they are, delete this file and say so with --logs",
+            "where they are, delete this file and pass it with --logs",
         ) from None
 
 

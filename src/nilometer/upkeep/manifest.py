@@ -84,7 +84,7 @@ def _checked(file: BackupFile) -> BackupFile:
     """A file whose path stays inside of the database, and whose object inside of the backup."""
     path = PurePosixPath(file.path)
     if path.is_absolute() or not path.parts or {"..", "."} & {*file.path.split("/")}:
-        raise ValueError(f"{file.path!r} is not a path inside of a database")
+        raise ValueError(f"{file.path!r} is not a path inside a database")
     if not _HASH.fullmatch(file.object) or not _HASH.fullmatch(file.sha256):
         raise ValueError(f"{file.path} has no checksum")
     if file.size < 0 or file.start < 0:

@@ -99,8 +99,8 @@ def _require_place(folder: Path, before: str, wanted: str) -> None:
         return
     if begun is not None or not storage.is_empty():
         raise InputError(
-            f"there is something in {without_password(wanted)}",
-            hint="name a place that is empty, or a new folder in it",
+            f"{without_password(wanted)} is not empty",
+            hint="choose an empty location, or a new folder in it",
         )
 
 

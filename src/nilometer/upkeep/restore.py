@@ -59,7 +59,7 @@ def blocks_of(storage: Storage, file: BackupFile) -> Iterator[bytes]:
     except FileNotFoundError:
         raise _damaged(storage, file, "it is not there") from None
     if got != file.size:
-        raise _damaged(storage, file, f"it ends {file.size - got} bytes too early")
+        raise _damaged(storage, file, f"it is {file.size - got} bytes too short")
     if digest.hexdigest() != file.sha256:
         raise _damaged(storage, file, "its checksum is wrong")
 
@@ -75,9 +75,9 @@ def _write(storage: Storage, file: BackupFile, path: Path) -> None:
 def _require_free(folder: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(
-            f"there is something in {folder} already",
+            f"{folder} is not empty",
             detail="a database is restored into a new folder",
-            hint="name another one, or move this one away first",
+            hint="choose another folder, or move this one away first",
         )
 
 

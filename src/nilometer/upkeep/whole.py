@@ -30,7 +30,7 @@ def require_in_files(folder: Path) -> None:
         steps.append(_LOGS)
     if found:
         raise BackupError(
-            "only a database that is wholly in files can be backed up",
+            "only a database that is entirely in files can be backed up",
             detail="; ".join(found),
             hint=f"stop it, and while nobody has it open: {'; '.join([*steps, _FOLDER])} "
             "(docs/operations.md, Catalogs and logs elsewhere)",

@@ -20,9 +20,9 @@ class Help:
 
 COMMANDS: Final = {
     "d": Help("[NAME]", "all streams, tables, views and queries; or one: its columns and text"),
-    "ds": Help("", "streams, and how they are doing"),
+    "ds": Help("", "streams and their status"),
     "dt": Help("", "tables"),
-    "dq": Help("", "queries, and how they are doing"),
+    "dq": Help("", "queries and their status"),
     "dv": Help("", "views"),
     "follow": Help("[QUERY]", "show the results of a query as they come, until Ctrl-C"),
     "watch": Help("[SECONDS]", "run the last statement again and again, until Ctrl-C"),
@@ -33,7 +33,9 @@ COMMANDS: Final = {
     "f": Help("[table|csv|jsonl]", "how answers are written"),
     "limit": Help("[ROWS]", "how many rows of an answer a table shows"),
     "timing": Help("[on|off]", "say how long each statement took"),
-    "set": Help("[NAME [VALUE]]", "what :NAME stands for in statements; all values; or forget one"),
+    "set": Help(
+        "[NAME [VALUE]]", "set the value of :NAME in statements, show all values, or unset one"
+    ),
     "?": Help("", "this help"),
     "q": Help("", "leave (as does Ctrl-D)"),
 }
@@ -71,7 +73,7 @@ def read_command(text: str) -> Command:
     except ValueError:
         words = (rest,)
     if not COMMANDS[chosen].takes and words:
-        raise InputError(f"\\{chosen} takes nothing", detail=f"got {rest!r}")
+        raise InputError(f"\\{chosen} takes no argument", detail=f"got {rest!r}")
     if len(words) > 1 and chosen not in _WHOLE:
         hint = f"write \\{chosen} {COMMANDS[chosen].takes}"
         raise InputError(f"\\{chosen} takes one word", detail=f"got {rest!r}", hint=hint)
@@ -96,6 +98,6 @@ def help_text() -> str:
     keys = (
         "Statements end with ; and may have several lines. A SELECT over windows of streams goes\n"
         "on: it is followed until Ctrl-C. Tab completes names and words, ↑ and Ctrl-R find\n"
-        "earlier statements, Ctrl-C gives up what is typed or run."
+        "earlier statements, Ctrl-C cancels what is typed or run."
     )
     return "\n".join([*lines, "", keys])

@@ -77,7 +77,7 @@ class Shell:
             except KeyboardInterrupt:
                 if not self.is_interactive:
                     raise
-                self.tell(InputError("interrupted", hint="what was begun may still be finished"))
+                self.tell(InputError("interrupted", hint="what was started may still complete"))
                 return False
         return is_well
 
@@ -134,7 +134,7 @@ class Shell:
 
     def _wait_for(self, work: Callable[[], Done]) -> Done:
         with Progress(self.errors) as progress:
-            progress.say("Waiting for the answer – Ctrl-C gives up")
+            progress.say("Waiting for the answer – Ctrl-C cancels")
             try:
                 return run_until_interrupted(work, self.place.cancel)
             except GivenUpError:
@@ -144,7 +144,7 @@ class Shell:
         display = self.display
         if display.path is not None and display.form is not Format.TABLE:
             raise InputError(
-                f"what is followed cannot go to {display.path} as {display.form}",
+                f"followed results cannot be written to {display.path} as {display.form}",
                 hint="\\f table; or nilometer sql --follow --format csv --output FILE",
             )
         with Progress(self.errors) as progress:
@@ -258,13 +258,13 @@ class Shell:
             raise InputError("\\i takes the name of a file", hint="write \\i queries.sql")
         if self._depth >= _DEEPEST:
             raise InputError(
-                "files include each other without end", detail=f"at {command.words[0]}"
+                "files include each other recursively", detail=f"at {command.words[0]}"
             )
         self._depth += 1
         try:
             text = read_file(command.words[0])
             if not self.run(text.splitlines(keepends=True), command.words[0]):
-                raise InputError(f"{command.words[0]} was not run without errors")
+                raise InputError(f"{command.words[0]} ran with errors")
         finally:
             self._depth -= 1
 

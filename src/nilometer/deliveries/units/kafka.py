@@ -97,7 +97,7 @@ class KafkaUnit:
             self._send(chunk_text(chunk), None, chunk.id)
         left = self._producer.flush(self._timeout)
         if self._error is not None:
-            raise ReceiverError(f"the cluster did not take a message: {self._error.str()}")
+            raise ReceiverError(f"the cluster did not accept a message: {self._error.str()}")
         if left:
             raise ReceiverError("the cluster did not answer in time")
 
@@ -126,7 +126,7 @@ class KafkaUnit:
                 if self._error is not None:
                     return
             except KafkaException as error:
-                raise ReceiverError(f"the cluster did not take it: {_words(error)}") from error
+                raise ReceiverError(f"the cluster did not accept it: {_words(error)}") from error
         self._producer.poll(0)
 
     def _taken(self, error: KafkaError | None, _: Message) -> None:

@@ -38,7 +38,7 @@ class MqttUnit:
         Option("user", "the name to log in with", str),
         Option("password", "the password to log in with", str, is_secret=True),
         Option("ca_file", "a file with the authority that signed the broker's certificate", str),
-        Option("private", "whether a name may lead to a private address", yes_or_no, False),
+        Option("private", "whether a name may resolve to a private address", yes_or_no, False),
         Option("timeout", "how long the broker may take for a chunk", seconds, 10.0),
     )
 
@@ -66,7 +66,7 @@ class MqttUnit:
         if not topic or any(one in topic for one in "+#\0") or len(topic) > _LONGEST_TOPIC:
             raise OptionError(
                 "mqtt needs a topic to publish to",
-                detail="a topic has no + and no #",
+                detail="a topic must not contain + or #",
                 hint="write WITH (topic = 'plant/alarms', …)",
                 option="topic",
             )
@@ -120,9 +120,9 @@ class MqttUnit:
                 if message.is_published():
                     return
             except (RuntimeError, ValueError) as error:
-                raise ReceiverError(f"the broker does not take a message: {error}") from error
+                raise ReceiverError(f"the broker did not accept a message: {error}") from error
             if not self._client.is_connected():
-                raise ReceiverError("the connection to the broker broke")
+                raise ReceiverError("the connection to the broker was lost")
         raise ReceiverError("the broker did not acknowledge in time")
 
     def _on_connect(self, _: Any, __: Any, ___: Any, answer: ReasonCode, ____: Any) -> None:

@@ -26,7 +26,7 @@ class ParquetUnit:
 
     chunk: ClassVar = ChunkSize(rows=100_000, bytes=64 << 20, every=60.0)
     options: ClassVar = (
-        Option("folder", "where the files go; by default one of the delivery's name", str),
+        Option("folder", "the folder for the files; by default one named after the delivery", str),
         Option("compression", "of the files", one_of("zstd", "snappy", "gzip", "none"), "zstd"),
     )
 
@@ -41,7 +41,7 @@ class ParquetUnit:
         folder = allowed_folder(setting)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise OptionError(
-                "the folder holds something already",
+                "the folder is not empty",
                 detail="files of another delivery would hold rows twice",
                 hint="choose another folder, or empty this one",
                 option="folder",

@@ -57,8 +57,8 @@ class WebhookUnit:
     row_bytes = staticmethod(row_bytes)
     options: ClassVar = (
         Option("url", "where to post, http:// or https://", str, is_secret=True),
-        Option("secret", "what requests are signed with", str, is_secret=True),
-        Option("private", "whether a name may lead to a private address", yes_or_no, False),
+        Option("secret", "the secret with which requests are signed", str, is_secret=True),
+        Option("private", "whether a name may resolve to a private address", yes_or_no, False),
         Option("timeout", "how long each step of a request may take", seconds, 10.0),
     )
 

@@ -85,7 +85,7 @@ def _countable(kind: pa.DataType) -> pa.DataType | None:
 
 def _getbit(value: int, place: int) -> int:
     if not 0 <= place < 64:
-        raise UnavailableError("bit_get of a place beyond 0 to 63 is not available here")
+        raise UnavailableError("bit_get of a position outside 0 to 63 is not available here")
     return value >> place & 1
 
 

@@ -116,7 +116,8 @@ def _seconds(kind: pa.DataType) -> pa.DataType | None:
 def _check_zone(name: str) -> None:
     if name != "UTC" and not is_region(name):
         raise UnavailableError(
-            f"the time zone {name} is not available here", hint="write 'Europe/Berlin', say"
+            f"the time zone {name} is not available here",
+            hint="write, for example, 'Europe/Berlin'",
         )
 
 

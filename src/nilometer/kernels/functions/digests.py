@@ -83,7 +83,7 @@ def _url_decode(value: str) -> str:
         ):
             raise PredicateError(
                 f"cannot read {value[:40]!r} as an encoded text",
-                hint="try_url_decode is NULL there",
+                hint="try_url_decode returns NULL instead",
             )
     return unquote_plus(value, errors="replace")
 

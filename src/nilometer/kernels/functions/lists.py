@@ -78,7 +78,9 @@ def _item_at(first: int, *, strict: bool) -> Callable[[Applied], pa.Array]:
 def _no_item(number: int, length: int, first: int) -> PredicateError:
     return PredicateError(
         f"there is no item {number} in an array of {length}",
-        hint="get(a, i) is NULL there" if first == 0 else "try_element_at(a, i) is NULL there",
+        hint="get(a, i) returns NULL instead"
+        if first == 0
+        else "try_element_at(a, i) returns NULL instead",
     )
 
 
@@ -314,7 +316,7 @@ def _sequence(applied: Applied) -> pa.Array:
             or (step == 0 and first != last)
         ):
             raise PredicateError(
-                "a sequence cannot go from its first to its last value by this step",
+                "a sequence cannot get from its first to its last value with this step",
                 detail=f"got {first}, {last}, {step}",
             )
         if step and abs(last - first) // abs(step) >= MOST:

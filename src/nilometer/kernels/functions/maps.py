@@ -26,7 +26,7 @@ def make_maps(
     """Maps of keys and values, so many per row; an error if a key is NULL or repeated."""
     keys, values = as_type(keys, kind.key_type), as_type(values, kind.item_type)
     if keys.null_count:
-        raise PredicateError("a key of a map is NULL", hint="filter it before")
+        raise PredicateError("a key of a map is NULL", hint="filter it out first")
     owners = np.repeat(np.arange(len(lengths)), lengths)
     pairs = np.stack([owners, order_codes(keys)], axis=1)
     if len(np.unique(pairs, axis=0)) < len(pairs):
@@ -41,7 +41,7 @@ def _map_type(operands: Sequence[Operand]) -> pa.DataType:
     kinds = [one.kind for one in operands]
     if not kinds or len(kinds) % 2:
         raise UnavailableError(
-            "MAP takes keys and values in turn", hint="write map('a', 1, 'b', 2)"
+            "MAP takes keys and values alternately", hint="write map('a', 1, 'b', 2)"
         )
     keys = common_of_all(kinds[::2], "the keys of a map")
     require_comparable(keys)
@@ -69,7 +69,7 @@ def _of_arrays(applied: Applied) -> pa.Array:
     keys, values = (Items(column) for column in applied.columns)
     present = applied.present()
     if bool((present & (keys.lengths != values.lengths)).any()):
-        raise PredicateError("a map has as many keys as values")
+        raise PredicateError("a map needs as many keys as values")
     lengths = np.where(present, keys.lengths, 0)
     taken = [one.values.take(_places(one, lengths)) for one in (keys, values)]
     return make_maps(taken[0], taken[1], lengths, present, applied.kind)

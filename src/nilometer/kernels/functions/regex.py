@@ -70,7 +70,7 @@ def _name_groups(text: str) -> str:
 def read_regex(pattern: object) -> Regex:
     """The parsed pattern; an UnavailableError if it is not supported here."""
     if not isinstance(pattern, str) or len(pattern) > _MOST_LETTERS:
-        raise UnavailableError("a pattern is a text of at most 1000 characters")
+        raise UnavailableError("a pattern may have at most 1000 characters")
     return _Reader(pattern).read()
 
 
@@ -261,7 +261,7 @@ class _Reader:
 def read_replacement(by: object, regex: Regex | None) -> str:
     """Translate a replacement to RE2's syntax: $1 is a group, \\ escapes."""
     if not isinstance(by, str):
-        raise UnavailableError("what replaces a match must be a text")
+        raise UnavailableError("the replacement must be a text")
     found, place = [], 0
     while place < len(by):
         letter = by[place]

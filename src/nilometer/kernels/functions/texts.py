@@ -258,7 +258,7 @@ def _elt(applied: Applied) -> pa.Array:
     for number, *values in rows:
         if number is not None and not 1 <= number <= len(values):
             raise PredicateError(
-                f"elt has {len(values)} values", detail=f"number {number} was asked for"
+                f"elt has {len(values)} values", detail=f"number {number} was requested"
             )
         found.append(None if number is None else values[number - 1])
     return pa.array(found, _STRING)

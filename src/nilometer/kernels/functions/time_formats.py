@@ -154,7 +154,7 @@ class TimeFormat:
         if unreadable or touching or twice:
             raise UnavailableError(
                 f"reading times by the pattern {self.pattern!r} is not available here",
-                hint="yyyy, MM, MMM, dd, HH, mm, ss and SSS are read, once each",
+                hint="yyyy, MM, MMM, dd, HH, mm, ss and SSS can be read, once each",
             )
 
     def read(self, text: str) -> int:
@@ -164,7 +164,7 @@ class TimeFormat:
         if local is None:
             raise PredicateError(
                 f"cannot read {text[:40]!r} by the pattern {self.pattern!r}",
-                hint="try_to_timestamp(x, pattern) is NULL there",
+                hint="try_to_timestamp(x, pattern) returns NULL instead",
             )
         return local
 
@@ -200,7 +200,7 @@ def _regex(one: TimeFormat) -> re.Pattern[str]:
 def read_format(pattern: object) -> TimeFormat:
     """The pattern in parts; an UnavailableError for unsupported letters."""
     if not isinstance(pattern, str) or len(pattern) > _MOST_LETTERS:
-        raise UnavailableError("a pattern of times is a text of at most 100 characters")
+        raise UnavailableError("a time pattern may have at most 100 characters")
     parts, place = [], 0
     while place < len(pattern):
         found = _PART.match(pattern, place)
@@ -224,5 +224,5 @@ def _refusal(pattern: str, part: str) -> UnavailableError:
         f"the pattern {pattern!r} is not available here",
         detail=f"it has {part}",
         hint="yyyy, yy, M, MM, MMM, MMMM, d, dd, D, E, EEEE, H, HH, h, hh, m, mm, s, ss, S to "
-        "SSSSSSSSS, a, XXX and texts in single quotes are written here",
+        "SSSSSSSSS, a, XXX and texts in single quotes are supported here",
     )

@@ -88,7 +88,9 @@ def _open_sqlite(url: URL) -> Engine:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))  # it may contain secrets of sensors
     except OSError as error:
-        raise CatalogError("there is no place for the catalog", detail=str(error)) from error
+        raise CatalogError(
+            "the catalog file cannot be opened or created", detail=str(error)
+        ) from error
     engine = create_engine(url, connect_args={"timeout": _PATIENCE})
     event.listen(engine, "connect", lambda *_: forget_sum(file))
     event.listen(engine, "connect", _prepare_sqlite)

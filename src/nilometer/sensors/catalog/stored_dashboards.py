@@ -89,7 +89,7 @@ def _changed(name: str, expected: int, before: Dashboard | None) -> ChangedError
     return ChangedError(
         f"somebody has changed the dashboard {name} meanwhile",
         detail=f"it has version {before.version}, not {expected}",
-        hint="load it anew, and make your change again",
+        hint="reload it, and repeat your change",
     )
 
 

@@ -42,7 +42,7 @@ def require_lease(connection: Connection, holder: str) -> None:
     found = _held(connection)
     if found is not None and found[0] != holder:
         raise CatalogError(
-            "another database has the catalog now", detail=f"{found[1].told} has taken it over"
+            "another database now holds the catalog", detail=f"{found[1].told} has taken it over"
         )
 
 

@@ -150,7 +150,7 @@ def _require_usable(name: str) -> None:
         raise InputError(
             "the name is too long",
             detail=f"it has {len(name)} characters",
-            hint=f"choose one of at most {_LONGEST} letters of ASCII, or {_LONGEST // 9} others",
+            hint=f"choose one of at most {_LONGEST} ASCII characters, or {_LONGEST // 9} others",
         )
     if name.lower().endswith(_DEAD):
         raise InputError(

@@ -54,7 +54,7 @@ def read_counts(path: Path | None) -> dict[str, StreamCounts]:
     try:
         return {} if found is None else _counts(found)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        _LOG.warning("counts begin again: %s cannot be read: %s", path, error)
+        _LOG.warning("counts start from zero again: %s cannot be read: %s", path, error)
         return {}
 
 

@@ -125,8 +125,8 @@ class LogStore:
         if watermark is None or watermark - now <= _AHEAD:
             return None
         return (
-            f"is ahead of the clock by {format_duration(watermark - now)}: until the clock is "
-            "there, the times of arriving readings go at half the speed"
+            f"is ahead of the clock by {format_duration(watermark - now)}: until the clock has "
+            "caught up, arrival times advance at half speed"
         )
 
     def prepare(self, received: Sequence[Received]) -> Prepared:

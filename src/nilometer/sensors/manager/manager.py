@@ -214,7 +214,7 @@ class StreamManager:
         before: StreamCounts | None,
     ) -> None:
         if declaration.name in self._watched:
-            raise InputError(f"{declaration.name} is watched already")
+            raise InputError(f"{declaration.name} is already being watched")
         stream = ManagedStream(
             declaration,
             options,

@@ -64,8 +64,8 @@ def tell_backlog(stream: str, rows: int) -> None:
     """Report that readings kept by the other side were stored with their time of arrival."""
     told = event("backlog", stream, stream=stream, count=rows)
     words = (
-        "%s got about %s that had been kept while nobody listened, and that bear the time of their "
-        "arrival: declare a column with the time at which they were taken"
+        "%s received about %s that had been kept while nobody listened, and that have the time of "
+        "their arrival: declare a column with the time at which they were taken"
     )
     _LOG.warning(words, stream, count(rows, "reading"), extra=told)
 

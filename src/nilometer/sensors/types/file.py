@@ -48,10 +48,14 @@ class FileStream:
     can_wait = True
     replays = True
     options: ClassVar = (
-        Option("format", "csv, json (lines) or parquet; else as the name ends", one_of(*FORMATS)),
+        Option(
+            "format",
+            "csv, json (lines) or parquet; by default from the extension",
+            one_of(*FORMATS),
+        ),
         Option("speed", "recorded, a factor such as 10, or max", read_speed),
         Option("header", "whether the first line of CSV names the columns", yes_or_no, True),
-        Option("separator", "what stands between cells of CSV", read_separator, ","),
+        Option("separator", "the separator between cells of CSV", read_separator, ","),
         Option("follow", "whether to wait for lines added to the last file", yes_or_no, False),
     )
 

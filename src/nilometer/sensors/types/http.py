@@ -80,9 +80,9 @@ class HttpStream:
         Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
         Option("headers", "a JSON object of headers to send", read_headers),
         Option("token", "a bearer token to send", str),
-        Option("max_bytes", "the longest answer", parse_size, 1 << 20),
+        Option("max_bytes", "the maximum size of an answer", parse_size, 1 << 20),
         Option("redirects", "how many redirections are followed", whole(0, 20), 5),
-        Option("private", "whether a name may lead to a private address", yes_or_no, False),
+        Option("private", "whether a name may resolve to a private address", yes_or_no, False),
         Option("ca", "a file of certificates to trust, in place of the system's", Path),
         Option("insecure", "whether to trust any certificate", yes_or_no, False),
     )

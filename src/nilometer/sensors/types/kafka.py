@@ -75,7 +75,7 @@ class KafkaStream:
             one_of(FAIL, FROM_START, FROM_NOW),
             FAIL,
         ),
-        Option("format", "of a message: json, csv or text", one_of(*FORMATS), "json"),
+        Option("format", "the format of a message: json, csv or text", one_of(*FORMATS), "json"),
         Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
         Option(
             "parts", "columns of a message beside its value: 'id=key, at=timestamp'", read_parts
@@ -86,7 +86,7 @@ class KafkaStream:
             one_of("refuse", "ignore"),
             "refuse",
         ),
-        Option("max_bytes", "the longest message", parse_size, 1 << 20),
+        Option("max_bytes", "the maximum size of a message", parse_size, 1 << 20),
         Option("refresh", "how often to look for partitions that were added", seconds, 30.0),
         *CLIENT_OPTIONS,
     )

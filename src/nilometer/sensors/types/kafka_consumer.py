@@ -64,7 +64,7 @@ class TopicConsumer:
             self._consumer = Consumer(settings | {"error_cb": self._note}, logger=_LOG)
         except KafkaException as error:
             raise InputError(
-                "the options do not make a client of Kafka", detail=_words(error)
+                "no Kafka client can be made from these options", detail=_words(error)
             ) from error
 
     def cluster(self) -> str | None:
@@ -158,8 +158,7 @@ def _explained(message: Message, error: KafkaError) -> Exception:
     place = f"{message.topic()}/{message.partition()}"
     if error.code() == KafkaError._AUTO_OFFSET_RESET:
         return LookupError(
-            f"offset {message.offset()} of {place} is not there any more: the topic is looked at "
-            "again"
+            f"offset {message.offset()} of {place} no longer exists: the topic is looked at again"
         )
     return ConnectionError(f"{place}: {error.str()}")
 

@@ -117,8 +117,8 @@ def _resume(place: Place, held: Held, position: int, when_reset: str) -> Begin:
         return Begin(place, position, held.high)
     if when_reset == FAIL:
         raise InputError(
-            f"{place} ends before offset {position}, with which reading was to go on",
-            detail=f"it holds offsets {held.low} to {held.high}: the topic was made anew, or the "
+            f"{place} ends before offset {position}, from which reading was to resume",
+            detail=f"it holds offsets {held.low} to {held.high}: the topic was recreated, or the "
             "cluster has lost messages",
             hint="ALTER STREAM … SET (when_reset = 'start') reads everything that is there, "
             "'now' only what arrives from now on",

@@ -68,14 +68,14 @@ class TcpStream:
 
     can_wait = True
     options: ClassVar = (
-        Option("format", "of a line: csv or json", one_of("csv", "json"), "csv"),
+        Option("format", "the format of a line: csv or json", one_of("csv", "json"), "csv"),
         Option("header", "whether the first line names the columns", yes_or_no, False),
-        Option("separator", "what stands between cells of CSV", read_separator, ","),
+        Option("separator", "the separator between cells of CSV", read_separator, ","),
         Option("fields", "JSON fields by column: 'temperature=t, humidity=data.h'", read_fields),
         Option("max_line", "the longest line", parse_size, 1 << 16),
         Option("timeout", "how long it may take to connect", seconds, 10.0),
-        Option("private", "whether a name may lead to a private address", yes_or_no, False),
-        Option("silence", "after how long without a line to connect again", seconds),
+        Option("private", "whether a name may resolve to a private address", yes_or_no, False),
+        Option("silence", "how long without a line before reconnecting", seconds),
     )
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class TcpStream:
             except TimeoutError as error:
                 raise TimeoutError(f"no line for {self._silence:g} s") from error
             if not data:
-                raise ConnectionError("the sensor has hung up")
+                raise ConnectionError("the sensor has closed the connection")
             found = [one for line in self._lines.feed(data) if (one := self._read(line))]
         return found
 

@@ -101,7 +101,8 @@ def match_header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
     if not set(matched).intersection(columns):
         raise InputError(
             "the header names none of the declared columns",
-            detail=f"the header is {', '.join(header)}; declared are {', '.join(columns)}",
+            detail=f"the header is {', '.join(header)}; "
+            f"the declared columns are {', '.join(columns)}",
             hint="if the file has no header, write header = 'no'; see also the option separator",
         )
     return matched

@@ -58,7 +58,7 @@ def uneven(status: QueryStatus) -> Iterator[Advice]:
         yield Advice(
             f"{cause[0].upper()}{cause[1:]}",
             status.remedy
-            or f"EXPLAIN QUERY {written_name(status.name)} tells how the rows are spread; "
+            or f"EXPLAIN QUERY {written_name(status.name)} shows how the rows are spread; "
             "what helps is in docs/cluster.md, under Hot keys",
         )
 
@@ -114,7 +114,7 @@ def _held_back(last: HealthSample, streams: Sequence[StreamStatus]) -> Iterator[
     if behind is None:
         yield Advice(
             lag,
-            "a stream is silent, or its times are old; with IDLE silent ones are not waited for",
+            "a stream is silent, or its times are old; IDLE ends the wait for silent ones",
         )
         return
     reached = last.time + round(last.batch_millis * 1000) - last.watermark_lag

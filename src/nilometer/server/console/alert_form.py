@@ -113,7 +113,7 @@ def open_silence_form(console: Console, alert: str, done: Done) -> None:
 
     form = FormDialog(console, f"Silence {alert}", "Silence it", write, done)
     with form.fields():
-        ui.label("What happens meanwhile is kept, and not delivered.").classes("nm-small nm-soft")
+        ui.label("Events are recorded meanwhile, but not delivered.").classes("nm-small nm-soft")
         length = ui.select(list(_LENGTHS), value=_LENGTHS[1], label="For", with_input=True)
         length.props("dense outlined stack-label new-value-mode=add-unique")
         form.watch(length)

@@ -9,7 +9,7 @@ from typing import Final
 from nicegui import ui
 
 from nilometer.alerts.groups import shown_key
-from nilometer.alerts.kept import Told
+from nilometer.alerts.kept import Notification
 from nilometer.alerts.rule import AlertState
 from nilometer.alerts.status import AlertStatus, GroupStatus
 from nilometer.errors import NilometerError
@@ -80,7 +80,7 @@ class AlertList:
             tell_problem(error)
             return
         if not sources:
-            ui.notify("There is no stream and no query yet that could be watched.")
+            ui.notify("There are no streams or queries to watch yet.")
             return
         open_alert_form(self._console, sources, self._made)
 
@@ -152,7 +152,7 @@ class _AlertRow(NamedCard):
         await self.run(silence_alert(self.name, ""))
 
     async def _delete(self) -> None:
-        lost = "Its history goes with it, and so does its delivery."
+        lost = "Its history and its delivery are deleted with it."
         await self.delete(drop_alert(self.name), lost)
 
 
@@ -191,18 +191,18 @@ def alert_groups(status: AlertStatus) -> Shape:
     """Its groups: the worst ones, and the number of others."""
     if not status.definition.per:
         value = status.value
-        said = "Nothing has come yet." if value is None else f"last value: {_fields(value)}"
+        said = "Nothing has arrived yet." if value is None else f"last value: {_fields(value)}"
         return shape("p", said, class_="nm-small nm-facts")
     rows = [_group(one) for one in status.groups[:_MOST_GROUPS]]
     if not rows:
-        return shape("p", "Nothing has come yet.", class_="nm-small nm-soft nm-facts")
+        return shape("p", "Nothing has arrived yet.", class_="nm-small nm-soft nm-facts")
     found = table(("Group", "State", "Since (UTC)", "Last value"), rows)
     left = len(status.groups) - len(rows)
     more = shape("p", f"and {count_text(left)} more", class_="nm-small nm-soft nm-facts")
     return shape("div", found, more) if left else found
 
 
-def alert_history(lines: list[Told]) -> Shape:
+def alert_history(lines: list[Notification]) -> Shape:
     """The events of its history, newest first."""
     if not lines:
         return shape("p", "It has not reported anything yet.", class_="nm-small nm-soft nm-facts")

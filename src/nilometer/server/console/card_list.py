@@ -95,7 +95,7 @@ class CardList(Generic[Card]):
             ui.label(words.empty).classes("nm-title")
             ui.label(TERMS[words.thing])
             if not may:
-                needed = f"To make one needs a token with the scope {words.scope}."
+                needed = f"Creating one requires a token with the scope {words.scope}."
                 ui.label(needed).classes("nm-small")
         self._empty.set_visibility(False)
 

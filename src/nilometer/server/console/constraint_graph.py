@@ -221,7 +221,7 @@ def _said(bound: PicturedBound) -> str:
 
 
 def _reasons(bound: PicturedBound) -> str:
-    given = "" if bound.given is None else f"; written was {format_duration(bound.given)}"
+    given = "" if bound.given is None else f"; as written: {format_duration(bound.given)}"
     return " and ".join(bound.follows_from) + given
 
 
@@ -229,11 +229,11 @@ def _legend(graph: ConstraintGraph) -> Shape:
     words = {
         "written": "as written",
         "derived": "follows from others",
-        "tightened": "written, but others bind it more",
+        "tightened": "written, but tightened by others",
     }
     kinds = {window_kind(one) for one in graph.windows}
     swatches = [_swatch(kind, told) for kind, told in words.items() if kind in kinds]
-    arrow = "an arrow: how much later the stream at its head is"
+    arrow = "an arrow: how much later the stream at its head may be"
     words_of_arrows = [shape("span", arrow)] if any(map(_has_arrow, graph.windows)) else []
     return shape("p", *swatches, *words_of_arrows, class_="nm-legend nm-small nm-soft")
 

@@ -225,11 +225,11 @@ class DashboardView:
     def _copy_link(self) -> None:
         path = address_with(dashboard_address(self._found.name), self._bar.address)
         ui.run_javascript(f"navigator.clipboard?.writeText(location.origin + {json.dumps(path)})")
-        tell_done("The link is copied. Whoever has a token of the scope read can open it.")
+        tell_done("The link is copied. Anyone with a token of scope read can open it.")
 
     async def _delete(self) -> None:
         name = self._found.name
-        meaning = "Its panels go; the queries and streams that they show stay."
+        meaning = "Its panels are deleted; the queries and streams that they show are kept."
         if not await confirmed(f"Delete {self._found.title}?", meaning, "Delete it"):
             return
         try:

@@ -70,7 +70,7 @@ class DashboardList:
         ui.label("There are no dashboards yet.").classes("nm-title")
         ui.label("A dashboard shows queries and streams side by side, for one range of time.")
         if not self._may_edit:
-            ui.label("Whoever has a token of the scope write can make one.")
+            ui.label("Anyone with a token of scope write can create one.")
             return
         with ui.element("div").classes("nm-helped"):
             self._button(
@@ -80,7 +80,7 @@ class DashboardList:
                 "nm-first",
                 "unelevated",
             )
-            self._button("Begin with an empty one", "add", self._new, "nm-second", "flat")
+            self._button("Start with an empty one", "add", self._new, "nm-second", "flat")
             self._button("Import", "upload", self._import, "nm-second", "flat")
 
     def _button(self, word: str, icon: str, do: object, look: str, props: str) -> None:

@@ -22,7 +22,7 @@ def show_letters(letters: Sequence[Mapping[str, object]]) -> None:
             ui.element("div").classes("nm-grow")
             close = ui.button(icon="close", on_click=dialog.close, color=None)
             close.props('flat round dense aria-label="Close"')
-        ui.label(f"{TERMS['dead letter']} The newest stand first.").classes("nm-soft")
+        ui.label(f"{TERMS['dead letter']} Newest first.").classes("nm-soft")
         Drawing(letters_as_table(letters)).classes("nm-scroll nm-letters-list")
     dialog.on("hide", dialog.delete)
     dialog.open()

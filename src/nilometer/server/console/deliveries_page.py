@@ -80,7 +80,7 @@ class DeliveryList:
             tell_problem(error)
             return
         if not queries:
-            ui.notify("There is no query and no alert yet of which something could be delivered.")
+            ui.notify("There are no queries or alerts to deliver from yet.")
             return
         open_delivery_form(self._console, queries, self._made)
 

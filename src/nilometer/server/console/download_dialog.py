@@ -27,7 +27,7 @@ _FORMATS: Final = {
 _ALL: Final = ""
 _WAYS: Final = {
     _ALL: "all rows",
-    "bucket": "least, greatest and mean value of each …",
+    "bucket": "minimum, maximum and mean of each …",
     "points": "only points that matter in a chart",
 }
 

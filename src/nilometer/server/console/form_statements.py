@@ -162,7 +162,7 @@ def change_delivery(verb: str, name: str) -> str:
 def alter_limits(query: str, changed: Mapping[str, str]) -> str:
     """ALTER QUERY; an empty limit is removed."""
     if not changed:
-        raise InputError("nothing is changed", hint="write another limit")
+        raise InputError("nothing has changed", hint="write another limit")
     given = {name: value.strip() or "none" for name, value in changed.items()}
     parts = ", ".join(f"{name} = {text_literal(value)}" for name, value in given.items())
     return f"ALTER QUERY {written_name(query)} SET ({parts})"
@@ -218,7 +218,7 @@ def _option(value: str) -> str:
 
 def _option_name(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        raise InputError(f"{name} is not a name of an option", hint="letters, digits and _")
+        raise InputError(f"{name} is not a valid option name", hint="letters, digits and _")
     return name
 
 

@@ -9,6 +9,7 @@ from nilometer.server.console.drawing import Shape, shape
 TERMS: Final[dict[str, str]] = {
     "alert": "A notification that is sent when rows of a stream, or the answer of a query, meet a "
     "condition.",
+    "answer": "The rows that a query gives for what its windows hold at one instant.",
     "append": "Results that are only ever added to: a row that was emitted stays valid.",
     "backpressure": "A sensor waits before it sends more, because its stream's log has no room.",
     "bucket": "A part of a query's work, done by one core: rows with the same key share one.",
@@ -37,9 +38,13 @@ TERMS: Final[dict[str, str]] = {
     "lateness": "How far out of order the rows of a stream may arrive and still count.",
     "log": "The file that stores the rows of a stream or a query in the order they arrived.",
     "micro-batch": "The rows of a short interval, processed together.",
+    "notify": "Report to people or programs that something has happened: what an alert does.",
     "offset": "The position in a log up to which a reader has read.",
+    "operator": "A step of a query that keeps state, such as a join, an aggregate or a pattern.",
     "query": "A SELECT that is stored under a name and runs for as long as its streams do.",
+    "reader": "A query, delivery or alert that reads a log, from an offset of its own.",
     "reading": "One measurement that a sensor has sent: a row of its stream.",
+    "reserve": "Set a slot, memory or disk space aside for one owner before it is needed.",
     "retention": "The rules by which old data is deleted so that the disk does not fill up.",
     "retract": "Take back a row that no longer holds: a change with _diff -1.",
     "scope": "What a token allows: read looks, write runs queries, admin may do everything.",
@@ -47,6 +52,7 @@ TERMS: Final[dict[str, str]] = {
     "sensor table": "Many sensors of one kind, a row for each, read as one stream.",
     "silent": "A sensor that is connected but has sent nothing for a while.",
     "sink": "Where results go: a log, a file, a broker, another program.",
+    "stage": "A part of a query between two exchanges of rows among its buckets.",
     "stalled": "A query that runs but makes no progress, because something it reads does not "
     "advance.",
     "state": "What a query must keep in order to answer: rows in its windows, sums, partial "
@@ -57,6 +63,7 @@ TERMS: Final[dict[str, str]] = {
     "time window": "A span of event time, such as each minute, whose rows are grouped: "
     "TUMBLE, HOP, SESSION.",
     "token": "A secret that identifies a user or program to the server.",
+    "unit": "A function that converts readings before they are stored, or that delivers results.",
     "watermark": "The time up to which all rows are assumed to have arrived: answers are complete.",
     "window": "The span of time within which rows count or belong together.",
     "write-ahead": "Rows that are acknowledged on the server's disk, and on their way to an object "

@@ -82,7 +82,7 @@ class Guide:
             ui.link(more, "/console/sensors").classes("nm-link nm-small")
 
     def _draw_no_streams(self) -> None:
-        ui.label("There are no sensors yet. Begin with made-up weather:").classes(
+        ui.label("There are no sensors yet. Start with simulated weather:").classes(
             "nm-soft nm-small"
         )
         button = ui.button(

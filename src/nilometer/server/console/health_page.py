@@ -28,7 +28,7 @@ from nilometer.server.console.wording import ALERTS, bytes_words, state_words
 _EVERY: Final = 5.0
 _MOST: Final = 50
 _TROUBLED: Final = (QueryPhase.FAILED, QueryPhase.RESTARTING, QueryPhase.STALLED)
-_HEADINGS: Final = ("Log", "Kind", "Stored", "May take", "History", "Written a day", "Full in")
+_HEADINGS: Final = ("Log", "Kind", "Stored", "May take", "History", "Written per day", "Full in")
 
 Row = dict[str, Any]
 
@@ -81,7 +81,7 @@ def health_figures(network: SensorNetwork, disk: Row) -> Shape:
         (f"{count_text(running)} of {count_text(len(network.queries))}", "queries running"),
         (count_text(sensors), "sensors"),
         (bytes_words(disk["bytes"]), term("log", "stored")),
-        (bytes_words(disk["bytes_per_day"]), "growth a day"),
+        (bytes_words(disk["bytes_per_day"]), "growth per day"),
         (bytes_words(free), "free on the disk"),
         (disk["full_in"] or "not foreseen", "until it is full"),
     ]
@@ -107,7 +107,7 @@ def health_troubles(network: SensorNetwork, disk: Row, alerts: Sequence[AlertSta
 def _disk_troubles(disk: Row) -> Iterator[Shape]:
     left = disk["full_in"]
     if left is not None and not left.endswith("days"):
-        told = f"The disk is full in {left}, as it grows at present"
+        told = f"The disk is full in {left}, at its current growth rate"
         yield shape("li", state_words("bad", told))
 
 

@@ -17,7 +17,7 @@ class KeepDialog:
         self._text = ""
         with ui.dialog() as self._dialog, ui.element("div").classes("nm-card nm-pad nm-dialog"):
             ui.label("Keep this query").classes("nm-title").props("role=heading aria-level=2")
-            ui.label("It runs on when you leave, and after a restart.").classes("nm-soft")
+            ui.label("It keeps running when you leave, and after a restart.").classes("nm-soft")
             self._name = ui.input("Name").props("outlined dense autofocus maxlength=60")
             self._name.on("keydown.enter", self._try)
             self._problem = ui.label().classes("nm-bad nm-small").props("role=alert")

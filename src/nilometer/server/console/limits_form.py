@@ -57,7 +57,7 @@ def open_limits_form(
         fields: dict[str, ui.input | ui.select] = {
             "results": ui.input("Results on disk, at most", placeholder="no limit, or 2 GB"),
             "state": ui.input("State, at most", placeholder="no limit, or 200 MB"),
-            "history": ui.input("Results are kept for", placeholder="ever, or 7 days"),
+            "history": ui.input("Results are kept for", placeholder="forever, or 7 days"),
             "shed": ui.input("Rows are shed when more wait than", placeholder="never, or 1000000"),
             "shed_by": ui.input("Those worth least are shed, by", placeholder="all the same"),
             "on_error": ui.select(_WORDS, label="A row that cannot be computed"),

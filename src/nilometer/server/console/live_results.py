@@ -31,7 +31,7 @@ _ANSWER: Final = "Current answer"
 _CHANGES: Final = "Changes"
 _LOOKING: Final = "Looking for results …"
 _WAITING: Final = "Waiting for the first rows …"
-_STOPPED: Final = "It is stopped. Rows come here when it is started."
+_STOPPED: Final = "It is stopped. Rows appear here when it is started."
 _EMPTY: Final = "The answer is empty at present."
 
 
@@ -118,7 +118,9 @@ class LiveResults:
                 async for chunk in chunks:
                     is_behind = chunk.rows.num_rows >= AT_ONCE
                     if is_behind and not self._is_paused:
-                        self._say("Rows come faster than they can be shown: these are the newest.")
+                        self._say(
+                            "Rows arrive faster than they can be shown: these are the newest."
+                        )
                     if is_behind or (self._is_stale and not self._is_paused):
                         break
                     await self._show(results, chunk)

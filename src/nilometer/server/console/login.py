@@ -47,7 +47,7 @@ def add_login(app: FastAPI, sessions: Sessions) -> None:
         session = sessions.redeem(code)
         if session is None:
             tell_refused(request, "a login by a link that is used or too old was refused")
-            return _page(wanted, "This link has been used, or it is too old.")
+            return _page(wanted, "This link has already been used, or has expired.")
         _tell_login(request, sessions.asker(session).name)
         return _let_in(request, session, wanted)
 
@@ -61,7 +61,7 @@ def add_login(app: FastAPI, sessions: Sessions) -> None:
         session = await asyncio.to_thread(sessions.open, form.get("token", "").strip())
         if session is None:
             tell_refused(request, "a login with a token that is not valid was refused")
-            return _page(wanted, "This token is not known, or it has expired.")
+            return _page(wanted, "This token is unknown, or has expired.")
         _tell_login(request, sessions.asker(session).name)
         return _let_in(request, session, wanted)
 

@@ -51,9 +51,9 @@ class ConsolePage:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise InputError(
-                "the name of a page of the console stands in its address",
+                "the name of a page of the console is part of its URL",
                 detail=f"got {self.name!r}",
-                hint="write it with small letters, digits and hyphens",
+                hint="use lower-case letters, digits and hyphens",
             )
 
     @property

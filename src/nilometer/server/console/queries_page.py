@@ -94,7 +94,7 @@ class QueryList:
         self._pager = Pager("query", "queries", self._turned, page=page)
         with ui.element("div").classes("nm-card nm-empty") as self._empty:
             ui.label("No query is kept here yet.").classes("nm-title")
-            ui.label("A query that is kept runs on when you close the browser.")
+            ui.label("A kept query keeps running when you close the browser.")
             ui.link("Write the first one", "/").classes("nm-link-button")
         self._empty.set_visibility(False)
 

@@ -28,7 +28,7 @@ from nilometer.server.console.wording import (
 
 _SHOWN: Final = 60
 _ENGINES: Final[Mapping[str, tuple[str, str]]] = {
-    EngineChoice.OWN: ("own engine", "it has a streaming query of Spark of its own"),
+    EngineChoice.OWN: ("own engine", "it has its own Spark streaming query"),
     MOVED: ("moved", "it took more than its share of a micro-batch: it has an engine of its own"),
 }
 _WIDE, _HIGH = 140, 36

@@ -72,7 +72,7 @@ async def _run(service: Service, text: str, asker: Asker, *, is_last: bool) -> D
         return await service.execute(text, asker)
     if not is_last:
         raise SqlError(
-            "this query runs for as long as its streams do, so nothing can follow it",
+            "this query runs for as long as its streams do, so no statement can come after it",
             hint="put it last, run it by itself, or keep it: CREATE QUERY name AS …",
         )
     made = await service.create_query(text.strip(), asker, temporary=True)

@@ -94,7 +94,7 @@ def tried_reading(tried: Tried) -> Shape:
             shape("p", shown_text(tried.last_error), class_="nm-small nm-bad", role="alert")
         )
     if not parts:
-        told = f"Nothing came within {TRY_SECONDS:g} s; it may be slow, or silent."
+        told = f"Nothing arrived within {TRY_SECONDS:g} s; it may be slow, or silent."
         parts.append(shape("p", told, class_="nm-small nm-warn", role="status"))
     return shape("div", *parts)
 

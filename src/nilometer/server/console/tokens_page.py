@@ -26,7 +26,7 @@ _DAY: Final = 86_400_000_000
 _EXPIRES: Final = {"30d": 30, "90d": 90, "365d": 365, "": 0}
 _WORDS: Final = {"30d": "in 30 days", "90d": "in 90 days", "365d": "in a year", "": "never"}
 _SCOPES: Final = {
-    "read": "read: looks at everything",
+    "read": "read: can see everything",
     "write": "write: also runs queries and changes tables",
     "admin": "admin: also streams, sensors, deliveries and tokens",
 }

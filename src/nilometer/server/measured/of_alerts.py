@@ -25,7 +25,7 @@ def alert_metrics(alerts: Sequence[AlertStatus], most: int) -> Iterator[Metric]:
     yield gauges(_LABEL, "alert_firing", "Groups of an alert that fire.", firing)
     yield gauges(_LABEL, "alert_pending", "Groups that will fire if nothing changes.", pending)
     yield gauges(_LABEL, "alert_no_data", "Groups without data.", silent)
-    yield gauges(_LABEL, "alert_silenced", "1 while nothing is delivered.", silenced)
+    yield gauges(_LABEL, "alert_silenced", "1 while deliveries are silenced.", silenced)
     yield counters(
         _LABEL,
         "alert_failed_rows",

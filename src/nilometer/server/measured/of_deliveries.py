@@ -18,7 +18,7 @@ def delivery_metrics(deliveries: Sequence[DeliveryStatus], most: int) -> Iterato
     known = deliveries[:most]
     states = GaugeMetricFamily(
         "nilometer_delivery_state",
-        "1, with the state in which a delivery is.",
+        "1, with the state of a delivery.",
         labels=[_LABEL, "state"],
     )
     for one in known:
@@ -35,5 +35,8 @@ def delivery_metrics(deliveries: Sequence[DeliveryStatus], most: int) -> Iterato
     yield counters(_LABEL, "delivery_retries", "Attempts that failed, and were repeated.", retries)
     yield gauges(_LABEL, "delivery_backlog_rows", "Rows that are still to be delivered.", backlog)
     yield gauges(
-        _LABEL, "delivery_last_success_seconds", "When rows have arrived last, since 1970.", last
+        _LABEL,
+        "delivery_last_success_seconds",
+        "When rows were last delivered, in seconds since 1970.",
+        last,
     )

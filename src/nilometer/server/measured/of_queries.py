@@ -40,7 +40,7 @@ def query_metrics(
 def _phases(known: Sequence[QueryStatus]) -> Metric:
     """One series for each query: the label is its phase."""
     family = GaugeMetricFamily(
-        "nilometer_query_phase", "1, with the phase in which a query is.", labels=["query", "phase"]
+        "nilometer_query_phase", "1, with the phase of a query.", labels=["query", "phase"]
     )
     for one in known:
         family.add_metric([one.name, one.phase.value], 1)
@@ -66,7 +66,7 @@ def _of_progress(known: Sequence[QueryStatus]) -> Iterator[Metric]:
     rows = [(q.name, q.rows_behind) for q in known]
     behind = "How far the watermark is behind the clock now."
     yield gauges("query", "query_watermark_lag_seconds", behind, lags)
-    yield gauges("query", "query_rows_behind", "Rows that are there and were not read.", rows)
+    yield gauges("query", "query_rows_behind", "Available rows that were not read yet.", rows)
 
 
 def _of_results(known: Sequence[QueryStatus]) -> Iterator[Metric]:
@@ -105,6 +105,6 @@ def _of_samples(last: Mapping[str, HealthSample]) -> Iterator[Metric]:
     shed = [(n, s.shed_rows) for n, s in found]
     yield gauges("query", "query_input_rows_per_second", "In the last micro-batch.", read)
     yield gauges("query", "query_output_rows_per_second", "In the last micro-batch.", made)
-    yield gauges("query", "query_batch_seconds", "That the last micro-batch took.", took)
+    yield gauges("query", "query_batch_seconds", "Seconds that the last micro-batch took.", took)
     yield counters("query", "query_late_rows", "Rows dropped because they were late.", late)
     yield counters("query", "query_shed_rows", "Rows not read, as too many waited.", shed)

@@ -36,7 +36,7 @@ def database_metrics(found: Measures) -> Iterator[Metric]:
     yield gauges("kind", "catalog_names", "What the catalog keeps.", named)
     yield gauge("catalog_seconds", took, found.catalog_seconds)
     yield gauge("disk_free_bytes", "Free where the database lies.", found.disk_free)
-    yield gauge("disk_full_seconds", "Until the disk is full.", found.disk_full_seconds)
+    yield gauge("disk_full_seconds", "Seconds until the disk is full.", found.disk_full_seconds)
     yield from _of_processes(found)
 
 
@@ -44,13 +44,19 @@ def _of_processes(found: Measures) -> Iterator[Metric]:
     java, below = found.java, found.processes
     if java is not None:
         heap, most = java.heap_bytes, java.max_heap_bytes
-        yield gauge("java_heap_bytes", "What Java's heap holds.", heap)
-        yield gauge("java_max_heap_bytes", "What it can hold.", most if most >= 0 else None)
+        yield gauge("java_heap_bytes", "Bytes in use on Java's heap.", heap)
+        yield gauge(
+            "java_max_heap_bytes",
+            "The maximum size of Java's heap in bytes.",
+            most if most >= 0 else None,
+        )
         yield gauge("java_threads", "Threads of Java.", java.threads)
         yield counter("java_collections", "Collections of garbage.", java.collections)
-        yield counter("java_collection_seconds", "That they took.", java.collection_seconds)
+        yield counter(
+            "java_collection_seconds", "Seconds of garbage collection.", java.collection_seconds
+        )
     if below is not None:
-        shared = "Resident; what they share is counted for each."
+        shared = "Resident memory of these processes; what they share counts for each."
         yield gauge("java_resident_bytes", "Resident memory of Java.", below.java_bytes)
         yield gauge("worker_processes", "Python processes of Spark.", below.workers)
         yield gauge("worker_resident_bytes", shared, below.worker_bytes)

@@ -56,7 +56,10 @@ def _of_logs(known: Sequence[StreamStatus]) -> Iterator[Metric]:
     yield gauges(_LABEL, "stream_segments", "Files in which its log lies.", segments)
     yield gauges(_LABEL, "stream_rows_per_second", "Rows that are appended.", rates)
     yield gauges(
-        _LABEL, "stream_oldest_seconds", "When its oldest segment was begun, since 1970.", oldest
+        _LABEL,
+        "stream_oldest_seconds",
+        "When its oldest segment was started, in seconds since 1970.",
+        oldest,
     )
     yield gauges(_LABEL, "stream_watermark_seconds", "Its watermark, since 1970.", newest)
 
@@ -79,7 +82,7 @@ def _of_silence(known: Sequence[StreamStatus], now: int) -> Iterator[Metric]:
     silent = [(s.name, s.silent) for s in known]
     held = [(s.name, float(s.held_since is not None)) for s in known]
     whatever = "Sensors that have been silent for longer than expected, whatever their state is."
-    keeps = "1 where silence keeps the watermark from going on."
+    keeps = "1 if silence keeps the watermark from advancing."
     yield gauges(
         _LABEL, "stream_lag_seconds", "How far the watermark is behind the clock now.", lags
     )

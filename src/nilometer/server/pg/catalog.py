@@ -166,7 +166,7 @@ class PgCatalog:
         for name in names:
             if name not in tables:
                 raise SqlError(f"there is no table {name} in the catalog")
-        with sqlglot_errors("this cannot be asked of the catalog"):
+        with sqlglot_errors("this is not supported in a query over the catalog"):
             sql = asked.sql(dialect="duckdb", comments=False)
         self._sandbox.require_safe(sql, names)
         limits = AnswerLimits(bytes=max_bytes, seconds=10)

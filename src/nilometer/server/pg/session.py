@@ -138,7 +138,7 @@ class Session:
             case b"d" | b"c" | b"f":
                 pass  # what is left of a refused COPY
             case _:
-                raise wire.ProtocolError(f"there is no message {kind!r}")
+                raise wire.ProtocolError(f"unknown message type {kind!r}")
 
     # The simple protocol
 
@@ -400,7 +400,9 @@ class Session:
             raise
         except Exception:
             _LOG.exception("a statement failed")
-            self._send_error(errors.InternalError("something went wrong; the server's log has it"))
+            self._send_error(
+                errors.InternalError("an internal error occurred; see the server's log")
+            )
             raise _AnsweredError from None
 
     def _send_error(self, error: NilometerError, *, fatal: bool = False) -> None:

@@ -61,8 +61,8 @@ class Offset:
         if self.log != log_id[:_ID]:
             raise ResultsGoneError(
                 "this offset belongs to another query",
-                detail="the query was replaced, or dropped and created anew",
-                hint="begin at the start: leave the offset out",
+                detail="the query was replaced, or dropped and recreated",
+                hint="start from the beginning: leave the offset out",
             )
         if self.check != _check(log_id, self.position):
             raise _unreadable(str(self))

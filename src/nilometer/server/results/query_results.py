@@ -152,7 +152,7 @@ class QueryResults:
         if not is_same:
             raise ResultsGoneError(
                 f"these results of query {self.name} are gone: it was dropped or replaced",
-                hint="ask for the query's results anew, without an offset",
+                hint="request the query's results again, without an offset",
             )
         self._last_seen = seen
         return seen

@@ -65,7 +65,7 @@ class End:
     error: NilometerError
 
 
-Told: TypeAlias = Chunk | Heartbeat | Gap | BaseComes | State | End
+Event: TypeAlias = Chunk | Heartbeat | Gap | BaseComes | State | End
 StatusOf: TypeAlias = Callable[[], Awaitable[QueryStatus]]
 
 
@@ -78,7 +78,7 @@ async def tell(
     heartbeat: float = HEARTBEAT,
     clock: Callable[[], float] = monotonic,
     ending: Callable[[], NilometerError | None] = lambda: None,
-) -> AsyncGenerator[Told, None]:
+) -> AsyncGenerator[Event, None]:
     """Everything that a follower receives, starting at an offset (None: now).
 
     Nothing is read before it is requested; the first chunk is returned at once. It ends with the
@@ -89,7 +89,7 @@ async def tell(
     try:
         last, looked = clock(), float("-inf")
         while True:
-            told: Told | None = await following.next(min(_LOOK, heartbeat))
+            told: Event | None = await following.next(min(_LOOK, heartbeat))
             if told is None and following.is_begun and clock() - last >= heartbeat:
                 told = Heartbeat(following.place)
             reason = ending()

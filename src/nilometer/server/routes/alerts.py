@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 
-from nilometer.alerts.kept import Told
+from nilometer.alerts.kept import Notification
 from nilometer.alerts.status import AlertStatus, GroupStatus
 from nilometer.kernels.json_values import iso_time
 from nilometer.model.time import format_duration
@@ -54,7 +54,7 @@ class AlertShape(BaseModel):
     groups: list[AlertGroupShape] = Field(description="the worst ones, at most 1000")
 
 
-class ToldShape(BaseModel):
+class NotificationShape(BaseModel):
     """One line of an alert's history."""
 
     time: str
@@ -85,7 +85,7 @@ def alerts_router(service: Service) -> APIRouter:
         name: AlertName,
         _: Reader,
         limit: Annotated[int, Query(ge=1, le=_MOST_LINES)] = 100,
-    ) -> list[ToldShape]:
+    ) -> list[NotificationShape]:
         """What an alert told last, the newest first."""
         return [_told(one) for one in await service.alert_history(name, limit)]
 
@@ -121,8 +121,8 @@ def _group(one: GroupStatus) -> AlertGroupShape:
     )
 
 
-def _told(one: Told) -> ToldShape:
-    return ToldShape(
+def _told(one: Notification) -> NotificationShape:
+    return NotificationShape(
         time=iso_time(one.time),
         state=one.state,
         previous=one.previous,

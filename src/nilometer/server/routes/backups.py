@@ -38,8 +38,8 @@ class NewBackupShape(BackupShape):
     """A backup that was just made."""
 
     written: int = Field(description="bytes that were not there yet")
-    removed: int = Field(default=0, description="older backups that went, see keep_backups")
-    freed: int = Field(default=0, description="bytes that went with them")
+    removed: int = Field(default=0, description="older backups that were deleted, see keep_backups")
+    freed: int = Field(default=0, description="bytes freed with them")
 
 
 def backups_router(service: Service) -> APIRouter:

@@ -32,7 +32,7 @@ class PanelShape(Request):
     x: str | None = Field(default=None, description="null: the time of the rows")
     y: list[str] = Field(default_factory=list, max_length=20, description="columns of numbers")
     series: str | None = Field(default=None, description="a line for each value of this column")
-    value: str | None = Field(default=None, description="of a map: what gives places a colour")
+    value: str | None = Field(default=None, description="for a map: the column that colours places")
     combine: Combine | None = Field(default=None, description="null: all")
     unit: str | None = Field(default=None, max_length=40, examples=["°C"])
     width: int = Field(default=COLUMNS // 2, ge=1, le=COLUMNS, description="of the grid's columns")
@@ -47,7 +47,7 @@ class DashboardRequest(Request):
     version: int | None = Field(
         default=None,
         ge=0,
-        description="that of the dashboard to be replaced, 0: there is none; null: whatever it is",
+        description="that of the dashboard to be replaced; 0: none exists yet; null: any",
     )
 
 
@@ -102,7 +102,7 @@ def dashboards_router(service: Service) -> APIRouter:
         """Keep a dashboard, in the place of what has its name."""
         if request.name is not None and request.name.lower() != name.lower():
             raise InputError(
-                "the name in the body is not that of the address",
+                "the name in the body differs from that in the URL",
                 detail=f"got {request.name!r:.100}",
                 hint="leave it out",
             )

@@ -59,7 +59,7 @@ def downloads_router(service: Service) -> APIRouter:
         caller: Reader,
         wanted: Annotated[Wanted, Depends(read_wanted)],
         answer: Annotated[
-            bool, Query(description="of a query whose answer changes: that, not its changes")
+            bool, Query(description="for a changing answer: the answer, not its changes")
         ] = False,
     ) -> Response:
         """The results of a query as a file: all of them, a range of time, or fewer points."""
@@ -120,7 +120,7 @@ async def stream_file(
 def read_wanted(
     form: Annotated[FileFormat, Query(alias="format")] = FileFormat.CSV,
     start: Annotated[str | None, Query(max_length=100, description=_INSTANT)] = None,
-    end: Annotated[str | None, Query(max_length=100, description="the same; it counts")] = None,
+    end: Annotated[str | None, Query(max_length=100, description="the same; inclusive")] = None,
     columns: Annotated[
         list[str], Query(max_length=100, description="only these; with bucket or points: values")
     ] = [],  # noqa: B006  FastAPI copies it

@@ -139,7 +139,7 @@ def results_router(service: Service) -> APIRouter:
 
 
 def _wanted(
-    offset: Annotated[str | None, Query(max_length=200, description="go on after it")] = None,
+    offset: Annotated[str | None, Query(max_length=200, description="continue after it")] = None,
     start: Annotated[
         Start | None,
         Query(
@@ -150,7 +150,7 @@ def _wanted(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1 << 31, description="rows of a page")] = _PAGE,
     form: Annotated[Format | None, Query(alias="format")] = None,
-    follow: Annotated[bool | None, Query(description="go on as rows come")] = None,
+    follow: Annotated[bool | None, Query(description="keep sending rows as they arrive")] = None,
     last_event_id: Annotated[str | None, Header(max_length=200)] = None,
     accept: Annotated[str | None, Header(include_in_schema=False)] = None,
 ) -> Wanted:
@@ -159,7 +159,9 @@ def _wanted(
     follows = chosen is Format.SSE if follow is None else follow
     chosen = chosen or (Format.SSE if follows else Format.JSON)
     if follows and chosen is Format.JSON:
-        raise InputError("one JSON text cannot go on", hint="follow as sse, jsonl or arrow")
+        raise InputError(
+            "a single JSON document cannot be followed", hint="follow as sse, jsonl or arrow"
+        )
     if not follows and chosen is Format.SSE:
         raise InputError("a page cannot be server-sent events", hint="take json, jsonl or arrow")
     place = last_event_id or offset
@@ -216,7 +218,7 @@ async def _pieces(
 def why_ending(service: Service, caller: Caller) -> NilometerError | None:
     """Why a follower must be disconnected: the server is stopping, or the token has ended."""
     if service.is_closing:
-        return ClosedError("the server is stopping", hint="go on at the last offset")
+        return ClosedError("the server is stopping", hint="resume at the last offset")
     return caller.refusal(Scope.READ)
 
 

@@ -60,7 +60,7 @@ def statements_router(service: Service) -> APIRouter:
 
     @router.post("/explain", operation_id="explain", responses=responses(400))
     async def explain(request: ExplainRequest, caller: Reader) -> PlanShape:
-        """Say what a query would do: its windows, what it keeps, its order of joins."""
+        """Say what a query would do: its windows, what it keeps, its join order."""
         plan = await service.explain(request.statement, caller, request.form, request.values)
         return PlanShape(plan=plan)
 

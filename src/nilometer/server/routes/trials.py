@@ -28,7 +28,9 @@ class TrialRequest(Request):
     stream: str | None = Field(default=None, examples=["Farm"])
     sensor: str | None = Field(default=None, description="by its first static column")
     seconds: float = Field(default=5.0, gt=0, le=30)
-    rows: int = Field(default=5, gt=0, le=100, description="the trial ends after so many readings")
+    rows: int = Field(
+        default=5, gt=0, le=100, description="the trial ends after this many readings"
+    )
 
 
 class LetterShape(BaseModel):

@@ -30,7 +30,7 @@ _TYPES_HINT: Final = (
     "ARRAY<DOUBLE>"
 )
 _UNITS_HINT: Final = "write SECONDS, MILLIS, MICROS or NANOS: ts TIMESTAMP FROM EPOCH MILLIS"
-_DISTINCT_HINT: Final = "write a whole number from 1 on: room STRING DISTINCT 12"
+_DISTINCT_HINT: Final = "write a whole number, at least 1: room STRING DISTINCT 12"
 MOST_DISTINCT: Final = 10**15
 _PATTERN_HINT: Final = "write it as a text: ts TIMESTAMP FORMAT 'dd-MMM-yyyy H:mm:ss'"
 

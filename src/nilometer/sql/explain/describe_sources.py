@@ -52,7 +52,7 @@ def how_long(plan: JoinPlan, number: int) -> str:
     """How long rows of a source are kept, and until when."""
     source = plan.sources[number]
     if source.is_table:
-        return "forever, as of the first start of the query"
+        return "forever, as read when the query first started"
     late = _clock(source)
     if source.rows is not None:
         each = " of each partition" if source.rows.partition else ""

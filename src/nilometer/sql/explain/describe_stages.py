@@ -67,5 +67,5 @@ def _sends(planned: PlannedStage) -> str:
         return ""
     operator = planned.stage.operator
     assert isinstance(operator, Program)
-    form = "rows with their validity" if operator.sends_periods else "changes"
+    form = "rows with their validity periods" if operator.sends_periods else "changes"
     return f"; sends {form} to stage {planned.to_stage + 1}"

@@ -69,7 +69,10 @@ def _windows(plan: JoinPlan) -> Iterator[str]:
         return
     written = list(dict.fromkeys(map(str, plan.windows)))
     yield f"Windows: {' AND '.join(written) or 'none'}"
-    yield "  how much later than a row (left) another may be (top); * is derived from other windows"
+    yield (
+        "  how much later a top stream's row may be than a left one's; "
+        "* is derived from other windows"
+    )
     names = [plan.sources[i].name for i in timed]
     rows = [[_cell(plan, i, j) for j in timed] for i in timed]
     widths = [max(len(name), *(len(row[c]) for row in rows)) for c, name in enumerate(names)]
@@ -145,7 +148,7 @@ def _basis(plan: JoinPlan) -> str:
     if any(_lacks_distinct(source, plan) for source in plan.sources):
         assumed.append(f"{ASSUMED_DISTINCT:g} values")
     if any(source.is_table for source in plan.sources):
-        assumed.append(f"{ASSUMED_TABLE:g} rows a table")
+        assumed.append(f"{ASSUMED_TABLE:g} rows per table")
     if not assumed:
         is_measured = any(source.relation.statistics.is_measured for source in plan.sources)
         return f"as {'measured' if is_measured else 'declared'}; chosen again as rates change"

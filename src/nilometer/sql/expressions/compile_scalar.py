@@ -81,14 +81,14 @@ ELSEWHERE_HINT: Final = (
 
 
 _CLOCK_HINT: Final = (
-    "a stream that goes on has no instant of its own: write A [RANGE 1 DAY] for the rows of the "
-    "last day; files and tables that are read once have one"
+    "an unbounded stream is not evaluated at one instant: write A [RANGE 1 DAY] for the rows of "
+    "the last day; files and tables that are read once are"
 )
 
 
 _MONTHS_HINT: Final = (
-    "months and years have no length: add them to a time, ts + INTERVAL '1' MONTH; "
-    "add_months(d, n) adds a number of them, and date_trunc('month', ts) cuts them"
+    "months and years have no fixed length: add them to a time, ts + INTERVAL '1' MONTH; "
+    "add_months(d, n) adds a number of them, and date_trunc('month', ts) truncates to them"
 )
 
 

@@ -129,7 +129,7 @@ def _refusal(node: exp.Expr, kind: type[exp.Expr] | str) -> _Refusal | None:
         return _refuse_decimals(arguments[1])
     if kind in _COMPARES_ALL and max(map(_size, arguments), default=1) > _MOST_COMPARED:
         return (
-            f"{_COMPARES_ALL[kind]} would compare every two of many elements",
+            f"{_COMPARES_ALL[kind]} would compare every pair of many elements",
             f"the maximum is {_MOST_COMPARED:,} elements",
             "make fewer elements, or compare them in a join",
         )
@@ -146,7 +146,7 @@ def _refuse_count(name: str, place: int, arguments: list[exp.Expr]) -> _Refusal 
     return (
         f"how often {name} repeats cannot be determined from the statement",
         None,
-        "write a number, or one that bounds another: least(n, 1000)",
+        "write a constant, or bound the number: least(n, 1000)",
     )
 
 

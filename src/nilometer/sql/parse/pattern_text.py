@@ -112,7 +112,8 @@ class PatternText:
                 )
             case "sign" if word.group() in "^$":
                 self._refuse(
-                    f"{word.group()} is not supported: a stream has no such place",
+                    f"{word.group()} is not supported: "
+                    "a stream has no first or last row to anchor to",
                     hint="leave it out",
                 )
             case "sign" if word.group() == "(":
@@ -159,7 +160,7 @@ class PatternText:
             return None
         least, most = word.group("least"), word.group("most")
         if max(len(least), len(most)) > _LONGEST_NUMBER or not (least or most):
-            self._refuse("expected a small number of times", hint="write {2,5}, {2,} or {,5}")
+            self._refuse("expected a small repetition count", hint="write {2,5}, {2,} or {,5}")
         self._next += 1
         low = int(least or 0)
         high = int(most) if most else None if word.group("comma") else low

@@ -31,13 +31,13 @@ def _put(select: exp.Select, distinct: exp.Distinct, sql: str) -> None:
     chosen = [term for term in meant if term.this not in keys]
     if order is None or not chosen:
         raise SqlError(
-            "DISTINCT ON needs an ORDER BY that says which row of each is kept",
+            "DISTINCT ON needs an ORDER BY that determines which row of each group is kept",
             place=place,
             hint="write SELECT DISTINCT ON (k) … ORDER BY k, ts DESC",
         )
     if select.args.get("group") is not None:
         raise SqlError(
-            "DISTINCT ON cannot stand beside GROUP BY",
+            "DISTINCT ON cannot be combined with GROUP BY",
             place=place,
             hint="group in a subquery: … FROM (SELECT … GROUP BY …) ORDER BY …",
         )

@@ -58,7 +58,7 @@ def _put_interval(length: exp.Expr, sql: str) -> None:
         parts = _LENGTH.fullmatch(length.name)
         if parts is None:
             raise SqlError(
-                f"{length.name[:60]!r} is no length of time",
+                f"{length.name[:60]!r} is not a length of time",
                 place=place,
                 hint="write time_bucket(INTERVAL '5' MINUTES, ts)",
             )

@@ -92,7 +92,7 @@ def _put_listed(select: exp.Select, sql: str) -> None:
     names, place = _names_of(item), place_of(item, sql)
     if not names and any(isinstance(one, exp.Star) for one in select.expressions):
         raise SqlError(
-            "explode beside a star needs a name",
+            "explode next to a star needs an alias",
             place=place,
             hint="write explode(a) AS x, or posexplode(a) AS (i, x)",
         )
@@ -149,9 +149,9 @@ def _entry(entry: exp.Expr, sql: str) -> exp.Table:
     found = entry.this
     if isinstance(found, exp.Query | exp.Subquery):
         raise SqlError(
-            "a subquery in FROM cannot use the rows beside it",
+            "a subquery in FROM cannot refer to other sources of the same FROM",
             place=place_of(entry, sql),
-            detail="LATERAL stands before explode and posexplode only",
+            detail="LATERAL is only supported before explode and posexplode",
             hint="join it: JOIN B ON B.k = A.k; or take one value in the list, "
             "(SELECT MAX(w) FROM B [RANGE 1 HOUR] WHERE B.k = A.k) AS w; or number its rows, "
             "QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY w) <= 3, and join these",

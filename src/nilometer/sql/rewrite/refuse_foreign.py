@@ -84,7 +84,7 @@ def _refuse_percents(call: exp.Func, name: str, sql: str) -> None:
     for one in call.find_all(exp.Literal):
         if one.is_string and "%" in one.name and one.parent is call:
             raise SqlError(
-                f"{name} does not know patterns with %",
+                f"{name} does not support patterns with %",
                 place=place_of(call, sql),
                 detail=f"got {one.name!r:.60}",
                 hint="write 'yyyy-MM-dd HH:mm:ss', as in Spark",
@@ -95,7 +95,7 @@ def _refuse_times(cast: exp.Cast, sql: str) -> None:
     """Refuse CAST(ts AS TIME), which the parser would take for a TIMESTAMP."""
     if cast.is_type(exp.DType.TIME, exp.DType.TIMETZ):
         raise SqlError(
-            "times of day have no type of their own here",
+            "there is no type for times of day here",
             place=place_of(cast, sql),
             hint="write date_format(ts, 'HH:mm:ss'), or hour(ts) and minute(ts)",
         )

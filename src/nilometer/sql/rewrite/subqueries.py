@@ -25,7 +25,7 @@ class Asked(StrEnum):
 
     ROWS = "whether it has rows"
     EQUAL = "whether it has a row equal to a value"
-    UNKNOWN = "whether it has a row of which NULLs leave open whether it is equal"
+    UNKNOWN = "whether it has a row whose equality is unknown because of NULLs"
     VALUE = "its value"
 
 

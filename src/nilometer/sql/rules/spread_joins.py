@@ -61,7 +61,7 @@ def choose_stream(plan: Plan, wanted: str | None) -> str:
         if source.rows is not None:
             raise InputError(
                 f"a ROWS window needs all rows of a key in one bucket: {source.name} {source.rows}",
-                hint="leave out spread, or write a window of time, such as [RANGE 10 SECONDS]",
+                hint="leave out spread, or write a time window, such as [RANGE 10 SECONDS]",
             )
     possible = [one for one in joins[0].sources if not one.is_table and not one.is_held]
     for join in joins[1:]:
@@ -77,7 +77,7 @@ def choose_stream(plan: Plan, wanted: str | None) -> str:
     found = next((name for name in names if name.lower() == wanted.lower()), None)
     if found is None:
         raise InputError(
-            f"{wanted} is no stream in every join by a key of this query",
+            f"{wanted} does not take part in every keyed join of this query",
             hint=nearest(wanted, names) or f"write spread_stream = '{names[0]}'",
         )
     return found
@@ -122,7 +122,7 @@ def _require_joins(plan: Plan, joins: Sequence[JoinPlan]) -> None:
         )
     raise InputError(
         "this query has no join of streams that can be spread",
-        detail="that is an inner join by a key, of rows in windows of time; NOT EXISTS, IN and "
+        detail="it needs an inner join by a key, of rows in time windows; NOT EXISTS, IN and "
         "joins of answers need all rows of a key in one bucket",
         hint=f"leave out spread; {_SUMS}",
     )

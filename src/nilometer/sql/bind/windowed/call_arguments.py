@@ -147,7 +147,7 @@ class ArgumentReader:
         value = constant_of(tree, option.kind)
         if value is None:
             raise SqlTypeError(
-                f"{option.name} is {option.kind.value}",
+                f"{option.name} must be {option.kind.value}",
                 place=place_of(tree, self.sql),
                 detail=f"got {text_of(tree, self.sql)}",
             )
@@ -171,7 +171,7 @@ class ArgumentReader:
             allowed = f"at most {_shown(option.most, option.kind)}"
         if allowed is not None:
             raise SqlError(
-                f"{option.name} is {allowed}",
+                f"{option.name} must be {allowed}",
                 place=place_of(tree, self.sql),
                 detail=f"got {text_of(tree, self.sql)}",
             )
@@ -231,7 +231,7 @@ def require_type(name: str, kind: pa.DataType, takes: Takes, tree: exp.Expr, sql
     """Refuse a column of a type that a function cannot use."""
     if not fits(kind, takes):
         raise SqlTypeError(
-            f"{name} is {takes.value}",
+            f"{name} must be {takes.value}",
             place=place_of(tree, sql),
             detail=f"{text_of(tree, sql)} is {type_name(kind)}",
         )
