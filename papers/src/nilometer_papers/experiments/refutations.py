@@ -1,9 +1,10 @@
 """The status of a claim that did not hold: refuted, dependent on parameters, or open.
 
 A claim is refuted if the same algorithms on the same streams behave differently for a reason
-that lies in the algorithms; then it says what would have to be true for the paper to be right. It
-depends on parameters if it was measured to hold for some; then it says for which, and where that
-is shown. All others are open: their supposed reasons were not measured.
+that lies in the algorithms; then it says what would have to be true for the paper to be right, and
+which test shows it by counts. It depends on parameters if it was measured to hold for some; then it
+says for which, and where that is shown. All others are open: their supposed reasons were not
+measured.
 """
 
 from __future__ import annotations
