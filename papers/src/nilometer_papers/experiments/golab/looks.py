@@ -33,7 +33,7 @@ AVERAGE: Final = 12
 FEW: Final = 10
 """From so many buckets on average on '10 to slow' has as many for the fast window, or more."""
 BY_MODEL: Final = (60_000 / 35_900 * 3) ** 0.5
-"""The best b_fast / b_slow: 35 900 / b_slow + 60 000 / b_fast is least for a sum of both."""
+"""Where 35 900 / b_slow + 60 000 / b_fast is least for a number of buckets in all."""
 EIGHT: Final = 8
 """The best average number of buckets of '1 to slow' in the paper."""
 INTERVALS: Final = {"HASH2": (2, 4), "HASH10": (10, 15), "HASH30": (30, 30)}
