@@ -115,8 +115,9 @@ CLAIMS: Final = (
     ),
     Claim(
         "ours: CLASSIFY names the right material in more boxes than MATCHES does",
-        "a larger share of hazardous boxes is named rightly than by MATCHES, with the background "
-        "taken off and without, at each exposure and behind each shield",
+        "a larger share of hazardous boxes is named rightly by CLASSIFY than by MATCHES with the "
+        "background taken off and by MATCHES without (told in this order), at each exposure and "
+        "behind each shield",
         _classify_names_more(("exposure", "shielding")),
     ),
     Claim(
