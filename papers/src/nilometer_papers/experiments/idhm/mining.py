@@ -90,8 +90,8 @@ def _classify_names_more(curves: Sequence[str]) -> Check:
 
 
 def _classify_alarms_less(rows: Sequence[Row]) -> Outcome:
-    at = {"part": "names", "curve": "exposure", "at": FULL * BURST}
-    alarms = {way: float(select(rows, way=way, **at)[0]["shown"]) for way in (CLASSIFY, NET, RAW)}
+    named = select(rows, part="names", curve="exposure", at=FULL * BURST)
+    alarms = {way: float(select(named, way=way)[0]["shown"]) for way in (CLASSIFY, NET, RAW)}
     told = "; ".join(f"{way} {share:.0%}" for way, share in alarms.items())
     return Outcome(alarms[CLASSIFY] < min(alarms[NET], alarms[RAW]), f"false alarms: {told}")
 
