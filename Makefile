@@ -6,6 +6,7 @@ MINING_READY := .venv/ready-mining
 READY := .venv/ready-tests
 SECONDS :=
 APP :=
+SEEDS := 1
 
 help:  ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,11 +34,11 @@ faults: $(READY)  ## kill, pause, fill and cut a plant at work, on one machine a
 bench: $(READY)  ## measure against Spark's own joins, checked against DuckDB (half an hour)
 	@$(RUN)/python -m benchmarks
 
-experiments: $(READY)  ## repeat the papers' experiments, and write their page (an hour; FULL=1: with the papers' parameters, a night and more, goes on where it was)
+experiments: $(READY)  ## repeat the papers' experiments, and write their page (an hour; FULL=1: with the papers' parameters, a night and more, goes on where it was; SEEDS=3: each with so many seeds)
 ifdef FULL
-	@$(RUN)/nilometer experiments all --resume --output docs/experiments_full --page docs/experiments_full.md
+	@$(RUN)/nilometer experiments all --resume --seeds $(SEEDS) --output docs/experiments_full --page docs/experiments_full.md
 else
-	@$(RUN)/nilometer experiments all --quick --output docs/experiments --page docs/experiments.md
+	@$(RUN)/nilometer experiments all --quick --seeds $(SEEDS) --output docs/experiments --page docs/experiments.md
 endif
 
 docs: $(READY)  ## the documentation as a site, to be opened without a server: build/site/index.html

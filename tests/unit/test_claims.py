@@ -76,7 +76,13 @@ def test_batches_are_compared_with_the_best(columnar: float, expected: bool) -> 
 def responses(times: Mapping[str, Sequence[float]]) -> list[Row]:
     """Response times by rate."""
     return [
-        {"rate": rate, "algorithm": name, "average_ms": time, "maximum_ms": 2 * time}
+        {
+            "rate": rate,
+            "algorithm": name,
+            "average_ms": time,
+            "expired_ms": time / 2,
+            "maximum_ms": 2 * time,
+        }
         for name, line in times.items()
         for rate, time in zip((5, 10), line, strict=True)
     ]

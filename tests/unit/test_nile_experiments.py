@@ -6,6 +6,7 @@ from math import isnan, nan
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from nilometer_papers.algorithms.nile.answer import Change
 from nilometer_papers.experiments.experiment import Profile, Row, Setting
@@ -16,11 +17,13 @@ from nilometer_papers.experiments.nile.queries import Query, q1, q2, q3, q4, q5
 from nilometer_papers.experiments.nile.response_claims import (
     batches_wait,
     converges,
+    expirations_come_sooner,
     grows,
     same,
     scans_cost,
     times_faster,
 )
+from nilometer_papers.experiments.nile.response_figure import bars_by_query, curves_by
 from nilometer_papers.experiments.nile.responses import (
     Period,
     check_same_changes,
@@ -80,7 +83,14 @@ def test_a_period_without_changes_has_no_response_time() -> None:
 def points(**averages: tuple[float, float]) -> list[Row]:
     """Rows of two points, a and b."""
     return [
-        {"algorithm": name, "at": at, "average_ms": value, "maximum_ms": value, "cpu_us": value}
+        {
+            "algorithm": name,
+            "at": at,
+            "average_ms": value,
+            "expired_ms": 3 * value if at == "a" else nan,
+            "maximum_ms": value,
+            "cpu_us": value,
+        }
         for name, pair in averages.items()
         for at, value in zip("ab", pair, strict=True)
     ]
@@ -91,6 +101,10 @@ def test_claims_about_response_times() -> None:
     assert times_faster("TPA", "ITA", 10, "at", ("a",), "").check(rows).holds
     assert not times_faster("TPA", "ITA", 10, "at", ("a", "b"), "").check(rows).holds
     assert times_faster("TPA", "ITA", 10, "at", ("a",), "").inequality.startswith("10 × average_ms")
+    told = times_faster("TPA", "ITA", 10, "at", ("a", "b"), "").check(rows).figures
+    assert told == "a: TPA 10, ITA 100 ms (30, 300 ms by expirations alone); b: TPA 10, ITA 20 ms"
+    assert expirations_come_sooner("TPA", "ITA", 10, "at", ("a",)).check(rows).holds
+    assert not expirations_come_sooner("TPA", "ITA", 10, "at", ("b",)).check(rows).holds
     assert same("TPA", "NTA", "at", ("a",), "").check(rows).holds
     assert not same("TPA", "NTA", "at", ("a", "b"), "").check(rows).holds
     assert scans_cost("at", ("b",)).check(rows).holds
@@ -125,3 +139,18 @@ def test_throughput_is_measured_until_the_last_arrival() -> None:
 def test_experiments_are_named_for_their_figures() -> None:
     figures = [f"nile-figure-{n}" for n in range(10, 17)]
     assert [one.name for one in EXPERIMENTS] == ["nile-equation-1", *figures, "nile-load"]
+
+
+@pytest.mark.parametrize(("expired", "panels"), [(3.0, 4), (nan, 3)])
+def test_expirations_have_a_panel_where_they_cause_anything(expired: float, panels: int) -> None:
+    rows: list[Row] = [
+        {**row, "expired_ms": expired, "changes": 1, "query": row["at"], "rate": rate}
+        for rate, row in enumerate(points(ITA=(9.0, 8.0), TPA=(2.0, 1.0)))
+    ]
+    curves, bars = Figure(), Figure()
+    curves_by("rate", "tuples a second")(curves, rows)
+    bars_by_query(bars, rows, {})
+    for figure in (curves, bars):
+        titles = [axes.get_title() for axes in figure.axes]
+        assert len(titles) == panels
+        assert ("average over what expirations cause" in titles) == (panels == 4)

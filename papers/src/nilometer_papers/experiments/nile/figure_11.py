@@ -14,6 +14,7 @@ from nilometer_papers.experiments.nile.response_claims import (
     BETTER,
     batches_wait,
     converges,
+    expirations_come_sooner,
     times_faster,
 )
 from nilometer_papers.experiments.nile.response_figure import curves_by
@@ -51,6 +52,7 @@ CLAIMS = (
         "NTA", "ITA", BETTER, "rate", RATES, text="NTA is followed by ITA, also at high rates"
     ),
     converges("rate", RATES[0], RATES[-1], text="the approaches converge as rates increase"),
+    expirations_come_sooner("NTA", "ITA", BETTER, "rate", RATES),
     batches_wait("rate", RATES),
 )
 

@@ -10,9 +10,11 @@ from nilometer_papers.experiments.nile.queries import q1
 from nilometer_papers.experiments.nile.response_claims import (
     AVERAGE,
     MAXIMUM,
+    ORDER,
     batches_wait,
     converges,
     delays_of_ita,
+    expirations_come_sooner,
     grows,
     same,
     times_faster,
@@ -104,6 +106,7 @@ CLAIMS = (
         (4, 60),
         text="at a low selectivity ITA takes 4 s on average, about one minute at most",
     ),
+    expirations_come_sooner("TPA", "ITA", ORDER, "selectivity", (0.2,)),
     batches_wait(
         "selectivity",
         SELECTIVITIES,

@@ -17,6 +17,7 @@ from nilometer_papers.experiments.nile.response_claims import (
     MAXIMUM,
     SCANS_COST,
     batches_wait,
+    expirations_come_sooner,
     grows,
     same,
     scans_cost,
@@ -71,6 +72,8 @@ CLAIMS = (
         reason="TPA's do, by its scans; ITA waits for the next result of the join, which comes "
         "sooner at higher rates, and NTA is nearly always idle (see cpu_us)",
     ),
+    expirations_come_sooner("NTA", "TPA", BETTER, "rate", RATES),
+    expirations_come_sooner("TPA", "ITA", BETTER, "rate", RATES),
     batches_wait("rate", RATES),
 )
 

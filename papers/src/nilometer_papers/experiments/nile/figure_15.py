@@ -19,6 +19,7 @@ from nilometer_papers.experiments.nile.response_claims import (
     SCANS_COST,
     batches_wait,
     converges,
+    expirations_come_sooner,
     grows,
     scans_cost,
     times_faster,
@@ -73,6 +74,8 @@ CLAIMS = (
         text="ours: under TPA processing takes more CPU time at high selectivities: there is more "
         "to scan",
     ),
+    expirations_come_sooner("NTA", "TPA", BETTER, "selectivity", SELECTIVITIES),
+    expirations_come_sooner("TPA", "ITA", BETTER, "selectivity", SELECTIVITIES),
     batches_wait("selectivity", SELECTIVITIES),
 )
 

@@ -23,7 +23,7 @@ from nilometer_papers.experiments.nile.figure_14 import SELECTIVITY as AT_RATES
 from nilometer_papers.experiments.nile.figure_15 import SELECTIVITIES
 from nilometer_papers.experiments.nile.loads import Lengths
 from nilometer_papers.experiments.nile.queries import Query, q1, q5
-from nilometer_papers.experiments.nile.response_claims import ALL, AVERAGE, MAXIMUM, NEARLY
+from nilometer_papers.experiments.nile.response_claims import ALL, AVERAGE, EXPIRED, MAXIMUM, NEARLY
 from nilometer_papers.experiments.nile.responses import check_same_changes, clocks_of, response_of
 from nilometer_papers.experiments.nile.sales import synthetic_sales
 from nilometer_papers.experiments.plots import (
@@ -265,7 +265,7 @@ def _delays(rows: Sequence[Row]) -> Outcome:
     for one_in in ONE_IN:
         found = {
             column: _pooled(rows, column, PASSES, one_in, 0, "ITA")
-            for column in (AVERAGE, MAXIMUM, "expired_ms")
+            for column in (AVERAGE, MAXIMUM, EXPIRED)
         }
         near.append(all(PAPER[one] / 2 <= found[one] <= 2 * PAPER[one] for one in PAPER))
         average, most, expired = (brief(one / 1000) for one in found.values())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Final
 
 from nilometer_papers.experiments.columnar import COLUMNAR
 from nilometer_papers.experiments.experiment import Row
 from nilometer_papers.experiments.measured import distinct, values
-from nilometer_papers.experiments.nile.response_claims import AVERAGE, CPU, MAXIMUM
+from nilometer_papers.experiments.nile.response_claims import AVERAGE, CPU, EXPIRED, MAXIMUM
 from nilometer_papers.experiments.plots import (
     Axis,
     Curve,
@@ -28,20 +29,28 @@ _STYLES: Final = {"NTA": "--", "TPA, no clock": "--", "NTA, no clock": ":"}
 _HATCHES: Final = ("", "//", "..", "xx")
 _TITLES: Final = {
     AVERAGE: "average response time",
+    EXPIRED: "average over what expirations cause",
     MAXIMUM: "maximum response time",
     CPU: "CPU time per tuple, here",
 }
-_UNITS: Final = {AVERAGE: "milliseconds", MAXIMUM: "milliseconds", CPU: "microseconds"}
+_UNITS: Final = {
+    AVERAGE: "milliseconds",
+    EXPIRED: "milliseconds",
+    MAXIMUM: "milliseconds",
+    CPU: "microseconds",
+}
+_PANELS: Final = (AVERAGE, EXPIRED, MAXIMUM, CPU)
+_WIDE: Final = (15.0, 5.0)
 
 
 def curves_by(
     by: str, label: str, paper: Mapping[str, float] = _NOTHING
 ) -> Callable[[Figure, Sequence[Row]], None]:
-    """Average and maximum against a label of the rows, with the paper's values for ITA."""
+    """Response times against a label of the rows, with the paper's values for ITA."""
 
     def draw(figure: Figure, rows: Sequence[Row]) -> None:
-        panels = list(figure.subplots(1, 3, squeeze=False)[0])
-        for axes, column in zip(panels, (AVERAGE, MAXIMUM, CPU), strict=True):
+        panels = _panels(figure, rows)
+        for axes, column in panels.items():
             curves = [
                 Curve(
                     name,
@@ -55,9 +64,16 @@ def curves_by(
             draw_curves(axes, curves, Axis(label), y, _TITLES[column], markers=True)
             axes.tick_params(labelleft=True)
             _draw_paper(axes, paper, column)
-        share_legend(figure, panels)
+        share_legend(figure, list(panels))
 
     return draw
+
+
+def _panels(figure: Figure, rows: Sequence[Row]) -> dict[Axes, str]:
+    """A panel for each column in which anything is known."""
+    figure.set_size_inches(*_WIDE)
+    known = [one for one in _PANELS if not all(map(isnan, values(rows, one)))]
+    return dict(zip(figure.subplots(1, len(known), squeeze=False)[0], known, strict=True))
 
 
 def _draw_paper(axes: Axes, paper: Mapping[str, float], column: str) -> None:
@@ -67,10 +83,10 @@ def _draw_paper(axes: Axes, paper: Mapping[str, float], column: str) -> None:
 
 
 def bars_by_query(figure: Figure, rows: Sequence[Row], paper: Mapping[str, float]) -> None:
-    """Average and maximum of each query, a bar per approach, with the paper's values for ITA."""
-    panels = list(figure.subplots(1, 3, squeeze=False)[0])
+    """Response times of each query, a bar per approach, with the paper's values for ITA."""
+    panels = _panels(figure, rows)
     queries = distinct(rows, "query")
-    for axes, column in zip(panels, (AVERAGE, MAXIMUM, CPU), strict=True):
+    for axes, column in panels.items():
         names = _shown(rows, column)
         width = 0.8 / len(names)
         for place, name in enumerate(names):
@@ -86,7 +102,7 @@ def bars_by_query(figure: Figure, rows: Sequence[Row], paper: Mapping[str, float
         axes.set_ylabel(_UNITS[column])
         axes.set_title(_TITLES[column], fontsize=10)
         axes.grid(visible=True, which="major", axis="y", alpha=0.3)
-    share_legend(figure, panels)
+    share_legend(figure, list(panels))
 
 
 def _shown(rows: Sequence[Row], column: str) -> list[str]:
