@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from nilometer.model.join_order import Order, StreamLoad
+from nilometer.model.join_cost import Order, StreamLoad
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.algorithms.general_lazy_nlj import GeneralLazyNLJ
 from nilometer_papers.algorithms.join_task import JoinTask

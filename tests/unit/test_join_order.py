@@ -10,16 +10,8 @@ from random import Random
 import pytest
 
 from nilometer.errors import InputError
-from nilometer.model.join_order import (
-    Links,
-    Scan,
-    StreamLoad,
-    choose_global_order,
-    choose_orders,
-    cost_of_orders,
-    has_drifted,
-    orders_of,
-)
+from nilometer.model.join_cost import Links, Scan, StreamLoad, cost_of_orders, orders_of
+from nilometer.model.join_order import choose_global_order, choose_orders, has_drifted
 
 TABLE_5 = (
     StreamLoad(10, 100, 500),

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from nilometer.model.join_order import Scan, StreamLoad, cost_of_orders, orders_of
+from nilometer.model.join_cost import Scan, StreamLoad, cost_of_orders, orders_of
 from nilometer_papers.algorithms.conditions import LinkedKeys, Where
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.algorithms.general_lazy_nlj import GeneralLazyNLJ

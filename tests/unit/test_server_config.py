@@ -35,6 +35,7 @@ near = "math:isclose"
 function = "math:sqrt"
 returns = "double"
 by_row = true
+cost = 50
 [functions.total]
 function = "math:fsum"
 returns = "double"
@@ -75,6 +76,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert found.functions["near"].returns == "boolean"
     assert found.functions["root"].function(9) == 3
     assert found.functions["root"].by_row
+    assert [found.functions[name].cost for name in ("root", "near")] == [50, None]
     assert [name for name, one in found.functions.items() if one.aggregate] == ["total"]
     assert found.units["celsius"](1.5) == 1
     assert found.files == (tmp_path / "recordings",)
@@ -110,6 +112,7 @@ def test_every_setting_can_be_given(tmp_path: Path) -> None:
         ("[streams]\ndisk = 'much'", "streams.disk: option disk cannot be used"),
         ("[streams]\nsegment = '1MB'", "the configuration has no streams.segment"),
         ("[limits]\nrows = 1", "the configuration has no limits.rows"),
+        ("[functions.f]\nfunction = 'math:sqrt'\ncost = 0", "functions.f.cost cannot be 0"),
         ("[functions]\nf = 'math'", "functions.f names nothing of a module"),
         ("[functions]\nf = 'math:nothing'", "functions.f: math:nothing cannot be loaded"),
         ("[functions]\nf = 'math:pi'", "functions.f: math:pi is not a function"),

@@ -51,6 +51,8 @@ class Residual:
     """(stream, column) of each argument."""
     test: Callable[..., Bools]
     """Takes these columns, and which rows count as rows of their own (by default all)."""
+    cost: float = 0.0
+    """What it costs for one row, in comparisons, if that counts for the order of a join."""
 
     @property
     def streams(self) -> frozenset[int]:

@@ -160,10 +160,15 @@ class LocalDatabase:
         del self._relations[name], self.tables[name]
 
     def create_function(
-        self, name: str, function: Callable[..., Any], returns: pa.DataType, by_row: bool = False
+        self,
+        name: str,
+        function: Callable[..., Any],
+        returns: pa.DataType,
+        by_row: bool = False,
+        cost: float | None = None,
     ) -> None:
         """A Python function that statements may call."""
-        self._functions[name.lower()] = UserFunction(name, function, returns, by_row)
+        self._functions[name.lower()] = UserFunction(name, function, returns, by_row, cost)
 
     def prepare(
         self, statement: Statement, *, at_instant: str | None = None, goes_on: bool = False

@@ -13,14 +13,8 @@ from math import comb
 from typing import Final, TypeAlias
 
 from nilometer.errors import InputError
-from nilometer.model.join_order import (
-    Links,
-    Order,
-    StreamLoad,
-    choose_global_order,
-    cost_of_orders,
-    orders_of,
-)
+from nilometer.model.join_cost import Links, Order, StreamLoad, cost_of_orders, orders_of
+from nilometer.model.join_order import choose_global_order
 
 MOST_CHOICES: Final = 500
 """How many choices of windows are costed; beyond that, windows are added one at a time."""

@@ -26,7 +26,7 @@ from nilometer.kernels.row_errors import Rows, compute, leaving_out
 from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.window_join import JoinRule, Residual, Side, join_new_rows, pick
 from nilometer.model.expressions import Expression
-from nilometer.model.join_order import StreamLoad
+from nilometer.model.join_cost import StreamLoad
 from nilometer.operators.change_operator import (
     diffs_of,
     make_changes,
@@ -109,7 +109,7 @@ class ChangeJoin:
         self._alive = [0] * len(spec.inputs)
         distinct = (ASSUMED_DISTINCT,) * len(spec.links)
         loads = [StreamLoad.of_table(ASSUMED_TABLE, distinct) for _ in spec.inputs]
-        self._orders = JoinOrders(loads, spec.links, spec.kernel)
+        self._orders = JoinOrders(loads, spec.links, spec.kernel, spec.residuals)
 
     @property
     def stored(self) -> Sequence[StreamBuffer]:

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from nilometer.kernels.chunk import Chunk, Kernel
-from nilometer.kernels.window_join import Side
-from nilometer.model.join_order import Links, Order, Scan, StreamLoad, choose_orders, has_drifted
+from nilometer.kernels.window_join import Residual, Side
+from nilometer.model.join_cost import Links, Order, Predicate, Scan, StreamLoad
+from nilometer.model.join_order import choose_orders, has_drifted
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time import FOREVER
 
@@ -26,8 +27,15 @@ _SAMPLE: Final = 4096
 class JoinOrders:
     """The orders of a running join; they affect how long it takes, never its results."""
 
-    def __init__(self, loads: Sequence[StreamLoad], links: Links, kernel: Kernel) -> None:
+    def __init__(
+        self,
+        loads: Sequence[StreamLoad],
+        links: Links,
+        kernel: Kernel,
+        residuals: Sequence[Residual] = (),
+    ) -> None:
         self._links = links
+        self._predicates = [Predicate(r.streams, r.cost) for r in residuals if r.cost]
         self._scan = Scan.HASH if kernel is Kernel.HASH else Scan.NLJ
         self._chosen_with = list(loads)
         self.orders = self._choose()
@@ -53,7 +61,7 @@ class JoinOrders:
         self.orders = tuple(tuple(order) for order in saved["orders"])
 
     def _choose(self) -> tuple[Order, ...]:
-        return choose_orders(self._chosen_with, self._links, self._scan)
+        return choose_orders(self._chosen_with, self._links, self._scan, self._predicates)
 
     def _count(self, load: StreamLoad, side: Side) -> StreamLoad:
         """The same load with the distinct values of keys counted in the newest rows."""

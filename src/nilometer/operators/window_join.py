@@ -17,7 +17,7 @@ from nilometer.kernels.indexes import NO_HASHES, Probes
 from nilometer.kernels.key_hashes import is_exact
 from nilometer.kernels.rows_window import RowsWindow, is_open, slide
 from nilometer.kernels.window_join import JoinRule, Residual, Side, Tuples, join_new_rows, pick
-from nilometer.model.join_order import StreamLoad
+from nilometer.model.join_cost import StreamLoad
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time import EARLIEST, FOREVER, LATEST
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
@@ -128,7 +128,7 @@ class WindowJoin:
         self._hold_back = HoldBack(held, spec.kernel, store)
         self.late = [0] * len(spec.layouts)
         """Rows of each stream dropped because they were late, since it first started."""
-        self.orders = JoinOrders(spec.known_loads, spec.links, spec.kernel)
+        self.orders = JoinOrders(spec.known_loads, spec.links, spec.kernel, spec.residuals)
 
     @property
     def stored(self) -> tuple[StreamBuffer, ...]:

@@ -47,6 +47,7 @@ class FunctionConfig:
     by_row: bool = False
     aggregate: bool = False
     """Whether it receives all values of a group."""
+    cost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _read_streams(given: Mapping[str, Any], _: Path) -> StreamDefaults:
     return StreamDefaults(history, options)
 
 
-def _read_functions(given: Mapping[str, Any], _: Path) -> dict[str, FunctionConfig]:
+def _read_functions(given: Mapping[str, Any], folder: Path) -> dict[str, FunctionConfig]:
     found = {}
     for name, value in given.items():
         key = f"functions.{name}"
@@ -149,13 +150,14 @@ def _read_functions(given: Mapping[str, Any], _: Path) -> dict[str, FunctionConf
             continue
         options = table(value, key)
         for option in options:
-            if option not in ("function", "returns", "by_row", "aggregate"):
+            if option not in ("function", "returns", "by_row", "aggregate", "cost"):
                 raise unknown(f"{key}.{option}", [f"{key}.function", f"{key}.returns"])
         found[name] = FunctionConfig(
             _load(key, options.get("function")),
             str(options.get("returns", "boolean")),
             bool(options.get("by_row", False)),
             bool(options.get("aggregate", False)),
+            setting(f"{key}.cost", options["cost"], "float", folder) if "cost" in options else None,
         )
     return found
 

@@ -275,7 +275,9 @@ def _open(spark: SparkSession, place: DatabasePlace, config: ServerConfig) -> Da
             if one.aggregate:
                 database.create_aggregate(name, one.function, one.returns)
             else:
-                database.create_function(name, one.function, one.returns, by_row=one.by_row)
+                database.create_function(
+                    name, one.function, one.returns, by_row=one.by_row, cost=one.cost
+                )
         for name, unit in config.units.items():
             database.register_unit(name, unit)
     except BaseException:

@@ -24,11 +24,15 @@ _BUILT_IN: Final = "org.apache.spark.sql.catalyst."
 
 
 def make_function(
-    name: str, function: Callable[..., Any], returns: str, by_row: bool
+    name: str,
+    function: Callable[..., Any],
+    returns: str,
+    by_row: bool,
+    cost: float | None = None,
 ) -> UserFunction:
     """A named function; raises an error that says what is wrong with its description."""
     check_function(name, function)
-    return UserFunction(name, function, _arrow_type(name, returns), by_row)
+    return UserFunction(name, function, _arrow_type(name, returns), by_row, cost)
 
 
 def require_new_name(session: SparkSession, name: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from nilometer.errors import SqlError
+from nilometer.errors import InputError, SqlError
 from nilometer.kernels.read_texts import is_region
 from nilometer.operators.watermarks import StreamClock
 
@@ -116,6 +117,17 @@ class UserFunction:
     function: Callable[..., Any]
     returns: pa.DataType
     by_row: bool = False
+    cost: float | None = None
+    """What a call for one row costs, in comparisons of two rows; None if nobody said."""
+
+    def __post_init__(self) -> None:
+        if self.cost is not None and not (0 < self.cost < inf):
+            raise InputError(f"the cost of function {self.name} is above 0, got {self.cost}")
+
+    @property
+    def assumed_cost(self) -> float:
+        """The declared cost, or a common one: plain values are about ten times a comparison."""
+        return self.cost or (10.0 if self.by_row else 1.0)
 
 
 class NoEngineError(SqlError):

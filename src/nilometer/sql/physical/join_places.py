@@ -17,6 +17,7 @@ from nilometer.operators.window_join import WindowJoinSpec
 from nilometer.sql.expressions.compile_scalar import compile_over
 from nilometer.sql.expressions.scalars import ColumnRef, Ref, Scalar
 from nilometer.sql.plan.carried_columns import partition_ref, selected_above
+from nilometer.sql.plan.function_calls import cost_of_calls
 from nilometer.sql.plan.join_plan import Carried, JoinPlan, Source
 from nilometer.sql.plan.types import TIMESTAMP, Types
 
@@ -139,4 +140,5 @@ def residual(plan: JoinPlan, condition: Scalar) -> Residual:
         condition, condition.columns, plan.catalog.functions, plan.catalog.zone
     )
     names = tuple(map(str, condition.columns))
-    return Residual(tuple(places), SqlTest(str(condition), expression, names))
+    cost = cost_of_calls(condition, plan.catalog.functions)
+    return Residual(tuple(places), SqlTest(str(condition), expression, names), cost)

@@ -26,6 +26,12 @@ def check_calls(scalar: Scalar, functions: Mapping[str, UserFunction]) -> None:
             raise blame_call(no_function(name), scalar, functions)
 
 
+def cost_of_calls(scalar: Scalar, functions: Mapping[str, UserFunction]) -> float:
+    """What the Python functions in an expression cost for a row, in comparisons of two rows."""
+    called = (functions.get(call.name.lower()) for call in _calls(scalar))
+    return sum(function.assumed_cost for function in called if function is not None)
+
+
 def no_function(name: str) -> UnknownNameError:
     """The error about a function that neither Spark nor the database has."""
     return UnknownNameError(

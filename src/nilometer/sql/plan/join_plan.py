@@ -18,7 +18,7 @@ from nilometer.errors import Place
 from nilometer.kernels.chunk import Kernel
 from nilometer.kernels.routing import Routing
 from nilometer.model.algorithm_parameters import AlgorithmParameters
-from nilometer.model.join_order import StreamLoad
+from nilometer.model.join_cost import StreamLoad
 from nilometer.model.network import TimeNetwork
 from nilometer.model.time_windows import TimeWindows
 from nilometer.model.windows import Window

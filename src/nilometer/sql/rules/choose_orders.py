@@ -8,9 +8,10 @@ from typing import Final
 from nilometer.kernels.chunk import Kernel
 from nilometer.model import join_order
 from nilometer.model.index_choice import choose_loops, indexes_that_pay
-from nilometer.model.join_order import Links, Scan, StreamLoad
+from nilometer.model.join_cost import Links, Predicate, Scan, StreamLoad, cost_of_orders
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, assume_load
 from nilometer.sql.expressions.scalars import ColumnRef
+from nilometer.sql.plan.function_calls import cost_of_calls
 from nilometer.sql.plan.join_plan import ChosenAlgorithm, JoinKey, JoinPlan, Source
 
 BUCKETS: Final = (10,)
@@ -24,8 +25,13 @@ def choose_orders(plan: JoinPlan) -> JoinPlan:
     loads = tuple(_load(plan, number, source) for number, source in enumerate(plan.sources))
     links = [frozenset(map(plan.number, key.streams)) for key in plan.keys]
     scan = Scan.HASH if plan.kernel is Kernel.HASH else Scan.NLJ
-    orders = join_order.choose_orders(loads, links, scan)
-    costs = join_order.cost_of_orders(loads, orders, links, scan).by_origin
+    predicates = [
+        Predicate(frozenset(map(plan.number, condition.streams)), cost)
+        for condition in plan.residuals
+        if (cost := cost_of_calls(condition, plan.catalog.functions))
+    ]
+    orders = join_order.choose_orders(loads, links, scan, predicates)
+    costs = cost_of_orders(loads, orders, links, scan, predicates).by_origin
     chosen = replace(plan, loads=loads, orders=orders, costs=costs)
     return chosen if plan.algorithm is None else _order_loops(chosen, plan.algorithm, links)
 

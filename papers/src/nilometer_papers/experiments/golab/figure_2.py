@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from nilometer.model.join_order import Order, StreamLoad
+from nilometer.model.join_cost import Order, StreamLoad
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.algorithms.naive_nlj import NaiveNLJ
 from nilometer_papers.experiments.experiment import Claim, Experiment, Outcome, Row, Setting

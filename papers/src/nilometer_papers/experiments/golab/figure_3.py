@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from nilometer.model.join_order import Order, StreamLoad
+from nilometer.model.join_cost import Order, StreamLoad
 from nilometer_papers.algorithms.general_lazy_nlj import GeneralLazyNLJ
 from nilometer_papers.algorithms.join_task import JoinTask
 from nilometer_papers.experiments.experiment import Claim, Experiment, Outcome, Row, Setting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nilometer.model.join_order import StreamLoad
+from nilometer.model.join_cost import StreamLoad
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm
 from nilometer_papers.algorithms.join_task import JoinTask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from nilometer.model.join_order import StreamLoad
+from nilometer.model.join_cost import StreamLoad
 from nilometer_papers.algorithms.join_task import JoinTask
 from nilometer_papers.algorithms.multiway_hash_join import MultiwayHashJoin
 from nilometer_papers.experiments.columnar import COLUMNAR

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 from math import prod
 
-from nilometer.model.join_order import Order, StreamLoad
+from nilometer.model.join_cost import Order, StreamLoad
 
 
 def loop_cost(

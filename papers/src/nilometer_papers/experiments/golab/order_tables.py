@@ -7,13 +7,8 @@ from functools import partial
 from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
-from nilometer.model.join_order import (
-    Order,
-    StreamLoad,
-    choose_global_order,
-    cost_of_orders,
-    orders_of,
-)
+from nilometer.model.join_cost import Order, StreamLoad, cost_of_orders, orders_of
+from nilometer.model.join_order import choose_global_order
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.experiments.experiment import Claim, Experiment, Outcome, Row, Setting
 from nilometer_papers.experiments.golab.window_samples import compared_with, draw_windows

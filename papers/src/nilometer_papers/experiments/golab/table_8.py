@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from nilometer.model.join_order import Order
+from nilometer.model.join_cost import Order
 from nilometer_papers.algorithms.eager_nlj import EagerNLJ
 from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm
 from nilometer_papers.algorithms.join_task import JoinTask

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nilometer.model.join_order import Order, StreamLoad, orders_of
+from nilometer.model.join_cost import Order, StreamLoad, orders_of
 
 Contents = npt.NDArray[np.int64]
 """How many tuples of each value are in a window: by sample, stream, and value less one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 
-from nilometer.model.join_order import StreamLoad
+from nilometer.model.join_cost import StreamLoad
 from nilometer.model.time import EARLIEST
 from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
 from nilometer_papers.algorithms.join_task import JoinTask
