@@ -160,7 +160,7 @@ def open_queries(
 
 def create(queries: RunningQueries, name: str, text: str = "SELECT k FROM A", **given: Any) -> None:
     """CREATE QUERY."""
-    assert queries.create(name, text, read_query(text), **given)
+    assert queries.create(name, read_query(text), **given)
 
 
 def append_results(home: Home, name: str, rows: int, watermark: int | None = None) -> None:

@@ -90,6 +90,7 @@ from nilometer.sql.ddl.nodes import (
 from nilometer.sql.declare import check_function, describe_stream, describe_table, end_column
 from nilometer.sql.explain.picture import QueryPicture, picture_contradiction, picture_plan
 from nilometer.sql.parse.parameters import merged
+from nilometer.sql.parse.places import placed_within
 from nilometer.sql.physical.execution import choose_execution
 from nilometer.sql.statements import (
     AnyStatement,
@@ -306,7 +307,7 @@ class Database:
 
     def execute(
         self,
-        statement: str,
+        statement: str | DatabaseStatement,
         *,
         owner: str | None = None,
         parameters: Mapping[str, Any] | None = None,
@@ -317,12 +318,15 @@ class Database:
         Of several statements, the outcome of the last is returned, as in `sql`.
 
         owner  the owner of a query that the statement creates, for `queries_of`.
+        statement  its text, or a statement that was read already.
         parameters, values  what `:name` stands for in the statement, by its name.
 
         >>> db.execute("CREATE TABLE Stores (id INT)").message  # doctest: +SKIP
         'table Stores created'
         """
         found = read_statements(statement, merged(parameters, values))
+        if isinstance(statement, DatabaseStatement):
+            return self._run(statement, owner)
         if found and isinstance(found[-1], Statement):
             raise InputError("this is a query", hint="db.sql answers it; CREATE QUERY keeps it")
         read = self._run_before_last(found, owner)
@@ -355,7 +359,12 @@ class Database:
         >>> db.picture("SELECT A.k FROM A, B WINDOW = 10 SECONDS").graphs  # doctest: +SKIP
         """
         read = read_one(statement)
-        query = read.query if isinstance(read, CreateQuery) else read_query(statement)
+        if isinstance(read, CreateQuery):
+            with placed_within(read.text_place):
+                return self._picture(read.query)
+        return self._picture(read if isinstance(read, Statement) else read_query(statement))
+
+    def _picture(self, query: Statement) -> QueryPicture:
         try:
             return picture_plan(self._compiler.question(query, Reading())[0].plan)
         except SqlWindowError as error:
@@ -493,7 +502,7 @@ class Database:
     def create_query(
         self,
         name: str | None,
-        text: str,
+        text: str | Statement,
         *,
         limits: QueryLimits | None = None,
         fill_limits: bool = False,
@@ -509,19 +518,20 @@ class Database:
 
         >>> db.create_query("warm", "SELECT …")  # doctest: +SKIP
         """
+        text       its text, or a query that was read already.
         if name is None:
             if not temporary:
                 raise InputError("a stored query needs a name")
             name = f"run_{token_hex(4)}"
         self._compiler.named.refuse(name)
         queries = self._stored()[1]
-        statement = read_query(text)
+        statement = text if isinstance(text, Statement) else read_query(text)
         if statement.explain is not None:
             raise InputError(
                 "only a query can be stored, not its EXPLAIN", hint="leave out EXPLAIN"
             )
         change = None if limits is None else _change_to(limits, fill=fill_limits)
-        queries.create(name, text, statement, limits=change, temporary=temporary, owner=owner)
+        queries.create(name, statement, limits=change, temporary=temporary, owner=owner)
         return queries.status(name)
 
     def start_query(self, name: str) -> bool:

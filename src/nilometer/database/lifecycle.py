@@ -157,9 +157,17 @@ class QueryLifecycle:
         return self._plan(statement, Reading(instead=instead), 1)
 
     def begin(
-        self, run: QueryRun, query: NamedQuery, planned: Planned, before: RunState | None = None
+        self,
+        run: QueryRun,
+        query: NamedQuery,
+        planned: Planned,
+        before: RunState | None = None,
+        made: EnginePlan | None = None,
     ) -> None:
-        """Start a query; if it starts anew, earlier failures no longer count."""
+        """Start a query; if it starts anew, earlier failures no longer count.
+
+        `made`: its plan for the shared engine, if there is one already.
+        """
         self._runs.take_place(run)
         location = self._home.log_of(query.name)
         run.limits = limits_of(query)
@@ -167,8 +175,8 @@ class QueryLifecycle:
         plan, known = planned
         if hosted_id(query) is not None:
             assert self.hosting is not None
-            made = self.plan_for_engine(planned, run.limits)
-            run.handle = self.hosting.start(query, made, known, destination, run.limits)
+            hosted = made or self.plan_for_engine(planned, run.limits)
+            run.handle = self.hosting.start(query, hosted, known, destination, run.limits)
         else:
             self._require_room(run)
             with started_in_pool(self._settings.session, f"query {run.place}"):
@@ -214,14 +222,16 @@ class QueryLifecycle:
                 hint="let queries share an engine: leave out engine = 'own'; or stop one",
             )
 
-    def begin_now(self, run: QueryRun, query: NamedQuery, planned: Planned) -> None:
+    def begin_now(
+        self, run: QueryRun, query: NamedQuery, planned: Planned, made: EnginePlan | None = None
+    ) -> None:
         """Start a query for a waiting caller; an error that may be cured is retried once."""
         try:
-            self.begin(run, query, planned)
+            self.begin(run, query, planned, made=made)
         except (PySparkException, Py4JError) as error:
             if not may_be_cured(explain_failure(error)):
                 raise
-            self.begin(run, query, planned)
+            self.begin(run, query, planned, made=made)
 
     def _destination(self, query: NamedQuery, location: str, limits: QueryLimits) -> Destination:
         history = FOREVER if limits.history is None else limits.history

@@ -50,6 +50,7 @@ from nilometer.database.run_table import RunTable
 from nilometer.database.spread import describe_spreads
 from nilometer.database.statuses import QueryStatuses
 from nilometer.database.supervisor import Supervisor
+from nilometer.engine.plan import EnginePlan
 from nilometer.errors import InputError, NilometerError, NoStreamError, SqlError, in_one_line
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.declaration import Declaration
@@ -59,6 +60,7 @@ from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.plan.changes_plan import Plan, emits_changes, reads_tables_alone
+from nilometer.sql.rules.change_joins import in_buckets
 from nilometer.sql.rules.spread_joins import spread_joins
 from nilometer.sql.statements import read_query
 
@@ -140,7 +142,6 @@ class RunningQueries:
     def create(
         self,
         name: str,
-        text: str,
         statement: Statement,
         *,
         if_not_exists: bool = False,
@@ -157,12 +158,10 @@ class RunningQueries:
         """
         reader, alterations = self._free_reader(name), self._home.catalog.alterations
         given = replace(statement, from_start=statement.from_start or in_place_of is not None)
-        planned = self._planned(reader, text, given, 1 if self._lifecycle.hosting else None)
+        planned = self._planned(reader, given, asked.buckets)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
         found = self._limits(kind, limits)
-        hosted = self._choose_engine(planned, found, asked)
-        if hosted is None and self._lifecycle.hosting is not None:
-            planned = self._planned(reader, text, given, asked.buckets)
+        planned, made = self._choose_engine(planned, found, asked)
         split = asked_options({"buckets": planned[0].buckets}, asked, lambda: planned[0])
         if (parting := parting_of(split)) is not None:
             planned = spread_joins(planned[0], parting), planned[1]
@@ -171,7 +170,7 @@ class RunningQueries:
             is_temporary=temporary,
             buckets=split,
             owner=owner,
-            hosted=hosted,
+            hosted=None if made is None else uuid4().hex,
             reader=None if reader == name else reader,
             replaces=in_place_of,
         )
@@ -180,13 +179,13 @@ class RunningQueries:
             if if_not_exists and catalog.query(name) is not None:
                 return False
             self._runs.take_place(run)
-            catalog.create_query(name, text, kind, options=options)
+            catalog.create_query(name, statement.sql, kind, options=options)
             try:
                 require_spreadable(self._lifecycle.require(name), self._lifecycle.plan_again)
                 if catalog.alterations != alterations:
                     self._require_same(self._lifecycle.require(name), planned[0])
                 self._home.delete(self._home.files_of(name))  # another's, which ended in between
-                self._lifecycle.begin_now(run, self._lifecycle.require(name), planned)
+                self._lifecycle.begin_now(run, self._lifecycle.require(name), planned, made)
             except BaseException:
                 with suppress(Exception):
                     self._lifecycle.remove(run)
@@ -256,11 +255,11 @@ class RunningQueries:
 
     def _choose_engine(
         self, planned: Planned, limits: QueryLimits, asked: AskedBuckets
-    ) -> str | None:
-        """An id in the shared engine for a query that can run there; None: it cannot."""
+    ) -> tuple[Planned, EnginePlan | None]:
+        """The plan in the buckets of its engine; if that is the shared one, also for that."""
         if self._lifecycle.hosting is None or limits.engine is EngineChoice.OWN:
             require_no_shedding(limits, "the query was given an engine of its own")
-            return None
+            return planned, None
         if not asked.is_nothing and limits.engine is EngineChoice.SHARED:
             raise InputError(
                 "a query has one bucket in the shared engine",
@@ -269,32 +268,26 @@ class RunningQueries:
             )
         if not asked.is_nothing:
             require_no_shedding(limits, "a query of several buckets has an engine of its own")
-            return None
-        made = self._lifecycle.plan_for_engine(planned, limits)
+            return planned, None
+        narrow = in_buckets(planned[0], 1), planned[1]
+        made = self._lifecycle.plan_for_engine(narrow, limits)
         if not isinstance(made, str):
-            return uuid4().hex
+            return narrow, made
         require_no_shedding(limits, made)
         if limits.engine is EngineChoice.SHARED:
             raise InputError(
                 "this query cannot run in the shared engine", detail=made, hint="leave out engine"
             )
-        return None
+        return planned, None
 
     def _free_reader(self, name: str) -> str:
         """The reader name of a new query in logs: its own name, unless that is taken there."""
         known = {one.reader.lower() for one in self._home.catalog.queries()}
         return name if name.lower() not in known else f"{name}+{uuid4().hex[:8]}"
 
-    def _planned(
-        self, reader: str, text: str, statement: Statement, buckets: int | None = None
-    ) -> Planned:
-        """The plan of a text inside a statement, in which errors are placed."""
-        alone = replace(read_query(text), from_start=statement.from_start)
-        try:
-            planned = self._lifecycle.plan(reader, alone, buckets)
-        except NilometerError:
-            self._lifecycle.plan(reader, statement, buckets)  # the same error, with its place
-            raise
+    def _planned(self, reader: str, statement: Statement, buckets: int | None = None) -> Planned:
+        """The plan of a query that runs on."""
+        planned = self._lifecycle.plan(reader, statement, buckets)
         if reads_tables_alone(planned[0]):
             raise NoStreamError(
                 "this query reads no stream, so there is nothing to continue",

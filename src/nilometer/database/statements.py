@@ -42,6 +42,7 @@ from nilometer.sql.ddl.nodes import (
     StopDelivery,
     StopQuery,
 )
+from nilometer.sql.parse.places import placed_within
 
 _STREAMS: Final = (Kind.STREAM, Kind.SENSOR_TABLE)
 
@@ -195,10 +196,9 @@ def _is_a(kind: Kind, name: str, home: Home) -> bool:
 
 
 def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | None) -> Outcome:
-    with placed(statement.place):
+    with placed(statement.place), placed_within(statement.text_place):
         made = queries.create(
             statement.name,
-            statement.text,
             statement.query,
             if_not_exists=statement.if_not_exists,
             limits=lambda usual: read_limits(statement.options, usual),

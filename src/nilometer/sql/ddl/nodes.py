@@ -112,8 +112,9 @@ class CreateQuery:
 
     name: str
     query: Statement
-    text: str
-    """The text of the query alone."""
+    """Read by itself, as it will be when it starts again."""
+    text_place: Place
+    """Where its text is in the statement."""
     if_not_exists: bool
     place: Place
     options: Mapping[str, GivenOption] = field(default_factory=dict)
@@ -126,8 +127,9 @@ class CreateView:
 
     name: str
     query: Statement
-    text: str
-    """The text of the query alone."""
+    """Read by itself."""
+    text_place: Place
+    """Where its text is in the statement."""
     or_replace: bool
     if_not_exists: bool
     place: Place
