@@ -37,7 +37,6 @@ from nilometer.local.database import NoEngine
 from nilometer.local.run_changes import LocalChanges
 from nilometer.local.run_query import LocalQuery, LocalUnion
 from nilometer.log.layout import TIMESTAMP, LogLayout
-from nilometer.log.location import register_file_system
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
@@ -48,6 +47,7 @@ from nilometer.sql.compile import compile_statement
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.statements import read_query
 from tests.examples import share_of
+from tests.file_systems import register_file_system
 from tests.unit.log_samples import ObjectStore
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", TIMESTAMP)])
