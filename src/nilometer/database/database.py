@@ -172,7 +172,7 @@ class Database:
         rate      how many rows arrive per second, and
         distinct  how many distinct values columns have ({"k": 1000}): for the join order.
 
-        >>> db.create_stream("A", df, time="ts", lateness="2s")  # doctest: +SKIP
+        >>> db.create_stream("Orders", df, time="ts", lateness="2s")
         """
         self._require_new(name, frame)
         form = None if epoch is None else EpochTimes(read_unit(epoch))
@@ -187,7 +187,7 @@ class Database:
     def create_table(self, name: str, frame: DataFrame) -> None:
         """Register a static DataFrame under a name; its rows are valid forever.
 
-        >>> db.create_table("Stores", df)  # doctest: +SKIP
+        >>> db.create_table("Shops", df)
         """
         self._require_new(name, frame)
         self._compiler.named.add(describe_table(name, given_frame(frame)), frame)
@@ -205,7 +205,7 @@ class Database:
         It gets a pandas Series per argument and returns as many values of the type `returns`;
         with by_row it gets plain values and returns one value.
 
-        >>> db.create_function("similar", lambda a, b: (a - b).abs() < 3)  # doctest: +SKIP
+        >>> db.create_function("similar", lambda a, b: (a - b).abs() < 3)
         """
         self._compiler.add_function(make_function(name, function, returns, by_row))
 
@@ -218,7 +218,7 @@ class Database:
         without the rows in which one is NULL, and returns one value. A class has `update(value)`,
         `finish()` and, if it can retract values, `retract(value)`. Without values it is NULL.
 
-        >>> db.create_aggregate("spread", lambda v: v.max() - v.min())  # doctest: +SKIP
+        >>> db.create_aggregate("spread", lambda v: v.max() - v.min())
         """
         check_function(name, aggregate)
         self.create_function(name, PythonAggregate(name, aggregate), returns, by_row=True)
@@ -230,7 +230,7 @@ class Database:
         is stored instead: a reading, a list of readings, or None; a class is instantiated once
         for each sensor. For a delivery (`TO python WITH (function = 'name')`) it gets results.
 
-        >>> db.register_unit("celsius", lambda one: {"v": (one["f"] - 32) / 1.8})  # doctest: +SKIP
+        >>> db.register_unit("celsius", lambda one: {"v": (one["f"] - 32) / 1.8})
         """
         self._units.register(name, function)
 
@@ -284,7 +284,8 @@ class Database:
                   `forget_reader`. Without a name, they keep it for a day after its last read.
         parameters, values  what `:name` stands for in the statement, by its name.
 
-        >>> db.sql("SELECT k FROM A WHERE k > :least", least=3)  # doctest: +SKIP
+        >>> db.sql("SELECT k FROM A WHERE k > :least", least=3)
+        DataFrame[k: bigint]
         """
         given = merged(parameters, values)
         read = self._run_before_last(read_statements(statement, given))
@@ -317,16 +318,16 @@ class Database:
 
         Of several statements, the outcome of the last is returned, as in `sql`.
 
-        owner  the owner of a query that the statement creates, for `queries_of`.
         statement  its text, or a statement that was read already.
+        owner  the owner of a query that the statement creates, for `queries_of`.
         parameters, values  what `:name` stands for in the statement, by its name.
 
-        >>> db.execute("CREATE TABLE Stores (id INT)").message  # doctest: +SKIP
+        >>> db.execute("CREATE TABLE Stores (id INT)").message
         'table Stores created'
         """
-        found = read_statements(statement, merged(parameters, values))
         if isinstance(statement, DatabaseStatement):
             return self._run(statement, owner)
+        found = read_statements(statement, merged(parameters, values))
         if found and isinstance(found[-1], Statement):
             raise InputError("this is a query", hint="db.sql answers it; CREATE QUERY keeps it")
         read = self._run_before_last(found, owner)
@@ -344,7 +345,8 @@ class Database:
     ) -> str:
         """Explain what a statement will do, as text or ("dot") as Graphviz text.
 
-        >>> print(db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS"))  # doctest: +SKIP
+        >>> "2 streams" in db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS")
+        True
         """
         if form.upper() not in list(ExplainFormat):
             raise InputError(f"unknown format {form}", hint="choose one of text, dot")
@@ -356,7 +358,8 @@ class Database:
     def picture(self, statement: str) -> QueryPicture:
         """What a statement will do, as data that can be drawn.
 
-        >>> db.picture("SELECT A.k FROM A, B WINDOW = 10 SECONDS").graphs  # doctest: +SKIP
+        >>> len(db.picture("SELECT A.k FROM A, B WINDOW = 10 SECONDS").graphs)
+        1
         """
         read = read_one(statement)
         if isinstance(read, CreateQuery):
@@ -402,7 +405,8 @@ class Database:
 
         parameters, values  what `:name` stands for in the statement, by its name.
 
-        >>> db.select("SELECT COUNT(*) AS n FROM Readings WHERE v > :v", v=20)  # doctest: +SKIP
+        >>> db.select("SELECT COUNT(*) AS n FROM Readings WHERE v > :v", v=20).to_pylist()
+        [{'n': 0}]
         """
         return self.past.select(statement, merged(parameters, values).values)
 
@@ -414,7 +418,8 @@ class Database:
         start, end  only rows with times in this closed range, in UTC unless they name a zone:
                     rows outside are not even read.
 
-        >>> db.history("Sensors", start="2026-01-31 12:00:00")  # doctest: +SKIP
+        >>> db.history("Readings", start="2026-01-31 12:00:00").count()
+        0
         """
         location = self.log_of(name)
         LogReader.open(location)  # or the error in our own words, not Spark's
@@ -447,7 +452,8 @@ class Database:
 
         They are CREATE STREAM, CREATE SENSOR TABLE with INSERT, or INSERT.
 
-        >>> db.try_statements("CREATE STREAM S (…) FROM http WITH (…)")  # doctest: +SKIP
+        >>> db.try_statements("CREATE STREAM S (v DOUBLE) FROM synthetic", most=1).came
+        1
         """
         home, _ = self._stored()
         trial = required_trial(read_statements(statements))
@@ -460,7 +466,8 @@ class Database:
     ) -> Tried:
         """What a sensor of a stream or sensor table currently sends; nothing is stored.
 
-        >>> db.try_sensor("Farm", "barn").readings  # doctest: +SKIP
+        >>> len(db.try_sensor("Farm", "barn", most=3).readings)
+        3
         """
         home, _ = self._stored()
         declared = home.catalog.require_declaration(name)
@@ -511,14 +518,15 @@ class Database:
     ) -> QueryStatus:
         """Store a SELECT under a name and start it, as CREATE QUERY does.
 
+        text       its text, or a query that was read already.
         limits     what it may use; None: the limits given to `connect`.
         fill_limits  take limits that are not set from those given to `connect`.
         temporary  it is dropped when the database is next opened, and needs no name.
         owner      its owner, for `queries_of`.
 
-        >>> db.create_query("warm", "SELECT …")  # doctest: +SKIP
+        >>> db.create_query("warm", "SELECT v FROM Readings WHERE v > 20").name
+        'warm'
         """
-        text       its text, or a query that was read already.
         if name is None:
             if not temporary:
                 raise InputError("a stored query needs a name")
@@ -593,8 +601,8 @@ class Database:
     def back_up(self, destination: str) -> BackupMade:
         """Add a backup of the database to a folder or URI; queries keep running meanwhile.
 
-        >>> db.back_up("/mnt/backups").manifest.name  # doctest: +SKIP
-        '20260131T120000Z'
+        >>> db.back_up("backups").manifest.name
+        '...Z'
         """
         home, _ = self._stored()
         return home.back_up(destination)
@@ -766,7 +774,9 @@ def connect(  # noqa: PLR0913  one argument for each option
     in_process_bytes  how much a one-off query may read to be answered in this process; one that
                reads more is answered by Spark, where it can.
 
-    >>> db = connect(spark, path="plant")  # doctest: +SKIP
+    >>> with connect(spark, path="plant") as db:
+    ...     db.resume()
+    []
     """
     require_supported(spark.version)
     database = Database(
