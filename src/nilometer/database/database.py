@@ -172,7 +172,7 @@ class Database:
         rate      how many rows arrive per second, and
         distinct  how many distinct values columns have ({"k": 1000}): for the join order.
 
-        >>> db.create_stream("Orders", df, time="ts", lateness="2s")
+        >>> db.create_stream("Orders", df, time="ts", rate=1000)
         """
         self._require_new(name, frame)
         form = None if epoch is None else EpochTimes(read_unit(epoch))
@@ -284,8 +284,8 @@ class Database:
                   `forget_reader`. Without a name, they keep it for a day after its last read.
         parameters, values  what `:name` stands for in the statement, by its name.
 
-        >>> db.sql("SELECT k FROM A WHERE k > :least", least=3)
-        DataFrame[k: bigint]
+        >>> db.sql("SELECT k FROM A WHERE k > :least", least=3).columns
+        ['k', '_time']
         """
         given = merged(parameters, values)
         read = self._run_before_last(read_statements(statement, given))
@@ -323,7 +323,7 @@ class Database:
         parameters, values  what `:name` stands for in the statement, by its name.
 
         >>> db.execute("CREATE TABLE Stores (id INT)").message
-        'table Stores created'
+        'created table Stores'
         """
         if isinstance(statement, DatabaseStatement):
             return self._run(statement, owner)
@@ -466,8 +466,8 @@ class Database:
     ) -> Tried:
         """What a sensor of a stream or sensor table currently sends; nothing is stored.
 
-        >>> len(db.try_sensor("Farm", "barn", most=3).readings)
-        3
+        >>> db.try_sensor("Farm", "barn", most=1).came
+        1
         """
         home, _ = self._stored()
         declared = home.catalog.require_declaration(name)
