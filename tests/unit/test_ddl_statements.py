@@ -19,7 +19,6 @@ from nilometer.errors import NilometerError
 from nilometer.model.time import FOREVER
 from nilometer.sql.ddl.nodes import (
     AlterQuery,
-    ColumnDef,
     CreateQuery,
     CreateSensorTable,
     CreateStream,
@@ -35,6 +34,7 @@ from nilometer.sql.ddl.nodes import (
     StopQuery,
     Update,
 )
+from nilometer.sql.ddl.parts import ColumnDef
 from nilometer.sql.parse.dialect import FromStart
 from nilometer.sql.parse.places import place_of
 from nilometer.sql.statements import Statement, read_query, read_statements

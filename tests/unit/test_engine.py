@@ -26,10 +26,11 @@ from nilometer.engine.folder import LocalFolder
 from nilometer.engine.place import EnginePlace, LocalPlace, ServedPlace
 from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
 from nilometer.engine.plan_set import PLANS_FILE, PlanEntry, PlanFolder
-from nilometer.engine.publisher import Publisher, stuck_results
+from nilometer.engine.publisher import Publisher
 from nilometer.engine.query_run import HostedRun
 from nilometer.engine.result_rows import with_time
 from nilometer.engine.serve_folder import FolderServer
+from nilometer.engine.stuck_results import stuck_results
 from nilometer.engine.subplan_run import SubPlanRun
 from nilometer.errors import LogError
 from nilometer.kernels.row_errors import RowErrors, leaving_out

@@ -25,13 +25,14 @@ from nilometer.database.compiler import Compiler
 from nilometer.database.dashboards import Dashboards
 from nilometer.database.home import Home
 from nilometer.database.known import Reading
-from nilometer.database.lifecycle import RunSettings
 from nilometer.database.limits import filled, owner_of
 from nilometer.database.measures import Measures, measure
+from nilometer.database.new_queries import NewQuery
 from nilometer.database.past import Past
 from nilometer.database.past_engine import IN_PROCESS_BYTES
 from nilometer.database.query_run import QueryHandle
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
+from nilometer.database.run_settings import RunSettings
 from nilometer.database.run_table import closed
 from nilometer.database.running import RunningQueries
 from nilometer.database.select_sensors import select_sensors
@@ -539,7 +540,7 @@ class Database:
                 "only a query can be stored, not its EXPLAIN", hint="leave out EXPLAIN"
             )
         change = None if limits is None else _change_to(limits, fill=fill_limits)
-        queries.create(name, statement, limits=change, temporary=temporary, owner=owner)
+        queries.create(NewQuery(name, statement, limits=change, temporary=temporary, owner=owner))
         return queries.status(name)
 
     def start_query(self, name: str) -> bool:

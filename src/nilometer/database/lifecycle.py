@@ -5,19 +5,15 @@ The caller must hold the lock of the run.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.auto_spread import join_of
-from nilometer.database.back_off import BackOff
 from nilometer.database.bucket_options import buckets_of, hosted_id, moved_of, parting_of
 from nilometer.database.change_buckets import change_buckets, moves_rows, require_spreadable
 from nilometer.database.curable import may_be_cured
@@ -40,9 +36,9 @@ from nilometer.database.query_events import (
 from nilometer.database.query_run import QueryHandle, QueryRun, RunState
 from nilometer.database.query_status import OnError, QueryLimits, QueryPhase
 from nilometer.database.result_size import result_size
+from nilometer.database.run_settings import RunSettings
 from nilometer.database.run_table import RunTable
 from nilometer.database.stalls import Progress
-from nilometer.database.supervisor import EVERY
 from nilometer.engine.plan import EnginePlan
 from nilometer.errors import InputError, LimitError, LogError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
@@ -80,21 +76,6 @@ processed together."""
 Planned = tuple[Plan, Known]
 Planner = Callable[[Statement, Reading, int | None], Planned]
 """Compiles a statement for a number of buckets (None: Spark's default); also what it reads."""
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """How named queries are run."""
-
-    session: SparkSession | None = None
-    limits: QueryLimits = field(default_factory=QueryLimits)
-    """The limits of queries that set none of their own."""
-    most: int | None = None
-    """How many may run at a time."""
-    back_off: BackOff = field(default_factory=BackOff)
-    look_every: float = EVERY
-    clock: Callable[[], int] = now_micros
-    chance: Callable[[], float] = random.random
 
 
 class QueryLifecycle:

@@ -21,6 +21,7 @@ from nilometer.database.limits import (
     read_limits,
     replacement_of,
 )
+from nilometer.database.new_queries import NewQuery
 from nilometer.database.running import RunningQueries
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.outcome import Outcome, placed
@@ -49,13 +50,15 @@ def replace_query(
         if home.catalog.query(new) is not None:
             queries.drop(new)
         queries.create(
-            new,
-            statement.query,
-            limits=lambda _: read_limits(statement.options, limits_of(query)),
-            asked=read_asked(statement.options),
-            temporary=is_temporary(query),
-            owner=owner_of(query) or owner,
-            in_place_of=name,
+            NewQuery(
+                new,
+                statement.query,
+                limits=lambda _: read_limits(statement.options, limits_of(query)),
+                asked=read_asked(statement.options),
+                temporary=is_temporary(query),
+                owner=owner_of(query) or owner,
+                in_place_of=name,
+            )
         )
     until = time.monotonic() + _WAIT
     while time.monotonic() < until and home.catalog.query(new) is not None:

@@ -6,7 +6,6 @@ from typing import Final
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.ddl.nodes import (
-    ColumnDef,
     CreateAlert,
     CreateDelivery,
     CreateQuery,
@@ -14,8 +13,8 @@ from nilometer.sql.ddl.nodes import (
     CreateStream,
     CreateTable,
     CreateView,
-    StreamDef,
 )
+from nilometer.sql.ddl.parts import ColumnDef, StreamDef
 from nilometer.sql.ddl.read_alert import read_alert
 from nilometer.sql.ddl.read_columns import ColumnList, read_column
 from nilometer.sql.ddl.read_delivery import read_delivery
