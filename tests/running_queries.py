@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from nilometer.database import lifecycle, running
+from nilometer.database import lifecycle, new_queries
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading
-from nilometer.database.lifecycle import RunSettings
+from nilometer.database.new_queries import NewQuery
 from nilometer.database.query_status import QueryPhase
+from nilometer.database.run_settings import RunSettings
 from nilometer.database.running import RunningQueries
 from nilometer.log.layout import TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
@@ -148,7 +149,7 @@ def open_queries(
 ) -> Iterator[tuple[Home, RunningQueries]]:
     """A database's queries over fake handles; the supervisor checks only when told to."""
     patch.setattr(lifecycle, "start_query", starts)
-    patch.setattr(running, "reads_tables_alone", lambda plan: False)
+    patch.setattr(new_queries, "reads_tables_alone", lambda plan: False)
     home = Home(folder, None, None, lambda rows, where: set())
     queries = RunningQueries(home, no_plan, 1, settings or RunSettings(look_every=3600))
     try:
@@ -160,7 +161,7 @@ def open_queries(
 
 def create(queries: RunningQueries, name: str, text: str = "SELECT k FROM A", **given: Any) -> None:
     """CREATE QUERY."""
-    assert queries.create(name, text, read_query(text), **given)
+    assert queries.create(NewQuery(name, read_query(text), **given))
 
 
 def append_results(home: Home, name: str, rows: int, watermark: int | None = None) -> None:

@@ -36,7 +36,7 @@ from nilometer.server.service import Service
 from nilometer.server.settings import ServerSettings
 from nilometer.server.statement_runner import Values
 from nilometer.server.tokens import Tokens
-from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, Show, Shown
+from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, DatabaseStatement, Show, Shown
 from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.statements import Statement, read_one, read_statements
 from tests.patience import LONG
@@ -77,14 +77,14 @@ class StoredOnly:
         inner = SimpleNamespace(isStopped=lambda: False)
         self.spark.sparkContext._jsc = SimpleNamespace(sc=lambda: inner)
 
-    def execute(
-        self, text: str, *, owner: str | None = None, parameters: Values | None = None
-    ) -> Outcome:
+    def execute(self, statement: str | DatabaseStatement, *, owner: str | None = None) -> Outcome:
         self.gate.wait(LONG)
         if self.failure is not None:
             raise self.failure
-        statement = read_one(text, Parameters(parameters or {}))
-        assert not isinstance(statement, Statement)
+        if isinstance(statement, str):
+            read = read_one(statement)
+            assert not isinstance(read, Statement)
+            statement = read
         if isinstance(statement, Show) and statement.what in (Shown.DEAD_LETTERS, Shown.STORAGE):
             return Outcome(f"no {statement.what.lower()}")
         if isinstance(statement, CreateQuery):
@@ -107,20 +107,19 @@ class StoredOnly:
     def create_query(
         self,
         name: str | None,
-        text: str,
+        statement: Statement,
         *,
         limits: QueryLimits | None,
         fill_limits: bool,
         temporary: bool,
         owner: str,
     ) -> QueryStatus:
-        read_one(text)
         self.owners.append(owner)
         chosen = name or "run_00000000"
         if chosen.lower() in self.kept:
             raise NameTakenError(f"query {chosen} already exists")
         made = QueryStatus(
-            chosen, text, "append", QueryPhase.RUNNING, 0, 0, None, 0, None, temporary,
+            chosen, statement.sql, "append", QueryPhase.RUNNING, 0, 0, None, 0, None, temporary,
             filled(limits, self.limits) if limits and fill_limits else limits or QueryLimits(),
             0, 0, None, None,
         )  # fmt: skip

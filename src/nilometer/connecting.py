@@ -47,9 +47,11 @@ def connect(
     execution  how windowed plans learn that time has passed: "ita" when a row reaches an
                operator, "tpa" by its inputs' clocks, "nta" by negative rows; "auto" chooses.
 
+    >>> import pyarrow as pa
     >>> db = connect()
-    >>> db.create_table("T", pa.table({"k": [2, 1]}))  # doctest: +SKIP
-    >>> db.sql("SELECT k FROM T ORDER BY k").to_pandas()  # doctest: +SKIP
+    >>> db.create_table("T", pa.table({"k": [2, 1]}))
+    >>> db.sql("SELECT k FROM T ORDER BY k").to_pylist()
+    [{'k': 1}, {'k': 2}]
     """
     if spark is None:
         if options:

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import nilometer as nm
 from nilometer.spark.metrics import progress_metrics
+from tests.patience import wait_for
 from tests.spark.harness import FileStream, results, run_to_end
 
 DDL = "ts TIMESTAMP, k BIGINT, v BIGINT, id BIGINT"
@@ -149,10 +150,13 @@ def test_an_idle_stream_no_longer_holds_up_the_others(spark: SparkSession, tmp_p
         return [stream.watermark for stream in nm.metrics(query)[0].streams.values()]
 
     assert watermarks() == [instant(0), instant(0)]
-    time.sleep(0.6)
     made["A"].add(batch((60, 1, 0, 1)))
-    made["B"].add(batch())
-    assert watermarks() == [instant(60), instant(60)]
+
+    def both_went_on() -> bool:
+        made["B"].add(batch())
+        return watermarks() == [instant(60), instant(60)]
+
+    wait_for(both_went_on)
     made["A"].add(batch())
     made["B"].add(batch((55, 1, 0, 1), (60, 1, 0, 2)))  # 55 is late by now
     watermarks()

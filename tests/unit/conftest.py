@@ -35,7 +35,7 @@ def site(tmp_path: Path) -> Site:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """Queries over fake handles; PySpark, which others do without, is loaded for these alone."""
-    from nilometer.database.lifecycle import RunSettings  # noqa: PLC0415
+    from nilometer.database.run_settings import RunSettings  # noqa: PLC0415
     from tests.running_queries import Bench, Clock, Starts, open_queries  # noqa: PLC0415
 
     starts, clock = Starts(), Clock()

@@ -20,13 +20,14 @@ from typer.testing import CliRunner
 
 from nilometer.cli import app
 from nilometer.errors import BackupError, InputError
-from nilometer.log.location import register_file_system, storage_at
+from nilometer.log.location import storage_at
 from nilometer.log.reader import LogReader
 from nilometer.server.settings import ServerSettings
 from nilometer.upkeep.backup import list_backups, make_backup
 from nilometer.upkeep.check import check, check_database
 from nilometer.upkeep.manifest import Manifest, read_manifest
 from nilometer.upkeep.restore import restore_backup
+from tests.file_systems import register_file_system
 from tests.s3_server import S3_ENVIRONMENT, s3_server
 from tests.served import served
 from tests.unit.log_samples import ObjectStore

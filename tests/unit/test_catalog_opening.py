@@ -12,10 +12,9 @@ import pyarrow as pa
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
 from nilometer.errors import CatalogError, InstallationError
-from nilometer.model.dashboard import Dashboard
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.engine import open_engine
 from nilometer.sensors.catalog.schema import VERSION_TABLE, metadata
@@ -55,35 +54,34 @@ def test_a_catalog_of_a_later_version_is_refused(catalog_url: str) -> None:
         assert catalog.declarations() == [SENSORS]
 
 
-def test_a_catalog_without_views_opens(catalog_url: str) -> None:
-    with SensorCatalog.open(catalog_url) as catalog:
-        catalog.create(SENSORS)
-    _run(catalog_url, "DROP INDEX nilometer_names_key")
-    _run(catalog_url, "ALTER TABLE nilometer_names DROP COLUMN key")
-    _run(catalog_url, "DROP TABLE nilometer_views")
-    _run(catalog_url, "CREATE TABLE nilometer_readers (log VARCHAR)")
-    _run(catalog_url, "DROP TABLE nilometer_alerts")
-    _run(catalog_url, "DROP TABLE nilometer_dashboards")
-    _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN end_column")
-    _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN every")
-    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0003'")
-    with SensorCatalog.open(catalog_url) as catalog:
-        assert catalog.declarations() == [SENSORS]
-        catalog.create_view("v", "SELECT 1")
-        assert [one.text for one in catalog.views()] == ["SELECT 1"]
-
-
-def test_a_catalog_without_dashboards_opens(catalog_url: str) -> None:
+@pytest.mark.parametrize("revision", ["0001", "0008"])
+def test_a_catalog_from_before_the_first_release_is_refused(
+    catalog_url: str, revision: str
+) -> None:
+    """Nothing in it is changed, whatever tables it has."""
     with SensorCatalog.open(catalog_url) as catalog:
         catalog.create(SENSORS)
     _run(catalog_url, "CREATE TABLE nilometer_readers (log VARCHAR)")
     _run(catalog_url, "DROP TABLE nilometer_alerts")
-    _run(catalog_url, "DROP TABLE nilometer_dashboards")
-    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0006'")
-    with SensorCatalog.open(catalog_url) as catalog:
-        assert catalog.declarations() == [SENSORS]
-        assert catalog.dashboards() == []
-        assert catalog.put_dashboard(Dashboard("plant", "Plant"), expected=0).version == 1
+    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'")
+    before = _tables(catalog_url)
+    with pytest.raises(CatalogError) as caught:
+        SensorCatalog.open(catalog_url)
+    assert caught.value.message == "the catalog was written before the first release of Nilometer"
+    assert f"has revision {revision}, this version knows 0009" in str(caught.value.detail)
+    assert (
+        caught.value.hint
+        == "create the database anew in another place, with its streams and queries"
+    )
+    assert _tables(catalog_url) == before
+
+
+def _tables(url: str) -> set[str]:
+    engine = open_engine(url)
+    try:
+        return set(inspect(engine).get_table_names())
+    finally:
+        engine.dispose()
 
 
 def _run(url: str, statement: str) -> None:
@@ -238,22 +236,4 @@ def test_a_server_that_was_away_is_used_again(catalog_url: str) -> None:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = current_database() AND pid <> pg_backend_pid()",
             )
-        assert catalog.declarations() == [SENSORS]
-
-
-def test_a_catalog_of_the_first_release_is_upgraded(catalog_url: str) -> None:
-    """It had no lease, and no views."""
-    with SensorCatalog.open(catalog_url) as catalog:
-        catalog.create(SENSORS)
-    _run(catalog_url, "DROP TABLE nilometer_lease")
-    _run(catalog_url, "DROP INDEX nilometer_names_key")
-    _run(catalog_url, "ALTER TABLE nilometer_names DROP COLUMN key")
-    _run(catalog_url, "DROP TABLE nilometer_views")
-    _run(catalog_url, "CREATE TABLE nilometer_readers (log VARCHAR)")
-    _run(catalog_url, "DROP TABLE nilometer_alerts")
-    _run(catalog_url, "DROP TABLE nilometer_dashboards")
-    _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN end_column")
-    _run(catalog_url, "ALTER TABLE nilometer_streams DROP COLUMN every")
-    _run(catalog_url, f"UPDATE {VERSION_TABLE} SET version_num = '0002'")
-    with SensorCatalog.open(catalog_url) as catalog:
         assert catalog.declarations() == [SENSORS]

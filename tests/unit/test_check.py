@@ -19,7 +19,8 @@ from nilometer.cli import app
 from nilometer.database.home import Home
 from nilometer.engine.bucket_files import BucketFolder
 from nilometer.engine.folder import LocalFolder
-from nilometer.engine.publisher import Publisher, WaitingResults
+from nilometer.engine.publisher import Publisher
+from nilometer.engine.stuck_results import WaitingResults, put_aside
 from nilometer.errors import InputError, LogError
 from nilometer.log.clock import now_micros
 from nilometer.log.frame_format import encode_frame
@@ -164,7 +165,7 @@ def _put_aside(plant: Plant) -> None:
     frame = encode_frame(rows_from(0, 3), TIME, None, batch=("c", 900))
     told = {"key": 900, "watermark": 1, "errors": {}}
     content = b"".join(bytes(chunk) for chunk in frame.chunks)
-    waiting._put_aside(WaitingResults(known, told, [content]))
+    put_aside(plant.engine, WaitingResults(known, told, [content]))
     waiting._waits("c", LogError("the log is full"))
 
 

@@ -11,7 +11,7 @@ from pyarrow import fs
 
 from nilometer.errors import LogError
 from nilometer.log.copy_log import copy_log
-from nilometer.log.location import inside, register_file_system, storage_at
+from nilometer.log.location import inside, storage_at
 from nilometer.log.options import LogOptions
 from nilometer.log.parts import write_part
 from nilometer.log.published import read_layout
@@ -20,6 +20,7 @@ from nilometer.log.registrations import commit, register, registrations
 from nilometer.log.remote_storage import RemoteStorage
 from nilometer.log.segment_format import read_header
 from nilometer.log.writer import LogWriter
+from tests.file_systems import register_file_system
 from tests.unit.log_samples import LAYOUT, OPTIONS_TO_PACK, ObjectStore, numbers_in, rows_from
 from tests.unit.test_log_base import Changelog
 from tests.unit.test_log_packing import fill, pack_all, told

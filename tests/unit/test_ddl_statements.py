@@ -19,7 +19,6 @@ from nilometer.errors import NilometerError
 from nilometer.model.time import FOREVER
 from nilometer.sql.ddl.nodes import (
     AlterQuery,
-    ColumnDef,
     CreateQuery,
     CreateSensorTable,
     CreateStream,
@@ -35,7 +34,9 @@ from nilometer.sql.ddl.nodes import (
     StopQuery,
     Update,
 )
+from nilometer.sql.ddl.parts import ColumnDef
 from nilometer.sql.parse.dialect import FromStart
+from nilometer.sql.parse.places import place_of
 from nilometer.sql.statements import Statement, read_query, read_statements
 from tests.patience import pace
 from tests.unit.test_fuzzed_statements import MUTATIONS, words_of
@@ -219,10 +220,11 @@ def test_create_query() -> None:
     sql = "CREATE QUERY q AS\n  SELECT a FROM A [RANGE 5 S] EMIT CHANGES FROM START; DROP QUERY q"
     query, _ = read_statements(sql)
     assert isinstance(query, CreateQuery)
-    assert query.text == "SELECT a FROM A [RANGE 5 S] EMIT CHANGES FROM START"
-    assert query.query.from_start
-    again = read_query(query.text)
+    text = "SELECT a FROM A [RANGE 5 S] EMIT CHANGES FROM START"
+    assert query.query.sql == sql[query.text_place.start : query.text_place.end] == text
+    again = read_query(text)
     assert (again.tree, again.from_start) == (query.query.tree, True)
+    assert place_of(again.tree, text) == place_of(query.query.tree, text)
 
 
 def test_options_of_a_query_have_places() -> None:
@@ -235,7 +237,7 @@ def test_options_of_a_query_have_places() -> None:
     }
     place = query.options["history"].place
     assert place.sql[place.start : place.end] == "history = 2 DAYS"
-    assert (query.if_not_exists, query.text) == (True, "SELECT 1")
+    assert (query.if_not_exists, query.query.sql) == (True, "SELECT 1")
     assert isinstance(altered := read("alter query q set (state = none)"), AlterQuery)
     assert (altered.name, altered.options["state"].value) == ("q", "none")
 

@@ -148,7 +148,7 @@ def test_a_slow_receiver_holds_up_nobody(tmp_path: Path) -> None:
         wait_for(lambda: sum(len(one.rows) for one in got) == 100)
     assert read_progress(results.location, "slow").delivered == 0  # type: ignore[union-attr]
     stuck.set()
-    time.sleep(0.1)
+    wait_for(lambda: "delivery slow" not in {one.name for one in threading.enumerate()})
     # What is abandoned says nothing any more, though its receiver took the chunk in the end.
     assert read_progress(results.location, "slow").delivered == 0  # type: ignore[union-attr]
 

@@ -29,6 +29,7 @@ from nilometer.deliveries.find_units import (
     shown_options,
     unit_class,
 )
+from nilometer.deliveries.reading import Reading
 from nilometer.deliveries.status import DeliveryState
 from nilometer.deliveries.unit import UnitSetting
 from nilometer.deliveries.units import webhook as webhook_unit
@@ -334,10 +335,20 @@ def test_parquet_files_hold_every_row_once(tmp_path: Path, results: Results) -> 
     ]
 
 
-def test_parquet_waits_for_a_whole_file(tmp_path: Path, results: Results) -> None:
+def test_parquet_waits_for_a_whole_file(
+    tmp_path: Path, results: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    next_chunk, found = Reading.next_chunk, []
+
+    def look(*given: Any) -> Any:
+        found.append(next_chunk(*given))
+        return found[-1]
+
+    monkeypatch.setattr(Reading, "next_chunk", look)
     results.append(5)
     with delivered(results, tmp_path, "parquet", rows="10", every="1h") as delivery:
-        time.sleep(0.1)
+        wait_for(lambda: len(found) >= 3)
+        assert set(found) == {None}
         assert not list((tmp_path / "deliveries" / "d").iterdir())
         results.append(5)
         wait_for(lambda: delivery.progress and delivery.progress.delivered == 10)

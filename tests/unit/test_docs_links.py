@@ -39,3 +39,21 @@ def test_the_map_of_the_code_names_files_that_are_there() -> None:
     for path in re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", text):
         folders = (".", "src/nilometer", "src/nilometer/server", "papers/src/nilometer_papers")
         assert any((ROOT / folder / path).exists() for folder in folders), path
+
+
+def test_the_ways_through_the_code_go_down_its_folders() -> None:
+    """Each list of steps, of which a way has at most 15 in all."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
+    height = {name: place for place, row in enumerate(rows) for name in re.findall("`(.*?)`", row)}
+    ways = re.findall(r"^## The way of .*?(?=^## )", text, re.MULTILINE | re.DOTALL)
+    assert len(ways) == 3
+    for way in ways:
+        assert len(re.findall(r"^\d+\. ", way, re.MULTILINE)) <= 15
+        for steps in re.findall(r"(?:^\d+\. .*\n(?: +\S.*\n)*)+", way, re.MULTILINE):
+            files = re.findall(r"^\d+\. .*?`([a-z_/]+\.py)`", steps, re.MULTILINE)
+            heights = [
+                height[max((one for one in height if file.startswith(one)), key=len)]
+                for file in files
+            ]
+            assert heights == sorted(heights), files

@@ -19,7 +19,7 @@ from nilometer.database.statements import run_statement
 from nilometer.errors import InputError, SqlError
 from nilometer.log.dead_letters import dead_letter_log
 from nilometer.log.layout import TIME, TIMESTAMP
-from nilometer.log.location import inside, register_file_system
+from nilometer.log.location import inside
 from nilometer.log.reader import LogReader
 from nilometer.log.segment_format import segment_name
 from nilometer.log.waiting_rows import waiting_in
@@ -31,6 +31,7 @@ from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.statements import read_one
 from nilometer.upkeep.check import check_database
 from nilometer.upkeep.move_logs import move_logs
+from tests.file_systems import register_file_system
 from tests.manager_streams import ONLY, QUICK, Site, sensors, stream, table, values
 from tests.patience import wait_for
 from tests.unit.fallible_store import FallibleStore

@@ -14,6 +14,8 @@ import pytest
 
 import nilometer as nm
 from nilometer.errors import InputError, NilometerError, OnlySparkError, SqlError
+from nilometer.local import embedded
+from tests.docstrings import run_examples
 
 SALES = (
     "store,price,ts\nnorth,12,2026-01-31 12:00:00\nsouth,5,2026-01-31 12:20:00\n"
@@ -180,3 +182,14 @@ def test_neither_the_library_nor_the_command_imports_spark(sales: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("store,total,_time,_diff\nnorth,12,2026-01-31T12:00:00Z,1\n")
+
+
+def test_examples_run(sales: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those in docstrings."""
+    monkeypatch.chdir(sales.parent)
+    pq.write_table(pa.table({"k": [1]}), "stores.parquet")
+    rows = pa.table({"k": [1], "ts": pa.array([0], pa.timestamp("us", "UTC"))})
+    with nm.connect() as db:
+        for name in "AB":
+            db.create_stream(name, rows, time="ts")
+        assert run_examples(embedded, {"db": db}) == 10

@@ -26,10 +26,11 @@ from nilometer.engine.folder import LocalFolder
 from nilometer.engine.place import EnginePlace, LocalPlace, ServedPlace
 from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
 from nilometer.engine.plan_set import PLANS_FILE, PlanEntry, PlanFolder
-from nilometer.engine.publisher import Publisher, stuck_results
+from nilometer.engine.publisher import Publisher
 from nilometer.engine.query_run import HostedRun
 from nilometer.engine.result_rows import with_time
 from nilometer.engine.serve_folder import FolderServer
+from nilometer.engine.stuck_results import stuck_results
 from nilometer.engine.subplan_run import SubPlanRun
 from nilometer.errors import LogError
 from nilometer.kernels.row_errors import RowErrors, leaving_out
@@ -37,7 +38,6 @@ from nilometer.local.database import NoEngine
 from nilometer.local.run_changes import LocalChanges
 from nilometer.local.run_query import LocalQuery, LocalUnion
 from nilometer.log.layout import TIMESTAMP, LogLayout
-from nilometer.log.location import register_file_system
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
@@ -48,6 +48,7 @@ from nilometer.sql.compile import compile_statement
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.statements import read_query
 from tests.examples import share_of
+from tests.file_systems import register_file_system
 from tests.unit.log_samples import ObjectStore
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.int64()), ("ts", TIMESTAMP)])

@@ -19,7 +19,8 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.execute import execute
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.manager.build_rows import RowBuilder
-from nilometer.sql.ddl.nodes import CreateStream, StreamDef
+from nilometer.sql.ddl.nodes import CreateStream
+from nilometer.sql.ddl.parts import StreamDef
 from nilometer.sql.statements import read_one
 
 SECOND = 1_000_000

@@ -18,7 +18,6 @@ from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.frame_format import encode_frame
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP, LogLayout
 from nilometer.log.local_storage import LocalStorage
-from nilometer.log.location import register_file_system
 from nilometer.log.options import LogOptions
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, register
@@ -26,6 +25,7 @@ from nilometer.log.writer import LogWriter
 from nilometer.model.time import FOREVER
 from nilometer.past.question import TableUse
 from nilometer.past.stored import ChangingTable
+from tests.file_systems import register_file_system
 from tests.unit.log_samples import ObjectStore
 
 SCHEMA = pa.schema([("k", pa.string()), ("n", pa.int64()), (TIME, TIMESTAMP), (DIFF, pa.int64())])

@@ -13,13 +13,13 @@ from pyarrow import fs
 
 from nilometer.errors import LogError
 from nilometer.log.layout import SENSOR, TIME, TIMESTAMP, LogLayout, SensorLayout
-from nilometer.log.location import register_file_system
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.sealed import unseal
 from nilometer.log.static_rows import add_static_rows, read_static_rows
 from nilometer.log.writer import LogWriter
+from tests.file_systems import register_file_system
 from tests.unit.log_samples import ObjectStore
 
 KINDS = (pa.int64(), pa.string(), pa.float64(), pa.list_(pa.float64()))

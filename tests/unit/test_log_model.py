@@ -22,13 +22,13 @@ from hypothesis.stateful import (
 from pyarrow import fs
 
 from nilometer.errors import LogGapError
-from nilometer.log.location import register_file_system
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.parts import write_part
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, forget, register, registrations
 from nilometer.log.writer import LogWriter
+from tests.file_systems import register_file_system
 from tests.unit.log_samples import LAYOUT, ObjectStore, numbers_in, rows_from
 
 READERS = ("slow", "fast", "a/b.c")

@@ -19,13 +19,14 @@ from nilometer.log.background import Background
 from nilometer.log.delivery_keys import newest_keys
 from nilometer.log.frame import Frame
 from nilometer.log.layout import LogLayout
-from nilometer.log.location import register_file_system, storage_at
+from nilometer.log.location import storage_at
 from nilometer.log.options import LogOptions
 from nilometer.log.packed_segment import _indexes
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.segment_files import needless_files, segment_files
 from nilometer.log.writer import LogWriter
+from tests.file_systems import register_file_system
 from tests.forks import FORKS
 from tests.patience import LONG
 from tests.unit.log_samples import LAYOUT, OPTIONS_TO_PACK, ObjectStore, numbers_in, rows_from

@@ -16,7 +16,7 @@ from nilometer.errors import LogError, LogGapError
 from nilometer.log.dead_letters import dead_letter_log, dead_letters_at
 from nilometer.log.delete import delete_log
 from nilometer.log.local_storage import LocalStorage
-from nilometer.log.location import inside, parent, register_file_system, storage_at
+from nilometer.log.location import inside, parent, storage_at
 from nilometer.log.options import LogOptions
 from nilometer.log.parts import write_part
 from nilometer.log.position import Position
@@ -25,6 +25,7 @@ from nilometer.log.registrations import commit, register, registrations
 from nilometer.log.remote_storage import RemoteStorage
 from nilometer.log.writer import LogWriter
 from nilometer.upkeep.places import file_name
+from tests.file_systems import register_file_system
 from tests.s3_server import S3_ENVIRONMENT, s3_server
 from tests.unit.log_samples import LAYOUT, ObjectStore, numbers_in, rows_from
 

@@ -14,11 +14,11 @@ import pytest
 from pyarrow import fs
 
 from nilometer.errors import LogError
-from nilometer.log.location import register_file_system
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
+from tests.file_systems import register_file_system
 from tests.patience import LONG
 from tests.unit.log_samples import LAYOUT, ObjectStore, _Upload, numbers_in, rows_from
 

@@ -16,7 +16,7 @@ from nilometer.sensors.log_options import (
     StreamOptions,
     read_stream_options,
 )
-from nilometer.sql.ddl.nodes import StreamDef
+from nilometer.sql.ddl.parts import StreamDef
 
 DAY = 86_400_000_000
 READS = pa.schema([("f", pa.float64())])

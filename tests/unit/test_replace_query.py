@@ -14,9 +14,9 @@ import pytest
 from nilometer.database import replace as replace_module
 from nilometer.database.home import Home
 from nilometer.database.known import Known, Reading
-from nilometer.database.lifecycle import RunSettings
+from nilometer.database.new_queries import NewQueries
 from nilometer.database.query_status import QueryPhase
-from nilometer.database.running import RunningQueries
+from nilometer.database.run_settings import RunSettings
 from nilometer.database.statements import run_statement
 from nilometer.errors import InputError, SqlError
 from nilometer.log.layout import TIME, TIMESTAMP
@@ -43,7 +43,7 @@ class Plant:
         self.folder, self.patch = folder, patch
         self.starts = Starts()
         patch.setattr(replace_module, "_WAIT", 0.0)
-        patch.setattr("nilometer.database.running.emits_changes", lambda plan: False)
+        patch.setattr("nilometer.database.new_queries.emits_changes", lambda plan: False)
         self.open()
 
     def open(self) -> None:
@@ -133,7 +133,7 @@ def test_a_query_that_has_caught_up_at_once_is_there_at_once(plant: Plant) -> No
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(
     "step",
-    [(AlteredCatalog, "replace_query"), (Home, "delete"), (RunningQueries, "_free_reader")],
+    [(AlteredCatalog, "replace_query"), (Home, "delete"), (NewQueries, "_free_reader")],
     ids=lambda one: one[1],
 )
 def test_whoever_ends_in_the_middle_finds_the_old_or_the_new(

@@ -22,6 +22,7 @@ from nilometer.spark.moved_state import MANIFEST, MovedBucket
 from nilometer.spark.serve_checkpoints import CheckpointServer, without_addresses
 from nilometer.spark.served_files import opened_file, written_file
 from nilometer.spark.state_paths import point_state_here
+from tests.patience import wait_for
 
 OPENED: list[HTTPConnection] = []
 SCHEMA = pa.schema([("name", pa.string()), ("content", pa.large_binary())])
@@ -243,9 +244,13 @@ def test_a_client_that_is_known_may_wait(
     server: CheckpointServer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(webhdfs, "_STRANGER_SECONDS", 0.2)
-    client = Client(server.serve(folder))
+    address = server.serve(folder)
+    client = Client(address)
     assert client.ask("GET", "/state?op=LISTSTATUS")[0] == 200
-    time.sleep(0.5)
+    url = urlsplit(address)
+    with socket.create_connection((str(url.hostname), url.port or 0)) as stranger:
+        stranger.setblocking(False)
+        wait_for(lambda: _is_closed(stranger))
     assert client.ask("GET", "/state?op=LISTSTATUS")[0] == 200
 
 

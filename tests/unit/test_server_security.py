@@ -217,7 +217,7 @@ def test_long_statements_are_not_read_between_answers(
 ) -> None:
     readers = []
 
-    for name in ("read_one", "read_statements"):
+    for name in ("read_one", "read_each", "read_query"):
         read = getattr(statement_runner, name)
 
         def noted(*given: object, read: Callable[..., Any] = read) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from nilometer.errors import NilometerError
 from nilometer.local.database import LocalDatabase
 from nilometer.local.run_changes import LocalChanges
+from nilometer.mining.hosted_answers import _differences
 from nilometer.mining.registry import find_function
 from nilometer.mining.table_function import CheckedCall
 from tests.mining_streams import START, check_any_split, counted, times_of
@@ -351,3 +353,14 @@ def test_refusals_are_kind(statement: str, message: str) -> None:
         database.sql(statement)
     assert message in str(caught.value)
     assert "^" in str(caught.value)
+
+
+def test_an_answer_may_have_a_row_several_times() -> None:
+    """Changes say how many times a row comes and goes, NaN and NULL included."""
+
+    def answer(*values: float | None) -> pa.RecordBatch:
+        return pa.record_batch({"v": pa.array(values, pa.float64())})
+
+    going, coming = _differences(answer(1, 1, 2, math.nan), answer(math.nan, 1, 3, 3, None))
+    assert going.to_pydict() == {"v": [1, 2]}
+    assert coming.to_pydict() == {"v": [3, 3, None]}

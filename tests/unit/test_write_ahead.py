@@ -14,13 +14,13 @@ from pyarrow import fs
 
 from nilometer.errors import LogError, LogFullError
 from nilometer.log.local_storage import LocalSegments, LocalStorage
-from nilometer.log.location import register_file_system
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.position import Position
 from nilometer.log.transactions import read_transactions
 from nilometer.log.write_ahead import WriteAhead
 from nilometer.log.writer import LogWriter
 from nilometer.model.time import FOREVER
+from tests.file_systems import register_file_system
 from tests.patience import wait_for
 from tests.unit.fallible_store import FallibleStore
 from tests.unit.log_samples import LAYOUT, rows_from

@@ -12,11 +12,11 @@ import pytest
 from pyarrow import fs
 
 from nilometer.errors import LogError, LogTakenError
-from nilometer.log.location import register_file_system
 from nilometer.log.reader import LogReader
 from nilometer.log.waiting_rows import waiting_in
 from nilometer.log.write_ahead import WriteAhead
 from nilometer.log.writer import LogWriter
+from tests.file_systems import register_file_system
 from tests.unit.fallible_store import FallibleStore
 from tests.unit.log_samples import LAYOUT, rows_from
 from tests.unit.write_ahead_samples import KEYS, LOG, OPTIONS, add, machine, opened, stored

@@ -40,10 +40,12 @@ _Item = TypeVar("_Item", dict[str, Any], pa.RecordBatch)
 class AsyncClient:
     """A Nilometer server; see `Client` for the arguments and methods.
 
-    >>> async with nm.AsyncClient("http://127.0.0.1:8642", token) as client:  # doctest: +SKIP
-    ...     query = await client.query("SELECT * FROM Readings")
-    ...     async for row in query.follow():
-    ...         print(row)
+    This prints every row of a new query, as it comes:
+
+        async with nm.AsyncClient("http://127.0.0.1:8642", token) as client:
+            query = await client.query("SELECT * FROM Readings")
+            async for row in query.follow():
+                print(row)
     """
 
     def __init__(
@@ -133,7 +135,7 @@ class AsyncClient:
         per         columns that distinguish series, with bucket or points.
         answer      for a changelog query: the answer, not its changes.
 
-        >>> await client.download("mean", "mean.parquet", bucket="1 minute")  # doctest: +SKIP
+        `await client.download("mean", "mean.parquet", bucket="1 minute")` is a row a minute.
         """
         wanted = download_of(name, path, form, start, end, columns, per, bucket, points, answer)
         *first, last = wanted.calls

@@ -45,9 +45,11 @@ class Client:
     timeout  seconds that a statement may take.
     verify   for https: False accepts any certificate, a path names the certificates to trust.
 
-    >>> with nm.Client("http://127.0.0.1:8642", token) as client:  # doctest: +SKIP
-    ...     for row in client.query("SELECT * FROM Readings").follow():
-    ...         print(row)
+    This prints every row of a new query, as it comes:
+
+        with nm.Client("http://127.0.0.1:8642", token) as client:
+            for row in client.query("SELECT * FROM Readings").follow():
+                print(row)
     """
 
     def __init__(
@@ -139,7 +141,7 @@ class Client:
         per         columns that distinguish series, with bucket or points.
         answer      for a changelog query: the answer, not its changes.
 
-        >>> client.download("mean", "mean.parquet", bucket="1 minute")  # doctest: +SKIP
+        `client.download("mean", "mean.parquet", bucket="1 minute")` is a file of a row a minute.
         """
         wanted = download_of(name, path, form, start, end, columns, per, bucket, points, answer)
         *first, last = wanted.calls
@@ -272,8 +274,7 @@ class Query:
         newest    how many rows are kept of append results.
         patience  seconds without a connection after which it gives up; None: never.
 
-        >>> with client.query("mean").live() as live:  # doctest: +SKIP
-        ...     live.wait(timeout=60)
+        It is used in a block, such as `with client.query("mean").live() as live: live.wait()`.
         """
         return self._client.keep_live(self, newest, patience)
 

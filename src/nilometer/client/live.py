@@ -98,7 +98,7 @@ class LiveAnswer:
         until    the condition on rows; without it, there must be at least one row.
         timeout  seconds after which TimeLimitError is raised; None: never.
 
-        >>> live.wait(lambda rows: len(rows) >= 10, timeout=60)  # doctest: +SKIP
+        `live.wait(lambda rows: len(rows) >= 10, timeout=60)` waits for ten rows, for a minute.
         """
         is_right = until or (lambda rows: len(rows) > 0)
         deadline = None if timeout is None else monotonic() + timeout

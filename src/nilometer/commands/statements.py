@@ -8,12 +8,7 @@ from dataclasses import dataclass, field
 from nilometer.errors import InputError
 from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.parse.query_text import has_last_clauses
-from nilometer.sql.statements import (
-    Statement,
-    parameters_of,
-    read_statements,
-    statement_texts,
-)
+from nilometer.sql.statements import Statement, read_each
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +25,28 @@ class OneStatement:
 
 
 def split_statements(
-    text: str, parameters: Mapping[str, object] | None = None
+    text: str,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    may_be_unused: bool = False,
 ) -> list[OneStatement]:
     """The statements of a text; each keeps its position, with blanks for what precedes it.
+
+    may_be_unused  whether there may be values that no statement uses.
 
     >>> [one.sql for one in split_statements("SELECT 1; EXPLAIN SELECT 2;")]
     ['SELECT 1', '          EXPLAIN SELECT 2']
     """
-    values = parameters or {}
-    read = read_statements(text, Parameters(values))
+    read = read_each(text, Parameters(parameters or {}, may_be_unused=may_be_unused))
     if not read:
         raise InputError("there is no statement", hint="write SELECT … FROM …")
-    parts = statement_texts(text)
     return [
         OneStatement(
-            sql,
+            part.text,
             is_explain=isinstance(one, Statement) and one.explain is not None,
             is_query=isinstance(one, Statement),
-            parameters=parameters_of(sql, values) if values else {},
+            parameters=part.values,
             has_order=isinstance(one, Statement) and has_last_clauses(one),
         )
-        for sql, one in zip(parts, read, strict=True)
+        for part, one in ((part, part.statement) for part in read)
     ]

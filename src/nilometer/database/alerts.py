@@ -31,7 +31,8 @@ from nilometer.past.guarded import GuardedSandbox
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sensors.catalog.stored_alerts import StoredAlert
-from nilometer.sql.ddl.nodes import AlterAlert, CreateAlert, GivenOption, Kind
+from nilometer.sql.ddl.nodes import AlterAlert, CreateAlert, Kind
+from nilometer.sql.ddl.parts import GivenOption
 
 SOURCES: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
 MOST_ALERTS: Final = 1000

@@ -13,7 +13,8 @@ from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.run_create import check_type
 from nilometer.sensors.catalog.stored_names import NOUNS
 from nilometer.sensors.declaration import Declaration
-from nilometer.sql.ddl.nodes import AlterStream, DropColumn, Kind, Rename, RenameColumn, SetOptions
+from nilometer.sql.ddl.nodes import AlterStream, Kind, Rename
+from nilometer.sql.ddl.parts import DropColumn, RenameColumn, SetOptions
 from nilometer.sql.statements import read_query
 
 

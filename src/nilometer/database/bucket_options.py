@@ -10,7 +10,7 @@ from typing import Any, Final
 from nilometer.errors import InputError
 from nilometer.kernels.routing import MOST_BUCKETS
 from nilometer.sensors.catalog.stored_queries import HOSTED, NamedQuery
-from nilometer.sql.ddl.nodes import GivenOption
+from nilometer.sql.ddl.parts import GivenOption
 from nilometer.sql.plan.changes_plan import Plan
 from nilometer.sql.plan.parting import Parting
 from nilometer.sql.rules.spread_joins import choose_stream

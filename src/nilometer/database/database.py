@@ -25,13 +25,14 @@ from nilometer.database.compiler import Compiler
 from nilometer.database.dashboards import Dashboards
 from nilometer.database.home import Home
 from nilometer.database.known import Reading
-from nilometer.database.lifecycle import RunSettings
 from nilometer.database.limits import filled, owner_of
 from nilometer.database.measures import Measures, measure
+from nilometer.database.new_queries import NewQuery
 from nilometer.database.past import Past
 from nilometer.database.past_engine import IN_PROCESS_BYTES
 from nilometer.database.query_run import QueryHandle
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
+from nilometer.database.run_settings import RunSettings
 from nilometer.database.run_table import closed
 from nilometer.database.running import RunningQueries
 from nilometer.database.select_sensors import select_sensors
@@ -90,6 +91,7 @@ from nilometer.sql.ddl.nodes import (
 from nilometer.sql.declare import check_function, describe_stream, describe_table, end_column
 from nilometer.sql.explain.picture import QueryPicture, picture_contradiction, picture_plan
 from nilometer.sql.parse.parameters import merged
+from nilometer.sql.parse.places import placed_within
 from nilometer.sql.physical.execution import choose_execution
 from nilometer.sql.statements import (
     AnyStatement,
@@ -173,7 +175,7 @@ class Database:
         rate      how many rows arrive per second, and
         distinct  how many distinct values columns have ({"k": 1000}): for the join order.
 
-        >>> db.create_stream("A", df, time="ts", lateness="2s")  # doctest: +SKIP
+        >>> db.create_stream("Orders", df, time="ts", rate=1000)
         """
         self._require_new(name, frame)
         form = None if epoch is None else EpochTimes(read_unit(epoch))
@@ -188,7 +190,7 @@ class Database:
     def create_table(self, name: str, frame: DataFrame) -> None:
         """Register a static DataFrame under a name; its rows are valid forever.
 
-        >>> db.create_table("Stores", df)  # doctest: +SKIP
+        >>> db.create_table("Shops", df)
         """
         self._require_new(name, frame)
         self._compiler.named.add(describe_table(name, given_frame(frame)), frame)
@@ -208,7 +210,7 @@ class Database:
         with by_row it gets plain values and returns one value. Joins ask conditions that cost
         much of few rows: `cost` is that of one row, in comparisons (by default 1, by_row 10).
 
-        >>> db.create_function("similar", lambda a, b: (a - b).abs() < 3)  # doctest: +SKIP
+        >>> db.create_function("similar", lambda a, b: (a - b).abs() < 3)
         """
         self._compiler.add_function(make_function(name, function, returns, by_row, cost))
 
@@ -221,7 +223,7 @@ class Database:
         without the rows in which one is NULL, and returns one value. A class has `update(value)`,
         `finish()` and, if it can retract values, `retract(value)`. Without values it is NULL.
 
-        >>> db.create_aggregate("spread", lambda v: v.max() - v.min())  # doctest: +SKIP
+        >>> db.create_aggregate("spread", lambda v: v.max() - v.min())
         """
         check_function(name, aggregate)
         self.create_function(name, PythonAggregate(name, aggregate), returns, by_row=True)
@@ -233,7 +235,7 @@ class Database:
         is stored instead: a reading, a list of readings, or None; a class is instantiated once
         for each sensor. For a delivery (`TO python WITH (function = 'name')`) it gets results.
 
-        >>> db.register_unit("celsius", lambda one: {"v": (one["f"] - 32) / 1.8})  # doctest: +SKIP
+        >>> db.register_unit("celsius", lambda one: {"v": (one["f"] - 32) / 1.8})
         """
         self._units.register(name, function)
 
@@ -288,7 +290,8 @@ class Database:
                   `forget_reader`. Without a name, they keep it for a day after its last read.
         parameters, values  what `:name` stands for in the statement, by its name.
 
-        >>> db.sql("SELECT k FROM A WHERE k > :least", least=3)  # doctest: +SKIP
+        >>> db.sql("SELECT k FROM A WHERE k > :least", least=3).columns
+        ['k', '_time']
         """
         given = merged(parameters, values)
         read = self._run_before_last(read_statements(statement, given))
@@ -311,7 +314,7 @@ class Database:
 
     def execute(
         self,
-        statement: str,
+        statement: str | DatabaseStatement,
         *,
         owner: str | None = None,
         parameters: Mapping[str, Any] | None = None,
@@ -321,12 +324,15 @@ class Database:
 
         Of several statements, the outcome of the last is returned, as in `sql`.
 
+        statement  its text, or a statement that was read already.
         owner  the owner of a query that the statement creates, for `queries_of`.
         parameters, values  what `:name` stands for in the statement, by its name.
 
-        >>> db.execute("CREATE TABLE Stores (id INT)").message  # doctest: +SKIP
-        'table Stores created'
+        >>> db.execute("CREATE TABLE Stores (id INT)").message
+        'created table Stores'
         """
+        if isinstance(statement, DatabaseStatement):
+            return self._run(statement, owner)
         found = read_statements(statement, merged(parameters, values))
         if found and isinstance(found[-1], Statement):
             raise InputError("this is a query", hint="db.sql answers it; CREATE QUERY keeps it")
@@ -345,7 +351,8 @@ class Database:
     ) -> str:
         """Explain what a statement will do, as text or ("dot") as Graphviz text.
 
-        >>> print(db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS"))  # doctest: +SKIP
+        >>> "2 streams" in db.explain("SELECT A.k FROM A, B WINDOW = 10 SECONDS")
+        True
         """
         if form.upper() not in list(ExplainFormat):
             raise InputError(f"unknown format {form}", hint="choose one of text, dot")
@@ -357,10 +364,16 @@ class Database:
     def picture(self, statement: str) -> QueryPicture:
         """What a statement will do, as data that can be drawn.
 
-        >>> db.picture("SELECT A.k FROM A, B WINDOW = 10 SECONDS").graphs  # doctest: +SKIP
+        >>> len(db.picture("SELECT A.k FROM A, B WINDOW = 10 SECONDS").graphs)
+        1
         """
         read = read_one(statement)
-        query = read.query if isinstance(read, CreateQuery) else read_query(statement)
+        if isinstance(read, CreateQuery):
+            with placed_within(read.text_place):
+                return self._picture(read.query)
+        return self._picture(read if isinstance(read, Statement) else read_query(statement))
+
+    def _picture(self, query: Statement) -> QueryPicture:
         try:
             return picture_plan(self._compiler.question(query, Reading())[0].plan)
         except SqlWindowError as error:
@@ -398,7 +411,8 @@ class Database:
 
         parameters, values  what `:name` stands for in the statement, by its name.
 
-        >>> db.select("SELECT COUNT(*) AS n FROM Readings WHERE v > :v", v=20)  # doctest: +SKIP
+        >>> db.select("SELECT COUNT(*) AS n FROM Readings WHERE v > :v", v=20).to_pylist()
+        [{'n': 0}]
         """
         return self.past.select(statement, merged(parameters, values).values)
 
@@ -410,7 +424,8 @@ class Database:
         start, end  only rows with times in this closed range, in UTC unless they name a zone:
                     rows outside are not even read.
 
-        >>> db.history("Sensors", start="2026-01-31 12:00:00")  # doctest: +SKIP
+        >>> db.history("Readings", start="2026-01-31 12:00:00").count()
+        0
         """
         location = self.log_of(name)
         LogReader.open(location)  # or the error in our own words, not Spark's
@@ -443,7 +458,8 @@ class Database:
 
         They are CREATE STREAM, CREATE SENSOR TABLE with INSERT, or INSERT.
 
-        >>> db.try_statements("CREATE STREAM S (…) FROM http WITH (…)")  # doctest: +SKIP
+        >>> db.try_statements("CREATE STREAM S (v DOUBLE) FROM synthetic", most=1).came
+        1
         """
         home, _ = self._stored()
         trial = required_trial(read_statements(statements))
@@ -456,7 +472,8 @@ class Database:
     ) -> Tried:
         """What a sensor of a stream or sensor table currently sends; nothing is stored.
 
-        >>> db.try_sensor("Farm", "barn").readings  # doctest: +SKIP
+        >>> db.try_sensor("Farm", "barn", most=1).came
+        1
         """
         home, _ = self._stored()
         declared = home.catalog.require_declaration(name)
@@ -498,7 +515,7 @@ class Database:
     def create_query(
         self,
         name: str | None,
-        text: str,
+        text: str | Statement,
         *,
         limits: QueryLimits | None = None,
         fill_limits: bool = False,
@@ -507,12 +524,14 @@ class Database:
     ) -> QueryStatus:
         """Store a SELECT under a name and start it, as CREATE QUERY does.
 
+        text       its text, or a query that was read already.
         limits     what it may use; None: the limits given to `connect`.
         fill_limits  take limits that are not set from those given to `connect`.
         temporary  it is dropped when the database is next opened, and needs no name.
         owner      its owner, for `queries_of`.
 
-        >>> db.create_query("warm", "SELECT …")  # doctest: +SKIP
+        >>> db.create_query("warm", "SELECT v FROM Readings WHERE v > 20").name
+        'warm'
         """
         if name is None:
             if not temporary:
@@ -520,13 +539,13 @@ class Database:
             name = f"run_{token_hex(4)}"
         self._compiler.named.refuse(name)
         queries = self._stored()[1]
-        statement = read_query(text)
+        statement = text if isinstance(text, Statement) else read_query(text)
         if statement.explain is not None:
             raise InputError(
                 "only a query can be stored, not its EXPLAIN", hint="leave out EXPLAIN"
             )
         change = None if limits is None else _change_to(limits, fill=fill_limits)
-        queries.create(name, text, statement, limits=change, temporary=temporary, owner=owner)
+        queries.create(NewQuery(name, statement, limits=change, temporary=temporary, owner=owner))
         return queries.status(name)
 
     def start_query(self, name: str) -> bool:
@@ -588,8 +607,8 @@ class Database:
     def back_up(self, destination: str) -> BackupMade:
         """Add a backup of the database to a folder or URI; queries keep running meanwhile.
 
-        >>> db.back_up("/mnt/backups").manifest.name  # doctest: +SKIP
-        '20260131T120000Z'
+        >>> db.back_up("backups").manifest.name
+        '...Z'
         """
         home, _ = self._stored()
         return home.back_up(destination)
@@ -771,7 +790,9 @@ def connect(  # noqa: PLR0913  one argument for each option
     buckets    how many parts the work of a new query is split into unless it says so itself; the
                folder remembers it. By default Spark's shuffle partitions.
 
-    >>> db = connect(spark, path="plant")  # doctest: +SKIP
+    >>> with connect(spark, path="plant") as db:
+    ...     db.resume()
+    []
     """
     require_supported(spark.version)
     database = Database(

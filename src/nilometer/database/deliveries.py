@@ -33,7 +33,8 @@ from nilometer.model.time import format_instant
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDelivery
-from nilometer.sql.ddl.nodes import CreateDelivery, GivenOption, Kind
+from nilometer.sql.ddl.nodes import CreateDelivery, Kind
+from nilometer.sql.ddl.parts import GivenOption
 
 _SHOWN: Final = pa.schema(
     {

@@ -5,19 +5,15 @@ The caller must hold the lock of the run.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.database.auto_spread import join_of
-from nilometer.database.back_off import BackOff
 from nilometer.database.bucket_options import buckets_of, hosted_id, moved_of, parting_of
 from nilometer.database.change_buckets import change_buckets, moves_rows, require_spreadable
 from nilometer.database.curable import may_be_cured
@@ -40,9 +36,9 @@ from nilometer.database.query_events import (
 from nilometer.database.query_run import QueryHandle, QueryRun, RunState
 from nilometer.database.query_status import OnError, QueryLimits, QueryPhase
 from nilometer.database.result_size import result_size
+from nilometer.database.run_settings import RunSettings
 from nilometer.database.run_table import RunTable
 from nilometer.database.stalls import Progress
-from nilometer.database.supervisor import EVERY
 from nilometer.engine.plan import EnginePlan
 from nilometer.errors import InputError, LimitError, LogError, NilometerError, in_one_line
 from nilometer.log.clock import now_micros
@@ -80,21 +76,6 @@ processed together."""
 Planned = tuple[Plan, Known]
 Planner = Callable[[Statement, Reading, int | None], Planned]
 """Compiles a statement for a number of buckets (None: Spark's default); also what it reads."""
-
-
-@dataclass(frozen=True)
-class RunSettings:
-    """How named queries are run."""
-
-    session: SparkSession | None = None
-    limits: QueryLimits = field(default_factory=QueryLimits)
-    """The limits of queries that set none of their own."""
-    most: int | None = None
-    """How many may run at a time."""
-    back_off: BackOff = field(default_factory=BackOff)
-    look_every: float = EVERY
-    clock: Callable[[], int] = now_micros
-    chance: Callable[[], float] = random.random
 
 
 class QueryLifecycle:
@@ -157,9 +138,17 @@ class QueryLifecycle:
         return self._plan(statement, Reading(instead=instead), 1)
 
     def begin(
-        self, run: QueryRun, query: NamedQuery, planned: Planned, before: RunState | None = None
+        self,
+        run: QueryRun,
+        query: NamedQuery,
+        planned: Planned,
+        before: RunState | None = None,
+        made: EnginePlan | None = None,
     ) -> None:
-        """Start a query; if it starts anew, earlier failures no longer count."""
+        """Start a query; if it starts anew, earlier failures no longer count.
+
+        `made`: its plan for the shared engine, if there is one already.
+        """
         self._runs.reserve(run)
         location = self._home.log_of(query.name)
         run.limits = limits_of(query)
@@ -167,8 +156,8 @@ class QueryLifecycle:
         plan, known = planned
         if hosted_id(query) is not None:
             assert self.hosting is not None
-            made = self.plan_for_engine(planned, run.limits)
-            run.handle = self.hosting.start(query, made, known, destination, run.limits)
+            hosted = made or self.plan_for_engine(planned, run.limits)
+            run.handle = self.hosting.start(query, hosted, known, destination, run.limits)
         else:
             self._require_room(run)
             with started_in_pool(self._settings.session, f"query {run.place}"):
@@ -214,14 +203,16 @@ class QueryLifecycle:
                 hint="let queries share an engine: leave out engine = 'own'; or stop one",
             )
 
-    def begin_now(self, run: QueryRun, query: NamedQuery, planned: Planned) -> None:
+    def begin_now(
+        self, run: QueryRun, query: NamedQuery, planned: Planned, made: EnginePlan | None = None
+    ) -> None:
         """Start a query for a waiting caller; an error that may be cured is retried once."""
         try:
-            self.begin(run, query, planned)
+            self.begin(run, query, planned, made=made)
         except (PySparkException, Py4JError) as error:
             if not may_be_cured(explain_failure(error)):
                 raise
-            self.begin(run, query, planned)
+            self.begin(run, query, planned, made=made)
 
     def _destination(self, query: NamedQuery, location: str, limits: QueryLimits) -> Destination:
         history = FOREVER if limits.history is None else limits.history

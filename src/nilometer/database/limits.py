@@ -21,7 +21,7 @@ from nilometer.model.names import nearest
 from nilometer.model.options import parse_count, parse_size
 from nilometer.model.time import format_duration, parse_duration
 from nilometer.sensors.catalog.stored_queries import HOSTED, READER, REPLACES, NamedQuery
-from nilometer.sql.ddl.nodes import GivenOption
+from nilometer.sql.ddl.parts import GivenOption
 
 TEMPORARY: Final = "temporary"
 CHANGES_KEPT: Final = 86_400_000_000

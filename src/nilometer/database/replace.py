@@ -21,11 +21,13 @@ from nilometer.database.limits import (
     read_limits,
     replacement_of,
 )
+from nilometer.database.new_queries import NewQuery
 from nilometer.database.running import RunningQueries
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.sql.ddl.nodes import CreateQuery
+from nilometer.sql.parse.places import placed_within
 from nilometer.sql.parse.query_text import tokenize
 
 _WAIT: Final = 10.0
@@ -38,24 +40,25 @@ def replace_query(
     statement: CreateQuery, home: Home, queries: RunningQueries, owner: str | None
 ) -> Outcome:
     """Give an existing query a new text."""
-    with placed(statement.place):
+    with placed(statement.place), placed_within(statement.text_place):
         query = home.catalog.query(statement.name)
         assert query is not None
         name, new = query.name, replacement_of(query.name)
-        if _words(query.text) == _words(statement.text):
+        if _words(query.text) == _words(statement.query.sql):
             return _go_on(statement, query, queries)
         _refuse_if_used(name, home, queries)
         if home.catalog.query(new) is not None:
             queries.drop(new)
         queries.create(
-            new,
-            statement.text,
-            statement.query,
-            limits=lambda _: read_limits(statement.options, limits_of(query)),
-            asked=read_asked(statement.options),
-            temporary=is_temporary(query),
-            owner=owner_of(query) or owner,
-            in_place_of=name,
+            NewQuery(
+                new,
+                statement.query,
+                limits=lambda _: read_limits(statement.options, limits_of(query)),
+                asked=read_asked(statement.options),
+                temporary=is_temporary(query),
+                owner=owner_of(query) or owner,
+                in_place_of=name,
+            )
         )
     until = time.monotonic() + _WAIT
     while time.monotonic() < until and home.catalog.query(new) is not None:

@@ -6,52 +6,42 @@ import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 from typing import Final
-from uuid import uuid4
 
 from nilometer.database.alter_query import LimitChange, alter_query
 from nilometer.database.auto_spread import SpreadJoin
 from nilometer.database.bucket_options import (
     NOTHING_ASKED,
     AskedBuckets,
-    asked_options,
     idle_cores,
-    parting_of,
 )
-from nilometer.database.change_buckets import require_spreadable
 from nilometer.database.home import Home
-from nilometer.database.known import APPEND, CHANGELOG, columns_read
+from nilometer.database.known import columns_read
 from nilometer.database.lifecycle import (
-    Planned,
     Planner,
     QueryLifecycle,
-    RunSettings,
     unknown_query,
 )
 from nilometer.database.limits import (
     is_temporary,
     replacement_of,
     replaces,
-    require_no_shedding,
-    stored_options,
-    usual_for,
 )
+from nilometer.database.new_queries import NewQueries, NewQuery
 from nilometer.database.query_events import tell_not_spread, tell_spread
 from nilometer.database.query_run import QueryHandle, QueryRun, RunState
 from nilometer.database.query_status import (
-    EngineChoice,
     HealthSample,
-    QueryLimits,
     QueryPhase,
     QueryStatus,
 )
+from nilometer.database.run_settings import RunSettings
 from nilometer.database.run_table import RunTable
 from nilometer.database.spread import describe_spreads
 from nilometer.database.statuses import QueryStatuses
 from nilometer.database.supervisor import Supervisor
-from nilometer.errors import InputError, NilometerError, NoStreamError, SqlError, in_one_line
+from nilometer.errors import InputError, NilometerError, SqlError, in_one_line
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.declaration import Declaration
 from nilometer.spark.default_buckets import cores_of
@@ -60,8 +50,6 @@ from nilometer.spark.hosted_query import HostedQuery
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.parse.query_text import Statement, names_read
-from nilometer.sql.plan.changes_plan import Plan, emits_changes, reads_tables_alone
-from nilometer.sql.rules.spread_joins import spread_joins
 from nilometer.sql.statements import read_query
 
 _LOG: Final = logging.getLogger("nilometer.queries")
@@ -78,6 +66,7 @@ class RunningQueries:
         self._settings = settings or RunSettings()
         self._runs = RunTable(self._settings.most)
         self._lifecycle = QueryLifecycle(home, plan, beats, self._settings, self._runs)
+        self._new = NewQueries(home, self._lifecycle, self._runs, self._settings.limits)
         self._statuses = QueryStatuses(
             home.catalog, self._runs, home.log_of, home.manager.streams, self._settings.clock
         )
@@ -141,69 +130,11 @@ class RunningQueries:
         """How many times queries have failed here."""
         return self._lifecycle.failures
 
-    def create(
-        self,
-        name: str,
-        text: str,
-        statement: Statement,
-        *,
-        if_not_exists: bool = False,
-        limits: LimitChange | None = None,
-        asked: AskedBuckets = NOTHING_ASKED,
-        temporary: bool = False,
-        owner: str | None = None,
-        in_place_of: str | None = None,
-    ) -> bool:
-        """Store a query and start it; False if it exists already and that is allowed.
-
-        `in_place_of`: the query that it replaces once it has caught up; so it starts at the
-        oldest rows.
-        """
-        reader, alterations = self._free_reader(name), self._home.catalog.alterations
-        given = replace(statement, from_start=statement.from_start or in_place_of is not None)
-        planned = self._planned(reader, text, given, 1 if self._lifecycle.hosting else None)
-        kind = CHANGELOG if emits_changes(planned[0]) else APPEND
-        found = self._limits(kind, limits)
-        hosted = self._choose_engine(planned, found, asked)
-        if hosted is None and self._lifecycle.hosting is not None:
-            planned = self._planned(reader, text, given, asked.buckets)
-        split = asked_options({"buckets": planned[0].buckets}, asked, lambda: planned[0])
-        if (parting := parting_of(split)) is not None:
-            planned = spread_joins(planned[0], parting), planned[1]
-        options = stored_options(
-            found,
-            is_temporary=temporary,
-            buckets=split,
-            owner=owner,
-            hosted=hosted,
-            reader=None if reader == name else reader,
-            replaces=in_place_of,
-        )
-        catalog = self._home.catalog
-        with self._runs.alone(name) as run:
-            if if_not_exists and catalog.query(name) is not None:
-                return False
-            self._runs.reserve(run)
-            catalog.create_query(name, text, kind, options=options)
-            try:
-                require_spreadable(self._lifecycle.require(name), self._lifecycle.plan_again)
-                if catalog.alterations != alterations:
-                    self._require_same(self._lifecycle.require(name), planned[0])
-                self._home.delete(self._home.files_of(name))  # another's, which ended in between
-                self._lifecycle.begin_now(run, self._lifecycle.require(name), planned)
-            except BaseException:
-                with suppress(Exception):
-                    self._lifecycle.remove(run)
-                raise
+    def create(self, new: NewQuery) -> bool:
+        """Store a query and start it; False if it exists already and that is allowed."""
+        is_new = self._new.create(new)
         self._supervisor.start()
-        return True
-
-    def _require_same(self, query: NamedQuery, plan: Plan) -> None:
-        """Refuse a query that was planned before one of its streams was altered."""
-        if columns_read(self._lifecycle.plan_again(query)[0]) != columns_read(plan):
-            raise InputError(
-                f"a stream that {query.name} reads was altered meanwhile", hint="try again"
-            )
+        return is_new
 
     def check(self, name: str, statement: Statement) -> None:
         """Refuse a query that cannot run."""
@@ -257,59 +188,6 @@ class RunningQueries:
         """The queries that are being replaced, each with its replacement."""
         found = [(replaces(one), one.name) for one in self._home.catalog.queries()]
         return [(old, new) for old, new in found if old is not None]
-
-    def _choose_engine(
-        self, planned: Planned, limits: QueryLimits, asked: AskedBuckets
-    ) -> str | None:
-        """An id in the shared engine for a query that can run there; None: it cannot."""
-        if self._lifecycle.hosting is None or limits.engine is EngineChoice.OWN:
-            require_no_shedding(limits, "the query was given an engine of its own")
-            return None
-        if not asked.is_nothing and limits.engine is EngineChoice.SHARED:
-            raise InputError(
-                "a query has one bucket in the shared engine",
-                hint=f"leave out {'spread' if asked.is_spread else 'buckets'}, "
-                "or write engine = 'own'",
-            )
-        if not asked.is_nothing:
-            require_no_shedding(limits, "a query of several buckets has an engine of its own")
-            return None
-        made = self._lifecycle.plan_for_engine(planned, limits)
-        if not isinstance(made, str):
-            return uuid4().hex
-        require_no_shedding(limits, made)
-        if limits.engine is EngineChoice.SHARED:
-            raise InputError(
-                "this query cannot run in the shared engine", detail=made, hint="leave out engine"
-            )
-        return None
-
-    def _free_reader(self, name: str) -> str:
-        """The reader name of a new query in logs: its own name, unless that is taken there."""
-        known = {one.reader.lower() for one in self._home.catalog.queries()}
-        return name if name.lower() not in known else f"{name}+{uuid4().hex[:8]}"
-
-    def _planned(
-        self, reader: str, text: str, statement: Statement, buckets: int | None = None
-    ) -> Planned:
-        """The plan of a text inside a statement, in which errors are placed."""
-        alone = replace(read_query(text), from_start=statement.from_start)
-        try:
-            planned = self._lifecycle.plan(reader, alone, buckets)
-        except NilometerError:
-            self._lifecycle.plan(reader, statement, buckets)  # the same error, with its place
-            raise
-        if reads_tables_alone(planned[0]):
-            raise NoStreamError(
-                "this query reads no stream, so there is nothing to continue",
-                hint="run it as it is: SELECT …",
-            )
-        return planned
-
-    def _limits(self, kind: str, change: LimitChange | None) -> QueryLimits:
-        """The limits of a new query."""
-        usual = usual_for(kind, self._settings.limits)
-        return usual if change is None else change(usual)
 
     def start(self, name: str) -> bool:
         """Start a query that is stopped or waits for a retry; False if it is already running."""

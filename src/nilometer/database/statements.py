@@ -11,6 +11,7 @@ from nilometer.database.alter import alter_stream, rename
 from nilometer.database.bucket_options import read_asked
 from nilometer.database.home import Home
 from nilometer.database.limits import is_temporary, read_limits
+from nilometer.database.new_queries import NewQuery
 from nilometer.database.replace import replace_query
 from nilometer.database.running import RunningQueries
 from nilometer.database.show import show_dead_letters, show_queries, show_readers, show_sensors
@@ -42,6 +43,7 @@ from nilometer.sql.ddl.nodes import (
     StopDelivery,
     StopQuery,
 )
+from nilometer.sql.parse.places import placed_within
 
 _STREAMS: Final = (Kind.STREAM, Kind.SENSOR_TABLE)
 
@@ -195,15 +197,16 @@ def _is_a(kind: Kind, name: str, home: Home) -> bool:
 
 
 def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | None) -> Outcome:
-    with placed(statement.place):
+    with placed(statement.place), placed_within(statement.text_place):
         made = queries.create(
-            statement.name,
-            statement.text,
-            statement.query,
-            if_not_exists=statement.if_not_exists,
-            limits=lambda usual: read_limits(statement.options, usual),
-            asked=read_asked(statement.options),
-            owner=owner,
+            NewQuery(
+                statement.name,
+                statement.query,
+                if_not_exists=statement.if_not_exists,
+                limits=lambda usual: read_limits(statement.options, usual),
+                asked=read_asked(statement.options),
+                owner=owner,
+            )
         )
     if not made:
         return Outcome(f"query {statement.name} already exists")

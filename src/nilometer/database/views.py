@@ -7,6 +7,7 @@ from nilometer.database.running import RunningQueries
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sql.ddl.nodes import CreateView, Kind
+from nilometer.sql.parse.places import placed_within
 from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
@@ -22,8 +23,9 @@ def create_view(statement: CreateView, home: Home, queries: RunningQueries) -> O
         if is_there:
             _require_no_query(name, home, queries)
         _refuse_circle(statement, home)
-        queries.check(name, statement.query)
-        catalog.create_view(name, statement.text, or_replace=statement.or_replace)
+        with placed_within(statement.text_place):
+            queries.check(name, statement.query)
+        catalog.create_view(name, statement.query.sql, or_replace=statement.or_replace)
     verb = "replaced" if is_there else "created"
     return Outcome(f"{verb} view {name}", change=Change(Kind.VIEW, name, Action.CREATED))
 

@@ -8,10 +8,8 @@ they have.
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,26 +19,32 @@ from nilometer.engine.bucket_files import BatchFile, BucketFolder, StoredEntry, 
 from nilometer.engine.failure import describe_failure
 from nilometer.engine.plan_set import PlanEntry, PlanFolder, PlanSet, is_together
 from nilometer.engine.published import read_published, write_published
+from nilometer.engine.stuck_results import (
+    STUCK,
+    WaitingResults,
+    note_why,
+    put_aside,
+    read_stuck,
+    stuck_queries,
+)
 from nilometer.errors import LogError
 from nilometer.kernels.net_changes import net_changes
 from nilometer.kernels.row_errors import RowErrors
 from nilometer.log.clock import now_micros
 from nilometer.log.dead_letters import DeadLetter, append_batch
 from nilometer.log.frame_format import HEADER, EncodedFrame, FrameHeader
-from nilometer.log.local_storage import sync_file_system, sync_folder
+from nilometer.log.local_storage import sync_file_system
 from nilometer.log.location import storage_at
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.position import Position
 from nilometer.log.published import read_layout
 from nilometer.log.registrations import commit_all
 from nilometer.log.remote_storage import REQUESTS_AT_ONCE
-from nilometer.log.sealed import seal, unseal
 from nilometer.log.writer import LogWriter
 
 DURABLE_EVERY: Final = 10.0
 _MOST_COLLECTED: Final = 32 << 20
 _TRIM_EVERY: Final = 30.0
-STUCK: Final = "stuck"
 _SHOWN: Final = "shown-{}"
 _RETRY_EVERY: Final = 2.0
 _TAKE_OVER: Final = 30.0
@@ -53,19 +57,6 @@ class _Results:
 
     writer: LogWriter
     trimmed: float
-
-
-@dataclass(frozen=True)
-class WaitingResults:
-    """Results of a query on their way to its log."""
-
-    known: PlanEntry
-    told: Mapping[str, Any]
-    frames: Sequence[bytes]
-
-    @property
-    def key(self) -> tuple[str, int]:
-        return self.known.query, int(self.told["key"])
 
 
 @dataclass
@@ -245,14 +236,14 @@ class Publisher:
             self._append(results)
         except Exception as error:  # others must not be affected
             for one in results:
-                self._put_aside(one)
+                put_aside(self.folder, one)
             self._waits(results[0].known.query, error)
 
     def _publish_entry(self, known: PlanEntry, entry: StoredEntry, files: BucketFolder) -> None:
         frames = [files.read(one) for one in entry.frames]
         found = WaitingResults(known, dict(entry.told), frames)
         if known.query in self._waiting:
-            self._put_aside(found)
+            put_aside(self.folder, found)
         elif "://" in known.results:
             self._collected.setdefault(known.query, []).append(found)
             self._collected_bytes += sum(map(len, frames))
@@ -297,25 +288,14 @@ class Publisher:
             found = self._open[known.query] = _Results(writer, self.clock())
         return found
 
-    def _put_aside(self, one: WaitingResults) -> None:
-        """Set aside results that cannot be appended, so that the bucket's files can be deleted."""
-        folder = self.folder / STUCK / one.known.query
-        folder.mkdir(parents=True, exist_ok=True)
-        told = {**one.told, "sizes": [len(frame) for frame in one.frames]}
-        head = json.dumps(told).encode()
-        aside = folder / f".{told['key']:012d}"
-        aside.write_bytes(seal(len(head).to_bytes(8, "little") + head + b"".join(one.frames)))
-        aside.replace(folder / f"{told['key']:012d}")
-
     def _waits(self, query: str, error: Exception) -> None:
         """Schedule a retry."""
         self._waiting[query] = self.clock() + _RETRY_EVERY
         if _is_held(error) and self.clock() - self._begun < _TAKE_OVER:
             return  # an earlier publisher will end soon
-        path, known = self.folder / STUCK / query / ".why", self._set.entries.get(query)
+        known = self._set.entries.get(query)
         attempt = None if known is None else known.attempt
-        path.write_text(json.dumps({"failure": describe_failure(error), "attempt": attempt}))
-        sync_folder(path.parent)
+        note_why(self.folder, query, attempt, describe_failure(error))
 
     def _try_again(self, query: str) -> None:
         """Append the results that wait, oldest first."""
@@ -346,49 +326,12 @@ class Publisher:
             commit_all(log, readers, now=now_micros())
 
 
-def read_stuck(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """The results that were set aside, and their reports; raises LogError if damaged."""
-    try:
-        content = unseal(content)
-        size = int.from_bytes(content[:8], "little")
-        told: dict[str, Any] = json.loads(content[8 : 8 + size])
-        frames, start = [], 8 + size
-        for length in told["sizes"]:
-            frames.append(content[start : start + length])
-            start += length
-    except (ValueError, KeyError, TypeError) as error:
-        raise LogError("results that wait for their log are damaged", detail=str(error)) from None
-    if start != len(content):
-        raise LogError("results that wait for their log are damaged", detail="they are truncated")
-    return told, frames
-
-
-def stuck_queries(folder: Path) -> list[str]:
-    """The queries whose results currently cannot be appended."""
-    try:
-        return os.listdir(folder / STUCK)
-    except FileNotFoundError:
-        return []
-
-
 def shown_up_to(folder: Path, bucket: int) -> int:
     """The last file of a bucket whose results are visible to readers; -1: none."""
     try:
         return int((folder / _SHOWN.format(bucket)).read_text())
     except (FileNotFoundError, ValueError):
         return -1
-
-
-def stuck_results(folder: Path, query: str, attempt: int) -> dict[str, Any] | None:
-    """Why this attempt cannot append the results of a query to their log, if it cannot.
-
-    The cause that stopped an earlier attempt may be cured, and only not be retried yet.
-    """
-    try:
-        found: dict[str, Any] = json.loads((folder / STUCK / query / ".why").read_bytes())
-        return found["failure"] if found["attempt"] == attempt else None
-    except (FileNotFoundError, ValueError, KeyError):
-        return None
 
 
 def _is_held(error: Exception) -> bool:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.kernels.expression_types import type_name
+from nilometer.kernels.function_types import is_text
 from nilometer.model.time import EARLIEST, LATEST
 from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm, WrittenTimes
 
@@ -94,11 +95,11 @@ def read_times(values: pa.Array, form: TimeForm | None) -> pa.Array:
         return values.cast(pa.timestamp("us", tz=values.type.tz), safe=False).cast(INSTANT)
     if pat.is_date(values.type):
         return pc.assume_timezone(values.cast(pa.timestamp("us")), "UTC")
-    if _is_text(values.type):
+    if is_text(values.type):
         if isinstance(form, WrittenTimes):
             return _read_each(values, form)
         values = _numbers(values, are_dates=form is None)
-    if _is_text(values.type):
+    if is_text(values.type):
         return _iso_times(values)
     return _counted(values, form or SECONDS)
 
@@ -108,10 +109,6 @@ def _with_form(column: pa.Field, form: TimeForm | None) -> pa.Field:
     if not pat.is_timestamp(kind) or form is None or form_of(column) is not None:
         return column
     return time_field(column.name, column.type, form)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pat.is_string(kind) or pat.is_large_string(kind))
 
 
 def _numbers(values: pa.Array, *, are_dates: bool) -> pa.Array:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.kernels.arrays import Bools, Int64s, UInt64s, validity
+from nilometer.kernels.function_types import is_text
 from nilometer.kernels.key_hashes import hash_rows, is_exact, mix
 
 _ODD: Final = np.uint64(0xA0761D6478BD642F)
@@ -69,7 +70,7 @@ def join_ids(parts: Sequence[RowIds]) -> RowIds:
 
 def _hash_twice(column: pa.Array) -> tuple[UInt64s, UInt64s]:
     """Both hashes of a column; of one with many repeated texts, those of its distinct values."""
-    if _is_text(column.type) and _repeats(column):
+    if _has_bytes(column.type) and _repeats(column):
         coded = column.dictionary_encode(null_encoding="encode")
         places = np.asarray(coded.indices)
         values = coded.dictionary
@@ -77,13 +78,8 @@ def _hash_twice(column: pa.Array) -> tuple[UInt64s, UInt64s]:
     return hash_rows([column]), _second(column)
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(
-        pat.is_string(kind)
-        or pat.is_large_string(kind)
-        or pat.is_binary(kind)
-        or pat.is_large_binary(kind)
-    )
+def _has_bytes(kind: pa.DataType) -> bool:
+    return is_text(kind) or bool(pat.is_binary(kind) or pat.is_large_binary(kind))
 
 
 def _repeats(column: pa.Array) -> bool:

@@ -18,12 +18,6 @@ from nilometer.log.storage import Storage
 
 _IN_ONE_REQUEST: Final = "allow_delayed_open"
 """An option of Arrow for S3: a small object is written by one request instead of three."""
-_systems: dict[str, fs.FileSystem] = {}
-
-
-def register_file_system(scheme: str, system: fs.FileSystem) -> None:
-    """Make `scheme://path` refer to that path in this file system, in this process."""
-    _systems[scheme] = system
 
 
 def inside(location: str, name: str) -> str:
@@ -55,6 +49,12 @@ def in_object_store(location: str) -> bool:
     return isinstance(storage_at(location), RemoteStorage)
 
 
+def find_file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system that a URI names, and the path in it."""
+    system, path = fs.FileSystem.from_uri(uri)
+    return system, path
+
+
 def storage_at(location: str | Path) -> Storage:
     """The storage that a path or a URI names."""
     if isinstance(location, Path) or "://" not in location:
@@ -62,15 +62,13 @@ def storage_at(location: str | Path) -> Storage:
     parts = urlsplit(location)
     if parts.scheme == "file":
         return LocalStorage(Path(unquote(parts.path)).absolute())
-    if parts.scheme in _systems:
-        return RemoteStorage(location, _systems[parts.scheme], parts.netloc + parts.path)
     wanted = location
     if parts.scheme == "s3":
         _let_s3_be_quiet()
         if _IN_ONE_REQUEST not in parts.query:
             wanted = f"{location}{'&' if parts.query else '?'}{_IN_ONE_REQUEST}=true"
     try:
-        system, folder = fs.FileSystem.from_uri(wanted)
+        system, folder = find_file_system(wanted)
     except (ValueError, OSError) as problem:
         raise LogError(
             "no file system for this location",

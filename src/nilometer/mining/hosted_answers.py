@@ -8,6 +8,7 @@ instant, so that between two instants nothing else is read or written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, cast
@@ -261,9 +262,22 @@ def _repeat(value: pa.Array, times: int) -> pa.Array:
 def _differences(
     before: pa.RecordBatch, after: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows that are only in the first, and those only in the second."""
-    old, new = ([repr(row) for row in batch.to_pylist()] for batch in (before, after))
-    known, wanted = set(old), set(new)
-    going = [place for place, row in enumerate(old) if row not in wanted]
-    coming = [place for place, row in enumerate(new) if row not in known]
-    return before.take(pa.array(going, pa.int64())), after.take(pa.array(coming, pa.int64()))
+    """The rows of each that the other does not have, or has fewer times."""
+    old, new = _shown(before), _shown(after)
+    return before.take(_beyond(old, Counter(new))), after.take(_beyond(new, Counter(old)))
+
+
+def _shown(batch: pa.RecordBatch) -> list[str]:
+    """Rows as texts, by which NaN is like NaN."""
+    return [repr(row) for row in zip(*(one.to_pylist() for one in batch.columns), strict=True)]
+
+
+def _beyond(rows: Sequence[str], others: Counter[str]) -> pa.Array:
+    """The places of the rows that are left when each of the others has taken one like it."""
+    places = []
+    for place, row in enumerate(rows):
+        if others[row]:
+            others[row] -= 1
+        else:
+            places.append(place)
+    return pa.array(places, pa.int64())

@@ -12,7 +12,7 @@ from nilometer.errors import DurationError, NameTakenError, SqlError, UnknownNam
 from nilometer.model.names import nearest
 from nilometer.model.time import FOREVER, parse_duration
 from nilometer.sensors.declaration import Declaration, file_name, with_file_name
-from nilometer.sql.ddl.nodes import (
+from nilometer.sql.ddl.parts import (
     AddColumn,
     ColumnName,
     DropColumn,

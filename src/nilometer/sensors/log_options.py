@@ -13,7 +13,8 @@ from nilometer.log.options import Durability, Fsync, LogOptions, WhenFull
 from nilometer.model.options import parse_size
 from nilometer.model.time import parse_duration
 from nilometer.model.time_forms import EpochTimes, read_unit
-from nilometer.sql.ddl.nodes import CreateTable, StreamDef
+from nilometer.sql.ddl.nodes import CreateTable
+from nilometer.sql.ddl.parts import StreamDef
 from nilometer.sql.statements import read_one
 
 HOUR: Final = 3_600_000_000

@@ -59,9 +59,9 @@ from nilometer.sql.explain.picture import QueryPicture
 from nilometer.sql.expressions.scalars import quote_name
 from nilometer.sql.statements import (
     AnyStatement,
+    ReadStatement,
     Statement,
-    read_statements,
-    statement_texts,
+    read_each,
     told_number,
 )
 from nilometer.upkeep.backup import BackupMade
@@ -114,8 +114,7 @@ class Service:
 
         def read() -> list[str]:
             self._runner.require_short(text)
-            read_statements(text)
-            return statement_texts(text)
+            return [one.text for one in read_each(text)]
 
         return await self._threads.plan(read)
 
@@ -127,21 +126,20 @@ class Service:
         """
         with self._log.told(text, asker), self._shares.one(asker.name):
             found = await self._threads.plan(lambda: self._runner.read_all(text, values or {}))
-            for _, statement, _ in found:
-                require_scope(asker.scopes, scope_needed(statement))
-            for number, (part, statement, given) in enumerate(found, 1):
+            for one in found:
+                require_scope(asker.scopes, scope_needed(one.statement))
+            for number, one in enumerate(found, 1):
                 with told_number(number, len(found)):
-                    done = await self._do(part, statement, asker, given)
+                    done = await self._do(one, asker)
             return done
 
-    async def _do(
-        self, text: str, statement: AnyStatement, asker: Asker, values: Values
-    ) -> Executed:
+    async def _do(self, read: ReadStatement, asker: Asker) -> Executed:
+        statement = read.statement
         if isinstance(statement, Statement):
-            return await self._threads.select(lambda: self._runner.select(text, statement, values))
-        done = await self._threads.change(
-            lambda: self._runner.execute(text, statement, asker, values)
-        )
+            return await self._threads.select(
+                lambda: self._runner.select(read.text, statement, read.values)
+            )
+        done = await self._threads.change(lambda: self._runner.execute(statement, asker))
         self._log.ran(statement, asker, done.message)
         return done
 
@@ -152,7 +150,7 @@ class Service:
         try:
             with self._shares.one(asker.name):
                 found = await self._threads.plan(lambda: self._runner.read_all(text, values or {}))
-                if len(found) == 1 and isinstance(found[0][1], Statement):
+                if len(found) == 1 and isinstance(found[0].statement, Statement):
                     await self._threads.plan(
                         lambda: self._database.explain(text, parameters=values)
                     )
@@ -296,7 +294,7 @@ class Service:
     ) -> QueryStatus:
         """Start a query and store it; one without a name is given one, and is temporary."""
         require_scope(asker.scopes, Scope.WRITE)
-        await self.read(text)
+        statement = await self._threads.plan(lambda: self._runner.read_query(text))
         if name is not None and "/" in name:
             raise InputError(
                 "the name of a query cannot have a slash here",
@@ -311,7 +309,7 @@ class Service:
             with self._runner.room_for(asker):
                 return self._database.create_query(
                     name,
-                    text,
+                    statement,
                     limits=limits,
                     fill_limits=is_bound,
                     temporary=temporary or name is None,
@@ -439,13 +437,13 @@ class Service:
         require_scope(asker.scopes, Scope.WRITE)
         with self._shares.one(asker.name):
             found = await self._threads.plan(lambda: self._runner.read_all(text, {}))
-            for _, statement, _ in found:
-                require_scope(asker.scopes, scope_needed(statement))
+            for one in found:
+                require_scope(asker.scopes, scope_needed(one.statement))
 
             def read() -> Tried:
-                for _, statement, _ in found:
-                    if isinstance(statement, Insert):
-                        self._runner.require_for_rows(statement.table, asker)
+                for one in found:
+                    if isinstance(one.statement, Insert):
+                        self._runner.require_for_rows(one.statement.table, asker)
                 return self._database.try_statements(text, seconds=seconds, rows=most)
 
             return await self._threads.select(read)

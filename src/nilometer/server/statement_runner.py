@@ -29,16 +29,24 @@ from nilometer.server.scopes import SERVER, Asker, Scope, require_scope
 from nilometer.server.settings import ServerSettings
 from nilometer.spark.failures import too_large_answer
 from nilometer.spark.time_limit import time_limited
-from nilometer.sql.ddl.nodes import AlterQuery, CreateAlert, CreateQuery, Delete, Insert, Update
+from nilometer.sql.ddl.nodes import (
+    AlterQuery,
+    CreateAlert,
+    CreateQuery,
+    DatabaseStatement,
+    Delete,
+    Insert,
+    Update,
+)
 from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.statements import (
     AnyStatement,
+    ReadStatement,
     Statement,
-    parameters_of,
+    read_each,
     read_one,
-    read_statements,
+    read_query,
     require_last_query,
-    statement_texts,
 )
 
 
@@ -64,18 +72,14 @@ class StatementRunner:
         self._settings = settings
         self._makers: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def read_all(self, text: str, values: Values) -> list[tuple[str, AnyStatement, Values]]:
+    def read_all(self, text: str, values: Values) -> list[ReadStatement]:
         """The statements of a text, each with its own text and values."""
         self.require_short(text)
-        found = read_statements(text, Parameters(values))
+        found = read_each(text, Parameters(values))
         if not found:
             raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
-        require_last_query(found)
-        texts = statement_texts(text)
-        return [
-            (one, statement, parameters_of(one, values))
-            for one, statement in zip(texts, found, strict=True)
-        ]
+        require_last_query([one.statement for one in found])
+        return found
 
     def read(self, text: str, values: Values | None = None) -> AnyStatement:
         """Parse one statement, without checking what it names."""
@@ -91,9 +95,12 @@ class StatementRunner:
                 detail=f"it has {len(text)} characters, at most {most} are read",
             )
 
-    def execute(
-        self, text: str, statement: AnyStatement, asker: Asker, values: Values | None = None
-    ) -> Executed:
+    def read_query(self, text: str) -> Statement:
+        """Parse one query, without checking what it names."""
+        self.require_short(text)
+        return read_query(text)
+
+    def execute(self, statement: DatabaseStatement, asker: Asker) -> Executed:
         """Run a statement that is not a query, within what the asker may do."""
         match statement:
             case Insert() | Update() | Delete():
@@ -101,12 +108,12 @@ class StatementRunner:
             case CreateQuery():
                 self.require_within(read_limits(statement.options, self._database.limits), asker)
                 with self.room_for(asker):
-                    return self.run(text, asker)
+                    return self.run(statement, asker)
             case CreateAlert():
                 self.require_room("alerts", self._settings.max_alerts, self._database.alerts, asker)
             case AlterQuery():
                 self.require_within(read_limits(statement.options, self._database.limits), asker)
-        return self.run(text, asker, values)
+        return self.run(statement, asker)
 
     def require_within(self, limits: QueryLimits, asker: Asker) -> None:
         """Only admin may give a query more than the configuration allows."""
@@ -171,9 +178,9 @@ class StatementRunner:
             raise too_large_answer()
         return Executed(None, rows.slice(0, most), rows.num_rows > most)
 
-    def run(self, text: str, asker: Asker = SERVER, values: Values | None = None) -> Executed:
+    def run(self, statement: str | DatabaseStatement, asker: Asker = SERVER) -> Executed:
         """Run a statement, if the asker may run it."""
-        outcome = self._database.execute(text, owner=asker.name, parameters=values)
+        outcome = self._database.execute(statement, owner=asker.name)
         rows, most = outcome.rows, self._settings.max_rows
         if rows is None or rows.num_rows <= most:
             return Executed(outcome.message, rows)

@@ -21,7 +21,8 @@ from nilometer.engine.failure import read_failure
 from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import APART, PlanEntry
 from nilometer.engine.published import read_published
-from nilometer.engine.publisher import shown_up_to, stuck_queries, stuck_results
+from nilometer.engine.publisher import shown_up_to
+from nilometer.engine.stuck_results import stuck_queries, stuck_results
 from nilometer.engine.subplan import cut_subplan
 from nilometer.errors import LogError, NilometerError, SessionError
 from nilometer.log.clock import now_micros

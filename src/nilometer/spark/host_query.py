@@ -21,8 +21,9 @@ def engine_plan(
     plan: Plan, frames: Mapping[str, StreamFrame], shed_by: str | None = None
 ) -> EnginePlan:
     """The plan for an engine; raises NotInSubsetError, with the reason, if it needs Spark."""
-    make_plan(plan, _no_rows(plan, frames), shed_by)  # before any rows are read
-    return make_plan(plan, _static_rows(plan, frames), shed_by)
+    tables = _no_rows(plan, frames)
+    made = make_plan(plan, tables, shed_by)  # before any rows are read
+    return make_plan(plan, _static_rows(plan, frames), shed_by) if tables else made
 
 
 def where_it_runs(plan: Plan, frames: Mapping[str, StreamFrame]) -> str | None:

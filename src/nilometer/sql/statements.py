@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from nilometer.errors import NilometerError, Place, SqlSyntaxError
@@ -30,17 +32,35 @@ if TYPE_CHECKING:
 __all__ = [
     "AnyStatement",
     "ExplainFormat",
+    "ReadStatement",
     "Statement",
+    "read_each",
     "read_expression",
     "read_one",
     "read_query",
     "read_statements",
-    "statement_texts",
 ]
 
 AnyStatement: TypeAlias = "Statement | DatabaseStatement"
 
 MOST_TOKENS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class ReadStatement:
+    """One statement of a text, and the values of the parameters that it uses."""
+
+    statement: AnyStatement
+    values: Mapping[str, object]
+    whole: str
+    """The text of all statements."""
+    start: int
+    end: int
+
+    @cached_property
+    def text(self) -> str:
+        """Its own text; it keeps its position, with blanks for what precedes it."""
+        return re.sub(r"[^\n]", " ", self.whole[: self.start]) + self.whole[self.start : self.end]
 
 
 def read_statements(sql: str, parameters: Parameters | None = None) -> list[AnyStatement]:
@@ -50,23 +70,19 @@ def read_statements(sql: str, parameters: Parameters | None = None) -> list[AnyS
     >>> [type(one).__name__ for one in read]
     ['Statement', 'Statement', 'Drop']
     """
-    given = parameters or Parameters()
-    found = _read_all(sql, given)
-    given.require_used()
-    return found
+    return [one.statement for one in read_each(sql, parameters)]
 
 
-def statement_texts(sql: str) -> list[str]:
-    """The text of each statement; it keeps its place, with what came before it left blank.
+def read_each(sql: str, parameters: Parameters | None = None) -> list[ReadStatement]:
+    """The same, each with its own text and values.
 
-    >>> statement_texts("SELECT 1; EXPLAIN SELECT 2;")
+    >>> [one.text for one in read_each("SELECT 1; EXPLAIN SELECT 2;")]
     ['SELECT 1', '          EXPLAIN SELECT 2']
     """
-    texts = []
-    for part in split_at_semicolons(tokenize(sql)):
-        start, end = part[0].start, part[-1].end + 1
-        texts.append(re.sub(r"[^\n]", " ", sql[:start]) + sql[start:end])
-    return texts
+    given = parameters or Parameters()
+    found = [_read_part(sql, part, given) for part in split_at_semicolons(_tokens(sql))]
+    given.require_used()
+    return found
 
 
 def require_last_query(statements: Sequence[AnyStatement]) -> None:
@@ -93,14 +109,8 @@ def told_number(number: int, count: int) -> Iterator[None]:
         raise
 
 
-def parameters_of(sql: str, values: Mapping[str, object]) -> dict[str, object]:
-    """The values for the parameters that the statements of a text use."""
-    given = Parameters(values)
-    _read_all(sql, given)
-    return {name: value for name, value in values.items() if name in given.used}
-
-
-def _read_all(sql: str, given: Parameters) -> list[AnyStatement]:
+def _tokens(sql: str) -> list[Token]:
+    """The tokens of a text that is not too long."""
     if not isinstance(sql, str):
         raise SqlSyntaxError("a statement must be text", detail=f"got {type(sql).__name__}")
     if len(sql) > MOST_CHARACTERS:
@@ -115,12 +125,16 @@ def _read_all(sql: str, given: Parameters) -> list[AnyStatement]:
             detail=f"it has {len(tokens)} words, at most {MOST_TOKENS} are read",
         )
     refuse_misplaced_hints(sql, tokens)
-    return [
-        _read_database_statement(sql, part, given)
-        if is_database_statement(part)
-        else read_query_tokens(sql, part, given)
-        for part in split_at_semicolons(tokens)
-    ]
+    return tokens
+
+
+def _read_part(sql: str, tokens: list[Token], given: Parameters) -> ReadStatement:
+    own = Parameters(given.values)
+    read = _read_database_statement if is_database_statement(tokens) else read_query_tokens
+    statement = read(sql, tokens, own)
+    given.used |= own.used
+    values = {name: value for name, value in given.values.items() if name in own.used}
+    return ReadStatement(statement, values, sql, tokens[0].start, tokens[-1].end + 1)
 
 
 def read_one(sql: str, parameters: Parameters | None = None) -> AnyStatement:

@@ -14,7 +14,7 @@ from nilometer.engine.bucket_files import BucketFolder, results_after
 from nilometer.engine.folder import LocalFolder
 from nilometer.engine.plan_set import BUCKETS, PLANS_FILE, read_plan_set
 from nilometer.engine.published import read_published_file
-from nilometer.engine.publisher import STUCK, read_stuck
+from nilometer.engine.stuck_results import STUCK, read_stuck
 from nilometer.log.recovery import LogState
 from nilometer.spark.moved_state import MOVED, damaged_files, is_settled
 from nilometer.upkeep.problem import Problems

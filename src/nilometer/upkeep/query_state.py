@@ -13,7 +13,7 @@ from typing import Final
 
 from nilometer.engine.bucket_files import BucketFolder, KeptQuery, batches_after, take_entries
 from nilometer.engine.plan_set import BUCKETS, PLANS_FILE, PlanFolder, read_plan_set
-from nilometer.engine.publisher import STUCK
+from nilometer.engine.stuck_results import STUCK
 from nilometer.log.sealed import unseal
 from nilometer.spark.moved_state import ABOUT, MOVED
 from nilometer.upkeep.cut_log import LastBatch

@@ -29,7 +29,6 @@ from nilometer.commands.tables import safe_text
 from nilometer.errors import GoesOnError, InputError, NilometerError, SqlError
 from nilometer.errors import Place as PlaceInText
 from nilometer.sql.expressions.scalars import quote_name
-from nilometer.sql.statements import parameters_of
 
 _DEEPEST: Final = 10
 """How deeply files may include each other."""
@@ -101,8 +100,7 @@ class Shell:
         self.errors.print(told, soft_wrap=True)
 
     def _run_statements(self, text: str) -> None:
-        values = parameters_of(text, self.parameters) if self.parameters else {}
-        for statement in split_statements(text, values):
+        for statement in split_statements(text, self.parameters, may_be_unused=True):
             began = time.monotonic()
             self._run_one(statement)
             if self.is_timed:
@@ -241,8 +239,7 @@ class Shell:
 
     def _last_query(self, hint: str) -> OneStatement:
         if self.last:
-            values = parameters_of(self.last, self.parameters) if self.parameters else {}
-            (statement, *_) = split_statements(self.last, values)
+            (statement, *_) = split_statements(self.last, self.parameters, may_be_unused=True)
             if statement.is_query and not statement.is_explain:
                 return statement
         raise InputError("the last statement was not a query", hint=hint)

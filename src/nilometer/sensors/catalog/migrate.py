@@ -23,7 +23,10 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 
 def migrate(engine: Engine) -> None:
-    """Create or upgrade the tables; a catalog of a later version is refused and left unchanged."""
+    """Create or upgrade the tables.
+
+    A catalog of a later version, or of one before the first release, is refused and left unchanged.
+    """
     steps = _steps()
     with engine.connect() as connection:
         if _revision(connection) == steps.get_current_head():
@@ -35,7 +38,7 @@ def migrate(engine: Engine) -> None:
     ):
         if connection.dialect.name == "postgresql":
             connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_NUMBER})"))
-        _refuse_later(engine, steps, _revision(connection))
+        _refuse_unknown(engine, steps, _revision(connection))
         _upgrade(connection, steps)
 
 
@@ -69,12 +72,21 @@ def _context(connection: Connection) -> MigrationContext:
     return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
 
 
-def _refuse_later(engine: Engine, steps: ScriptDirectory, revision: str | None) -> None:
-    known = {step.revision for step in steps.walk_revisions()}
-    if revision is not None and revision not in known:
+def _refuse_unknown(engine: Engine, steps: ScriptDirectory, revision: str | None) -> None:
+    if revision is None or revision in known_revisions():
+        return
+    detail = (
+        f"{shown(engine.url)} has revision {revision}, this version knows "
+        f"{steps.get_current_head()}"
+    )
+    if revision < min(known_revisions()):
         raise CatalogError(
-            "the catalog was written by a later version of Nilometer",
-            detail=f"{shown(engine.url)} has revision {revision}, this version knows "
-            f"{steps.get_current_head()}",
-            hint="upgrade Nilometer",
+            "the catalog was written before the first release of Nilometer",
+            detail=detail,
+            hint="create the database anew in another place, with its streams and queries",
         )
+    raise CatalogError(
+        "the catalog was written by a later version of Nilometer",
+        detail=detail,
+        hint="upgrade Nilometer",
+    )

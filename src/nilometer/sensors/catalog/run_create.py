@@ -15,15 +15,8 @@ from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.find_types import check_options, check_reachable
 from nilometer.sensors.log_options import read_stream_options
 from nilometer.sensors.types.address import ADDRESS
-from nilometer.sql.ddl.nodes import (
-    ColumnDef,
-    CreateSensorTable,
-    CreateStream,
-    CreateTable,
-    Drop,
-    Kind,
-    StreamDef,
-)
+from nilometer.sql.ddl.nodes import CreateSensorTable, CreateStream, CreateTable, Drop, Kind
+from nilometer.sql.ddl.parts import ColumnDef, StreamDef
 
 
 def create_stream(catalog: SensorCatalog, statement: CreateStream) -> Outcome:

@@ -78,18 +78,3 @@ def term(name: str, words: str | None = None) -> Shape:
         "span", "?", class_="nm-term", tabindex=0, role="note", aria_label=told, data_tip=told
     )
     return shape("span", words or name, mark, class_="nm-termed")
-
-
-def as_markdown() -> str:
-    """The text of docs/glossary.md."""
-    lines = [
-        "# Glossary",
-        "",
-        "One word for each concept. The console shows these sentences beside the words.",
-        "",
-        "| word | meaning |",
-        "|---|---|",
-        *(f"| {name} | {meaning} |" for name, meaning in TERMS.items()),
-        "",
-    ]
-    return "\n".join(lines)

@@ -6,18 +6,8 @@ from dataclasses import replace
 from typing import Final
 
 from nilometer.errors import Place, SqlSyntaxError
-from nilometer.sql.ddl.nodes import (
-    AddColumn,
-    AlterAlert,
-    AlterQuery,
-    AlterStream,
-    ColumnName,
-    DropColumn,
-    Kind,
-    Rename,
-    RenameColumn,
-    SetOptions,
-)
+from nilometer.sql.ddl.nodes import AlterAlert, AlterQuery, AlterStream, Kind, Rename
+from nilometer.sql.ddl.parts import AddColumn, ColumnName, DropColumn, RenameColumn, SetOptions
 from nilometer.sql.ddl.read_columns import read_column
 from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.statement_reader import StatementReader

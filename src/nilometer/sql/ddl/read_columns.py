@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from nilometer.errors import AmbiguousNameError, InputError, Place, SqlError, SqlTypeError
 from nilometer.model.time_forms import EpochTimes, EpochUnit, TimeForm, WrittenTimes
-from nilometer.sql.ddl.nodes import ColumnDef
+from nilometer.sql.ddl.parts import ColumnDef
 from nilometer.sql.ddl.statement_reader import StatementReader
 from nilometer.sql.parse.cast_types import read_type
 

@@ -6,7 +6,6 @@ from typing import Final
 
 from nilometer.errors import Place, SqlSyntaxError
 from nilometer.sql.ddl.nodes import (
-    ColumnDef,
     CreateAlert,
     CreateDelivery,
     CreateQuery,
@@ -14,15 +13,16 @@ from nilometer.sql.ddl.nodes import (
     CreateStream,
     CreateTable,
     CreateView,
-    StreamDef,
 )
+from nilometer.sql.ddl.parts import ColumnDef, StreamDef
 from nilometer.sql.ddl.read_alert import read_alert
 from nilometer.sql.ddl.read_columns import ColumnList, read_column
 from nilometer.sql.ddl.read_delivery import read_delivery
 from nilometer.sql.ddl.read_options import read_placed_options
 from nilometer.sql.ddl.read_stream import read_stream
 from nilometer.sql.ddl.statement_reader import StatementReader
-from nilometer.sql.parse.query_text import Statement, read_query_tokens
+from nilometer.sql.parse.places import placed_within
+from nilometer.sql.parse.query_text import Statement, read_query_tokens, tokenize
 
 Created = (
     CreateStream
@@ -153,21 +153,21 @@ def _query(reader: StatementReader, or_replace: bool) -> CreateQuery:
     if_not_exists, name, place = _named(reader, "query", _QUERY)
     _require_one_way(if_not_exists, or_replace, place, _QUERY)
     options = read_placed_options(reader, "WITH", _LIMITS) if reader.take("WITH") else {}
-    query, text = _as_query(reader, _QUERY)
-    return CreateQuery(name, query, text, if_not_exists, place, options, or_replace)
+    query, text_place = _as_query(reader, _QUERY)
+    return CreateQuery(name, query, text_place, if_not_exists, place, options, or_replace)
 
 
 def _view(reader: StatementReader, or_replace: bool) -> CreateView:
     if_not_exists, name, place = _named(reader, "view", _VIEW)
     _require_one_way(if_not_exists, or_replace, place, _VIEW)
-    query, text = _as_query(reader, _VIEW)
+    query, text_place = _as_query(reader, _VIEW)
     if query.from_start:
         raise SqlSyntaxError(
             "FROM START is not allowed in a view",
             place=place,
             hint="write FROM START at the end of the query that reads it",
         )
-    return CreateView(name, query, text, or_replace, if_not_exists, place)
+    return CreateView(name, query, text_place, or_replace, if_not_exists, place)
 
 
 def _require_one_way(if_not_exists: bool, or_replace: bool, place: Place, hint: str) -> None:
@@ -186,12 +186,14 @@ def _require_no_parameters(reader: StatementReader) -> None:
         )
 
 
-def _as_query(reader: StatementReader, hint: str) -> tuple[Statement, str]:
-    """AS SELECT …: the query, and its text."""
+def _as_query(reader: StatementReader, hint: str) -> tuple[Statement, Place]:
+    """AS SELECT …: the query, and where its text is."""
     reader.expect("AS", "AS and a query", hint)
     tokens = reader.rest
     if not tokens or tokens[0].text.upper() == "EXPLAIN":
         reader.refuse("expected a query", hint=hint)
     _require_no_parameters(reader)
-    query = read_query_tokens(reader.sql, tokens)
-    return query, reader.sql[tokens[0].start : tokens[-1].end + 1]
+    place = Place(reader.sql, tokens[0].start, tokens[-1].end + 1)
+    text = reader.sql[place.start : place.end]
+    with placed_within(place):
+        return read_query_tokens(text, tokenize(text)), place

@@ -8,7 +8,7 @@ from typing import Final
 from sqlglot.tokenizer_core import Token, TokenType
 
 from nilometer.errors import Place, SqlSyntaxError
-from nilometer.sql.ddl.nodes import GivenOption
+from nilometer.sql.ddl.parts import GivenOption
 from nilometer.sql.ddl.statement_reader import StatementReader
 
 _HINT: Final = "write WITH (interval = '5s', retries = 3)"

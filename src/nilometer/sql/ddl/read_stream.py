@@ -13,7 +13,7 @@ from nilometer.errors import Place, SqlError, SqlSyntaxError, SqlTypeError, Unkn
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.names import nearest
 from nilometer.model.time import FOREVER
-from nilometer.sql.ddl.nodes import StreamDef
+from nilometer.sql.ddl.parts import StreamDef
 from nilometer.sql.ddl.read_columns import ColumnList, read_column
 from nilometer.sql.ddl.read_options import read_options
 from nilometer.sql.ddl.statement_reader import StatementReader

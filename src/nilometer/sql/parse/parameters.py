@@ -31,6 +31,7 @@ class Parameters:
 
     values: Mapping[str, object] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    may_be_unused: bool = False
 
     def bind(self, tree: exp.Expr, sql: str) -> exp.Expr:
         """The tree with constants for its parameters; every one must have a value."""
@@ -48,7 +49,7 @@ class Parameters:
     def require_used(self) -> None:
         """Refuse values that the statement does not use."""
         for name in self.values:
-            if name not in self.used:
+            if name not in self.used and not self.may_be_unused:
                 asked = ", ".join(f":{one}" for one in sorted(self.used)) or "none"
                 raise InputError(
                     f"the statement has no parameter :{name}",

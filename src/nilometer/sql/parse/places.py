@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from sqlglot import exp
 
-from nilometer.errors import Place
+from nilometer.errors import Place, SqlError
 
 
 def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
@@ -45,6 +46,19 @@ def put_at(node: exp.Expr, place: Place) -> exp.Expr:
     """The node with its position set."""
     node.meta.update(start=place.start, end=place.end - 1)
     return node
+
+
+@contextmanager
+def placed_within(part: Place) -> Iterator[None]:
+    """Place errors about a part of a text, read by itself, in the whole text."""
+    text = part.sql[part.start : part.end]
+    try:
+        yield
+    except SqlError as error:
+        at = error.place
+        if at is not None and at.sql == text:
+            error.place = Place(part.sql, part.start + at.start, part.start + at.end)
+        raise
 
 
 def _close_brackets(sql: str, start: int, end: int) -> int:

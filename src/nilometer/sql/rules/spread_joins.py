@@ -14,9 +14,10 @@ from nilometer.errors import InputError
 from nilometer.kernels.routing import route_in_parts
 from nilometer.model.names import nearest
 from nilometer.sql.physical.join_places import flat_columns, layouts
-from nilometer.sql.plan.changes_plan import Block, ChangesPlan, Node, Plan, UnionPlan, joins_of
+from nilometer.sql.plan.changes_plan import Block, ChangesPlan, Node, Plan, joins_of
 from nilometer.sql.plan.join_plan import JoinPlan
 from nilometer.sql.plan.parting import Parting
+from nilometer.sql.rules.change_joins import change_joins
 
 _SUMS: Final = "docs/cluster.md, under Hot keys, says how sums of a hot key are spread"
 
@@ -33,15 +34,9 @@ def spread_joins(plan: Plan, parting: Parting) -> Plan:
             hint=f"write spread = {' or '.join(map(str, divisors(plan.buckets)))}, or choose "
             "another number of buckets as well",
         )
-    match plan:
-        case JoinPlan():
-            return plan if parting.parts == 1 else _spread(plan, parting)
-        case UnionPlan():
-            if parting.parts == 1:
-                return plan
-            plans = (_spread(one, parting) if _is_join(one) else one for one in plan.plans)
-            return replace(plan, plans=tuple(plans))
-    return replace(plan, root=_spread_below(plan.root, parting, {}))
+    if parting.parts == 1 and not isinstance(plan, ChangesPlan):
+        return plan
+    return change_joins(plan, lambda join: _spread(join, parting) if _is_join(join) else join)
 
 
 def choose_stream(plan: Plan, wanted: str | None) -> str:
@@ -138,19 +133,3 @@ def _spread(plan: JoinPlan, parting: Parting) -> JoinPlan:
         routing_reason=f"the rows of {parting.stream} with the same key are spread over {parts}",
         parting=parting,
     )
-
-
-def _spread_below(node: Node, parting: Parting, done: dict[int, Node]) -> Node:
-    """The same tree over joins that are spread; a node that is used twice stays one object."""
-    found = done.get(id(node))
-    if found is not None:
-        return found
-    if isinstance(node, Block) and _is_join(node.plan):
-        found = replace(node, plan=_spread(node.plan, parting))
-    elif node.inputs:
-        inputs = tuple(_spread_below(one, parting, done) for one in node.inputs)
-        found = replace(node, inputs=inputs)  # type: ignore[arg-type]
-    else:
-        found = node
-    done[id(node)] = found
-    return found

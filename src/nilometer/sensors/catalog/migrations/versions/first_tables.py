@@ -1,11 +1,11 @@
-"""Streams, sensor tables and their sensors, tables, queries, readers."""
+"""All tables of the first release; its revision follows those that were never released."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0009"
 down_revision = None
 
 
@@ -14,6 +14,8 @@ def upgrade() -> None:
     _create_streams()
     _create_tables()
     _create_queries()
+    _create_watchers()
+    _create_server_tables()
 
 
 def _create_names() -> None:
@@ -30,7 +32,9 @@ def _create_names() -> None:
         sa.Column("name", sa.String, nullable=False),
         sa.Column("kind", sa.String, nullable=False),
         sa.Column("generation", sa.BigInteger, nullable=False),
+        sa.Column("key", sa.String),
     )
+    op.create_index("nilometer_names_key", "nilometer_names", ["key"], unique=True)
 
 
 def _owner(*, is_key: bool = False) -> sa.Column[int]:
@@ -48,8 +52,10 @@ def _create_streams() -> None:
         sa.Column("stream_type", sa.String, nullable=False),
         sa.Column("options", sa.Text, nullable=False),
         sa.Column("time_column", sa.String),
+        sa.Column("end_column", sa.String),
         sa.Column("lateness", sa.BigInteger, nullable=False),
         sa.Column("idle", sa.BigInteger),
+        sa.Column("every", sa.BigInteger),
         sa.Column("history", sa.BigInteger, nullable=False),
         sa.Column("static", sa.Text),
         sa.Column("place", sa.Integer, nullable=False),
@@ -93,13 +99,62 @@ def _create_queries() -> None:
         sa.Column("state", sa.String, nullable=False),
         sa.Column("created", sa.BigInteger, nullable=False),
         sa.Column("error", sa.Text),
+        sa.Column("options", sa.Text, nullable=False, server_default="{}"),
     )
     op.create_table(
-        "nilometer_readers",
-        sa.Column("log", sa.String, primary_key=True),
-        sa.Column("reader", sa.String, primary_key=True),
-        sa.Column("condition", sa.Text),
-        sa.Column("position", sa.Text, nullable=False),
-        sa.Column("active", sa.Boolean, nullable=False),
-        sa.Column("seen", sa.BigInteger, nullable=False),
+        "nilometer_views",
+        _owner(is_key=True),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("created", sa.BigInteger, nullable=False),
+    )
+
+
+def _create_watchers() -> None:
+    """What reads the results of queries."""
+    op.create_table(
+        "nilometer_deliveries",
+        _owner(is_key=True),
+        sa.Column("query", sa.String, nullable=False),
+        sa.Column("unit", sa.String, nullable=False),
+        sa.Column("options", sa.Text, nullable=False),
+        sa.Column("state", sa.String, nullable=False),
+        sa.Column("created", sa.BigInteger, nullable=False),
+        sa.Column("error", sa.Text),
+    )
+    op.create_table(
+        "nilometer_alerts",
+        _owner(is_key=True),
+        sa.Column("source", sa.String, nullable=False),
+        sa.Column("definition", sa.Text, nullable=False),
+        sa.Column("created", sa.BigInteger, nullable=False),
+        sa.Column("silenced_until", sa.BigInteger),
+        sa.Column("delivery", sa.String),
+    )
+
+
+def _create_server_tables() -> None:
+    op.create_table(
+        "nilometer_tokens",
+        sa.Column("name", sa.String, primary_key=True),
+        sa.Column("hash", sa.String, nullable=False, unique=True),
+        sa.Column("scopes", sa.String, nullable=False),
+        sa.Column("created", sa.BigInteger, nullable=False),
+        sa.Column("expires", sa.BigInteger),
+    )
+    op.create_table(
+        "nilometer_dashboards",
+        sa.Column("folded", sa.String, primary_key=True),
+        sa.Column("name", sa.String, nullable=False),
+        sa.Column("title", sa.Text, nullable=False),
+        sa.Column("panels", sa.Text, nullable=False),
+        sa.Column("version", sa.BigInteger, nullable=False),
+        sa.Column("created", sa.BigInteger, nullable=False),
+        sa.Column("changed", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "nilometer_lease",
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("holder", sa.String, nullable=False),
+        sa.Column("told", sa.String, nullable=False),
+        sa.Column("until", sa.BigInteger, nullable=False),
     )
