@@ -61,7 +61,7 @@ def test_a_jump_ahead_that_lasts_is_right() -> None:
     assert machine.error == 0
     machine.after(5)
     assert machine.error == machine.off
-    assert "has lasted" in machine.said[-1]
+    assert "has persisted" in machine.said[-1]
 
 
 def test_after_a_jump_back_time_goes_on_and_is_right_again() -> None:

@@ -30,7 +30,7 @@ def create_alert(form: AlertForm) -> str:
     if not form.name.strip():
         raise InputError("it needs a name")
     if not form.source:
-        raise InputError("an alert looks at a stream or a query", hint="choose one")
+        raise InputError("an alert watches a stream or a query", hint="choose one")
     if not form.condition.strip() and not form.no_data.strip():
         raise InputError(
             "an alert needs a condition, or a time after which there is no data",
