@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -114,7 +115,7 @@ class Served:
 
         def counted(of: Any, *given: Any) -> Any:
             found = do(of, *given)
-            with self._lock:
+            with self._lock, suppress(FileNotFoundError):  # deleted since it was sent
                 self.bytes += size(found, given)
             return found
 
