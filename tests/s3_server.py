@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from itertools import count
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 from urllib.request import urlopen
 from xml.sax.saxutils import escape
@@ -187,6 +187,13 @@ class _Store(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *of: Any) -> None:
+        """Say nothing of clients that were killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(*of)
+
+
 def _chunks(file: IO[bytes]) -> bytes:
     """Read a chunked body, each chunk after its length; any trailers are ignored."""
     body = b""
@@ -197,7 +204,7 @@ def _chunks(file: IO[bytes]) -> bytes:
 
 
 if __name__ == "__main__":
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Store)
+    server = _Server(("127.0.0.1", 0), _Store)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdout.write(f"{server.server_port}\n")
     sys.stdout.flush()
