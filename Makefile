@@ -4,6 +4,7 @@ RUN := .venv/bin
 DEMO_READY := .venv/ready-demo
 MINING_READY := .venv/ready-mining
 READY := .venv/ready-tests
+SOAK_READY := .venv/ready-soak
 SECONDS :=
 APP :=
 SEEDS := 1
@@ -25,7 +26,7 @@ check: $(READY)  ## lint, types, imports, and that the pinned versions install e
 	@$(RUN)/lint-imports > build/imports.log || (cat build/imports.log; exit 1)
 	@$(RUN)/python scripts/check_lock.py requirements
 
-soak: $(READY)  ## run the long tests: many more cases, many kills (long)
+soak: $(SOAK_READY)  ## run the long tests: many more cases, many kills (long)
 	@NILOMETER_EXAMPLES=100 $(RUN)/python -m pytest -q -m "soak or generated or one_of" --override-ini addopts= -p no:cacheprovider
 
 faults: $(READY)  ## kill, pause, fill and cut a plant at work, on one machine and on a cluster, 300 times (two hours; goes on where it was)
@@ -67,6 +68,9 @@ $(MINING_READY): $(DEMO_READY) requirements/mining.txt papers/pyproject.toml
 
 $(READY): $(DEMO_READY) requirements/dev.txt papers/pyproject.toml
 	@scripts/set_up.sh tests
+
+$(SOAK_READY): $(READY) requirements/soak.txt
+	@scripts/set_up.sh soak
 
 clean:  ## remove what was made here
 	rm -rf .venv build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,8 @@
 
 Master and workers are processes of their own, with one core for each worker. This machine has fewer
 cores than that, so wall time says little: counted are the processor time of executors (Java and
-Python) and of the driver for each row, and the bytes that executors exchange. The results of
+Python) and of the driver for each row, the bytes that executors exchange, and those of state and
+results that go by way of the driver. What is read from logs is not counted. The results of
 each run are compared with DuckDB's. The last run has as many buckets as a cluster of sixty cores:
 what it takes beyond the one before is what tasks cost. docs/cluster.md says what follows from it.
 """
@@ -16,9 +17,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,6 +35,7 @@ from rich.table import Table
 
 from benchmarks.loads import Load
 from benchmarks.log_queries import open_logs, start_statement
+from nilometer.engine.channel import Channel
 from nilometer.engine.plan import HostedPlan, OpenedFeed, make_plan
 from nilometer.engine.plan_set import PlanEntry
 from nilometer.local.database import NoEngine
@@ -39,6 +44,7 @@ from nilometer.log.writer import make_log
 from nilometer.spark.engine import SharedEngine
 from nilometer.spark.log_stream import describe_log
 from nilometer.spark.session import start_in_background
+from nilometer.spark.webhdfs import _Connection as FileConnection
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.statements import read_query
@@ -75,6 +81,8 @@ class Cost:
     driver: float
     moved: int
     """Bytes that executors wrote for one another."""
+    served: int
+    """Bytes of state, plans and results between executors and the driver, in both directions."""
     batches: int
 
     def line(self) -> tuple[str, ...]:
@@ -85,7 +93,41 @@ class Cost:
             str(self.batches),
             f"{1000 * self.driver / self.batches:.0f}",
             f"{self.moved / self.rows:.1f}",
+            f"{self.served / self.rows:.1f}",
         )
+
+
+class Served:
+    """Counts the bytes of the driver's two servers of files, in this process."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        self._count(Channel, "send", lambda _, given: sum(len(one) for one in chain(*given[1:])))
+        self._count(Channel, "receive", lambda found, _: 0 if found is None else len(found[1]))
+        self._count(FileConnection, "take_file", lambda _, given: given[0].stat().st_size)
+        self._count(FileConnection, "send_file", lambda _, given: _sent(*given))
+
+    def _count(self, kind: type, name: str, size: Callable[[Any, Sequence[Any]], int]) -> None:
+        do = getattr(kind, name)
+
+        def counted(of: Any, *given: Any) -> Any:
+            found = do(of, *given)
+            with self._lock, suppress(FileNotFoundError):  # deleted since it was sent
+                self.bytes += size(found, given)
+            return found
+
+        setattr(kind, name, counted)
+
+
+def _sent(file: Path, start: int, length: int | None) -> int:
+    rest = max(0, file.stat().st_size - start)
+    return rest if length is None else min(length, rest)
+
+
+SERVED: Final = Served()
 
 
 class Meter:
@@ -94,10 +136,11 @@ class Meter:
     def __init__(self, session: SparkSession, cluster: SparkCluster) -> None:
         self._session = session
         self._cluster = cluster
-        self._begun = (time.perf_counter(), self._executors(), self._driver(), self._moved())
+        used = self._executors(), self._driver(), self._moved()
+        self._begun = (time.perf_counter(), *used, SERVED.bytes)
 
     def cost(self, rows: int, batches: int, until: float | None = None) -> Cost:
-        seconds, executors, driver, moved = self._begun
+        seconds, executors, driver, moved, served = self._begun
         now = time.perf_counter() if until is None else until
         return Cost(
             rows,
@@ -105,6 +148,7 @@ class Meter:
             self._executors() - executors,
             self._driver() - driver,
             self._moved() - moved,
+            SERVED.bytes - served,
             batches,
         )
 
@@ -199,6 +243,7 @@ PARTS: Final[dict[str, Callable[[SparkSession, Path, SparkCluster], Cost]]] = {
 
 def measure(workers: int, buckets: int) -> dict[str, Any]:
     """The costs on a cluster of so many workers, with checked results."""
+    SERVED.begin()
     for name in LOAD.names:
         LOAD.folder(name, "log"), LOAD.folder(name, "parquet")
         LOAD.first(2).folder(name, "log")
@@ -261,7 +306,8 @@ def main() -> int:
         print(json.dumps(measure(*given.one)))
         return 0
     times = ("executors, µs a row", "driver, µs a row", "micro-batches", "driver, ms each")
-    table = Table("", "workers", "buckets", "rows a second", *times, "bytes moved a row")
+    moved = ("bytes executors exchange a row", "bytes by way of the driver a row")
+    table = Table("", "workers", "buckets", "rows a second", *times, *moved)
     for run in RUNS:
         numbers = [str(one) for one in run]
         command = [sys.executable, "-m", "benchmarks.cluster", "--one", *numbers]

@@ -1,7 +1,7 @@
 """Checks that everything in a lock installs from wheels wherever Nilometer is supported.
 
     check_lock.py FOLDER                  checks the lock files in a folder, without a network
-    check_lock.py FOLDER --write PYLOCK   first writes wheels.txt there, from a pylock.toml
+    check_lock.py FOLDER --write PYLOCK   first writes wheels.txt there, from files pylock.toml
 
 wheels.txt lists the file that each supported machine installs: its SHA-256, its name.
 """
@@ -194,7 +194,7 @@ def problems(lock: str, pins: Iterable[Pin], offers: Offers) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--write", type=Path, metavar="PYLOCK")
+    parser.add_argument("--write", type=Path, nargs="+", metavar="PYLOCK")
     options = parser.parse_args()
     locks = {
         path.name: list(read_lock(path))
@@ -203,7 +203,8 @@ def main() -> int:
     }
     if options.write:
         pins = [pin for lock in locks.values() for pin in lock]
-        files = choose_files(pins, group(read_pylock(options.write)))
+        offered = (file for one in options.write for file in read_pylock(one))
+        files = choose_files(pins, group(offered))
         lines = (f"{file.digest} {file.name}\n" for file in files)
         (options.folder / LIST).write_text("".join(lines))
     offers = group(read_list(options.folder / LIST))

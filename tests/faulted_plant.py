@@ -19,6 +19,7 @@ from typing import Any, Final
 import httpx
 
 import nilometer as nm
+from nilometer.log.location import inside
 from nilometer.log.reader import LogReader
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.server.scopes import Scope
@@ -39,12 +40,18 @@ OWN: Final = frozenset({"pairs", "passed_on"})
 FOLLOWED: Final = ("pairs", "passed_on")
 _ON_CLUSTER: Final = """
 [spark]
-master = "{}"
+master = "{url}"
 "spark.driver.host" = "127.0.0.1"
 "spark.executor.memory" = "512m"
-# Both executors have the same host, but not the same disk.
+# Executors have the same host, but not the same disk.
 "spark.shuffle.readHostLocalDisk" = false
+"spark.network.timeout" = "{lost_after}s"
+"spark.network.timeoutInterval" = "5s"
+"spark.executor.heartbeatInterval" = "5s"
 """
+LOST_AFTER: Final = 30
+"""After so many seconds an executor that says nothing counts as lost."""
+_IN_STORE: Final = ", durability = 'disk', ship_every = '1 second'"
 WAIT: Final = 240.0
 
 
@@ -59,6 +66,8 @@ class Plant:
     broker: Mosquitto
     cluster: SparkCluster | None = None
     """None: Spark is in the server."""
+    store: str = ""
+    """The options of a store's address that has the logs; empty: they are on the disk."""
     port: int = field(default_factory=free_port)
     token: str = ""
     server: subprocess.Popen[bytes] | None = None
@@ -78,6 +87,12 @@ class Plant:
     def database(self) -> Path:
         return self.disk.folder / "plant"
 
+    @property
+    def logs(self) -> str:
+        if self.store:
+            return f"s3://somebody:secret@bucket/plant?{self.store}"
+        return str(self.database / "logs")
+
     # The server
 
     def start(self) -> None:
@@ -89,8 +104,12 @@ class Plant:
         command = [sys.executable, "-m", "nilometer", "serve", "--port", str(self.port)]
         config = self.folder / "plant.toml"
         settings = f'[files]\nallowed = ["{self.folder}"]\n'
-        config.write_text(settings + (_ON_CLUSTER.format(self.cluster.url) if self.cluster else ""))
+        if self.cluster is not None:
+            settings += _ON_CLUSTER.format(url=self.cluster.url, lost_after=LOST_AFTER)
+        config.write_text(settings)
         command += ["--db", str(self.database), "--catalog", self.catalog, "--config", str(config)]
+        if self.store:
+            command += ["--logs", self.logs]
         with output.open("wb") as out, (self.folder / "server.err").open("ab") as errors:
             self.server = subprocess.Popen(
                 command,
@@ -133,13 +152,14 @@ class Plant:
 
     def declare(self) -> None:
         """Create streams and queries, once."""
+        more = _IN_STORE if self.store else ""
         self.sql(
             "CREATE STREAM Filed (n BIGINT, HISTORY FOREVER) FROM file "
-            f"WITH (address = '{self.readings}', speed = 'max', follow = true)"
+            f"WITH (address = '{self.readings}', speed = 'max', follow = true{more})"
         )
         self.sql(
             "CREATE STREAM Heard (n BIGINT, HISTORY FOREVER) FROM mqtt "
-            f"WITH (address = '{self.broker.url}/readings', qos = 1)"
+            f"WITH (address = '{self.broker.url}/readings', qos = 1{more})"
         )
         for name, text in QUERIES.items():
             own = " WITH (engine = 'own')" if name in OWN else ""
@@ -200,11 +220,11 @@ class Plant:
 
     def rows(self, log: str) -> list[int]:
         """The numbers in a log, sorted, with duplicates."""
-        reader = LogReader.open(self.database / "logs" / log)
+        reader = LogReader.open(inside(self.logs, log))
         return sorted(n for one in reader.read(reader.start) for n in one.rows["n"].to_pylist())
 
     def answer(self) -> int:
-        reader = LogReader.open(self.database / "logs" / "counted")
+        reader = LogReader.open(inside(self.logs, "counted"))
         frames = [one.rows for one in reader.read(reader.start)]
         return sum(
             n * diff

@@ -12,7 +12,7 @@ from typing import Final
 
 import psutil
 
-from tests.faulted_plant import OWN, WAIT, Plant
+from tests.faulted_plant import LOST_AFTER, OWN, WAIT, Plant
 from tests.patience import wait_for
 
 PLACES: Final = ("machine", "cluster")
@@ -46,8 +46,24 @@ def kill_java(plant: Plant) -> None:
 
 
 def kill_executor(plant: Plant) -> None:
-    found = [one for one in _started() if "CoarseGrainedExecutorBackend" in " ".join(_command(one))]
-    _kill_one(plant, found)
+    _kill_one(plant, lambda one: "CoarseGrainedExecutorBackend" in " ".join(_command(one)))
+
+
+def pause_executor(plant: Plant) -> None:
+    """Stop an executor until it counts as lost; its tasks go on beside those in their place.
+
+    So does its worker, which would kill it before.
+    """
+    assert plant.cluster is not None
+    worker = psutil.Process(plant.chance.choice(plant.cluster.workers).pid)
+    stopped = [worker, *worker.children(recursive=True)]
+    for one in stopped:
+        with suppress(psutil.NoSuchProcess):
+            one.suspend()
+    time.sleep(LOST_AFTER * plant.chance.uniform(1.3, 1.8))
+    for one in stopped:
+        with suppress(psutil.NoSuchProcess):
+            one.resume()
 
 
 def kill_machine(plant: Plant) -> None:
@@ -61,7 +77,7 @@ def kill_machine(plant: Plant) -> None:
 
 def kill_worker(plant: Plant) -> None:
     """Kill a Python process that computes, wherever it is."""
-    _kill_one(plant, [one for one in _started() if "python" in _name(one) and not _busy(one)])
+    _kill_one(plant, lambda one: "python" in _name(one) and not _busy(one))
 
 
 def kill_broker(plant: Plant) -> None:
@@ -103,7 +119,8 @@ def cut_checkpoint(plant: Plant) -> None:
 def tear_log(plant: Plant) -> None:
     """Lose power within an append: what was written of it follows all that was acknowledged."""
     plant.kill()
-    logs = [one for one in sorted((plant.database / "logs").iterdir()) if any(one.glob("*.seg"))]
+    folder = plant.database / ("write-ahead" if plant.store else "logs")
+    logs = [one for one in sorted(folder.iterdir()) if any(one.glob("*.seg"))]
     newest = max(plant.chance.choice(logs).glob("*.seg"))
     length = plant.chance.randrange(1, 4096)
     kept = newest.read_bytes()[-length:]
@@ -126,6 +143,7 @@ FAULTS: Final = {
     "server paused": Fault(pause_server, 3),
     "Java killed": Fault(kill_java, 2),
     "executor killed": Fault(kill_executor, 8, ("cluster",)),
+    "executor paused": Fault(pause_executor, 1, ("cluster",)),
     "machine killed": Fault(kill_machine, 4, ("cluster",)),
     "worker killed": Fault(kill_worker, 6),
     "broker killed": Fault(kill_broker, 4),
@@ -141,7 +159,9 @@ def _started() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
 
-def _kill_one(plant: Plant, found: list[psutil.Process]) -> None:
+def _kill_one(plant: Plant, is_meant: Callable[[psutil.Process], bool]) -> None:
+    """Kill one of these processes, as soon as there are any: others may just have been killed."""
+    found = wait_for(lambda: [one for one in _started() if is_meant(one)], WAIT, every=0.2)
     with suppress(psutil.NoSuchProcess):
         plant.chance.choice(found).kill()
 

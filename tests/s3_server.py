@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from itertools import count
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 from urllib.request import urlopen
 from xml.sax.saxutils import escape
@@ -27,6 +27,8 @@ S3_ENVIRONMENT: Final = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 _ROOT: Final = Path(__file__).parents[1]
+_PAGE: Final = 1000
+"""As many objects as S3 lists at a time."""
 _WHEN: Final = "2026-01-31T12:00:00.000Z"
 _HTTP_WHEN: Final = "Sat, 31 Jan 2026 12:00:00 GMT"
 
@@ -143,30 +145,31 @@ class _Store(BaseHTTPRequestHandler):
         self._answer(status, content, with_body=with_body, Last_Modified=_HTTP_WHEN, ETag='"x"')
 
     def _list(self) -> None:
+        """A page of keys, and of the folders that a delimiter makes of them."""
         prefix = self._options.get("prefix", "")
         bucket = f"{self._key}/"
         objects = dict(self.objects)  # others go on writing and deleting
-        keys = sorted(k.removeprefix(bucket) for k in objects if k.startswith(bucket + prefix))
-        plain, folders = [], set()
-        for key in keys:
-            inner = key[len(prefix) :]
-            if "delimiter" in self._options and "/" in inner:
-                folders.add(prefix + inner.split("/")[0] + "/")
-            else:
-                plain.append(key)
-        plain = plain[: int(self._options.get("max-keys", 10_000))]
+        is_folder: dict[str, bool] = {}
+        for key in (one.removeprefix(bucket) for one in objects if one.startswith(bucket + prefix)):
+            folder, mark, _ = key[len(prefix) :].partition("/")
+            cut = bool(mark) and "delimiter" in self._options
+            is_folder[f"{prefix}{folder}/" if cut else key] = cut
+        after = self._options.get("continuation-token", "")
+        names = sorted(name for name in is_folder if name > after)
+        page = names[: min(_PAGE, int(self._options.get("max-keys", _PAGE)))]
         body = "".join(
-            f"<Contents><Key>{escape(key)}</Key><Size>{len(objects[bucket + key])}</Size>"
+            f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
+            if is_folder[name]
+            else f"<Contents><Key>{escape(name)}</Key><Size>{len(objects[bucket + name])}</Size>"
             f"<LastModified>{_WHEN}</LastModified></Contents>"
-            for key in plain
+            for name in page
         )
-        for folder in sorted(folders):
-            body += f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>"
-        count = len(plain) + len(folders)
-        self._xml(
-            "ListBucketResult",
-            f"<KeyCount>{count}</KeyCount><IsTruncated>false</IsTruncated>{body}",
-        )
+        more = len(page) < len(names)
+        if more and page:
+            token = escape(page[-1])
+            body += f"<NextContinuationToken>{token}</NextContinuationToken>"
+        told = f"<KeyCount>{len(page)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated>"
+        self._xml("ListBucketResult", f"{told}{body}")
 
     def _xml(self, name: str, inner: str) -> None:
         self._answer(200, f"<{name}>{inner}</{name}>".encode(), Content_Type="application/xml")
@@ -184,6 +187,13 @@ class _Store(BaseHTTPRequestHandler):
         """Log nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *of: Any) -> None:
+        """Say nothing of clients that were killed."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(*of)
+
+
 def _chunks(file: IO[bytes]) -> bytes:
     """Read a chunked body, each chunk after its length; any trailers are ignored."""
     body = b""
@@ -194,7 +204,7 @@ def _chunks(file: IO[bytes]) -> bytes:
 
 
 if __name__ == "__main__":
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Store)
+    server = _Server(("127.0.0.1", 0), _Store)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     sys.stdout.write(f"{server.server_port}\n")
     sys.stdout.flush()

@@ -1,11 +1,14 @@
-"""A server whose queries run on a real cluster, of which an executor is killed."""
+"""A server whose queries run on a real cluster: it loses an executor, or comes from one machine."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +18,11 @@ import httpx
 import psutil
 import pytest
 
+import nilometer as nm
 from tests.patience import LONG, wait_for
 from tests.s3_server import S3_ENVIRONMENT, s3_server
 from tests.server_at_work import ServerAtWork, server_at_work
-from tests.spark_cluster import require_namespaces, spark_cluster
+from tests.spark_cluster import free_port, require_namespaces, spark_cluster
 
 CONFIG = """
 [spark]
@@ -164,3 +168,79 @@ def test_a_folder_that_executors_do_not_see_is_refused_at_the_start(
         server_at_work(tmp_path / "plant", "--config", str(config), env=env),
     ):
         pass
+
+
+@pytest.mark.soak
+@pytest.mark.limit(900)
+def test_a_database_from_one_machine_goes_on_on_a_cluster(
+    cluster: str, shared: Path, tmp_path: Path
+) -> None:
+    """The way of docs/cluster.md: stop, move-logs, start with [spark], ALTER QUERY."""
+    plant, readings, config = tmp_path / "plant", tmp_path / "readings.jsonl", shared / "way.toml"
+    port, env = free_port(), {"PYSPARK_PYTHON": sys.executable, **S3_ENVIRONMENT}
+    files = f'[files]\nallowed = ["{tmp_path}"]\n'
+    config.write_text(files)
+    add_readings(readings, range(200))
+    arguments = ("--config", str(config), "--cores", "1")
+    with server_at_work(plant, *arguments, port=port, env=env) as server:
+        server.sql(
+            "CREATE STREAM S (n BIGINT, HISTORY FOREVER) FROM file "
+            f"WITH (address = '{readings}', speed = 'max', follow = true)"
+        )
+        server.sql("CREATE QUERY even AS SELECT n FROM S WHERE n % 2 = 0 FROM START")
+        server.sql(LATER)
+        followed = {name: follow(server, name) for name in ("even", "later")}
+        wait_for(lambda: are_right(server, followed, 200), 300, said=lambda: phases(server))
+        assert buckets(server) == 1
+    add_readings(readings, range(200, 300))
+    with s3_server() as options:
+        place = f"s3://bucket/plant?{options}"
+        command = [sys.executable, "-m", "nilometer", "move-logs", str(plant), place]
+        subprocess.run(command, env={**os.environ, **env}, check=True, timeout=LONG)
+        (plant / "logs").rename(tmp_path / "old logs")
+        config.write_text(files + CONFIG.format(url=cluster) + _ENVIRONMENT)
+        with server_at_work(plant, *arguments[:2], port=port, env=env) as server:
+            server.sql("ALTER STREAM S SET (durability = 'disk', ship_every = '1 second')")
+            server.sql("ALTER QUERY later SET (buckets = 3)")
+            add_readings(readings, range(300, 400))
+            wait_for(lambda: are_right(server, followed, 400), 300, said=lambda: phases(server))
+            assert buckets(server) == 3
+            assert executors(), "nothing runs on the cluster"
+            assert not (plant / "logs").exists()
+
+
+LATER = (
+    "CREATE QUERY later WITH (engine = 'own') AS "
+    "SELECT A.n AS n FROM S A, S B WINDOW = 1 DAY WHERE A.n = B.n + 150 FROM START"
+)
+"""Rows meet others that came long before, also before the database was moved."""
+
+
+def add_readings(file: Path, numbers: range) -> None:
+    with file.open("a") as opened:
+        opened.writelines(json.dumps({"n": number}) + "\n" for number in numbers)
+
+
+def follow(server: ServerAtWork, query: str) -> list[int]:
+    """What a client is told of a query from its first result on, also by servers to come."""
+    told: list[int] = []
+
+    def listen() -> None:
+        with nm.Client(server.url, server.tokens["read"]) as client:
+            for row in client.query(query).follow(start="start"):
+                told.append(row["n"])
+
+    threading.Thread(target=listen, daemon=True).start()
+    return told
+
+
+def are_right(server: ServerAtWork, followed: dict[str, list[int]], count: int) -> bool:
+    """Whether every result of so many readings is there once, for followers as well."""
+    wanted = {"even": list(range(0, count, 2)), "later": list(range(150, count))}
+    stored = {one: [row["n"] for row in rows(server, f"SELECT n FROM {one}")] for one in wanted}
+    return all(sorted(stored[one]) == sorted(followed[one]) == wanted[one] for one in wanted)
+
+
+def buckets(server: ServerAtWork) -> int:
+    [found] = [one["buckets"] for one in rows(server, "SHOW QUERIES") if one["name"] == "later"]
+    return int(found)

@@ -20,6 +20,7 @@ from nilometer.server.config import read_config
 from nilometer.server.notify import notify
 from nilometer.server.settings import ServerSettings
 from tests.patience import LONG
+from tests.soak_programs import soak_program
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -96,6 +97,14 @@ def test_the_container_runs_what_there_is_as_nobody_special() -> None:
     compile(code, "HEALTHCHECK", "exec")
     assert f":{ServerSettings().port}/ready" in code
     assert str(ServerSettings().port) == dict(found)["EXPOSE"]
+
+
+@pytest.mark.soak
+def test_the_linter_of_dockerfiles_is_content() -> None:
+    """But for DL3008: a Debian release changes little, and its mirrors keep no old versions."""
+    command = [soak_program("hadolint"), "--ignore", "DL3008", DEPLOY / "Dockerfile"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_systemd_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

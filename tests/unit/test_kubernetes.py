@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from nilometer.server.settings import ServerSettings
 from nilometer.server.spark_settings import read_spark_settings
 from nilometer.spark.serve_checkpoints import PORT as CHECKPOINT_PORT
 from nilometer.spark.serve_engine import PORT
+from tests.soak_programs import soak_program
 from tests.unit.test_deploy import DEPLOY, STOP_SECONDS, instructions, require_known
 
 Manifest = dict[str, Any]
@@ -106,6 +108,20 @@ def test_the_image_has_what_executors_run(manifests: dict[tuple[str, str], Manif
     users = [rest for word, rest in instructions() if word == "RUN" and "useradd" in rest]
     user = executor(manifests)["spec"]["securityContext"]["runAsUser"]
     assert f"--uid {user} " in users[0]
+
+
+@pytest.mark.soak
+def test_kubernetes_has_all_of_these_fields(
+    manifests: dict[tuple[str, str], Manifest], tmp_path: Path
+) -> None:
+    template = tmp_path / "executor.yaml"
+    named = executor(manifests)
+    named["metadata"]["name"] = "executor"  # as Spark does
+    template.write_text(yaml.safe_dump(named))
+    command = [soak_program("kubernetes-validate"), "--strict", FILE, template]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (done.stdout + done.stderr).count(" passed for ") == len(manifests) + 1
 
 
 def executor(manifests: dict[tuple[str, str], Manifest]) -> Manifest:

@@ -112,6 +112,19 @@ def test_batches_hold_what_frames_hold(tmp_path: Path, packs: int) -> None:
     writer.close()
 
 
+def test_packs_without_rows_are_read(store: SteppedStore) -> None:
+    """While nothing comes, a query appends its watermark alone."""
+    with LogWriter.open(LOG, LAYOUT, OPTIONS_TO_PACK) as writer:
+        for watermark in range(200):
+            writer.append(None, watermark=watermark)
+        pack_all(writer)
+        assert _objects(store) < 50
+        writer.append(rows_from(0, 5))
+    reader = LogReader.open(LOG)
+    assert numbers_in(reader.read(reader.start)) == list(range(5))
+    assert [one.column("k").to_pylist() for one in reader.batches()] == [list(range(5))]
+
+
 def _between(rows: pa.Table, low: int, high: int) -> pa.Table:
     times = rows.column(str(LAYOUT.time)).cast(pa.int64())
     return rows.filter(pc.and_(pc.greater_equal(times, low), pc.less_equal(times, high)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from nilometer.log.writer import LogWriter
 from nilometer.upkeep.places import file_name
 from tests.file_systems import register_file_system
 from tests.s3_server import S3_ENVIRONMENT, s3_server
+from tests.soak_programs import moto_server
 from tests.unit.log_samples import LAYOUT, ObjectStore, numbers_in, rows_from
 
 LOG = "bucket://things/log"
@@ -237,24 +238,50 @@ def test_options_of_a_uri_stay_behind_what_is_inside() -> None:
     assert parent("log") == (".", "log")
 
 
-def test_a_log_in_an_s3_store(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(params=[s3_server, pytest.param(moto_server, marks=pytest.mark.soak)])
+def s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A store that speaks S3: the address of a log there."""
     for name, value in S3_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    with s3_server() as options:
-        log = inside(f"s3://things/logs?{options}", "a")
-        with LogWriter.open(log, LAYOUT, LogOptions(history=0)) as writer:
-            writer.append(rows_from(0, 10), watermark=3)
-            part = write_part(inside(log, "parts/1.part"), [rows_from(10, 5)])
-            assert part is not None
-            assert writer.append_parts([part], watermark=7, key=("q", 1))
-            reader = LogReader.open(log)
-            assert numbers_in(reader.read(reader.start)) == list(range(15))
-            register(log, "x", reader.start, {}, now=1, named=True)
-            commit(log, "x", reader.end, now=2)
-            assert writer.trim() == 1
-            assert [one.position for one in registrations(log)] == [reader.end]
-        delete_log(log)
-        assert storage_at(log).files() == []
+    with request.param() as options:
+        yield inside(f"s3://things/logs?{options}", "a")
+
+
+def test_a_log_in_an_s3_store(s3: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with LogWriter.open(s3, LAYOUT, LogOptions(history=0)) as writer:
+        writer.append(rows_from(0, 10), watermark=3)
+        part = write_part(inside(s3, "parts/1.part"), [rows_from(10, 5)])
+        assert part is not None
+        assert writer.append_parts([part], watermark=7, key=("q", 1))
+        reader = LogReader.open(s3)
+        assert numbers_in(reader.read(reader.start)) == list(range(15))
+        register(s3, "x", reader.start, {}, now=1, named=True)
+        commit(s3, "x", reader.end, now=2)
+        assert writer.trim() == 1
+        assert [one.position for one in registrations(s3)] == [reader.end]
+    delete_log(s3)
+    assert storage_at(s3).files() == []
     assert capfd.readouterr().out == ""  # the library of S3 writes there what it likes
+
+
+def test_more_objects_than_s3_lists_at_a_time(s3: str) -> None:
+    storage = storage_at(s3)
+    storage.make()
+    names = [f"{number:04}.part" for number in range(1100)]
+    storage.write_all({f"parts/{name}": b"rows" for name in names})
+    assert storage.files("parts") == [(name, 4) for name in names]
+    delete_log(s3)
+    assert storage.files("parts") == []
+
+
+@pytest.mark.soak
+@pytest.mark.limit(600)
+def test_a_log_of_more_segments_than_s3_lists_at_a_time(s3: str) -> None:
+    with LogWriter.open(s3, LAYOUT) as writer:
+        for number in range(1010):
+            writer.append(rows_from(number, 1), watermark=number)
+    with LogWriter.open(s3, LAYOUT) as writer:
+        writer.append(rows_from(1010, 1), watermark=1010)
+    reader = LogReader.open(s3)
+    assert (reader.end.row, reader.watermark) == (1011, 1010)
+    assert numbers_in(reader.read(reader.start)) == list(range(1011))

@@ -140,7 +140,10 @@ class PackedFile:
 
     def batches(self, earliest: int | None, latest: int | None) -> Iterator[pa.RecordBatch]:
         """The rows of all blocks that may have some within the inclusive time range."""
+        stored = self.index.blocks["rows_stored"]
         for number in self._blocks_within(earliest, latest):
+            if not stored[number]:  # its frames have only watermarks
+                continue
             key = (self._location, self.described.name, self._footer_bytes, number)
             yield _decoded.get(key, partial(self._decode, number))
 
