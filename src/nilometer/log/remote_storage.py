@@ -24,6 +24,7 @@ import os
 import re
 import secrets
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -47,6 +48,8 @@ _TERMS: Final = "terms"
 _HEADS: Final = "heads"
 _WHOLE: Final = ".whole"
 _NO_END: Final = 1 << 62
+_HEAD_TRIES: Final = 40
+_HEAD_SECONDS: Final = 0.05
 _OBJECT: Final = re.compile(r"(\d{12})(?:-(\d{8}-[0-9a-f]{16}))?\.seg")
 
 
@@ -230,14 +233,14 @@ class RemoteStorage:
     def _visible(self, found: Mapping[str, int]) -> dict[str, str]:
         """The objects that are segments of the log, by the names of the segments."""
         begins = {"": 0, **self._terms.begins()}
-        ends = self._ends(begins)
+        ends = self._ends(begins, found)
         return {
             segment_name(number): _object_name(number, term)
             for number, term in filter(None, map(_parsed, found))
             if begins.get(term, number + 1) <= number < ends[term]
         }
 
-    def _ends(self, begins: Mapping[str, int]) -> dict[str, int]:
+    def _ends(self, begins: Mapping[str, int], found: Mapping[str, int]) -> dict[str, int]:
         """The number before which the segments of each writer end."""
         terms = sorted(begins)
         ends = {one: begins[later] for one, later in pairwise(terms)}
@@ -247,7 +250,13 @@ class RemoteStorage:
         # Readers see what the newest writer has published; a writer that takes over continues
         # after everything that writer has written.
         takes_over = self._term is not None and self._term not in begins
-        ends[newest] = self._head(newest) + 1 if newest and not takes_over else _NO_END
+        if newest and not takes_over:
+            # It writes its first segment before its first head, and the next one before another.
+            own = (number for number, term in filter(None, map(_parsed, found)) if term == newest)
+            has_head = max(own, default=0) > begins[newest]
+            ends[newest] = self._head(newest, has_head=has_head) + 1
+        else:
+            ends[newest] = _NO_END
         return ends
 
     def _forget_writers(self) -> None:
@@ -264,11 +273,30 @@ class RemoteStorage:
                 self.delete(f"{_TERMS}/{name}")
                 self.delete(f"{_HEADS}/{term}")
 
-    def _head(self, term: str) -> int:
-        try:
-            return int(self.read(f"{_HEADS}/{term}"))
-        except FileNotFoundError:
+    def _head(self, term: str, *, has_head: bool) -> int:
+        """The last segment that a writer has published; -1: none.
+
+        Where a file system cannot replace a file at once, it is absent or empty for a moment.
+        """
+        name = f"{_HEADS}/{term}"
+        for left in reversed(range(_HEAD_TRIES)):
+            try:
+                return int(self.read(name))
+            except FileNotFoundError:
+                if not has_head:
+                    return -1
+            except ValueError:
+                pass
+            time.sleep(_HEAD_SECONDS if left else 0)
+        if not has_head:
             return -1
+        raise LogError(
+            "the end of the log cannot be read",
+            detail=f"{name} in {self.location} was missing or empty for "
+            f"{_HEAD_TRIES * _HEAD_SECONDS:.0f} s",
+            hint="its writer may have ended while it replaced the file: the next append of a new "
+            "writer cures it",
+        )
 
 
 class Terms:
