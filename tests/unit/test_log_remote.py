@@ -13,6 +13,7 @@ import pytest
 from pyarrow import fs
 
 from nilometer.errors import LogError, LogGapError
+from nilometer.log import remote_storage
 from nilometer.log.dead_letters import dead_letter_log, dead_letters_at
 from nilometer.log.delete import delete_log
 from nilometer.log.local_storage import LocalStorage
@@ -137,6 +138,77 @@ def test_a_file_that_is_still_being_written_does_not_count(store: ObjectStore) -
         assert writer.end == end
         writer.append(rows_from(10, 3))
     assert numbers_in(LogReader.open(LOG).read(Position(0, 0))) == list(range(13))
+
+
+class ReplacingStore(ObjectStore):
+    """Replaces files in steps, as HDFS does: readers see some of them without the new content."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[bytes | None] = []
+        """What readers of heads see first."""
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        if "/heads/" not in path or not self.seen:
+            return super().open_input_file(path)
+        content = self.seen.pop(0)
+        if content is None:
+            raise FileNotFoundError(path)
+        return pa.BufferReader(content)
+
+
+@pytest.fixture
+def replacing(monkeypatch: pytest.MonkeyPatch) -> ReplacingStore:
+    monkeypatch.setattr(remote_storage, "_HEAD_SECONDS", 0)
+    store = ReplacingStore()
+    register_file_system("replacing", fs.PyFileSystem(store))
+    return store
+
+
+@pytest.mark.parametrize("seen", [[b""], [None], [None, b"", b""]])
+def test_a_head_that_is_being_replaced_is_read_again(
+    replacing: ReplacingStore, seen: list[bytes | None]
+) -> None:
+    with LogWriter.open("replacing://things/log", LAYOUT) as writer:
+        for one in range(3):
+            writer.append(rows_from(one * 10, 10))
+        replacing.seen = list(seen)
+        assert LogReader.open("replacing://things/log").end.row == 30
+    assert not replacing.seen
+
+
+def test_a_head_that_stays_empty_is_told_and_the_next_writer_cures_it(
+    replacing: ReplacingStore,
+) -> None:
+    log = "replacing://things/log"
+    with LogWriter.open(log, LAYOUT) as writer:
+        for one in range(3):
+            writer.append(rows_from(one * 10, 10))
+    (head,) = [one for one in replacing.objects if "/heads/" in one]
+    for gone in (False, True):
+        replacing.objects[head] = b""
+        if gone:
+            del replacing.objects[head]
+        with pytest.raises(LogError, match="the end of the log cannot be read"):
+            _ = LogReader.open(log).end
+    with LogWriter.open(log, LAYOUT) as writer:
+        writer.append(rows_from(30, 10))
+    assert numbers_in(LogReader.open(log).read(Position(0, 0))) == list(range(40))
+
+
+def test_a_writer_that_ended_before_its_first_head_has_published_nothing(
+    replacing: ReplacingStore,
+) -> None:
+    log = "replacing://things/log"
+    with LogWriter.open(log, LAYOUT) as writer:
+        writer.append(rows_from(0, 10))
+    (head,) = [one for one in replacing.objects if "/heads/" in one]
+    for content in (b"", None):
+        if content is None:
+            del replacing.objects[head]
+        else:
+            replacing.objects[head] = content
+        assert not list(LogReader.open(log).read(Position(0, 0)))
 
 
 @pytest.mark.parametrize("arrived", [0, 100, None])

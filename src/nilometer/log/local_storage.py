@@ -34,6 +34,8 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
 class LocalFile:
     """A file read by offset, so that its pages do not count as this process's memory."""
 
+    ahead: Final = 1 << 20
+
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.size = os.fstat(self._descriptor).st_size
@@ -93,7 +95,9 @@ class LocalStorage:
         finally:
             file.close()
 
-    def open_each(self, files: Iterable[tuple[str, int]]) -> Iterator[LocalFile]:
+    def open_each(
+        self, files: Iterable[tuple[str, int]], *, whole: bool = False
+    ) -> Iterator[LocalFile]:
         for name, _ in files:
             with self.open(name) as file:
                 yield file

@@ -281,8 +281,8 @@ class LogReader:
         kept = [one for one in segment_files(self._storage) if one.last >= start.segment]
         if not kept or kept[0].first > start.segment or kept[0].is_base:
             self.check(start)
-        wanted = [one for one in kept if one.first <= end.segment]
-        for _, opened in open_files(self._storage, wanted):
+        wanted = [one for one in kept if one.first <= end.segment and not _is_behind(one, start)]
+        for _, opened in open_files(self._storage, wanted, whole=for_rows):
             for segment in opened.segments(start.segment, end.segment):
                 if not segment.may_hold(*times) or _has_read(segment, start):
                     continue
@@ -332,6 +332,12 @@ def whole_frame(number: int, byte: int, header: FrameHeader, rows: pa.RecordBatc
     """A frame with all of its rows."""
     start = Position(number, byte, 0, header.first_row)
     return Frame(rows, as_watermark(header.watermark), start, _after(number, byte, header))
+
+
+def _is_behind(file: SegmentFile, start: Position) -> bool:
+    """Whether a file has nothing more from this offset on, judging by its length."""
+    is_last = file.last == start.segment and not file.is_packed
+    return is_last and file.size <= start.byte
 
 
 def _has_read(segment: AnySegment, start: Position) -> bool:

@@ -21,21 +21,24 @@ writer finds out at its next append.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import socket
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import chain, islice, pairwise, takewhile
+from itertools import chain, islice, pairwise
 from typing import Final
 
 import pyarrow as pa
 from pyarrow import fs
 
 from nilometer.errors import LogError, LogTakenError
+from nilometer.log.block_cache import BlockCache
 from nilometer.log.frame_format import Chunks
+from nilometer.log.object_names import WHOLE, counts, object_name, parsed_name
+from nilometer.log.remote_file import HeldFile, RemoteFile
 from nilometer.log.segment_files import is_packed_name
 from nilometer.log.segment_format import segment_name, segment_number
 from nilometer.log.storage import Found, Item
@@ -43,23 +46,18 @@ from nilometer.log.storage import Found, Item
 REQUESTS_AT_ONCE: Final = 16
 _FEW: Final = 3
 _SMALL: Final = 1 << 16
+"""So large may an object be that is read as a whole although only a part of it may be wanted,"""
+_LARGE: Final = 16 << 20
+"""and so large one of which all is wanted; objects of collected appends have half of that."""
+_ROOM_AHEAD: Final = 32 << 20
+"""How many bytes are read ahead at a time."""
+_read_before: Final[BlockCache[HeldFile]] = BlockCache(64 << 20)
+"""Objects that were read lately, for other readers in this process."""
 _TERMS: Final = "terms"
 _HEADS: Final = "heads"
-_WHOLE: Final = ".whole"
 _NO_END: Final = 1 << 62
-_OBJECT: Final = re.compile(r"(\d{12})(?:-(\d{8}-[0-9a-f]{16}))?\.seg")
-
-
-class RemoteFile:
-    """An object that is read in ranges."""
-
-    def __init__(self, file: pa.NativeFile) -> None:
-        self._file = file
-        self.size = file.size()
-
-    def read_at(self, start: int, length: int) -> pa.Buffer:
-        self._file.seek(start)
-        return self._file.read_buffer(max(0, min(length, self.size - start)))
+_HEAD_TRIES: Final = 40
+_HEAD_SECONDS: Final = 0.05
 
 
 class RemoteStorage:
@@ -93,7 +91,7 @@ class RemoteStorage:
         if folder:
             return sorted(found.items())
         self._objects = self._visible(found)
-        own = {name: size for name, size in found.items() if _counts(name, found)}
+        own = {name: size for name, size in found.items() if counts(name, found)}
         return sorted([*own.items(), *((n, found[one]) for n, one in self._objects.items())])
 
     def _list(self, folder: str) -> dict[str, int]:
@@ -106,11 +104,12 @@ class RemoteStorage:
         with self._system.open_input_file(f"{self._folder}/{self._object_of(name)}") as file:
             yield RemoteFile(file)
 
-    def open_each(self, files: Iterable[tuple[str, int]]) -> Iterator[RemoteFile]:
+    def open_each(
+        self, files: Iterable[tuple[str, int]], *, whole: bool = False
+    ) -> Iterator[RemoteFile | HeldFile]:
         waiting, at_once = deque(files), 1
         while waiting:
-            small = takewhile(lambda file: file[1] <= _SMALL, islice(waiting, at_once))
-            ahead = self.map(self._held, [name for name, _ in small])
+            ahead = self.map(self._held, _read_ahead(islice(waiting, at_once), whole=whole))
             for held in ahead:
                 name, _ = waiting.popleft()
                 if held is None:
@@ -121,12 +120,20 @@ class RemoteStorage:
                     yield file
             at_once = min(at_once * 4, REQUESTS_AT_ONCE)  # a reader may stop at the first
 
-    def _held(self, name: str) -> RemoteFile | None:
-        """All of a small object; None if it does not exist."""
+    def _held(self, file: tuple[str, int]) -> HeldFile | None:
+        """All of an object; None if it does not exist."""
+        name = self._object_of(file[0])
+        key = (self.location, name, file[1])
+        if (found := _read_before.find(key)) is not None:
+            return found
         try:
-            return RemoteFile(pa.BufferReader(self.read(self._object_of(name))))
+            held = HeldFile(pa.py_buffer(self.read(name)))
         except FileNotFoundError:
             return None
+        parsed = parsed_name(name)
+        if parsed is not None and parsed[1]:  # nobody else writes this object
+            _read_before.put(key, held)
+        return held
 
     def read(self, name: str) -> bytes:
         with self._system.open_input_file(f"{self._folder}/{name}") as file:
@@ -158,7 +165,7 @@ class RemoteStorage:
 
     def delete(self, name: str) -> None:
         if is_packed_name(name):
-            self.delete(name + _WHOLE)
+            self.delete(name + WHOLE)
         path = f"{self._folder}/{self._object_of(name)}"
         if self._system.get_file_info(path).type == fs.FileType.File:
             with suppress(FileNotFoundError):  # another writer was faster
@@ -177,7 +184,7 @@ class RemoteStorage:
     def put_segment(self, number: int, chunks: Iterable[bytes | pa.Buffer]) -> None:
         """Write a segment of this writer; raises LogError if another writer has taken over."""
         assert self._term is not None
-        self.write(_object_name(number, self._term), chunks)
+        self.write(object_name(number, self._term), chunks)
         if not self._has_begun:
             self._require_newest()
             self._terms.begin(self._term, number)
@@ -202,12 +209,12 @@ class RemoteStorage:
 
     def show(self, name: str) -> None:
         self._require_newest()
-        self.write(name + _WHOLE, [b""])
+        self.write(name + WHOLE, [b""])
 
     def sweep(self, name: str | None = None) -> None:
         found = self._list("")
         for one in found if name is None else [name]:
-            if is_packed_name(one) and one + _WHOLE not in found:
+            if is_packed_name(one) and one + WHOLE not in found:
                 self.delete(one)
 
     def _require_newest(self) -> None:
@@ -230,14 +237,14 @@ class RemoteStorage:
     def _visible(self, found: Mapping[str, int]) -> dict[str, str]:
         """The objects that are segments of the log, by the names of the segments."""
         begins = {"": 0, **self._terms.begins()}
-        ends = self._ends(begins)
+        ends = self._ends(begins, found)
         return {
-            segment_name(number): _object_name(number, term)
-            for number, term in filter(None, map(_parsed, found))
+            segment_name(number): object_name(number, term)
+            for number, term in filter(None, map(parsed_name, found))
             if begins.get(term, number + 1) <= number < ends[term]
         }
 
-    def _ends(self, begins: Mapping[str, int]) -> dict[str, int]:
+    def _ends(self, begins: Mapping[str, int], found: Mapping[str, int]) -> dict[str, int]:
         """The number before which the segments of each writer end."""
         terms = sorted(begins)
         ends = {one: begins[later] for one, later in pairwise(terms)}
@@ -247,7 +254,13 @@ class RemoteStorage:
         # Readers see what the newest writer has published; a writer that takes over continues
         # after everything that writer has written.
         takes_over = self._term is not None and self._term not in begins
-        ends[newest] = self._head(newest) + 1 if newest and not takes_over else _NO_END
+        if newest and not takes_over:
+            # It writes its first segment before its first head, and the next one before another.
+            own = [one[0] for one in map(parsed_name, found) if one and one[1] == newest]
+            has_head = max(own, default=0) > begins[newest]
+            ends[newest] = self._head(newest, has_head=has_head) + 1
+        else:
+            ends[newest] = _NO_END
         return ends
 
     def _forget_writers(self) -> None:
@@ -256,7 +269,7 @@ class RemoteStorage:
         The records of writers in between hide segments that earlier ones wrote too late.
         """
         assert self._term is not None
-        needed = {found[1] for found in map(_parsed, self._list("")) if found is not None}
+        needed = {found[1] for found in map(parsed_name, self._list("")) if found is not None}
         oldest = min(needed, default=self._term)
         for name, _ in self.files(_TERMS):
             term = name.partition(".")[0]
@@ -264,11 +277,30 @@ class RemoteStorage:
                 self.delete(f"{_TERMS}/{name}")
                 self.delete(f"{_HEADS}/{term}")
 
-    def _head(self, term: str) -> int:
-        try:
-            return int(self.read(f"{_HEADS}/{term}"))
-        except FileNotFoundError:
+    def _head(self, term: str, *, has_head: bool) -> int:
+        """The last segment that a writer has published; -1: none.
+
+        Where a file system cannot replace a file at once, it is absent or empty for a moment.
+        """
+        name = f"{_HEADS}/{term}"
+        for left in reversed(range(_HEAD_TRIES)):
+            try:
+                return int(self.read(name))
+            except FileNotFoundError:
+                if not has_head:
+                    return -1
+            except ValueError:
+                pass
+            time.sleep(_HEAD_SECONDS if left else 0)
+        if not has_head:
             return -1
+        raise LogError(
+            "the end of the log cannot be read",
+            detail=f"{name} in {self.location} was missing or empty for "
+            f"{_HEAD_TRIES * _HEAD_SECONDS:.0f} s",
+            hint="its writer may have ended while it replaced the file: the next append of a new "
+            "writer cures it",
+        )
 
 
 class Terms:
@@ -350,18 +382,12 @@ class RemoteSegments:
         self._begun = None
 
 
-def _object_name(number: int, term: str) -> str:
-    """The object of a segment; logs of the first release used the same writer's name for all."""
-    return f"{number:012d}-{term}.seg" if term else segment_name(number)
-
-
-def _parsed(name: str) -> tuple[int, str] | None:
-    found = _OBJECT.fullmatch(name)
-    return (int(found[1]), found[2] or "") if found else None
-
-
-def _counts(name: str, found: Mapping[str, int]) -> bool:
-    """Whether an object that is not a segment itself counts: packed segments do once complete."""
-    if is_packed_name(name):
-        return name + _WHOLE in found
-    return _parsed(name) is None and not name.endswith(_WHOLE)
+def _read_ahead(files: Iterable[tuple[str, int]], *, whole: bool) -> Iterator[tuple[str, int]]:
+    """The first of some files that are read as a whole, so many as there is room for."""
+    room = _ROOM_AHEAD
+    for name, size in files:
+        most = _LARGE if whole and not is_packed_name(name) else _SMALL
+        if size > min(most, room):
+            return
+        room -= size
+        yield name, size

@@ -30,7 +30,6 @@ from nilometer.log.segment_format import (
 from nilometer.log.storage import OpenFile, Storage
 
 _AHEAD_FOR_HEADERS: Final = 16 << 10
-_AHEAD_FOR_FRAMES: Final = 1 << 20
 
 
 class SegmentReader:
@@ -44,6 +43,7 @@ class SegmentReader:
         self._window = pa.py_buffer(b"")
         self._window_start = 0
         self.size = file.size
+        self._header: tuple[SegmentHeader, int] | None = None
 
     def header(self) -> tuple[SegmentHeader, int] | None:
         """The segment's header and its length, or None if there is no complete one."""
@@ -57,10 +57,11 @@ class SegmentReader:
 
     def good_header(self) -> tuple[SegmentHeader, int]:
         """The segment's header and its length; raises LogError if it is damaged."""
-        found = self.header()
-        if found is None:
+        if self._header is None:
+            self._header = self.header()
+        if self._header is None:
             raise self.damaged(0)
-        return found
+        return self._header
 
     def headers(
         self, begin: int, end: int, ahead: int = _AHEAD_FOR_HEADERS
@@ -83,7 +84,7 @@ class SegmentReader:
 
     def frames(self, begin: int, end: int) -> Iterator[tuple[int, FrameHeader]]:
         """The same as `headers`, for a caller that reads most bodies, too."""
-        return self.headers(begin, end, _AHEAD_FOR_FRAMES)
+        return self.headers(begin, end, self._file.ahead)
 
     def segments(self, first: int, last: int) -> Iterator[SegmentReader]:
         """This segment, if its number is within first … last."""
@@ -158,10 +159,13 @@ def open_file(storage: Storage, file: SegmentFile) -> Iterator[SegmentReader | P
 
 
 def open_files(
-    storage: Storage, files: Sequence[SegmentFile]
+    storage: Storage, files: Sequence[SegmentFile], *, whole: bool = False
 ) -> Iterator[tuple[SegmentFile, SegmentReader | PackedFile]]:
-    """Files of segments, each open until the next; raises FileNotFoundError at one's turn."""
-    each = storage.open_each((one.name, one.size) for one in files)
+    """Files of segments, each open until the next; raises FileNotFoundError at one's turn.
+
+    `whole`: most of what they hold is wanted.
+    """
+    each = storage.open_each(((one.name, one.size) for one in files), whole=whole)
     for file, opened in zip(files, each, strict=True):
         yield file, _reader_of(storage, file, opened)
 

@@ -17,7 +17,12 @@ Found = TypeVar("Found")
 class OpenFile(Protocol):
     """A file being read; it stays readable though it is deleted, where the place allows it."""
 
-    size: int
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def ahead(self) -> int:
+        """How many bytes to read at a time where most of them are wanted."""
 
     def read_at(self, start: int, length: int) -> pa.Buffer:
         """Read bytes from `start` on, fewer than `length` at the end of the file."""
@@ -69,10 +74,13 @@ class Storage(Protocol):
     def open(self, name: str) -> AbstractContextManager[OpenFile]:
         """Raises FileNotFoundError."""
 
-    def open_each(self, files: Iterable[tuple[str, int]]) -> Iterator[OpenFile]:
+    def open_each(
+        self, files: Iterable[tuple[str, int]], *, whole: bool = False
+    ) -> Iterator[OpenFile]:
         """The files of these names and sizes, each open until the next one is asked for.
 
-        Where every request takes long, small ones are read ahead. Raises FileNotFoundError when
+        Where every request takes long, small ones are read ahead, and with `whole`, if most of
+        what they hold is wanted, all that there is room for. Raises FileNotFoundError when
         it is the turn of a file that does not exist.
         """
 

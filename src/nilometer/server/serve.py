@@ -44,6 +44,7 @@ from nilometer.server.statement_log import StatementLog
 from nilometer.server.tokens import Tokens
 from nilometer.spark.priority import give_way
 from nilometer.spark.shared_folders import require_shared
+from nilometer.spark.workers import require_workers
 from nilometer.upkeep.catalog_place import settle_catalog
 from nilometer.upkeep.logs_place import logs_of
 from nilometer.version import VERSION
@@ -94,6 +95,7 @@ def run_server(
         session = stack.enter_context(_own_spark(spark))
         say(f"opening {place.folder} …")
         folder = place.folder.expanduser().absolute()
+        require_workers(session)
         require_shared(session, [place.logs or logs_of(folder)])
         database = stack.enter_context(_open(session, place, config))
         log.open(place.folder.expanduser().absolute())

@@ -20,6 +20,7 @@ from nilometer.errors import (
 )
 from nilometer.mining.table_function import MiningError
 from nilometer.spark.serve_checkpoints import without_addresses
+from nilometer.spark.workers import explain_worker
 
 _OURS: Final = re.compile(
     r"nilometer\.(?:errors|mining\.table_function)\.(\w+): "
@@ -62,6 +63,8 @@ def explain_failure(error: Exception, reading: str = "a file") -> NilometerError
         return _gone()
     if ours := _raised_by_us(text):
         return ours
+    if worker := explain_worker(text):
+        return worker
     causes = _causes(text)
     first = causes[0]
     if raised := re.search(r"\[USER_RAISED_EXCEPTION\] (.*?) SQLSTATE", text, re.DOTALL):

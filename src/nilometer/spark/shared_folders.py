@@ -39,7 +39,7 @@ def require_shared(session: SparkSession, locations: Iterable[str]) -> None:
     try:
         for folder in folders:
             (Path(folder) / mark).touch()
-        looks = _number_of_looks(session)
+        looks = number_of_looks(session)
         frame = session.range(0, looks, 1, looks)
         look = ship_function(_Look(tuple(folders), mark))
         unseen = frame.mapInArrow(look, "folder STRING, host STRING").collect()
@@ -50,7 +50,7 @@ def require_shared(session: SparkSession, locations: Iterable[str]) -> None:
         hosts = sorted({row["host"] for row in unseen})
         raise InputError(
             f"executors do not share the folder {unseen[0]['folder']} with the driver",
-            detail=f"it was not found on {_names(hosts)}",
+            detail=f"it was not found on {names_of(hosts)}",
             hint="keep the database, its logs and its checkpoints where the driver and all "
             "executors find the same files: on a network file system, logs also in an object store",
         )
@@ -71,7 +71,8 @@ class _Look:
             yield pa.RecordBatch.from_arrays(columns, ["folder", "host"])
 
 
-def _number_of_looks(session: SparkSession) -> int:
+def number_of_looks(session: SparkSession) -> int:
+    """How many tasks reach every executor that is there."""
     try:
         return _LOOKS_PER_CORE * session.sparkContext.defaultParallelism
     except PySparkException:  # Spark Connect has no context
@@ -90,6 +91,7 @@ def _existing(folder: Path) -> Path:
     return next(one for one in (folder, *folder.parents) if one.is_dir())
 
 
-def _names(hosts: list[str]) -> str:
+def names_of(hosts: list[str]) -> str:
+    """The first of some machines, and how many more there are."""
     more = len(hosts) - _NAMED
     return ", ".join(hosts[:_NAMED]) + (f" and {more} more" if more > 0 else "")

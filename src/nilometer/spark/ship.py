@@ -71,16 +71,17 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
     def load() -> Any:
         import sys  # noqa: PLC0415
 
+        where = f"is not installed in the worker's Python {sys.executable}"
         advice = f"install nilometer=={version} there, or start Spark with PYSPARK_PYTHON set"
         try:
             from nilometer.spark.ship import unpack_work  # noqa: PLC0415
             from nilometer.version import VERSION as found  # noqa: PLC0415
         except ModuleNotFoundError as error:
-            if error.name is None or error.name.split(".")[0] != "nilometer":
+            if error.name is None:
                 raise
-            raise RuntimeError(
-                f"nilometer is not installed in the worker's Python {sys.executable}: {advice}"
-            ) from None
+            missing = error.name.split(".")[0]
+            more = advice if missing == "nilometer" else "install there what the driver has"
+            raise RuntimeError(f"{missing} {where}: {more}") from None
         if found != version:
             raise RuntimeError(
                 f"the worker's Python {sys.executable} has nilometer {found}, "
@@ -92,8 +93,7 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
             if error.name is None:
                 raise
             raise RuntimeError(
-                f"{error.name} is not installed in the worker's Python {sys.executable}: "
-                "install the same packages there as on the driver"
+                f"{error.name} {where}: install the same packages there as on the driver"
             ) from error
 
     return load
