@@ -30,6 +30,7 @@ SECONDS_ON_CLUSTER: Final = 600.0
 _CONFIG: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.executor.memory": "700m",
+    "spark.sql.shuffle.partitions": str(WORKERS),
     # Executors have the same host, but not the same disk.
     "spark.shuffle.readHostLocalDisk": "false",
     # Whatever is slower than others is run twice, and the slower of the two may write last.

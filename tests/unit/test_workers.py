@@ -133,7 +133,7 @@ def test_executors_are_looked_at(tmp_path: Path) -> None:
         ),
         (
             "RuntimeError: pandas is not installed in the worker's Python /usr/bin/python3: "
-            "install there what the driver has",
+            "install the same packages there as on the driver",
             "worker-2 has no pandas for /usr/bin/python3",
         ),
         (

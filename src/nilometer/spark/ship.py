@@ -80,7 +80,7 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
             if error.name is None:
                 raise
             missing = error.name.split(".")[0]
-            more = advice if missing == "nilometer" else "install there what the driver has"
+            more = advice if missing == "nilometer" else "install the same packages there as on the driver"
             raise RuntimeError(f"{missing} {where}: {more}") from None
         if found != version:
             raise RuntimeError(
