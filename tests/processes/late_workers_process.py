@@ -6,6 +6,7 @@ import sys
 
 from nilometer.spark.default_buckets import default_buckets
 from nilometer.spark.session import start_in_background
+from nilometer.spark.workers import require_workers
 from tests.patience import wait_for
 
 WORKERS = 3
@@ -18,6 +19,7 @@ def main(url: str) -> None:
         name="late", cores=None, config=SETTINGS, said=lambda _: None, master=url
     )()
     context = session.sparkContext
+    require_workers(session)
     print(default_buckets(session), flush=True)  # noqa: T201
     wait_for(lambda: context.defaultParallelism >= WORKERS)
     print(default_buckets(session.newSession()), default_buckets(session), flush=True)  # noqa: T201
