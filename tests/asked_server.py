@@ -17,6 +17,7 @@ from nilometer.log.layout import LogLayout
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.catalog.outcome import Outcome
 from nilometer.server.results.stored_results import StoredResults
+from nilometer.sql.ddl.nodes import DatabaseStatement, Show, Shown
 from tests.results_server import QUICK, WebServer
 from tests.served import Served, served
 
@@ -36,8 +37,8 @@ class Asked:
         self._execute = server.database.execute
         server.database.execute = self._answer  # type: ignore[method-assign]
 
-    def _answer(self, text: str, **more: Any) -> Outcome:
-        if text.strip().upper() == "SHOW QUERIES":
+    def _answer(self, statement: str | DatabaseStatement, **more: Any) -> Outcome:
+        if isinstance(statement, Show) and statement.what is Shown.QUERIES:
             kept = self.server.database.kept.values()
             rows = [
                 {"name": one.name, "state": "running", "error": None, "query": one.text}
@@ -45,7 +46,7 @@ class Asked:
             ]
             schema = pa.schema(dict.fromkeys(("name", "state", "error", "query"), pa.string()))
             return Outcome("queries", pa.Table.from_pylist(rows, schema))
-        return self._execute(text, **more)
+        return self._execute(statement, **more)
 
     def log_of(self, name: str) -> str:
         return str(self.folder / "logs" / name.lower())

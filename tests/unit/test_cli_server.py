@@ -35,7 +35,9 @@ from nilometer.errors import (
 from nilometer.log.layout import LogLayout as Layout
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.catalog.outcome import Outcome
+from nilometer.sql.ddl.nodes import Show, Shown
 from nilometer.sql.parse.with_constants import with_constants
+from nilometer.sql.statements import Statement
 from tests.asked_server import Asked, asked_server
 from tests.patience import wait_for
 from tests.results_server import CHANGES, QUICK, ROWS, changes, numbered
@@ -221,9 +223,9 @@ def test_a_select_is_a_temporary_query(asked: Asked, monkeypatch: pytest.MonkeyP
     made = []
     create = database.create_query
 
-    def remember(name: str | None, text: str, **more: Any) -> Any:
-        made.append(text)
-        found = create(name, text, **more)
+    def remember(name: str | None, statement: Statement, **more: Any) -> Any:
+        made.append(statement.sql)
+        found = create(name, statement, **more)
         layout = Layout(ROWS, "_time")
         with LogWriter.open(asked.log_of(found.name), layout, QUICK) as log:
             log.append(numbered(0, 3))
@@ -273,11 +275,11 @@ def test_sensors_of_a_server(asked: Asked) -> None:
     }
     execute = asked.server.database.execute
 
-    def answer(text: str, **more: Any) -> Any:
-        if text.startswith("SHOW SENSORS"):
-            assert text in ("SHOW SENSORS", "SHOW SENSORS FROM `Rooms`")
+    def answer(statement: Any, **more: Any) -> Any:
+        if isinstance(statement, Show) and statement.what is Shown.SENSORS:
+            assert statement.of in (None, "Rooms")
             return Outcome("1 sensor", pa.table(rows))
-        return execute(text, **more)
+        return execute(statement, **more)
 
     asked.server.database.execute = answer  # type: ignore[method-assign]
     for arguments in ([], ["Rooms"]):
