@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import fs
 
+from nilometer.log.dropped_rows import read_dropped_rows
 from nilometer.log.frame import Frame
 from nilometer.log.layout import TIME, TIMESTAMP, LogLayout
+from nilometer.log.location import storage_at
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.model.time import FOREVER
 
@@ -24,6 +27,11 @@ def rows_from(first: int, count: int) -> pa.RecordBatch:
     numbers = np.arange(first, first + count)
     columns = [pa.array(numbers).view(TIMESTAMP), pa.array(numbers), pa.array(numbers / 7)]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def rows_dropped(log: str | Path) -> int:
+    """How many rows a log has ever dropped early."""
+    return read_dropped_rows(storage_at(log))
 
 
 def numbers_in(frames: Iterable[Frame]) -> list[int]:
