@@ -73,6 +73,7 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
 
         where = f"is not installed in the worker's Python {sys.executable}"
         advice = f"install nilometer=={version} there, or start Spark with PYSPARK_PYTHON set"
+        others = "install the same packages there as on the driver"
         try:
             from nilometer.spark.ship import unpack_work  # noqa: PLC0415
             from nilometer.version import VERSION as found  # noqa: PLC0415
@@ -80,8 +81,9 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
             if error.name is None:
                 raise
             missing = error.name.split(".")[0]
-            more = advice if missing == "nilometer" else "install the same packages there as on the driver"
-            raise RuntimeError(f"{missing} {where}: {more}") from None
+            raise RuntimeError(
+                f"{missing} {where}: {advice if missing == 'nilometer' else others}"
+            ) from None
         if found != version:
             raise RuntimeError(
                 f"the worker's Python {sys.executable} has nilometer {found}, "
@@ -92,8 +94,6 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
         except ModuleNotFoundError as error:
             if error.name is None:
                 raise
-            raise RuntimeError(
-                f"{error.name} {where}: install the same packages there as on the driver"
-            ) from error
+            raise RuntimeError(f"{error.name} {where}: {others}") from error
 
     return load
