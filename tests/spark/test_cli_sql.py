@@ -137,7 +137,7 @@ def test_explain_as_text_and_as_a_graph(data: Path) -> None:
     [
         ("k,ts\n1,soon\n", "column ts of X holds no time: soon", None),
         ("k,ts\n1,2026-01-01,3\n", "cannot read the file {path}", "Malformed CSV record: "),
-        ("", "stream X has no column ts", "it has no columns"),
+        ("", "the file {path} for X is empty", None),
     ],
 )
 def test_files_that_cannot_be_read(

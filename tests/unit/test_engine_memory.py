@@ -36,11 +36,11 @@ def test_workers_that_take_turns_keep_no_chunks_that_are_gone(tmp_path: Path, sq
             for host in world.workers[worker].values():
                 held, kept = host._held.find("q"), host._kept.get("q")
                 if held is not None and kept is not None:
-                    assert set(held.run.base.chunks._chunks) <= set(kept.chunks)
+                    assert set(held.run.subplan.chunks._chunks) <= set(kept.chunks)
                     if number < 30:
                         most = max(most, len(kept.chunks))
                     else:
-                        assert len(held.run.base.chunks._chunks) <= 2 * most
+                        assert len(held.run.subplan.chunks._chunks) <= 2 * most
 
 
 def test_small_frames_in_memory_count_for_what_they_take() -> None:

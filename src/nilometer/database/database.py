@@ -458,7 +458,7 @@ class Database:
 
         They are CREATE STREAM, CREATE SENSOR TABLE with INSERT, or INSERT.
 
-        >>> db.try_statements("CREATE STREAM S (v DOUBLE) FROM synthetic", most=1).came
+        >>> db.try_statements("CREATE STREAM S (v DOUBLE) FROM synthetic", rows=1).came
         1
         """
         home, _ = self._stored()
@@ -472,7 +472,7 @@ class Database:
     ) -> Tried:
         """What a sensor of a stream or sensor table currently sends; nothing is stored.
 
-        >>> db.try_sensor("Farm", "barn", most=1).came
+        >>> db.try_sensor("Farm", "barn", rows=1).came
         1
         """
         home, _ = self._stored()
