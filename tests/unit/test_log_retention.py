@@ -14,7 +14,7 @@ from nilometer.log.reader import LogReader
 from nilometer.log.registrations import commit, forget, register
 from nilometer.log.writer import LogWriter
 from nilometer.model.time import FOREVER
-from tests.unit.log_samples import LAYOUT, numbers_in, rows_from
+from tests.unit.log_samples import LAYOUT, numbers_in, rows_dropped, rows_from
 
 SMALL = LogOptions(segment=1000, compression=None)
 
@@ -160,7 +160,7 @@ def test_what_is_dropped_is_counted_and_a_gap_for_who_had_not_read_it(tmp_path: 
             list(writer.read(Position(0, 0)))
         assert numbers_in(reader.read(reader.start)) == list(range(100, 200))
     with LogWriter.open(log, LAYOUT, SMALL) as writer:
-        assert writer.dropped_rows == 100
+        assert rows_dropped(log) == 100
 
 
 def test_segments_that_go_while_they_are_read_are_a_gap(tmp_path: Path) -> None:
