@@ -202,7 +202,10 @@ def test_what_cannot_be_spread_says_what_to_do(plant: Plant, spark: SparkSession
         (f"CREATE QUERY q WITH (spread = 3) AS {PAIRS}", "4 buckets cannot be split into 3 parts"),
         (f"CREATE QUERY q WITH (spread = 4, engine = 'shared') AS {PAIRS}", "leave out spread"),
         (f"CREATE QUERY q WITH (spread_stream = 'A') AS {PAIRS}", "give spread as well"),
-        (f"CREATE QUERY q WITH (spread = 2, spread_stream = 'C') AS {PAIRS}", "C is no stream"),
+        (
+            f"CREATE QUERY q WITH (spread = 2, spread_stream = 'C') AS {PAIRS}",
+            "C does not take part",
+        ),
         (f"CREATE QUERY q WITH (spread = 'much') AS {PAIRS}", "or 'auto'"),
         (
             "CREATE QUERY q WITH (spread = 2) AS "
