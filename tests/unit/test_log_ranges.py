@@ -10,11 +10,11 @@ import pytest
 from pyarrow import fs
 
 from nilometer.log import remote_storage
-from nilometer.log.location import register_file_system
 from nilometer.log.options import LogOptions
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
+from tests.file_systems import register_file_system
 from tests.unit.log_samples import LAYOUT, numbers_in, rows_from
 from tests.unit.test_log_remote import WatchedStore, segments
 
