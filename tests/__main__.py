@@ -1,6 +1,6 @@
 """Runs all suites, three at a time: `python -m tests`, or some: `python -m tests spark`.
 
-It reports progress and slow tests, shows failures in full, and ends with one line for each
+It reports progress, slow tests and costly ones, shows failures in full, and ends with one line for each
 suite. Tests run in a separate process from the one that hands them out: one that crashes or takes
 too long is lost alone, and the next ones run in a new process.
 
@@ -41,7 +41,7 @@ AGAIN: Final = 5
 """Up to this many failed tests are rerun; if more fail, it is no accident."""
 SAY_EVERY: Final = 15.0
 SLOW: Final = 20.0
-SLOWEST: Final = 10
+COSTLIEST: Final = 10
 FOLDER: Final = Path("build", "tests")
 
 
@@ -55,6 +55,7 @@ class Suite:
     collected: int = 0
     outcomes: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    processor: dict[str, float] = field(default_factory=dict)
     running: dict[str, float] = field(default_factory=dict)
     read: int = 0
     began: float = 0.0
@@ -92,7 +93,8 @@ class Suite:
         self.events.write_text("")
         workers = str(WORKERS.get(self.name, 1))
         command = [sys.executable, "-m", "pytest", "-q", "-n", workers, "--dist", "worksteal"]
-        command += ["-p", "no:cacheprovider", "-p", "tests.report_progress", "--tb", "short"]
+        command += ["-p", "no:cacheprovider", "-p", "tests.processor_time"]
+        command += ["-p", "tests.report_progress", "--tb", "short"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, *self.tests],
@@ -128,6 +130,8 @@ class Suite:
                     yield f"slow: {test} took {took:.0f} s"
             case "ran":
                 self.seconds[test] = self.seconds.get(test, 0.0) + float(str(told["seconds"]))
+                taken = float(str(told["processor"]))
+                self.processor[test] = self.processor.get(test, 0.0) + taken
                 outcome = str(told["outcome"])
                 if outcome != "passed" or told["when"] == "call":
                     before = self.outcomes.get(test)
@@ -163,7 +167,7 @@ def main(names: list[str]) -> int:
         if not suite.is_green:
             say(suite.log.read_text(errors="replace"))
     run_again(suites)
-    tell_slowest(suites)
+    report_costliest(suites)
     for suite in suites:
         say(f"{suite.name} took {clock(suite.took)}; its output is in {suite.log}")
     for suite in suites:
@@ -233,11 +237,16 @@ def run_to_the_end(suites: list[Suite], began: float) -> None:
             say(f"  {text}")
 
 
-def tell_slowest(suites: list[Suite]) -> None:
-    every = [(seconds, test) for suite in suites for test, seconds in suite.seconds.items()]
-    say("The slowest tests:")
-    for seconds, test in sorted(every, reverse=True)[:SLOWEST]:
-        say(f"  {seconds:5.1f} s  {test}")
+def report_costliest(suites: list[Suite]) -> None:
+    """Say which tests took most of the processors: what a run takes is decided there."""
+    every = [
+        (processor, suite.seconds[test], test)
+        for suite in suites
+        for test, processor in suite.processor.items()
+    ]
+    say("The costliest tests, by processor time and by the clock:")
+    for processor, seconds, test in sorted(every, reverse=True)[:COSTLIEST]:
+        say(f"  {processor:5.1f} s  {seconds:5.1f} s  {test}")
 
 
 def clock(seconds: float) -> str:

@@ -13,6 +13,8 @@ from typing import Final
 
 import pytest
 
+from tests.processor_time import REPORTED
+
 FILE: Final = "NILOMETER_TEST_PROGRESS"
 
 
@@ -36,6 +38,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         when=report.when,
         outcome=report.outcome,
         seconds=report.duration,
+        processor=getattr(report, REPORTED, 0.0),
     )
 
 
