@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import nilometer as nm
 from nilometer.database.query_status import OnError, QueryLimits, QueryPhase
 from nilometer.errors import LogError, SessionError
-from nilometer.log.dead_letters import count_dead_letters, read_dead_letters
+from nilometer.log.dead_letters import count_dead_letters, dead_letters_at, read_dead_letters
 from nilometer.log.layout import TIMESTAMP, LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
@@ -326,7 +326,7 @@ def test_a_named_query_goes_on_unless_it_is_told_to_stop(
         db.start_query("strict")
         wait_for(lambda: db.query_status("strict").dead_letters == 1, seconds=60)
         assert db.query_status("strict").phase is QueryPhase.RUNNING
-        dead = f"{db.log_of('numbers')}.dead"
+        dead = dead_letters_at(db.log_of("numbers"))
         assert LogReader.open(dead).end.row == 1
         db.drop_query("numbers")
         with pytest.raises(LogError, match="there is no log"):

@@ -93,11 +93,12 @@ def test_a_query_contacts_the_sensors_that_it_needs_and_follows_the_table(
         )
         assert contacted(http) == {1, 3, 5, 7}
         insert(db, http, 9, 10, 21)
-        wait_for(lambda: 9 in rows_in(spark, "hall"))
+        run = {"alive": lambda: query.isActive, "said": query.exception}
+        wait_for(lambda: 9 in rows_in(spark, "hall"), **run)
         assert said(db, "DELETE FROM Sensors WHERE SensorID = 3") == "deleted 1 row from Sensors"
         wait_for(lambda: 3 not in {int(one.sensor) for one in db.sensors("Sensors")})
         said(db, "UPDATE Sensors SET Location = 'hall' WHERE SensorID = 10")
-        wait_for(lambda: 10 in rows_in(spark, "hall"))
+        wait_for(lambda: 10 in rows_in(spark, "hall"), **run)
         assert contacted(http) == {1, 3, 5, 7, 9, 10}
         before = http.counts()["/sensor/3"] or http.counts()["sensor/3"]
         [doing] = db.sql("SHOW STREAMS").collect()

@@ -232,6 +232,21 @@ def test_segments_that_are_deleted_while_they_are_packed_stay_deleted(tmp_path: 
         assert len(segment_files(storage_at(tmp_path / "log"))) == 1
 
 
+def test_objects_that_are_deleted_while_they_are_packed_are_no_error(store: SteppedStore) -> None:
+    with fill(LOG, 300, LogOptions(segment=18_000, memory=0), 0) as writer:
+        writer._packer.pack(lambda: writer.trim() and None)
+        assert _objects(store) == 1
+        assert not [one for one in store.objects if ".pack" in one]
+
+
+def test_an_object_that_is_lost_while_it_is_packed_is_an_error(store: SteppedStore) -> None:
+    with fill(LOG, 300) as writer:
+        lost = sorted(one for one in store.objects if one.endswith(".seg"))[20]
+        with pytest.raises(FileNotFoundError):
+            writer._packer.pack(lambda: store.objects.pop(lost, None) and None)
+        assert not [one for one in store.objects if ".pack" in one]
+
+
 def test_rows_are_appended_while_segments_are_packed(tmp_path: Path) -> None:
     with fill(tmp_path / "log", 300) as writer:
         first = writer.end.row

@@ -123,6 +123,61 @@ def test_an_object_that_is_deleted_while_others_are_read_ahead_is_a_gap(
     assert [n for some in found for n in some] == list(range(10))
 
 
+class TrimmedStore(ObjectStore):
+    """Objects of which the oldest segment is deleted whenever it is opened, so many times."""
+
+    deletions = 0
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        if self.deletions and path.strip("/") == segments(self)[0]:
+            self.deletions -= 1
+            del self.objects[path.strip("/")]
+        return super().open_input_file(path)
+
+
+@pytest.mark.parametrize("deleted", [1, 30])
+def test_the_start_is_known_while_many_objects_are_deleted(deleted: int) -> None:
+    """As when a reader commits: the writer deletes what was read, one object after another."""
+    store = TrimmedStore()
+    register_file_system("trimmed", fs.PyFileSystem(store))
+    location = "trimmed://things/log"
+    with LogWriter.open(location, LAYOUT) as writer:
+        for number in range(40):
+            writer.append(rows_from(number, 1))
+        store.deletions = deleted
+        reader = LogReader.open(location)
+        start = reader.start
+        assert (start.segment, start.row) == (deleted, deleted)
+        store.deletions = 5
+        reader.check(reader.place_of(39))
+        with pytest.raises(LogGapError):
+            reader.check(Position(0, 0, 0, 0))
+
+
+def test_the_start_is_known_while_objects_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest is missing, the next one still exists: both are in the pack."""
+    monkeypatch.setattr("nilometer.log.compaction.FEW", 4)
+    store = ObjectStore()
+    register_file_system("packed", fs.PyFileSystem(store))
+    with LogWriter.open("packed://things/log", LAYOUT) as writer:
+        for number in range(10):
+            writer.append(rows_from(number, 1))
+        look, log = store.get_file_info_selector, fs.FileSelector("things/log")
+        listed, second = [look(log)], segments(store)[1]
+        content = store.objects[second]
+        assert writer.pack()
+        reader = LogReader.open("packed://things/log")
+        assert reader.start.row == 0
+        store.objects[second] = content
+
+        def see(selector: fs.FileSelector) -> list[fs.FileInfo]:
+            return listed.pop() if listed and selector.base_dir == log.base_dir else look(selector)
+
+        monkeypatch.setattr(store, "get_file_info_selector", see)
+        assert reader.start.row == 0
+        assert not listed
+
+
 def test_a_file_that_is_still_being_written_does_not_count(store: ObjectStore) -> None:
     with LogWriter.open(LOG, LAYOUT) as writer:
         end = writer.append(rows_from(0, 10))

@@ -138,11 +138,18 @@ class SegmentPacker:
 
         def counted() -> Iterator[bytes | pa.Buffer]:
             nonlocal size
-            for chunk in content:
+            for chunk in _unless_deleted(content):
                 size += len(chunk)
                 yield chunk
 
-        self._storage.put_aside(after.name, counted())
+        try:
+            self._storage.put_aside(after.name, counted())
+        except _DeletedError as deleted:
+            self._storage.sweep(after.name)
+            with self._appending:
+                if set(before) <= set(self._appender.segments):
+                    raise deleted.missing from None
+            return False
         with self._appending:
             is_shown = self._appender.swap(before, replace(after, size=size))
         if not is_shown:
@@ -151,6 +158,21 @@ class SegmentPacker:
         for one in before:
             self._storage.delete(one.name)
         return True
+
+
+class _DeletedError(Exception):
+    """A file that is to be replaced does not exist any more."""
+
+    def __init__(self, missing: FileNotFoundError) -> None:
+        super().__init__(str(missing))
+        self.missing = missing
+
+
+def _unless_deleted(content: Iterable[bytes | pa.Buffer]) -> Iterator[bytes | pa.Buffer]:
+    try:
+        yield from content
+    except FileNotFoundError as missing:
+        raise _DeletedError(missing) from missing
 
 
 def next_to_pack(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -71,11 +72,19 @@ class LogReader:
             files = segment_files(self._storage)
             if not files:
                 return Position(0, 0)
-            try:
-                return self._first_place(files[0])
-            except FileNotFoundError:  # it was deleted or packed in between
-                continue
+            # A writer may delete the oldest files, many of them, faster than they can be listed.
+            for file in files[:1] if files[0].is_base else files:
+                with suppress(FileNotFoundError):
+                    place = self._first_place(file)
+                    if file is files[0] or self._is_first(file):
+                        return place
+                    break
         raise LogError("the log is being deleted", detail=self._storage.location)
+
+    def _is_first(self, file: SegmentFile) -> bool:
+        """Whether what was before a file is deleted, and not in a newer file."""
+        files = segment_files(self._storage)
+        return not files or (files[0].first >= file.first and not files[0].is_base)
 
     @property
     def base(self) -> Base | None:
@@ -231,6 +240,9 @@ class LogReader:
 
     def check(self, start: Position) -> None:
         """Raise LogGapError if rows from this offset on are deleted."""
+        first = next(iter(segment_files(self._storage)), None)
+        if first is not None and not first.is_base and first.first <= start.segment:
+            return
         base = self.base
         if base is not None:
             if start < base.start and start.row < base.end_row:
