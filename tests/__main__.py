@@ -1,8 +1,8 @@
 """Runs all suites, three at a time: `python -m tests`, or some: `python -m tests spark`.
 
-It reports progress, slow tests and costly ones, shows failures in full, and ends with one line for each
-suite. Tests run in a separate process from the one that hands them out: one that crashes or takes
-too long is lost alone, and the next ones run in a new process.
+It reports progress, slow tests and costly ones, shows failures in full, and ends with one line
+for each suite. Tests run in a separate process from the one that hands them out: one that crashes
+or takes too long is lost alone, and the next ones run in a new process.
 
 If only a few failed, they are rerun when nothing else runs. One that passes then is flaky: it is
 listed with its failure, and somebody should find out why, but it does not fail the run.
