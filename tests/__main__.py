@@ -259,4 +259,9 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    try:
+        code = main(sys.argv[1:])
+    except KeyboardInterrupt:
+        say("ended before all tests have run")
+        code = 130
+    raise SystemExit(code)

@@ -22,7 +22,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from nilometer.errors import SessionError
-from nilometer.spark.java import Java, java_home, require_java
+from nilometer.spark.java import Java, archive_options, java_home, require_java
 from nilometer.spark.machine import cores as machine_cores
 from nilometer.spark.machine import memory as machine_memory
 from nilometer.spark.said import said_to, terse_log
@@ -76,7 +76,6 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.retainedTasks": "200",
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
 }
 _ON_THIS_MACHINE: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -145,7 +144,8 @@ def _start_session(
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.local.dir": str(scratch),
         "spark.driver.extraClassPath": _first_archives(),
-        **({} if said is None else {"spark.driver.extraJavaOptions": _terse(scratch)}),
+        "spark.driver.extraJavaOptions": (JAVA_OPTIONS if said is None else _terse(scratch))
+        + archive_options(java),
         **(config or {}),
     }
     with (
@@ -167,12 +167,13 @@ def _start_on_cluster(
     scratch: Path,
 ) -> SparkSession:
     """Start a session with remote executors, to which this version of Nilometer is sent."""
-    java_options = JAVA_OPTIONS if said is None else _terse(scratch)
+    java_options = (JAVA_OPTIONS if said is None else _terse(scratch)) + archive_options(java)
     settings = {
         **_SETTINGS,
         **_ON_CLUSTERS,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         **({} if cores is None else {"spark.cores.max": str(cores), _PARTITIONS: str(cores)}),
+        "spark.driver.extraClassPath": _first_archives(),
         "spark.driver.extraJavaOptions": f"{java_options} {relative_to_here()}",
         **config,
     }
@@ -280,10 +281,14 @@ def _imported_meanwhile(modules: Sequence[str]) -> Iterator[None]:
 
 
 def _first_archives() -> str:
-    """The start of Java's class path; the archives follow once more, with all the others."""
-    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
-    found = (path for first in _LOOKED_IN_FIRST for path in Path(home, "jars").glob(f"{first}*"))
-    return os.pathsep.join(map(str, found))
+    """The start of Java's class path, with all archives at paths that are the same in every run.
+
+    Java loads nothing from an archive of classes that was made with other paths. All follow once
+    more, below the folder that Spark is started from.
+    """
+    jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars")
+    found = (path for first in _LOOKED_IN_FIRST for path in jars.glob(f"{first}*"))
+    return os.pathsep.join(map(str, [*found, jars / "*"]))
 
 
 def _end_quietly(session: SparkSession) -> None:
