@@ -27,7 +27,7 @@ from nilometer.sql.ddl.nodes import (
     Describe,
     Drop,
     Insert,
-    Kind,
+    ObjectKind,
     Show,
     Shown,
     StartQuery,
@@ -198,7 +198,7 @@ def test_update_and_delete() -> None:
 
 
 def test_short_statements() -> None:
-    for kind in Kind:
+    for kind in ObjectKind:
         for words, if_exists in (("", False), ("IF EXISTS ", True)):
             found = read(f"DROP {kind.lower()} {words}`odd name`")
             assert isinstance(found, Drop)

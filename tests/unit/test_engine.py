@@ -105,7 +105,7 @@ class World:
             name: LogWriter.open(log, LAYOUT, LogOptions(history=1 << 60))
             for name, log in self.logs.items()
         }
-        clock = StreamClock(told=True)
+        clock = StreamClock(stated=True)
         relations = {
             name: Relation(name, tuple(SCHEMA.names), tuple(SCHEMA.types), "ts", clock)
             for name in STREAMS

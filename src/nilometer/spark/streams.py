@@ -28,14 +28,14 @@ class Input:
 
     schema: StructType
     is_streaming: bool
-    is_told: bool = False
+    states_watermark: bool = False
     """Whether its watermark comes with its rows, as for a log."""
 
     @cached_property
     def given(self) -> Given:
         """The same, its types as Arrow has them."""
         kinds = arrow_types(self.schema)
-        return Given(tuple(self.schema.names), kinds, self.is_streaming, self.is_told)
+        return Given(tuple(self.schema.names), kinds, self.is_streaming, self.states_watermark)
 
 
 @dataclass(frozen=True)

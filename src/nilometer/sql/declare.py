@@ -30,7 +30,7 @@ class Given:
     types: tuple[pa.DataType | None, ...]
     """None: a type without an Arrow form."""
     is_streaming: bool = False
-    is_told: bool = False
+    states_watermark: bool = False
     """Whether its watermark comes with its rows, as with a log."""
 
 
@@ -126,17 +126,17 @@ def clock_of(
 ) -> StreamClock:
     """How the watermark of one of these streams follows its rows."""
     given = inputs[stream]
-    if given.is_streaming and not given.is_told:
+    if given.is_streaming and not given.states_watermark:
         return StreamClock(
             0 if lateness is None else _length("lateness", stream, lateness),
             None if idle is None else _length("idle", stream, idle),
         )
     for what, length in (("lateness", lateness), ("idle", idle)):
         if length is not None:
-            kind = "read from a log" if given.is_told else "static"
+            kind = "read from a log" if given.states_watermark else "static"
             detail = (
                 "the log stores its own lateness, set when it was created"
-                if given.is_told
+                if given.states_watermark
                 else "all its rows are there from the start; none can be late"
             )
             raise InputError(
@@ -144,11 +144,13 @@ def clock_of(
                 detail=detail,
                 hint=_only_for_streaming(what, inputs),
             )
-    return StreamClock(told=True) if given.is_told else StreamClock(ended=True)
+    return StreamClock(stated=True) if given.states_watermark else StreamClock(ended=True)
 
 
 def _only_for_streaming(what: str, inputs: Mapping[str, Given]) -> str:
-    live = next((n for n, one in inputs.items() if one.is_streaming and not one.is_told), None)
+    live = next(
+        (n for n, one in inputs.items() if one.is_streaming and not one.states_watermark), None
+    )
     if live is None:
         return f"leave {what} out"
     return f'leave {what} out, or give it to streaming inputs only: {what}={{"{live}": "2s"}}'
@@ -178,17 +180,17 @@ def _check_names(name: str, columns: Sequence[str], time: str | None) -> None:
 def _statistics(
     name: str, columns: Sequence[str], rate: float | None, distinct: Mapping[str, float]
 ) -> Statistics:
-    found = {}
+    counts = {}
     for column, values in distinct.items():
         spelled = columns[find_column(name, columns, column)]
         if not values >= 1:
             raise InputError(
                 f"column {column} of {name} has at least one value", detail=f"got {values!r}"
             )
-        found[spelled] = float(values)
+        counts[spelled] = float(values)
     if rate is not None and not rate > 0:
         raise InputError(f"the rate of {name} must be positive", detail=f"got {rate!r}")
-    return Statistics(rate, found)
+    return Statistics(rate, counts)
 
 
 def check_function(name: str, function: object) -> None:

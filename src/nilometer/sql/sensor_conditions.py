@@ -69,8 +69,8 @@ def static_terms(plan: JoinPlan, source: Source) -> list[Scalar]:
         return []
     asked = (*source.below, *_above(source), *_implied(plan, source))
     terms = [Scalar(tree, one.place) for one in asked for tree in conjuncts(one.tree)]
-    found = {str(t): t for t in terms if _is_static(t, source, sensors.static)}
-    return list(found.values())
+    by_text = {str(t): t for t in terms if _is_static(t, source, sensors.static)}
+    return list(by_text.values())
 
 
 def _above(source: Source) -> Iterator[Scalar]:

@@ -80,9 +80,9 @@ def read_each(sql: str, parameters: Parameters | None = None) -> list[ReadStatem
     ['SELECT 1', '          EXPLAIN SELECT 2']
     """
     given = parameters or Parameters()
-    found = [_read_part(sql, part, given) for part in split_at_semicolons(_tokens(sql))]
+    statements = [_read_part(sql, part, given) for part in split_at_semicolons(_tokens(sql))]
     given.require_used()
-    return found
+    return statements
 
 
 def require_last_query(statements: Sequence[AnyStatement]) -> None:
@@ -98,7 +98,7 @@ def require_last_query(statements: Sequence[AnyStatement]) -> None:
 
 
 @contextmanager
-def told_number(number: int, count: int) -> Iterator[None]:
+def numbered_errors(number: int, count: int) -> Iterator[None]:
     """Add its number to the error about one of several statements."""
     try:
         yield

@@ -25,7 +25,7 @@ from nilometer.sql.bind.from_aliases import rename_columns, spell_out
 from nilometer.sql.bind.from_entry import Deriver, Entry
 from nilometer.sql.bind.inline_rows import values_relation
 from nilometer.sql.bind.refuse_entry import file_hint, refuse_entry, refuse_extras
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.static_entries import names_bare_time, needs_readings
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.scalars import ColumnRef, column
@@ -227,29 +227,29 @@ class FromBinder:
         name = entry.alias or call.function.lower()
         node = self.deriver.derive_call(call, self.named)
         if node.kind is FunctionKind.ANSWERS:
-            found = self._without_rows(entry, name, call.function)
-            return derived_entry(found, self._full_name(name, alone), node, self.sql)
+            empty = self._without_rows(entry, name, call.function)
+            return derived_entry(empty, self._full_name(name, alone), node, self.sql)
         return self._appended(entry, name, call.function, node, alone)
 
     def _appended(self, entry: exp.Expr, name: str, origin: str, node: Node, alone: bool) -> Entry:
         """The entry whose rows a node appends."""
         assert self.deriver is not None
-        found, full = self._without_rows(entry, name, origin), self._full_name(name, alone)
-        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+        empty, full = self._without_rows(entry, name, origin), self._full_name(name, alone)
+        return appended_entry(empty, full, node, self.deriver.appends, self.sql)
 
     def _without_rows(self, entry: exp.Expr, name: str, origin: str | None) -> Entry:
-        """An entry whose rows are still to be found."""
-        unit = Unit(name, {}, (), {}, origin)
+        """An entry whose rows are added later."""
+        unit = FromUnit(name, {}, (), {}, origin)
         return Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
 
     def _ordered(self, entry: exp.Expr, call: TopCall | TableOverCall, alone: bool) -> Entry:
         assert self.deriver is not None
-        found = replace(self._without_rows(entry, entry.alias, entry.alias), window=None)
+        empty = replace(self._without_rows(entry, entry.alias, entry.alias), window=None)
         if isinstance(call, TopCall):
             node = self.deriver.derive_top(call, self.named)
         else:
             node = self.deriver.derive_table_over(call, self.named)
-        return derived_entry(found, self._full_name(entry.alias, alone), node, self.sql)
+        return derived_entry(empty, self._full_name(entry.alias, alone), node, self.sql)
 
     def _matches(self, entry: exp.Expr, call: MatchCall, alone: bool) -> Entry:
         refuse_extras(entry, self.sql)
@@ -281,9 +281,9 @@ class FromBinder:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
         name = entry.alias or call.args["input"].alias_or_name or call.function.lower()
-        found = self._without_rows(entry, name, call.function)
+        empty = self._without_rows(entry, name, call.function)
         clause, node = self.deriver.derive_windows(call, self.named)
-        bound = derived_entry(found, self._full_name(name, alone), node, self.sql)
+        bound = derived_entry(empty, self._full_name(name, alone), node, self.sql)
         # The columns by which sessions are separated are not shown, nor the bounds of an instant.
         shown = {item.name for item in clause.query.items}
         if not isinstance(call.windows, InstantWindows):
@@ -313,12 +313,12 @@ class FromBinder:
         name, place = entry.alias_or_name, place_of(entry, self.sql)
         window, full = stream_window(entry), self._full_name(name, alone)
         if self.deriver is not None:
-            found = self._without_rows(entry, name, origin)
+            empty = self._without_rows(entry, name, origin)
             if window is not None and query.find(*_STREAMS) is not None:
                 node = self.deriver.derive_appended(query, named, name)
-                return appended_entry(found, full, node, self.deriver.appends, self.sql)
+                return appended_entry(empty, full, node, self.deriver.appends, self.sql)
             if not self.deriver.is_plain(query):
-                return derived_entry(found, full, self.deriver.derive(query, named), self.sql)
+                return derived_entry(empty, full, self.deriver.derive(query, named), self.sql)
         bound = self.query(query, full, named)
         columns: dict[str, exp.Expr] = {}
         for item in bound.items:
@@ -332,11 +332,11 @@ class FromBinder:
         times = tuple(source.time for source in bound.sources if not source.is_table)
         relations = {source.name: source.relation for source in bound.sources}
         is_derived = any(source.node is not None for source in bound.sources)
-        unit = Unit(name, columns, times, relations, origin, is_derived)
-        found = Entry(unit, bound, window, place)
+        unit = FromUnit(name, columns, times, relations, origin, is_derived)
+        read = Entry(unit, bound, window, place)
         if self.deriver is None or window is None:
-            return found
-        return windowed_entry(found, None if alone else full, self.deriver, self.sql)
+            return read
+        return windowed_entry(read, None if alone else full, self.deriver, self.sql)
 
     def _relation(self, entry: exp.Table, alone: bool, static: bool) -> Entry:
         relation = find(entry.this, list(self.catalog.relations.values()))
@@ -361,7 +361,7 @@ class FromBinder:
         times = () if relation.is_table else (ColumnRef(full, relation.time_column),)
         source = Source(full, relation, place, until=self._until(full, relation))
         bound = BoundQuery((source,), (), (), (), None)
-        unit = Unit(name, columns, times, {full: relation}, origin)
+        unit = FromUnit(name, columns, times, {full: relation}, origin)
         return Entry(unit, bound, stream_window(entry), place)
 
     def _until(self, name: str, relation: Relation) -> ColumnRef | None:

@@ -28,7 +28,7 @@ from nilometer.model.windows import (
     UniformWindow,
     Window,
 )
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.expressions.scalars import Scalar, column
 from nilometer.sql.parse.dialect import PairWindowNode, StreamWindow, WindowClause
 from nilometer.sql.parse.places import place_of
@@ -62,7 +62,7 @@ class BoundWindows:
 class _Group:
     """The streams with a time in one unit, and how far apart their times may be."""
 
-    unit: Unit
+    unit: FromUnit
     sources: tuple[Source, ...]
     spread: dict[str, int]
     """The maximum by which the unit's time may be later than a stream's."""
@@ -72,7 +72,7 @@ class _Group:
         return len(self.sources) == 1
 
 
-Entry = tuple[Unit, Inner, StreamWindow | None]
+Entry = tuple[FromUnit, Inner, StreamWindow | None]
 
 
 def bind_windows(
@@ -93,7 +93,7 @@ def bind_windows(
     return BoundWindows(tuple(windows), tuple(conditions))
 
 
-def _group(unit: Unit, inner: Inner) -> _Group:
+def _group(unit: FromUnit, inner: Inner) -> _Group:
     timed = tuple(source for source in inner.sources if not source.is_table)
     if len(timed) < 2:
         return _Group(unit, timed, {source.name: 0 for source in timed})

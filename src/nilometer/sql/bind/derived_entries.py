@@ -11,7 +11,7 @@ from nilometer.model.names import nearest
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_entry import Deriver, Entry
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.expressions.scalars import ColumnRef, column
 from nilometer.sql.parse.dialect import StreamWindow
 from nilometer.sql.parse.places import place_of
@@ -46,10 +46,10 @@ def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str)
     The node's last column is the time of its rows.
     """
     names = {one.name: column(ColumnRef(name, one.name)) for one in node.columns[:-1]}
-    found = replace(entry, unit=replace(entry.unit, columns=names))
+    named = replace(entry, unit=replace(entry.unit, columns=names))
     window = entry.window
     if appends and (window is None or not entry.has_rows):
-        return replace(_timed(found, name, node), window=None)
+        return replace(_timed(named, name, node), window=None)
     if window is None:
         raise SqlWindowError(
             f"{entry.unit.name} has no window: its rows would be kept forever",
@@ -64,11 +64,11 @@ def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str)
             hint="write EMIT CHANGES",
         )
     if not entry.has_rows:
-        return _timed(found, name, lasting(node, require_length(window, sql)))
-    return replace(_timed(found, name, _last_of(node, window, sql)), window=None)
+        return _timed(named, name, lasting(node, require_length(window, sql)))
+    return replace(_timed(named, name, _last_of(node, window, sql)), window=None)
 
 
-def _written(unit: Unit) -> str:
+def _written(unit: FromUnit) -> str:
     """An entry, as the hint of an error shows it."""
     call = "(SELECT …)" if unit.origin == unit.name else f"{unit.origin}(…)"
     call = "(SELECT … UNION ALL …)" if unit.origin == UNION else call

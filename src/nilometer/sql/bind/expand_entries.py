@@ -15,7 +15,7 @@ from nilometer.kernels.expand_arrays import POSITION, item_types
 from nilometer.kernels.expression_types import type_name
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_entry import Entry
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.explosive_functions import MOST, max_items
 from nilometer.sql.expressions.scalars import ColumnRef, Scalar, column
@@ -56,7 +56,7 @@ def expand_entry(
     )
     names = _shown(call, source.name, columns, kind, sql)
     hidden = frozenset(entry.meta.get(HIDDEN, ()))
-    unit = Unit(name, names, (), {source.name: wider}, hidden=hidden)
+    unit = FromUnit(name, names, (), {source.name: wider}, hidden=hidden)
     place = place_of(entry, sql)
     items = Entry(unit, BoundQuery((), (), (), (), None), None, place)
     return [*(replace(one, bound=bound) if one is base else one for one in before), items]
@@ -64,17 +64,17 @@ def expand_entry(
 
 def _expanded_source(array: Scalar, before: Sequence[Entry]) -> tuple[Entry, Source]:
     """The stream or table whose rows hold the array; the first if it is a constant."""
-    found = [(e, s) for e in before for s in e.bound.sources if s.name in array.streams]
+    candidates = [(e, s) for e in before for s in e.bound.sources if s.name in array.streams]
     if not array.streams:
-        found = [(e, s) for e in before for s in e.bound.sources][:1]
-    if len(found) != 1:
+        candidates = [(e, s) for e in before for s in e.bound.sources][:1]
+    if len(candidates) != 1:
         raise SqlError(
             "the array must be a column of one stream or table that precedes it in FROM",
             place=array.place,
             detail=f"{array} is of {len(array.streams)}",
             hint="write FROM A, UNNEST(A.x) AS u (item)",
         )
-    entry, source = found[0]
+    entry, source = candidates[0]
     if source.node is not None or source.until is not None:
         raise SqlError(
             f"the rows of {entry.unit.name} are added and retracted: its arrays cannot be unnested",

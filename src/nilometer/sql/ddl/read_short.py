@@ -9,7 +9,7 @@ from nilometer.sql.ddl.nodes import (
     Describe,
     Drop,
     ExplainQuery,
-    Kind,
+    ObjectKind,
     Show,
     Shown,
     StartDelivery,
@@ -34,7 +34,7 @@ _OF_ONE: Final = (Shown.SENSORS, Shown.READERS, Shown.DEAD_LETTERS)
 def read_drop(reader: StatementReader) -> Drop:
     """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW | ALERT [IF EXISTS] name."""
     reader.take("DROP")
-    kind = next((kind for kind in Kind if reader.take(*kind.split())), None)
+    kind = next((kind for kind in ObjectKind if reader.take(*kind.split())), None)
     if kind is None:
         reader.refuse("expected what to drop", hint=_DROP)
     if_exists = reader.take("IF", "EXISTS")

@@ -10,7 +10,7 @@ from nilometer.model.time import format_duration
 from nilometer.sql.plan.join_plan import Carried, JoinKey, JoinPlan, Source
 from nilometer.sql.plan.types import Types
 
-_FOUND: Final = {
+_HOW_MATCHED: Final = {
     Kernel.HASH: "by key and time",
     Kernel.MERGE: "by time alone",
     Kernel.NESTED: "by scanning all rows",
@@ -36,9 +36,9 @@ def kept_columns(plan: JoinPlan, number: int) -> list[str]:
     ]
 
 
-def how_partners_are_found(kernel: Kernel) -> str:
+def describe_kernel(kernel: Kernel) -> str:
     """The kernel of a join, and what it does."""
-    return f"{kernel.value}, matches are found {_FOUND[kernel]}"
+    return f"{kernel.value}, matches are found {_HOW_MATCHED[kernel]}"
 
 
 def key_label(key: JoinKey) -> str:

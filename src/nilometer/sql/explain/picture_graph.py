@@ -189,11 +189,11 @@ def _bound(network: TimeNetwork, i: int, j: int) -> PicturedBound | None:
         network.streams[j],
         closed,
         None if given >= FOREVER else given,
-        tuple(_told(network, one) for one in behind),
+        tuple(_bound_text(network, one) for one in behind),
     )
 
 
-def _told(network: TimeNetwork, bound: Bound) -> str:
+def _bound_text(network: TimeNetwork, bound: Bound) -> str:
     """A bound as written, and the window it comes from."""
     timed = [name for name in network.streams if name not in network.static]
     windows = (str(one) for one in network.windows if bound in one.bounds(timed))

@@ -129,9 +129,9 @@ def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
         )
     name = written(node)
     place = place_of(node, sql)
-    found = _of_all_values(node, place)
-    if found is not None:
-        return found
+    aggregate = _of_all_values(node, place)
+    if aggregate is not None:
+        return aggregate
     function = _BY_NODE.get(type(node)) or _BY_NAME.get(name.lower())
     if function is None:
         raise NotYetError(f"the aggregate {name} is not supported yet", place=place, hint=_COLLECT)

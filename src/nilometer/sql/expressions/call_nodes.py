@@ -37,10 +37,10 @@ _REDUCED: Final = ("initial", "merge", "finish")
 
 def read_call(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     """The name of a function and its operands; None if the node is something else."""
-    found = _read(node)
-    if found is None or (found[0] not in FUNCTIONS and found[0] not in ITERATIONS):
+    call = _read(node)
+    if call is None or (call[0] not in FUNCTIONS and call[0] not in ITERATIONS):
         return None
-    name, operands = found
+    name, operands = call
     return name, [one for one in operands if one is not None]
 
 

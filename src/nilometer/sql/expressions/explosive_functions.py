@@ -96,9 +96,9 @@ def require_bounded(tree: exp.Expr, place: Place, functions: Collection[str] = (
     All its names are expanded; `functions` are the users', in lower case.
     """
     for node in tree.walk():
-        found = None if kind_of(node) in functions else _refusal(node, kind_of(node))
-        if found is not None:
-            message, detail, hint = found
+        refusal = None if kind_of(node) in functions else _refusal(node, kind_of(node))
+        if refusal is not None:
+            message, detail, hint = refusal
             raise SqlError(message, place=place, detail=detail, hint=hint)
     made = _size(tree)
     if made > MOST:
@@ -289,14 +289,14 @@ def _steps(distance: int | None, step: exp.Expr | None) -> int | None:
 
 def _days(start: exp.Expr, end: exp.Expr) -> int | None:
     """The days between two date literals."""
-    found = []
+    dates = []
     for one in (start, end):
         text = text_of(one.this) if isinstance(one, exp.Cast) and one.is_type("date") else None
         try:
-            found.append(date.fromisoformat(text or ""))
+            dates.append(date.fromisoformat(text or ""))
         except ValueError:
             return None
-    return abs((found[1] - found[0]).days)
+    return abs((dates[1] - dates[0]).days)
 
 
 def _is_short(step: exp.Interval) -> bool:
@@ -341,8 +341,8 @@ def _number(tree: exp.Expr) -> int | None:
     if isinstance(tree, exp.Paren):
         return _number(tree.this)
     if isinstance(tree, exp.Neg):
-        found = _number(tree.this)
-        return None if found is None else -found
+        value = _number(tree.this)
+        return None if value is None else -value
     if isinstance(tree, exp.Literal) and not tree.is_string and tree.this.isdecimal():
         return int(tree.this)
     return None

@@ -162,10 +162,10 @@ class MatchParser(WindowCallParser):
 
     def _parse_variable(self, hint: str) -> exp.Identifier:
         first = self._curr
-        found = self._parse_id_var(any_token=False)
-        if not isinstance(found, exp.Identifier):
+        identifier = self._parse_id_var(any_token=False)
+        if not isinstance(identifier, exp.Identifier):
             self._refuse("expected a variable of the pattern", first, hint=hint)
-        text = f"`{found.name}`" if found.args.get("quoted") else found.name
+        text = f"`{identifier.name}`" if identifier.args.get("quoted") else identifier.name
         name = exp.Identifier(this=variable_name(text), quoted=True)
         return self._placed(name, first)
 

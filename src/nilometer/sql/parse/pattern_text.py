@@ -42,9 +42,9 @@ class PatternText:
     def read(self) -> Pattern:
         """The parsed pattern; raises an error if it is missing or not supported."""
         self._words = [
-            found
-            for found in _WORDS.finditer(self.sql, self.start, self.end)
-            if found.lastgroup != "space"
+            word
+            for word in _WORDS.finditer(self.sql, self.start, self.end)
+            if word.lastgroup != "space"
         ]
         self._next, self._nested = 0, 0
         pattern = self._alternation()
@@ -177,9 +177,9 @@ class PatternText:
         return self._words[self._next] if self._next < len(self._words) else None
 
     def _sign(self, sign: str) -> bool:
-        found = self._word is not None and self._word.group() == sign
-        self._next += found
-        return found
+        is_next = self._word is not None and self._word.group() == sign
+        self._next += is_next
+        return is_next
 
     def _refuse(
         self, message: str, back: int = 0, hint: str = _HINT, detail: str | None = None

@@ -58,14 +58,14 @@ def _put(select: exp.Select, distinct: exp.Distinct, sql: str) -> None:
 def _meant(term: exp.Ordered, select: exp.Select) -> exp.Ordered:
     """A term with what stands in the list where it has a number or a name of it."""
     named, items = term.this, select.expressions
-    found = None
+    item = None
     if isinstance(named, exp.Literal) and not named.is_string and named.name.isdecimal():
         number = int(named.name)
-        found = items[number - 1] if 1 <= number <= len(items) else None
+        item = items[number - 1] if 1 <= number <= len(items) else None
     elif isinstance(named, exp.Column) and not named.table:
-        found = next((one for one in items if one.alias.lower() == named.name.lower()), None)
-    if found is None:
+        item = next((one for one in items if one.alias.lower() == named.name.lower()), None)
+    if item is None:
         return term
     meant = term.copy()
-    meant.set("this", found.unalias().copy())
+    meant.set("this", item.unalias().copy())
     return meant

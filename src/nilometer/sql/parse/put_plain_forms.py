@@ -100,15 +100,15 @@ def _plain(node: exp.Binary, sql: str) -> exp.Expr | None:
                 hint="write (a, b) = (1, 2)",
             )
         pairs = zip(left.expressions, right.expressions, strict=True)
-        found: exp.Expr = exp.and_(*(exp.EQ(this=a, expression=b) for a, b in pairs), copy=False)
+        test: exp.Expr = exp.and_(*(exp.EQ(this=a, expression=b) for a, b in pairs), copy=False)
     elif isinstance(right, exp.Any if is_equal else exp.All) and isinstance(
         query := right.this.unnest(), exp.Query
     ):
-        found = exp.In(this=left, query=put_at(exp.Subquery(this=query), place_of(right, sql)))
+        test = exp.In(this=left, query=put_at(exp.Subquery(this=query), place_of(right, sql)))
     else:
         return None
-    found = exp.Paren(this=found)
-    return found if is_equal else exp.Not(this=found)
+    test = exp.Paren(this=test)
+    return test if is_equal else exp.Not(this=test)
 
 
 def _each_pattern(node: exp.Binary, sql: str) -> exp.Expr:

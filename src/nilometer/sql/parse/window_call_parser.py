@@ -116,10 +116,10 @@ class WindowCallParser(CallParser):
     def _parse_window_input(self, name: str) -> exp.Expr:
         first = self._curr
         self._match(TokenType.TABLE)
-        found = self._parse_table()
-        if found is None:
+        table = self._parse_table()
+        if table is None:
             self._refuse(f"{name} needs {_ARGUMENTS['DATA']}", first, hint=_HINTS[name])
-        return found
+        return table
 
     def _parse_sessions_of(self, name: str) -> list[exp.Expr]:
         first = self._curr
@@ -142,10 +142,10 @@ class WindowCallParser(CallParser):
         return columns
 
     def _parse_session_key(self, name: str) -> exp.Expr:
-        found = self._parse_column()
-        if found is None:
+        key = self._parse_column()
+        if key is None:
             self._refuse("expected a column after PARTITION BY", hint=_HINTS[name])
-        return found
+        return key
 
     def _at_another_column(self) -> bool:
         """Whether a comma is followed by another column, not by the next argument."""
@@ -158,11 +158,11 @@ class WindowCallParser(CallParser):
         if self._curr.text.upper() != "DESCRIPTOR" or self._next.token_type != TokenType.L_PAREN:
             self._refuse("expected DESCRIPTOR and the column of the time", hint=_HINTS[name])
         self._advance(2)
-        found = self._parse_column()
+        column = self._parse_column()
         self._match_r_paren()
-        if found is None:
+        if column is None:
             self._refuse("expected the column of the time", hint=_HINTS[name])
-        return found
+        return column
 
     def _windows(self, name: str, given: dict[str, Any], first: Any) -> TimeWindows:
         lengths: dict[str, int] = {key: given.pop(key) for key in _LENGTHS if key in given}

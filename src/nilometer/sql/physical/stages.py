@@ -106,15 +106,15 @@ def _overhearing(stages: Sequence[PlannedStage]) -> tuple[PlannedStage, ...]:
     every = {given.relation: given for one in stages for given in one.streams}
     if not any(clock.idle is not None for one in stages for clock in one.stage.clocks):
         return tuple(stages)
-    told = []
+    extended = []
     for one in stages:
         own = {given.relation for given in one.streams}
         others = [given for name, given in every.items() if name not in own]
         others = [given for given in others if not _is_table(given)]
         clocks = tuple(_clock(given, {}) for given in others)
         stage = replace(one.stage, overheard=clocks)
-        told.append(replace(one, stage=stage, overhears=tuple(others)))
-    return tuple(told)
+        extended.append(replace(one, stage=stage, overhears=tuple(others)))
+    return tuple(extended)
 
 
 def _finish(last: Task, execution: Execution) -> tuple[PlannedStage, ...]:
@@ -193,7 +193,7 @@ def _leaf(leaf: Task, before: dict[Group, PlannedStage]) -> LeafSpec:
 
 
 def _step(task: Task, numbers: Mapping[Task, int]) -> Step:
-    """A step; what keeps groups is told by what they are routed."""
+    """A step; operators that keep groups also learn by what their rows are routed."""
     together = tuple(one.together for one in task.inputs)
     spec = task.step
     if isinstance(spec, AggregateSpec | SetCountsSpec):

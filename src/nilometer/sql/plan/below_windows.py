@@ -70,8 +70,8 @@ class BelowWindows:
             return tree
         if not isinstance(ref, ColumnRef):
             return self.inside(tree_of(ref))
-        found = next(item for item in self.clause.query.items if item.name == ref.column)
-        inner = found.value.tree.copy()
+        selected = next(item for item in self.clause.query.items if item.name == ref.column)
+        inner = selected.value.tree.copy()
         if not ref.fields:
             return inner
         if isinstance(inner, ResolvedColumn) and isinstance(inner.ref, ColumnRef):

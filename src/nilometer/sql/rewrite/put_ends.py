@@ -72,8 +72,8 @@ def order_of_answers(
     if query is None:
         return frozenset()
     if _answers(query, reasons):
-        found = columns_in_order(query, whole=whole)
-        return frozenset(name.lower() for one in found for name in one)
+        orders = columns_in_order(query, whole=whole)
+        return frozenset(name.lower() for one in orders for name in one)
     entries = _from(query)
     if reasons.of_select(query) is not None or len(entries) != 1:
         return frozenset()
@@ -164,23 +164,23 @@ def _in_windows(query: exp.Select) -> Iterator[exp.Table]:
 
 def _query_of(entry: exp.Expr, named: Named) -> exp.Select | None:
     """The query that an entry is, or names."""
-    found: exp.Expr | None = None
+    tree: exp.Expr | None = None
     if isinstance(entry, exp.Subquery):
-        found = unwrap(entry.this)
+        tree = unwrap(entry.this)
     elif isinstance(entry, exp.Table) and isinstance(entry.this, exp.Identifier):
         query = named.get(entry.name.lower())
-        found = None if query is None or query.args["alias"].args.get("columns") else query.this
-    return found if isinstance(found, exp.Select) else None
+        tree = None if query is None or query.args["alias"].args.get("columns") else query.this
+    return tree if isinstance(tree, exp.Select) else None
 
 
 def named_around(entry: exp.Expr, sql: str) -> dict[str, exp.CTE]:
     """The queries that some WITH around an entry names."""
-    found: dict[str, exp.CTE] = {}
+    queries: dict[str, exp.CTE] = {}
     around: exp.Expr | None = entry
     while around is not None:
-        found = {**named_queries(around, sql), **found}
+        queries = {**named_queries(around, sql), **queries}
         around = around.parent
-    return found
+    return queries
 
 
 def _forget_unread(tree: exp.Query) -> None:

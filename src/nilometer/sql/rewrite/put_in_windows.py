@@ -119,8 +119,8 @@ def is_static_entry(entry: exp.Expr, catalog: Catalog) -> bool:
     named: dict[str, exp.Expr] = {}
     while around is not None:
         given = around.args.get("with_")
-        found = () if given is None else given.expressions
-        named = {**{one.alias.lower(): one.this for one in found}, **named}
+        queries = () if given is None else given.expressions
+        named = {**{one.alias.lower(): one.this for one in queries}, **named}
         around = around.parent
     is_named = isinstance(entry, exp.Table) and entry.name.lower() in named
     asked = named[entry.name.lower()] if is_named else entry
@@ -134,8 +134,8 @@ def is_static(tree: exp.Expr, catalog: Catalog, named: Collection[str]) -> bool:
     for table in tables:
         if not isinstance(table.this, exp.Identifier) or table.name.lower() in named:
             return False
-        found = find(table.this, relations)
-        if found is None or not found.is_table:
+        relation = find(table.this, relations)
+        if relation is None or not relation.is_table:
             return False
     return bool(tables) or tree.find(exp.Values) is not None
 
@@ -190,8 +190,8 @@ class _GroupedWindows:
         if self.select.args.get("group") is None or self.select.args.get("from_") is None:
             return False
         self._list_all()
-        found = list(self._groupings())
-        chosen = [one for one in found if not one.is_value] or self._finest(found)
+        groupings = list(self._groupings())
+        chosen = [one for one in groupings if not one.is_value] or self._finest(groupings)
         if not chosen:
             return False
         first = chosen[0]
@@ -288,7 +288,7 @@ class _GroupedWindows:
             for join in joins
         )
 
-    def _finest(self, found: list[_Grouping]) -> list[_Grouping]:
+    def _finest(self, groupings: list[_Grouping]) -> list[_Grouping]:
         """The key with the shortest windows: a group of several is within one of these."""
 
         def rank(one: _Grouping) -> tuple[bool, int]:
@@ -298,7 +298,7 @@ class _GroupedWindows:
             assert isinstance(windows, HoppingWindows)
             return False, windows.size
 
-        return sorted(found, key=rank)[:1]
+        return sorted(groupings, key=rank)[:1]
 
     @property
     def _entry(self) -> exp.Expr:

@@ -146,15 +146,15 @@ def _item(
     """An aggregate of the rows that these values pick."""
     place = place_of(call, sql)
     value = copy_of(call, place).unalias()
-    found = list(aggregates_in(value, functions))
-    if not found or value.find(exp.Window) is not None:
+    aggregates = list(aggregates_in(value, functions))
+    if not aggregates or value.find(exp.Window) is not None:
         raise SqlError("PIVOT needs aggregates", place=place, hint=_SHORT_HINT)
     name = "_".join(one.name for one in groups)
     if is_named:
         name += "_" + (call.alias or text_of(call, sql))
     tests = [copy_of(one.condition, place) for one in groups]
     condition = exp.and_(*tests, copy=False)
-    for one in found:
+    for one in aggregates:
         limited = _limited(one, condition)
         value = limited if one is value else value
     return put_at(exp.alias_(value, name, quoted=True, copy=False), place)

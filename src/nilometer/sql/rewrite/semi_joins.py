@@ -53,8 +53,8 @@ def _condition(join: exp.Join, before: list[exp.Expr], sql: str) -> exp.Expr:
     if asked:
         query.set("where", exp.Where(this=exp.and_(*asked, copy=False)))
     query.meta.update(put_at(exp.Null(), place).meta)
-    found = put_at(exp.Exists(this=query), place)
-    return exp.Not(this=found) if str(join.args["kind"]).upper() == "ANTI" else found
+    exists = put_at(exp.Exists(this=query), place)
+    return exp.Not(this=exists) if str(join.args["kind"]).upper() == "ANTI" else exists
 
 
 _KINDS = ("SEMI", "ANTI")

@@ -74,13 +74,13 @@ class OverBinder:
 
     @property
     def windows(self) -> list[exp.Window]:
-        found: list[exp.Window] = self.call.expressions
-        return found
+        windows: list[exp.Window] = self.call.expressions
+        return windows
 
     @property
     def partition(self) -> list[exp.Expr]:
-        found: list[exp.Expr] = self.windows[0].args.get("partition_by") or []
-        return found
+        keys: list[exp.Expr] = self.windows[0].args.get("partition_by") or []
+        return keys
 
     def functions(self) -> list[OverFunction]:
         """The functions of the windows; arguments are numbered from zero."""
@@ -113,8 +113,8 @@ class OverBinder:
             case exp.Lag() | exp.Lead():
                 return self._offset(inner)
             case exp.IgnoreNulls() if isinstance(inner.this, exp.Lag):
-                found = self._offset(inner.this)
-                return replace(found, ignores_nulls=found.steps > 0)
+                offset = self._offset(inner.this)
+                return replace(offset, ignores_nulls=offset.steps > 0)
             case exp.IgnoreNulls() if isinstance(inner.this, exp.Lead):
                 raise SqlError(
                     "LEAD with IGNORE NULLS may wait forever",
@@ -211,14 +211,14 @@ class OverBinder:
                 return kinds[column]
             case Offset(column, _, default):
                 other = kinds[column if default is None else default]
-                found = common_type(kinds[column], other)
-                if found is None:
+                common = common_type(kinds[column], other)
+                if common is None:
                     raise SqlTypeError(
                         "the default value has a different type than the column",
                         place=place_of(window, self.sql),
                         detail=f"{type_name(kinds[column])} and {type_name(other)}",
                     )
-                return found
+                return common
             case Numbering():
                 return pa.int32()
             case Running(call) if not is_kept_short(call, kinds, grows=True):

@@ -12,7 +12,7 @@ from nilometer.sql.bind.bind_from import FromBinder
 from nilometer.sql.bind.bind_select import where_conditions
 from nilometer.sql.bind.from_entry import Deriver
 from nilometer.sql.bind.refuse import refuse_query
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.from_parts import FromParts
 from nilometer.sql.bind.windowed.held_units import Held, merge, wanted_by
@@ -84,7 +84,7 @@ class RowsBinder:
         rows = replace(held.rows, conditions=conditions)
         return InnerRows(rows, scope, held.units[:before] if around is not None else None)
 
-    def _refuse_same_names(self, around: Sequence[Unit], parts: FromParts) -> None:
+    def _refuse_same_names(self, around: Sequence[FromUnit], parts: FromParts) -> None:
         """Refuse a name with two meanings in the conditions on one row."""
         taken = {unit.name.lower() for unit in around}
         for entry in parts.entries:

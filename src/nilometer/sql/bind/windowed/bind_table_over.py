@@ -221,14 +221,14 @@ class TableOverBinder:
                 return kinds[column]
             case Shifted(column, _, default):
                 other = kinds[column if default is None else default]
-                found = common_type(kinds[column], other)
-                if found is None:
+                common = common_type(kinds[column], other)
+                if common is None:
                     raise SqlTypeError(
                         "the default value has a different type than the column",
                         place=place,
                         detail=f"{type_name(kinds[column])} and {type_name(other)}",
                     )
-                return found
+                return common
             case AggregateCall():
                 try:
                     return aggregate_type(function, kinds, text_of(window.this, self.sql))

@@ -12,7 +12,7 @@ from nilometer.model.windows import RangeWindow
 from nilometer.sql.bind.bind_select import join_conditions, scope_of, where_conditions
 from nilometer.sql.bind.bind_windows import bind_windows, written_windows
 from nilometer.sql.bind.from_entry import Entry
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder, at_most
 from nilometer.sql.bind.windowed.exists import ExistsTest, read_exists
 from nilometer.sql.bind.windowed.held_units import Held, merge, unit_time, wanted_by
@@ -40,7 +40,7 @@ class FromParts:
     def scope(self) -> Scope:
         return self.scope_over([entry.unit for entry in self.entries])
 
-    def scope_over(self, units: Sequence[Unit], before: int | None = None) -> Scope:
+    def scope_over(self, units: Sequence[FromUnit], before: int | None = None) -> Scope:
         """The names of the query, where its units are held by another node.
 
         Columns merged by USING count, if a number is given, only up to the join before it.
@@ -78,11 +78,11 @@ class FromParts:
         where = self.tree.args.get("where")
         plain, tests, later = [], [], []
         for condition in conjuncts(where.this) if where is not None else ():
-            found = list(read_exists(condition))
-            tests += found
+            exists = list(read_exists(condition))
+            tests += exists
             if names_subquery(condition):
                 later.append(condition)
-            elif not found:
+            elif not exists:
                 plain.append(condition)
         return plain, tests, later
 
@@ -104,7 +104,7 @@ class FromParts:
         )
         return Held(rows, tuple(entry.unit for entry in self.entries))
 
-    def _on(self, units: Sequence[Unit]) -> Iterator[Scalar]:
+    def _on(self, units: Sequence[FromUnit]) -> Iterator[Scalar]:
         """The conditions of all joins."""
         for number, join in enumerate(self._joins, start=1):
             yield from join_conditions(join, number, self.scope_over(units, before=number))
@@ -180,7 +180,7 @@ class FromParts:
         return Held(rows, (entry.unit,))
 
     def _join(self, held: Held, part: Held, join: exp.Join, number: int) -> Held:
-        def conditions(units: Sequence[Unit]) -> list[Scalar]:
+        def conditions(units: Sequence[FromUnit]) -> list[Scalar]:
             later = [entry.unit for entry in self.entries[len(units) :]]
             scope = self.scope_over([*units, *later], before=number)
             return [*join_conditions(join, number, scope), *self._between(units)]
@@ -194,7 +194,7 @@ class FromParts:
         wanted = wanted_by(self.tree, with_times=clause is not None)
         return OuterJoin(self.builder, wanted, side, place).join(held, part, conditions)
 
-    def _between(self, units: Sequence[Unit]) -> Iterator[Scalar]:
+    def _between(self, units: Sequence[FromUnit]) -> Iterator[Scalar]:
         """The windows between the last of some units and the others, as conditions on times."""
         entries = [(e.unit, e.bound, e.window) for e in self.entries]
         clause = self.tree.args.get("windows")

@@ -41,8 +41,8 @@ def read_sets(group: exp.Expr, sql: str) -> tuple[Keys, ...]:
             special.append(type(one)(expressions=plain))
         plain = []
     place = place_of(group, sql)
-    found = [tuple(chain(*one)) for one in _product([[tuple(plain)], *map(_sets, special)], place)]
-    return tuple(found)
+    sets = [tuple(chain(*one)) for one in _product([[tuple(plain)], *map(_sets, special)], place)]
+    return tuple(sets)
 
 
 def _sets(tree: exp.Expr) -> list[Keys]:

@@ -47,8 +47,8 @@ class TimedEntry:
     @property
     def lacking(self) -> Source | None:
         """Its only stream, if nothing sets how long its rows are kept."""
-        found = list(lacking_sources(self.sources, self.entry.bound.lifetimes))
-        return found[0] if len(found) == 1 and len(self.sources) == 1 else None
+        lacking = list(lacking_sources(self.sources, self.entry.bound.lifetimes))
+        return lacking[0] if len(lacking) == 1 and len(self.sources) == 1 else None
 
 
 def timed_entry(entry: Entry, sources: Sequence[Source]) -> TimedEntry:
@@ -77,7 +77,7 @@ def find_lifetimes(
     uniform = [w.length for w in windows if isinstance(w, UniformWindow)]
     places = [place for _, place in written]
     network = _network(timed, [*windows, *_said(timed, conditions)], places)
-    found = []
+    lifetimes = []
     for number, one in enumerate(timed):
         if one.lacking is None:
             continue
@@ -87,8 +87,8 @@ def find_lifetimes(
         elif length is None:
             length = _longest_bound(network, timed, number)
         if length is not None:
-            found.append(Lifetime((one.lacking.name,), length))
-    return tuple(found)
+            lifetimes.append(Lifetime((one.lacking.name,), length))
+    return tuple(lifetimes)
 
 
 def _refuse_second_windows(

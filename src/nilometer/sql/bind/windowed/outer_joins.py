@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nilometer.errors import Place
 from nilometer.model.expressions import Argument, Constant, Expression
 from nilometer.operators.change_specs import SetFunction
-from nilometer.sql.bind.scope import Unit
+from nilometer.sql.bind.scope import FromUnit
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.held_units import Held, Wanted, merge
 from nilometer.sql.bind.windowed.refusals import require_comparable_rows
@@ -18,7 +18,7 @@ from nilometer.sql.plan.operations import choose_columns, compute, set_counts, u
 
 LEFT, RIGHT = "", "on the right"
 """The names of the sources that stand for the sides where nodes hold them."""
-Conditions = Callable[[Sequence[Unit]], Sequence[Scalar]]
+Conditions = Callable[[Sequence[FromUnit]], Sequence[Scalar]]
 """Binds the conditions of a join over units."""
 
 

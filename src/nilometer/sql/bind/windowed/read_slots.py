@@ -122,11 +122,11 @@ class SlotReader:
         name = _function(tree)
         if name in ("PREV", "NEXT"):
             inner, steps = self._with_count(tree, 1)
-            found = self._navigation(inner)
-            if found.steps:
+            start = self._navigation(inner)
+            if start.steps:
                 raise self._misplaced(tree)
-            final = self._is_final(tree) if SEMANTICS in tree.meta else found.final
-            return replace(found, steps=-steps if name == "PREV" else steps, final=final)
+            final = self._is_final(tree) if SEMANTICS in tree.meta else start.final
+            return replace(start, steps=-steps if name == "PREV" else steps, final=final)
         offset, inner = 0, tree
         if name in NAVIGATION:
             inner, offset = self._with_count(tree, 0)
@@ -213,24 +213,24 @@ class SlotReader:
 
     def _one_of(self, tree: exp.Expr) -> frozenset[int]:
         """The variables whose rows an expression is computed from."""
-        found = set(self._variables_in(tree))
-        if len(found) > 1:
+        variables = set(self._variables_in(tree))
+        if len(variables) > 1:
             raise SqlError(
                 "an expression over a row may only use one variable",
                 place=place_of(tree, self.sql),
                 detail=f"{text_of(tree, self.sql)} uses several",
                 hint="combine variables outside: LAST(A.v) - LAST(B.v)",
             )
-        return found.pop() if found else self.all
+        return variables.pop() if variables else self.all
 
     def _variables_in(self, tree: exp.Expr) -> list[frozenset[int]]:
         """The variables that columns in a tree name; all of them where one names none."""
-        found = []
+        variables = []
         for node in _columns(tree):
             name = _first_name(node)
             if name is not None:
-                found.append(self._variable(node, name))
-        return found
+                variables.append(self._variable(node, name))
+        return variables
 
     def _variable(self, node: exp.Expr, name: exp.Identifier) -> frozenset[int]:
         if len(_parts(node)) == 1:

@@ -15,7 +15,7 @@ from nilometer.operators.change_specs import AggregateFunction, SetFunction
 from nilometer.sql.bind.bind_select import items_of
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_entry import Deriver
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.exists import ExistsTest
 from nilometer.sql.bind.windowed.group_rows import GROUPS, Grouping, key_item
@@ -61,7 +61,7 @@ class InnerRows:
 
     rows: BoundQuery
     scope: Scope
-    around: tuple[Unit, ...] | None = None
+    around: tuple[FromUnit, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -174,12 +174,12 @@ class SubqueryBinder:
             scope = replace(scope, units=inner.around)
         bound = [ExpressionBinder(scope, "WHERE").bind(one).tree for one in values]
         pairs = list(zip(bound, columns, strict=True))
-        found = []
+        alternatives = []
         for tree in [equal(pairs)] if test.asked is Asked.EQUAL else unknown(pairs):
             asked = (Scalar(one, place) for one in conjuncts(tree))
             rows = replace(inner.rows, conditions=(*inner.rows.conditions, *asked))
-            found.append(replace(inner, rows=rows))
-        return found
+            alternatives.append(replace(inner, rows=rows))
+        return alternatives
 
     def _with_value(self, held: Held, asked: SubqueryColumn, scope: Scope) -> Held:
         """The rows, each with the value of a subquery that has at most one row."""
@@ -231,24 +231,24 @@ class SubqueryBinder:
         equal = [one for one in pairs if one is not None]
         if len(equal) == len(pairs) and name not in value.streams:
             free = tuple(one for one in inner.rows.conditions if name not in one.streams)
-            found = KeyedRows(
+            keyed = KeyedRows(
                 replace(inner.rows, conditions=free),
                 tuple(inside for _, inside in equal),
                 tuple(outside for outside, _ in equal),
             )
         else:
-            found = by_values(inner.rows, value, derived_source(name, node, place))
-        part, meaning = self._groups(found, value, asked)
+            keyed = by_values(inner.rows, value, derived_source(name, node, place))
+        part, meaning = self._groups(keyed, value, asked)
         everything = replace(self.wanted, has_star=True)
         joined = OuterJoin(self.builder, everything, "LEFT", place).join(
-            own, part, lambda units: found.conditions(units, place)
+            own, part, lambda units: keyed.conditions(units, place)
         )
         shown = meaning(joined.units[-1])
         return Held(joined.rows, (*joined.units[:-1], shown))
 
     def _groups(
         self, keyed: KeyedRows, value: Scalar, asked: SubqueryColumn
-    ) -> tuple[Held, Callable[[Unit], Unit]]:
+    ) -> tuple[Held, Callable[[FromUnit], FromUnit]]:
         """The groups of a subquery's rows, and how its value is computed from their output."""
         place = place_of(asked, self.sql)
         keys = {key_item(one).name: key_item(one) for one in keyed.keys}
@@ -268,10 +268,10 @@ class SubqueryBinder:
         items = [Item(str(number), one) for number, one in enumerate(given)]
         node = groups.node(lambda below: self.builder.build(keyed.rows, below), items, [])
         source = derived_source(asked.name, node, place)
-        unit = Unit(asked.name, columns_of_source(source), (), {source.name: source.relation})
+        unit = FromUnit(asked.name, columns_of_source(source), (), {source.name: source.relation})
         places = {str(one): str(number) for number, one in enumerate(given)}
 
-        def meaning(joined: Unit) -> Unit:
+        def meaning(joined: FromUnit) -> FromUnit:
             def meant(node: exp.Expr) -> exp.Expr:
                 if not isinstance(node, ResolvedColumn):
                     return rebuild(node, meant)
@@ -326,6 +326,6 @@ def _around(scope: Scope) -> str:
     return HELD if not depth else f"{_AROUND} ({depth + 1})"
 
 
-def _unit(name: str, tree: exp.Expr, relations: Mapping[str, object]) -> Unit:
+def _unit(name: str, tree: exp.Expr, relations: Mapping[str, object]) -> FromUnit:
     """The value of a subquery, under a name that no star includes."""
-    return Unit(name, {name: tree}, (), relations, hidden=frozenset([name]))  # type: ignore[arg-type]
+    return FromUnit(name, {name: tree}, (), relations, hidden=frozenset([name]))  # type: ignore[arg-type]
