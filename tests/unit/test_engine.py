@@ -584,7 +584,7 @@ def test_a_query_that_raises_fails_alone(world: World) -> None:
         now = world.add_rows(chance, now)
     for number in (0, 1):
         world.run(number)
-    told = {one.query: one.told for one in world.control.reports()}
+    told = {one.query: one.content for one in world.control.reports()}
     assert told["bad"]["failure"]["kind"] == "PredicateError"
     assert "failure" not in told["good"]
     world.settle()
@@ -605,13 +605,13 @@ def test_a_query_that_is_behind_catches_up_while_others_can_wait(
     world.start("small", "SELECT k, v FROM B", {**starts, "B": world.ends()["B"]})
     monkeypatch.setattr(bucket_module, "CATCH_UP_FOR", 0)
     world.run(0)
-    told = {one.query: one.told for one in world.control.reports()}
+    told = {one.query: one.content for one in world.control.reports()}
     assert told["behind"]["behind"]
     first = Position.from_json(told["behind"]["positions"][0])
     assert first.row <= 10
     monkeypatch.setattr(bucket_module, "CATCH_UP_FOR", 1000)
     world.run(0)
-    told = {one.query: one.told for one in world.control.reports()}
+    told = {one.query: one.content for one in world.control.reports()}
     assert not told["behind"]["behind"]
     assert Position.from_json(told["behind"]["positions"][0]) == world.ends()["A"]
     world.settle()

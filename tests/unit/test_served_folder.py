@@ -63,7 +63,7 @@ def test_what_is_there_is_the_same_from_afar(place: ServedPlace, tmp_path: Path)
 
 
 def test_a_header_of_megabytes_is_read_whole(place: ServedPlace, tmp_path: Path) -> None:
-    entries = [Entry(f"q{number}", told={"x": "y" * 100}) for number in range(5000)]
+    entries = [Entry(f"q{number}", report={"x": "y" * 100}) for number in range(5000)]
     place.files(0).write(0, 1, 1, entries, is_whole=True)
     assert len(place.files(0).read_batch(0).entries) == 5000
     assert len(LocalPlace(tmp_path).files(0).read_batch(0).entries) == 5000

@@ -109,7 +109,7 @@ class Bucket:
                 entry = self._run_one(one, reads, task.now)
                 if entry is not None:
                     entries.append(entry)
-                    if entry.told.get("behind"):
+                    if entry.report.get("behind"):
                         behind.append(one)
                 if entries and self._clock() - flushed >= FLUSH_AFTER:
                     if not self._write(entries, task.now):
@@ -137,7 +137,7 @@ class Bucket:
             hint="reduce its state, or give it an engine of its own: WITH (engine = 'own')",
         )
         self._held.forget(known.query)
-        return [Entry(known.query, told=_failed(error, known))]
+        return [Entry(known.query, report=_failed(error, known))]
 
     def _expected(self, one: PlanEntry) -> float:
         held = self._held.find(one.query)
@@ -190,7 +190,7 @@ class Bucket:
             raise
         except Exception as error:
             self._held.forget(one.query)
-            return Entry(one.query, told=_failed(error, one))
+            return Entry(one.query, report=_failed(error, one))
 
     def _watch(self, begun: float) -> Callable[[], None]:
         def check() -> None:

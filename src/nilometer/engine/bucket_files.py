@@ -61,7 +61,7 @@ class Entry:
     """Chunks that are no longer needed."""
     frames: list[bytes] = field(default_factory=list)
     """Results, as frames of their log."""
-    told: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
     """Other information about it, as JSON values."""
     subplan: str | None = None
     """The query whose sub-plan is also this one's, with its chunks; None: the snapshot has it."""
@@ -78,7 +78,7 @@ class StoredEntry:
     chunks: Mapping[str, Extent]
     gone: tuple[str, ...]
     frames: tuple[Extent, ...]
-    told: Mapping[str, Any]
+    report: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class _Blobs:
             "chunks": {key: self.put(value) for key, value in one.chunks.items()},
             "gone": one.gone,
             "frames": [self.put_here(frame) for frame in one.frames],
-            "told": one.told,
+            "told": one.report,
         }
 
     def put(self, content: bytes | Extent | None) -> list[Any] | None:
@@ -262,7 +262,7 @@ class KeptQuery:
 
     def take(self, entry: StoredEntry, number: int, others: Mapping[str, KeptQuery]) -> None:
         """Apply what a file says; others are as they were before this entry."""
-        self.failed = entry.told.get("attempt")
+        self.failed = entry.report.get("attempt")
         if entry.state is not None:
             self.state, self.subplan, self.number = entry.state, entry.state, number
         if entry.about is not None:
@@ -330,7 +330,7 @@ def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> B
         return Extent(file, start + begin if file == name else start, length, crc)
 
     def all_of(given: Iterable[list[Any]]) -> Iterator[Extent]:
-        return (found for one in given if (found := extent(one)) is not None)
+        return (stored for one in given if (stored := extent(one)) is not None)
 
     entries = tuple(
         StoredEntry(

@@ -41,7 +41,7 @@ class Report:
     bucket: int
     number: int
     time: int
-    told: Mapping[str, Any]
+    content: Mapping[str, Any]
 
 
 class EngineControl:
@@ -67,14 +67,16 @@ class EngineControl:
         """
         with self._lock:
             before = self._plans.read()
-            kept = dict[str, PlanEntry]()
+            entries = dict[str, PlanEntry]()
             for number in self._plans.buckets():
-                found, followed = self._states(number)
+                stored, followed = self._states(number)
                 self._followed[number] = followed
-                kept |= {query: PlanEntry(query, number, None) for query in found & queries}
+                entries |= {query: PlanEntry(query, number, None) for query in stored & queries}
             known = {query: one for query, one in before.entries.items() if query in queries}
-            kept |= {query: _moved(replace(one, plan=None), logs) for query, one in known.items()}
-            self._set = PlanSet(before.revision + 1, kept)
+            entries |= {
+                query: _moved(replace(one, plan=None), logs) for query, one in known.items()
+            }
+            self._set = PlanSet(before.revision + 1, entries)
             self._plans.write(self._set)
             self._plans.keep_plans(set())
 
@@ -82,12 +84,12 @@ class EngineControl:
         """The queries in a bucket's files, and the last revision in them."""
         files = self._plans.files(bucket)
         self._seen[bucket] = -1
-        found, followed = set[str](), -1
+        queries, followed = set[str](), -1
         for batch in batches_after(files, -1):
-            found = set() if batch.is_whole else found
-            found |= {one.query for one in batch.entries}
+            queries = set() if batch.is_whole else queries
+            queries |= {one.query for one in batch.entries}
             self._seen[bucket], followed = batch.number, max(followed, batch.revision)
-        return found, followed
+        return queries, followed
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -207,20 +209,20 @@ class EngineControl:
     def reports(self) -> list[Report]:
         """The reports since the last call."""
         with self._lock:
-            found = []
+            reports = []
             for number in self._plans.buckets():
                 files = self._plans.files(number)
                 try:
                     for batch in batches_after(files, self._seen.get(number, -1)):
-                        found += [
-                            Report(one.query, number, batch.number, batch.now, one.told)
+                        reports += [
+                            Report(one.query, number, batch.number, batch.now, one.report)
                             for one in batch.entries
                         ]
                         self._seen[number] = batch.number
                         self._followed[number] = batch.revision
                 except FileNotFoundError:  # deleted since they were listed: retried next time
                     continue
-            return found
+            return reports
 
     def _free_bucket(self, sub_plan: str | None) -> int:
         """The bucket with the fewest queries, or one, not much fuller, to share state in."""

@@ -105,7 +105,7 @@ class HeldQueries:
         for one in waiting:
             kept = self._kept.get(one.query)
             if kept is None or kept.failed != one.attempt:
-                with suppress(Exception):  # it is told when it is the query's turn
+                with suppress(Exception):  # it is reported when it is the query's turn
                     self.resume(one, alone=False)
         self._sharing.find(held.run for held in self._held.values())
         for subplan in self.subplans():

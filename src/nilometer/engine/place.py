@@ -142,10 +142,10 @@ class ServedPlace:
                 raise ConnectionError("the driver has closed the connection")
             return answer
 
-        told, content = self._talk(talk)
-        if "error" in told:
-            raise _raised(told)
-        return told, content
+        head, content = self._talk(talk)
+        if "error" in head:
+            raise _raised(head)
+        return head, content
 
     def say(self, what: str, **given: Any) -> None:
         """Say something that is not answered."""
@@ -178,13 +178,13 @@ class ServedPlace:
             raise
 
 
-def _raised(told: Mapping[str, Any]) -> Exception:
+def _raised(answer: Mapping[str, Any]) -> Exception:
     """The error that the driver reported."""
-    if told["error"] == "missing":
-        return FileNotFoundError(told["message"])
-    if told["error"] == "system":
-        return OSError(told["number"], told["message"])
-    return LogError(told["message"], detail=told["detail"], hint=told["hint"])
+    if answer["error"] == "missing":
+        return FileNotFoundError(answer["message"])
+    if answer["error"] == "system":
+        return OSError(answer["number"], answer["message"])
+    return LogError(answer["message"], detail=answer["detail"], hint=answer["hint"])
 
 
 class _ServedFolder:
@@ -199,15 +199,15 @@ class _ServedFolder:
         return f"bucket {self._bucket} of the engine, on the driver"
 
     def names(self) -> list[str]:
-        found: list[str] = self._ask("names")[0]["names"]
-        return found
+        names: list[str] = self._ask("names")[0]["names"]
+        return names
 
     def has(self, name: str) -> bool:
         return bool(self._ask("has", name=name)[0]["has"])
 
     def start_of(self, name: str, length: int) -> tuple[bytes, int]:
-        told, content = self._ask("start_of", name=name, length=length)
-        return content, int(told["size"])
+        answer, content = self._ask("start_of", name=name, length=length)
+        return content, int(answer["size"])
 
     def read(self, name: str, start: int, length: int) -> bytes:
         return self._ask("read", name=name, start=start, length=length)[1]
@@ -220,9 +220,9 @@ class _ServedFolder:
         self._ask("add", [content], name=name)
 
     def delete(self, names: Iterable[str]) -> None:
-        found = list(names)
-        if found:
-            self._ask("delete", names=found)
+        listed = list(names)
+        if listed:
+            self._ask("delete", names=listed)
 
     def close(self) -> None:
         """The connection serves all buckets: it stays."""
@@ -244,7 +244,7 @@ class _ServedWatch:
         self._place.say("begin", bucket=self._bucket, query=query)
 
     def end(self) -> None:
-        with suppress(SessionError):  # what went wrong before is told
+        with suppress(SessionError):  # what went wrong before has been reported
             self._place.say("end", bucket=self._bucket)
 
     def all_is_well(self) -> None:

@@ -74,7 +74,7 @@ class HostedRun:
     @property
     def metrics(self) -> list[str]:
         """The metrics of its stages, as JSON."""
-        found, counted = [], iter(self.counted)
+        metrics, counted = [], iter(self.counted)
         for part, sent in zip(self.subplan.parts, self._sent, strict=True):
             figures = [
                 bucket_figures(stage, 0, run)
@@ -84,8 +84,8 @@ class HostedRun:
                 one["late"] = [rows + next(counted) for rows in one["late"]]
                 one["without_time"] = [rows + next(counted) for rows in one["without_time"]]
             figures[-1]["results"] = sent
-            found += [json.dumps(one, separators=(",", ":")) for one in figures]
-        return found
+            metrics += [json.dumps(one, separators=(",", ":")) for one in figures]
+        return metrics
 
     @property
     def about(self) -> dict[str, Any]:

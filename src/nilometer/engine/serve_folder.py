@@ -31,7 +31,7 @@ _PAUSE: Final = 0.1
 _NAME: Final = re.compile(r"\d{12}\.batch|\d{12}-[0-9a-f]{32}\.chunk")
 _PLAN: Final = re.compile(r"[0-9a-f]{32}")
 _LOG: Final = logging.getLogger("nilometer.engine")
-_Answer = tuple[Mapping[str, Any], bytes]
+_Reply = tuple[Mapping[str, Any], bytes]
 
 
 class FolderServer:
@@ -54,11 +54,11 @@ class FolderServer:
         """End all connections."""
         with self._lock:
             self._closed = True
-            found = list(self._connected)
+            connected = list(self._connected)
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        for one in found:
+        for one in connected:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
@@ -102,18 +102,18 @@ class FolderServer:
                 _SAID[what](self._bucket(asked), asked)
             return
         try:
-            told, content = self._found(what, asked, body)
+            head, content = self._reply(what, asked, body)
         except FileNotFoundError as error:
-            told, content = {"error": "missing", "message": str(error)}, b""
+            head, content = {"error": "missing", "message": str(error)}, b""
         except OSError as error:
-            told = {"error": "system", "number": error.errno, "message": error.strerror}
+            head = {"error": "system", "number": error.errno, "message": error.strerror}
             content = b""
         except LogError as error:
-            told, content = {"error": "log", "message": error.message}, b""
-            told = {**told, "detail": error.detail, "hint": error.hint}
-        channel.send(told, [content])
+            head, content = {"error": "log", "message": error.message}, b""
+            head = {**head, "detail": error.detail, "hint": error.hint}
+        channel.send(head, [content])
 
-    def _found(self, what: str, asked: Mapping[str, Any], body: bytes) -> _Answer:
+    def _reply(self, what: str, asked: Mapping[str, Any], body: bytes) -> _Reply:
         if what == "plan_set":
             return {}, (self._plans.folder / PLANS_FILE).read_bytes()
         if what == "plan":
@@ -141,36 +141,36 @@ class _Bucket:
         self.at_work = AtWork(path)
         self.lock = threading.Lock()
 
-    def names(self, _: Mapping[str, Any], __: bytes) -> _Answer:
+    def names(self, _: Mapping[str, Any], __: bytes) -> _Reply:
         return {"names": self.folder.names()}, b""
 
-    def has(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
+    def has(self, asked: Mapping[str, Any], _: bytes) -> _Reply:
         return {"has": self.folder.has(_file(asked))}, b""
 
-    def start_of(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
+    def start_of(self, asked: Mapping[str, Any], _: bytes) -> _Reply:
         content, size = self.folder.start_of(_file(asked), _count(asked, "length"))
         return {"size": size}, content
 
-    def read(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
+    def read(self, asked: Mapping[str, Any], _: bytes) -> _Reply:
         start, length = _count(asked, "start"), _count(asked, "length")
         with open(self.path / _file(asked), "rb", buffering=0) as file:
             return {}, os.pread(file.fileno(), length, start)
 
-    def create(self, asked: Mapping[str, Any], body: bytes) -> _Answer:
+    def create(self, asked: Mapping[str, Any], body: bytes) -> _Reply:
         return {"size": self.folder.create(_file(asked), [body])}, b""
 
-    def add(self, asked: Mapping[str, Any], body: bytes) -> _Answer:
+    def add(self, asked: Mapping[str, Any], body: bytes) -> _Reply:
         self.folder.add(_file(asked), body)
         return {}, b""
 
-    def delete(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
+    def delete(self, asked: Mapping[str, Any], _: bytes) -> _Reply:
         names = asked.get("names")
         if not isinstance(names, list):
             raise ValueError("a worker named no files to delete")
         self.folder.delete([_checked(_NAME, one) for one in names])
         return {}, b""
 
-    def died(self, _: Mapping[str, Any], __: bytes) -> _Answer:
+    def died(self, _: Mapping[str, Any], __: bytes) -> _Reply:
         with self.lock:
             return {"query": self.at_work.died()}, b""
 
@@ -185,7 +185,7 @@ class _Bucket:
             self.at_work.all_is_well()
 
 
-_ASKED: Final[dict[str, Callable[[_Bucket, Mapping[str, Any], bytes], _Answer]]] = {
+_ASKED: Final[dict[str, Callable[[_Bucket, Mapping[str, Any], bytes], _Reply]]] = {
     "names": _Bucket.names,
     "has": _Bucket.has,
     "start_of": _Bucket.start_of,
@@ -207,10 +207,10 @@ def _number(asked: Mapping[str, Any]) -> int:
 
 
 def _count(asked: Mapping[str, Any], name: str) -> int:
-    found = asked.get(name)
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise ValueError(f"a worker asked for {name} {found!r}")
-    return found
+    value = asked.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"a worker asked for {name} {value!r}")
+    return value
 
 
 def _file(asked: Mapping[str, Any]) -> str:

@@ -68,9 +68,9 @@ def _utilities(rows: pa.RecordBatch, utility: Expression | None) -> Float64s:
         (values,), kept = compute(
             [(utility, pa.float64())], Rows(rows.columns, len(rows), rows.schema.names)
         )
-    found = np.full(len(rows), -np.inf)
+    utilities = np.full(len(rows), -np.inf)
     known = np.asarray(values.fill_null(-np.inf).to_numpy(), np.float64)
-    found[slice(None) if kept is None else kept] = np.nan_to_num(
+    utilities[slice(None) if kept is None else kept] = np.nan_to_num(
         known, nan=-np.inf, posinf=np.inf, neginf=-np.inf
     )
-    return found
+    return utilities

@@ -199,7 +199,7 @@ class SharedEngine:
                 hosted = self._hosted.get(report.query)
                 if hosted is not None and not self._is_old(report):
                     hosted.take(report)
-                    self._balance.take(report.query, report.told.get("millis", 0) / 1000)
+                    self._balance.take(report.query, report.content.get("millis", 0) / 1000)
             self._sharing = _by_subplan(list(self._hosted.values()))
             for query in stuck_queries(self._folder):
                 hosted, entry = self._hosted.get(query), self._control.entry(query)
@@ -210,7 +210,7 @@ class SharedEngine:
 
     def _is_old(self, report: Report) -> bool:
         """Whether a report is about the failure of an earlier attempt."""
-        entry, attempt = self._control.entry(report.query), report.told.get("attempt")
+        entry, attempt = self._control.entry(report.query), report.content.get("attempt")
         return entry is not None and attempt is not None and attempt != entry.attempt
 
     def _start_again(self) -> None:

@@ -38,7 +38,7 @@ def last_seconds(running: Iterable[StreamingQuery]) -> float | None:
 
 def progress_of(report: Report) -> dict[str, Any]:
     """A report in Spark's form."""
-    told = report.told
+    told = report.content
     observed = {f"nilometer-{n}": {"buckets": [one]} for n, one in enumerate(told["metrics"])}
     began = datetime.fromtimestamp(report.time / 1_000_000, UTC)
     return {

@@ -95,7 +95,7 @@ class HostedQuery:
 
     def take(self, report: Report) -> None:
         """Take in a report of its bucket."""
-        told = report.told
+        told = report.content
         if "positions" in told:
             self.positions = [Position.from_json(one) for one in told["positions"]]
         if "subplan" in told:
