@@ -96,12 +96,12 @@ def _cast_times(column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
 def _saturated(column: pa.Array) -> Int64s:
     """Microseconds of whole seconds, saturated at the last instant, as in Java."""
     seconds = column.cast(pa.int64()).fill_null(0).to_numpy()
-    most = _LAST // 1_000_000
-    kept = np.clip(seconds, -most - 1, most + 1)
-    found: Int64s = np.where(
-        kept > most, _LAST, np.where(kept < -most, -_LAST - 1, kept * 1_000_000)
+    limit = _LAST // 1_000_000
+    clipped = np.clip(seconds, -limit - 1, limit + 1)
+    micros: Int64s = np.where(
+        clipped > limit, _LAST, np.where(clipped < -limit, -_LAST - 1, clipped * 1_000_000)
     )
-    return found
+    return micros
 
 
 def _seconds(column: pa.Array, kind: pa.DataType) -> pa.Array:

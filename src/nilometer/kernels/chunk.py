@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ StreamKeys: TypeAlias = tuple[tuple[int, ...] | None, ...]
 
 
 class Kernel(StrEnum):
-    """How candidates are found; see `kernels.indexes`."""
+    """How a join looks up candidates; see `kernels.indexes`."""
 
     HASH = "hash"
     MERGE = "merge"
@@ -67,6 +67,10 @@ class RowLayout:
         }
 
 
+SORTED_LAYOUT: Final = RowLayout(time=0, keys=())
+"""The layout of the rows of a `sorted_chunk`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """A way to find rows of a chunk: an index, and the positions of the rows that it finds."""
@@ -82,6 +86,7 @@ class Chunk:
 
     rows: pa.RecordBatch
     times: Int64s
+    """The time of each row; in a `sorted_chunk`, what its rows are sorted by."""
     hashes: dict[int, UInt64s]
     """By number of key."""
     index: Index
@@ -135,6 +140,12 @@ def make_chunk(rows: pa.RecordBatch, layout: RowLayout, kernel: Kernel) -> Chunk
     hashes = {k: values[order] for k, values in hashes.items()}
     further = {k: _further(hashes[k], times) for k in keys[1:]}
     return Chunk(rows, times, hashes, index, further, layout.untils(rows))
+
+
+def sorted_chunk(rows: pa.RecordBatch) -> Chunk:
+    """A chunk of rows that are no stream's: sorted by the integers of their first column."""
+    sorted_by = as_int64(rows.column(0))
+    return Chunk(rows, sorted_by, {}, TimeIndex(sorted_by))
 
 
 def _further(hashes: UInt64s, times: Int64s) -> Access:

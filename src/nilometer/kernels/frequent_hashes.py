@@ -22,6 +22,6 @@ def frequent_hashes(hashes: UInt64s, least: int) -> tuple[UInt64s, Int64s]:
     is_full = np.bincount(slots, minlength=1 << _BITS) >= least
     if not is_full.any():
         return np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    found, counts = np.unique(hashes[is_full[slots]], return_counts=True)
-    kept = counts >= least
-    return found[kept], counts[kept]
+    distinct, counts = np.unique(hashes[is_full[slots]], return_counts=True)
+    is_frequent = counts >= least
+    return distinct[is_frequent], counts[is_frequent]

@@ -123,8 +123,8 @@ def _require_condition(kind: pa.DataType, name: str) -> None:
 
 
 def _true(column: pa.Array) -> Bools:
-    found: Bools = np.asarray(column.cast(pa.bool_()).fill_null(False))
-    return found
+    truth: Bools = np.asarray(column.cast(pa.bool_()).fill_null(False))
+    return truth
 
 
 def _lists(values: pa.Array, lengths: Int64s, present: Bools, kind: pa.DataType) -> pa.Array:
@@ -146,8 +146,8 @@ def _transform_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 
 def _transform(given: Iterated) -> pa.Array:
     flat = _Flat.of(given.columns[0])
-    found = _asked(given, flat)
-    return _lists(found, flat.items.lengths, flat.items.present, given.kind)
+    results = _asked(given, flat)
+    return _lists(results, flat.items.lengths, flat.items.present, given.kind)
 
 
 def _filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
@@ -173,8 +173,8 @@ def _test(settles: bool) -> Callable[[Iterated], pa.Array]:
 
     def run(given: Iterated) -> pa.Array:
         flat = _Flat.of(given.columns[0])
-        found = _asked(given, flat).cast(pa.bool_())
-        truth, is_null = _true(found), np.asarray(found.is_null())
+        answers = _asked(given, flat).cast(pa.bool_())
+        truth, is_null = _true(answers), np.asarray(answers.is_null())
         size = len(flat.items.lengths)
         is_settled = (truth == settles) & ~is_null
         settled = np.bincount(flat.parents[is_settled], minlength=size) > 0
@@ -222,10 +222,10 @@ def _aggregate(given: Iterated) -> pa.Array:
     for number in range(int(items.lengths.max(initial=0))):
         rows = np.flatnonzero(items.lengths > number)
         value = items.values.take(pa.array(items.starts[rows] + number))
-        found = given.ask(0, rows, [state.take(pa.array(rows)), value])
+        results = given.ask(0, rows, [state.take(pa.array(rows)), value])
         order = np.arange(len(state))
         order[rows] = len(state) + np.arange(len(rows))
-        state = pa.concat_arrays([state, found.cast(state.type)]).take(pa.array(order))
+        state = pa.concat_arrays([state, results.cast(state.type)]).take(pa.array(order))
     if len(given.parameters) > 1:
         state = given.ask(1, np.arange(len(state)), [state])
     rows = np.arange(len(state))
@@ -259,8 +259,8 @@ def _keys_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 def _transform_map(of_keys: bool) -> Callable[[Iterated], pa.Array]:
     def run(given: Iterated) -> pa.Array:
         flat = _Flat.of(given.columns[0])
-        found = given.ask(0, flat.parents, [flat.keys, flat.values])
-        keys, values = (found, flat.values) if of_keys else (flat.keys, found)
+        results = given.ask(0, flat.parents, [flat.keys, flat.values])
+        keys, values = (results, flat.values) if of_keys else (flat.keys, results)
         return make_maps(keys, values, flat.items.lengths, flat.items.present, given.kind)
 
     return run

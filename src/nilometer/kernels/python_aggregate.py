@@ -28,7 +28,7 @@ class PythonAggregate:
         self.aggregate = aggregate
         self._is_class = isinstance(aggregate, type)
         self._can_retract = self._is_class and hasattr(aggregate, "retract")
-        self._told = threading.local()
+        self._received = threading.local()
         for method in ("update", "finish") if self._is_class else ():
             if not callable(getattr(aggregate, method, None)):
                 raise InputError(
@@ -65,7 +65,7 @@ class PythonAggregate:
 
     def _up_to_date(self, rows: list[tuple[Any, ...]]) -> Any:
         """An object that has received exactly these rows."""
-        before, self._told.now = getattr(self._told, "now", None), None
+        before, self._received.now = getattr(self._received, "now", None), None
         counted = self._counted(rows)
         if before is not None and counted is not None:
             made, known = before
@@ -75,13 +75,13 @@ class PythonAggregate:
                     made.retract(*row)
                 for row in new.elements():
                     made.update(*row)
-                self._told.now = (made, counted)
+                self._received.now = (made, counted)
                 return made
         made = self.aggregate()
         for row in rows:
             made.update(*row)
         if counted is not None:
-            self._told.now = (made, counted)
+            self._received.now = (made, counted)
         return made
 
     def _counted(self, rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]] | None:

@@ -64,10 +64,10 @@ class RowErrors:
         return {"count": self.count, "noted": self.noted} if self.count else None
 
     @classmethod
-    def from_json(cls, told: dict[str, Any] | None) -> RowErrors:
-        if told is None:
+    def from_json(cls, stored: dict[str, Any] | None) -> RowErrors:
+        if stored is None:
             return cls()
-        return cls(told["count"], [RowError(*one) for one in told["noted"]])
+        return cls(stored["count"], [RowError(*one) for one in stored["noted"]])
 
 
 _COLLECTED: ContextVar[RowErrors | None] = ContextVar("rows left out", default=None)
@@ -141,7 +141,7 @@ def passing(test: Expression, rows: Rows, said: str | None = None) -> Bools:
 
 
 def leave_out(bad: Bools, error: PredicateError, rows: Rows) -> None:
-    """Record rows that the caller found cannot be computed, or raise the error."""
+    """Record rows that turned out not to be computable, or raise the error."""
     errors = _collected(error)
     for place in np.flatnonzero(bad):
         _note(errors, rows, int(place), in_one_line(error))

@@ -53,10 +53,10 @@ class StateValues:
         firsts = np.ones(len(order), np.bool_)
         firsts[1:] = np.diff(self.states[order]) != 0
         places = order[firsts]
-        found, some = np.zeros(self.size, np.int64), np.zeros(self.size, np.bool_)
-        found[self.states[places]] = self.values[places]
+        modes, some = np.zeros(self.size, np.int64), np.zeros(self.size, np.bool_)
+        modes[self.states[places]] = self.values[places]
         some[self.states[places]] = True
-        return found, some
+        return modes, some
 
 
 def all_events(

@@ -57,11 +57,11 @@ class TopCounts:
     def changes(self, counts: Int64s, events: RowEvents) -> RowEvents:
         """How the shown copies change, given all counts before, and net events by time."""
         view = _View(np.arange(len(counts)), np.zeros(len(counts), np.int64), counts)
-        found = self._replay(view, events)
+        parts = self._replay(view, events)
         return RowEvents(
-            np.concatenate([part.rows for part in found] or [np.zeros(0, np.int64)]),
-            np.concatenate([part.times for part in found] or [np.zeros(0, np.int64)]),
-            np.concatenate([part.diffs for part in found] or [np.zeros(0, np.int64)]),
+            np.concatenate([part.rows for part in parts] or [np.zeros(0, np.int64)]),
+            np.concatenate([part.times for part in parts] or [np.zeros(0, np.int64)]),
+            np.concatenate([part.diffs for part in parts] or [np.zeros(0, np.int64)]),
         )
 
     def _replay(self, view: _View, events: RowEvents) -> list[RowEvents]:

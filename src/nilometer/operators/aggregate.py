@@ -161,8 +161,8 @@ class AggregateOperator:
             keys = columns[: self._spec.keys]
             if self._spec.each_instant:  # the groups of different instants are different groups
                 keys = [pa.array(times), *keys]
-            found = row_groups(keys, len(changes))
-            groups, ids, firsts = found.numbers, found.ids, found.firsts
+            grouped = row_groups(keys, len(changes))
+            groups, ids, firsts = grouped.numbers, grouped.ids, grouped.firsts
         else:
             groups, ids = np.zeros(len(changes), np.int64), identify_rows([], 1)
             firsts = np.zeros(0, np.int64)

@@ -50,11 +50,11 @@ class LastResults:
         if (diffs != 1).any():
             raise InternalError("results under a ROWS window only come, one by one")
         rows = inputs[0].remove_column(inputs[0].num_columns - 1)
-        found = [no_changes(self._types)]
+        changes = [no_changes(self._types)]
         for moved, times, diff in self._open.slide(rows):
             columns = moved.columns[: len(self._types)]
-            found.append(make_changes(columns, times, np.full(len(moved), diff)))
-        return pa.concat_batches(found)
+            changes.append(make_changes(columns, times, np.full(len(moved), diff)))
+        return pa.concat_batches(changes)
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""

@@ -31,7 +31,7 @@ from nilometer.operators.change_operator import (
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.match_attempts import Attempts, Begun
-from nilometer.operators.match_slots import FoundMatches, column_of
+from nilometer.operators.match_slots import MatchedRows, column_of
 from nilometer.operators.match_spec import Matching, SkipTo
 from nilometer.operators.ordered_rows import OrderedRows, in_order, keep_in_order
 from nilometer.operators.stream_buffer import StreamBuffer
@@ -45,7 +45,7 @@ class _Chosen:
 
     starts: list[int]
     paths: list[tuple[int, ...]]
-    told: list[int]
+    known_at: list[int]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class MatchRows:
         outcomes = begun.outcomes[tried]
         if self._matching.is_free:
             for start in tried[outcomes == Outcome.MATCHED].tolist():
-                self._take(chosen, start, attempts, int(begun.told[start]))
+                self._take(chosen, start, attempts, int(begun.known_at[start]))
             begun.is_open[tried[outcomes != Outcome.OPEN]] = False
             return chosen
         numbers = rows.numbers[tried]
@@ -131,7 +131,7 @@ class MatchRows:
         self, tried: Int64s, begun: Begun, attempts: Attempts, chosen: _Chosen
     ) -> None:
         """The matches of a partition, each after the one before it."""
-        outcomes, told = begun.outcomes[tried], begun.told[tried].tolist()
+        outcomes, known_at = begun.outcomes[tried], begun.known_at[tried].tolist()
         places, latest, first = tried.tolist(), -FOREVER, 0
         is_open = (outcomes == Outcome.OPEN).tolist()
         for place in np.flatnonzero(outcomes != Outcome.FAILED).tolist():
@@ -140,16 +140,18 @@ class MatchRows:
             if is_open[place]:
                 begun.is_open[tried[:place]] = False
                 return
-            latest = max(latest, *told[first : place + 1])
+            latest = max(latest, *known_at[first : place + 1])
             path = self._take(chosen, places[place], attempts, latest)
             first = bisect_left(places, places[place] + self._next_start(path), place)
         begun.is_open[tried] = False
 
-    def _take(self, chosen: _Chosen, start: int, attempts: Attempts, told: int) -> tuple[int, ...]:
+    def _take(
+        self, chosen: _Chosen, start: int, attempts: Attempts, known_at: int
+    ) -> tuple[int, ...]:
         path = attempts.path_of(start)
         chosen.starts.append(start)
         chosen.paths.append(path)
-        chosen.told.append(told)
+        chosen.known_at.append(known_at)
         return path
 
     def _next_start(self, path: tuple[int, ...]) -> int:
@@ -195,8 +197,8 @@ class MatchRows:
         path = np.concatenate([np.asarray(one, np.int64) for one in chosen.paths])
         starts = np.asarray(chosen.starts, np.int64)
         numbers = self._numbers(rows, starts)
-        matches = FoundMatches(
-            rows, starts, lengths, path, numbers, np.asarray(chosen.told, np.int64)
+        matches = MatchedRows(
+            rows, starts, lengths, path, numbers, np.asarray(chosen.known_at, np.int64)
         )
         looks = matches.looks(matching.all_rows)
         given = [
@@ -208,14 +210,14 @@ class MatchRows:
         values, kept = compute(asked, Rows(given, len(looks), spec.names))
         looks = looks if kept is None else looks[kept]
         places = pa.array(matches.places[looks])
-        told = matches.told[matches.owners[looks]]
+        known_at = matches.known_at[matches.owners[looks]]
         columns = [
             *(rows.columns[place].take(places) for place in matching.before),
             *values,
             *(rows.columns[place].take(places) for place in matching.behind),
-            pa.array(told).cast(spec.types[-1]),
+            pa.array(known_at).cast(spec.types[-1]),
         ]
-        return make_changes(columns, told, np.ones(len(told), np.int64))
+        return make_changes(columns, known_at, np.ones(len(known_at), np.int64))
 
     def _numbers(self, rows: OrderedRows, starts: Int64s) -> Int64s:
         """The numbers of matches in their partitions, continued from before."""

@@ -143,8 +143,8 @@ class OverSpec(SpeaksLater):
 
     def running(self, *, by_rows: bool) -> tuple[AggregateCall, ...]:
         """The aggregates of all rows until now; see `Running`."""
-        found = (one for one in self.functions if isinstance(one, Running))
-        return tuple(one.call for one in found if one.by_rows is by_rows)
+        aggregates = (one for one in self.functions if isinstance(one, Running))
+        return tuple(one.call for one in aggregates if one.by_rows is by_rows)
 
     @property
     def _frames(self) -> list[OverFrame]:
@@ -199,13 +199,13 @@ class OverRows:
             else self._result(one, rows, gone, shown)
             for one in self._spec.functions
         ]
-        told = rows.times[np.minimum(shown + self._spec.ahead, rows.lasts[shown])]
+        known_at = rows.times[np.minimum(shown + self._spec.ahead, rows.lasts[shown])]
         passed = [column.take(pa.array(shown)) for column in rows.columns[: self._spec.passed]]
         kinds = self._spec.types[self._spec.passed :]
         own = [one.cast(kind) for one, kind in zip(results, kinds, strict=False)]
         self._keep(rows, rows.is_open & ~known, gone, frontier)
-        columns = [*passed, *own, pa.array(told).cast(self._spec.types[-1])]
-        return make_changes(columns, told, np.ones(len(told), np.int64))
+        columns = [*passed, *own, pa.array(known_at).cast(self._spec.types[-1])]
+        return make_changes(columns, known_at, np.ones(len(known_at), np.int64))
 
     def _result(
         self,

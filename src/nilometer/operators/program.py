@@ -181,11 +181,11 @@ class RunningProgram:
 
     def content(self, marks: Sequence[int]) -> Content:
         """What its state says."""
-        found, first = [], 0
+        contents, first = [], 0
         for leaf in self._leaves:
-            found.append(content_of(leaf, marks[first : first + leaf.streams]))
+            contents.append(content_of(leaf, marks[first : first + leaf.streams]))
             first += leaf.streams
-        return tuple(found), tuple(content_of(operator) for operator in self._steps)
+        return tuple(contents), tuple(content_of(operator) for operator in self._steps)
 
     def take_over(self, old: Sequence[RunningProgram], shares: Sequence[StreamShare]) -> None:
         """Take over, without any state yet, what belongs to this bucket; a share per stream."""

@@ -74,18 +74,18 @@ class RunningAggregates:
         """
         given = [columns[place] for place in self._columns]
         changes = make_changes(given, times, np.ones(len(times), np.int64))
-        found = self._operator.process([changes], FOREVER)
-        found = found.take(pa.array(np.flatnonzero(diffs_of(found) > 0)))
-        answers = row_columns(found)
+        results = self._operator.process([changes], FOREVER)
+        results = results.take(pa.array(np.flatnonzero(diffs_of(results) > 0)))
+        answers = row_columns(results)
         keys = [
             pa.concat_arrays([answer, canonical(column)])
             for answer, column in zip(answers[: self._keys], given, strict=False)
         ]
-        both = np.concatenate([times_of(found), times])
+        both = np.concatenate([times_of(results), times])
         numbers = row_groups([*keys, pa.array(both)], len(both)).numbers
         places = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
-        places[numbers[: len(found)]] = np.arange(len(found))
-        mine = places[numbers[len(found) :]]
+        places[numbers[: len(results)]] = np.arange(len(results))
+        mine = places[numbers[len(results) :]]
         wanted = pa.array(mine, mask=mine < 0)
         return {
             call: answer.take(wanted)

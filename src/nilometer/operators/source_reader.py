@@ -38,8 +38,8 @@ class SourceReader:
         wanted = list(self.columns)
         if self.selection is not None:
             wanted.append((self.selection, pa.bool_()))
-        found = Rows(given, len(rows), rows.schema.names, self.relation)
-        columns, _ = compute(wanted, found)
+        inputs = Rows(given, len(rows), rows.schema.names, self.relation)
+        columns, _ = compute(wanted, inputs)
         selected = None if self.selection is None else columns.pop()
         names = [f"c{i}" for i in range(len(columns))]
         return pa.RecordBatch.from_arrays(columns, names), selected
@@ -47,8 +47,8 @@ class SourceReader:
     def _expanded(
         self, rows: pa.RecordBatch, array: Expression, kind: pa.DataType
     ) -> pa.RecordBatch:
-        found = Rows(rows.columns, len(rows), rows.schema.names, self.relation)
-        (arrays,), kept = compute([(array, kind)], found)
+        inputs = Rows(rows.columns, len(rows), rows.schema.names, self.relation)
+        (arrays,), kept = compute([(array, kind)], inputs)
         columns = rows.columns if kept is None else rows.take(pa.array(kept)).columns
         wider = expand_arrays(columns, arrays)
         names = [f"c{i}" for i in range(len(columns), len(wider))]

@@ -190,16 +190,16 @@ class _Sorted:
         """The window's value for each row, in the order of the rows."""
         match self.window.function:
             case Ranked() as ranked:
-                found = pa.array(self._ranked(ranked))
+                values = pa.array(self._ranked(ranked))
             case Shifted() as shifted:
-                found = self._shifted(shifted)
+                values = self._shifted(shifted)
             case Nth() as nth:
-                found = self._nth(nth)
+                values = self._nth(nth)
             case AggregateCall() as call:
-                found = self._aggregate(call, store)
+                values = self._aggregate(call, store)
         back = np.empty_like(self.order)
         back[self.order] = np.arange(len(back))
-        return found.take(pa.array(back))
+        return values.take(pa.array(back))
 
     @property
     def _places(self) -> Int64s:
@@ -281,8 +281,8 @@ class _Sorted:
             np.stack([firsts, np.maximum(lasts + 1, firsts)]), axis=1, return_inverse=True
         )
         column = None if call.column is None else self._column(call.column)
-        found = aggregate_frames(call, column, frames[0], frames[1], store)
-        return found.take(pa.array(mine.ravel()))
+        values = aggregate_frames(call, column, frames[0], frames[1], store)
+        return values.take(pa.array(mine.ravel()))
 
     def _frames(self) -> tuple[Int64s, Int64s]:
         """The first and the last position of the frame of each row."""
@@ -350,5 +350,5 @@ def _codes(column: pa.Array, term: OrderTerm) -> Int64s:
     most = int(codes.max(initial=0)) + 1
     ordered = most - codes if term.descending else codes
     nulls = most + 1 if term.nulls_last else 0
-    found: Int64s = np.where(codes == NULL_CODE, nulls, ordered)
-    return found
+    result: Int64s = np.where(codes == NULL_CODE, nulls, ordered)
+    return result

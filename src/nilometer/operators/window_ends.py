@@ -80,8 +80,8 @@ class WindowEnds:
         since = np.arange(len(shown)) - (np.cumsum(lengths) - lengths)[shown]
         each = np.repeat(np.arange(len(shown)), copies[shown])
         times = (line.times[shown] + since)[each]
-        found = shown_rows([changes], rows[shown[each]])
-        return make_changes(found, times, np.ones(len(times), np.int64))
+        columns = shown_rows([changes], rows[shown[each]])
+        return make_changes(columns, times, np.ones(len(times), np.int64))
 
     def _carry(
         self, changes: pa.RecordBatch, rows: np.ndarray, copies: np.ndarray, frontier: int

@@ -200,19 +200,19 @@ class WindowJoin:
     def content(self, marks: Sequence[int]) -> Content:
         """What its state says: the rows that may still be part of a new result.
 
-        Of others some may be held: until it is found that no row which is held can join them.
+        Others may still be held, until it turns out that no held row can join them.
         """
         if self._windows:
             raise NoContentError("a ROWS window")
         horizons = [self._spec.network.horizon(i, marks) for i in self._streams]
-        found = [list(buffer.chunks()) for buffer in self.buffers]
-        rows, before = sum(map(len, (c for own in found for c in own))), -1
+        chunks = [list(buffer.chunks()) for buffer in self.buffers]
+        rows, before = sum(map(len, (c for own in chunks for c in own))), -1
         while rows != before:
             for i in self._streams:
-                kept = [(c, self._survivors(i, horizons[i], marks, c, found)) for c in found[i]]
-                found[i] = [keep_rows(chunk, alive) for chunk, alive in kept if alive.any()]
-            rows, before = sum(map(len, (c for own in found for c in own))), rows
-        return tuple(rows_content([chunk.rows for chunk in own]) for own in found)
+                kept = [(c, self._survivors(i, horizons[i], marks, c, chunks)) for c in chunks[i]]
+                chunks[i] = [keep_rows(chunk, alive) for chunk, alive in kept if alive.any()]
+            rows, before = sum(map(len, (c for own in chunks for c in own))), rows
+        return tuple(rows_content([chunk.rows for chunk in own]) for own in chunks)
 
     def _accept(self, stream: int, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
         accepted, late = drop_late(rows, self._layouts[stream], watermark)
@@ -291,7 +291,7 @@ class WindowJoin:
             times - bounds[other][stream],
             times + bounds[stream][other],
         )
-        found = np.zeros(len(places), dtype=np.bool_)
+        has_partner = np.zeros(len(places), dtype=np.bool_)
         for theirs in held:
-            found[theirs.access(key).index.find(probes).probes] = True
-        return found
+            has_partner[theirs.access(key).index.find(probes).probes] = True
+        return has_partner

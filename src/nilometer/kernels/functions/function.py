@@ -252,8 +252,8 @@ def each(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
         if not applied.columns:
             return pa.array([function()] * applied.size, applied.kind)
         rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-        found = [None if any(v is None for v in row) else function(*row) for row in rows]
-        return pa.array(found, applied.kind)
+        values = [None if any(v is None for v in row) else function(*row) for row in rows]
+        return pa.array(values, applied.kind)
 
     return run
 
@@ -272,8 +272,8 @@ def numpy_of(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
             return pa.nulls(applied.size, applied.kind)
         arrays = [column.fill_null(0).to_numpy(zero_copy_only=False) for column in applied.columns]
         with np.errstate(all="ignore"):
-            found = function(*arrays)
-        return pa.array(found, mask=~present).cast(applied.kind)
+            values = function(*arrays)
+        return pa.array(values, mask=~present).cast(applied.kind)
 
     return run
 
