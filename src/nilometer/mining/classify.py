@@ -13,13 +13,13 @@ from nilometer.mining.table_function import (
     CheckedCall,
     ColumnArgument,
     Columns,
-    Found,
     MiningError,
     Numbers,
     OptionArgument,
     OptionKind,
     ResultColumn,
     RowFunction,
+    RowResults,
     TableArgument,
     Tables,
     Takes,
@@ -37,18 +37,18 @@ class Classifying:
     def __init__(self, classifier: PatternClassifier) -> None:
         self._classifier = classifier
 
-    def look(self, columns: Columns) -> Found:
+    def look(self, columns: Columns) -> RowResults:
         patterns, usable = as_matrix(columns["pattern"], self._classifier.length)
-        found = self._classifier.classify(patterns[usable])
+        classified = self._classifier.classify(patterns[usable])
         places = pa.array(np.where(usable, np.cumsum(usable) - 1, 0), mask=~usable)
-        kept = (
-            pa.array(found.names, pa.string()),
-            pa.array(found.confidence, from_pandas=True),
-            pa.array(found.seconds, pa.string()),
-            pa.array(found.second_confidence, from_pandas=True),
-            pa.array(found.nearest, from_pandas=True),
+        results = (
+            pa.array(classified.names, pa.string()),
+            pa.array(classified.confidence, from_pandas=True),
+            pa.array(classified.seconds, pa.string()),
+            pa.array(classified.second_confidence, from_pandas=True),
+            pa.array(classified.nearest, from_pandas=True),
         )
-        return Found(np.arange(len(usable)), tuple(one.take(places) for one in kept))
+        return RowResults(np.arange(len(usable)), tuple(one.take(places) for one in results))
 
 
 def _learn(rows: pa.RecordBatch, options: ClassifierOptions) -> PatternClassifier:

@@ -22,12 +22,12 @@ _PRICE_OF_ONE: Final = 50
 """The cost in additions of checking whether a set has a letter,"""
 _PRICE: Final = 1e5
 """and of examining a set."""
-Found: TypeAlias = tuple[tuple[int, ...], int]
+CountedSet: TypeAlias = tuple[tuple[int, ...], int]
 """Ascending letters, and the number of segments that have them."""
 
 
 class Wanted(StrEnum):
-    """Which of the frequent sets are found."""
+    """Which of the frequent sets are searched for."""
 
     MAXIMAL = "maximal"
     """Sets without a frequent superset."""
@@ -40,7 +40,7 @@ class Wanted(StrEnum):
 class FrequentSets:
     """The sets that were found."""
 
-    sets: list[Found]
+    sets: list[CountedSet]
     complete: bool
     """Whether these are all. If not, a single set may not be of the wanted kind."""
 
@@ -73,18 +73,18 @@ class SetSearch:
 
     def run(self, work: float = WORK) -> FrequentSets:
         """All non-empty sets that at least so many segments have, within the limit of work."""
-        sets: list[Found] = []
-        longest: Found = ((), 0)
+        sets: list[CountedSet] = []
+        longest: CountedSet = ((), 0)
         self._open = [_Node((0, 0, 0), -1, (), np.ones(len(self._counts), np.bool_))]
         while self._open:
             node = heapq.heappop(self._open)
             letters, rows, supports = self._look(node)
-            found = (self._all_letters(letters), int(self._counts @ rows))
+            current = (self._all_letters(letters), int(self._counts @ rows))
             further = supports >= self._least
             further[list(letters)] = False
             if letters and not (self._wanted is Wanted.MAXIMAL and further.any()):
-                sets.append(found)
-            longest = max(longest, found, key=lambda one: len(one[0]))
+                sets.append(current)
+            longest = max(longest, current, key=lambda one: len(one[0]))
             further[: node.letter + 1] = False
             for begin in range(0, int(further.sum()), _TOGETHER):
                 more = np.flatnonzero(further)[begin : begin + _TOGETHER]
@@ -95,8 +95,8 @@ class SetSearch:
                 return FrequentSets(sets or [longest], False)
         return FrequentSets(sets, True)
 
-    def _all_letters(self, found: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(sorted(letter for one in found for letter in self._groups[one]))
+    def _all_letters(self, groups: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(sorted(letter for one in groups for letter in self._groups[one]))
 
     def _look(self, node: _Node) -> tuple[tuple[int, ...], Bools, Numbers]:
         """The letters of a set, the hits that have it, and its support with each further letter."""

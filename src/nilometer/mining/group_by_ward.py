@@ -69,8 +69,8 @@ class _Groups:
 
     def _pair_weights(self) -> Numbers:
         weights = self._weights
-        found: Numbers = np.multiply.outer(weights, weights) / np.add.outer(weights, weights)
-        return found
+        pair_weights: Numbers = np.multiply.outer(weights, weights) / np.add.outer(weights, weights)
+        return pair_weights
 
 
 def squared_distances(places: Numbers, item: Numbers) -> Numbers:
@@ -79,8 +79,8 @@ def squared_distances(places: Numbers, item: Numbers) -> Numbers:
     Computed from differences, in the same order on any number of cores: never by BLAS.
     """
     away = places - item
-    found: Numbers = np.einsum("ij,ij->i", away, away)
-    return found
+    squares: Numbers = np.einsum("ij,ij->i", away, away)
+    return squares
 
 
 def _least(costs: Numbers) -> tuple[int, int]:

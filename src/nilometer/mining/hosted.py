@@ -88,13 +88,13 @@ class StaticTables:
             repr(self._call.call.tables),
             *(ref.id for one in self.buffers for ref in one.refs),
         )
-        found: str | None = _CONTENTS.find(names)
-        if found is None:
+        digest: str | None = _CONTENTS.find(names)
+        if digest is None:
             rows = self._all_rows()
-            found = _digest(names[0], rows)
-            _CONTENTS.keep(names, found)
-            WORKERS.keep(found, rows)
-        return found
+            digest = _digest(names[0], rows)
+            _CONTENTS.keep(names, digest)
+            WORKERS.keep(digest, rows)
+        return digest
 
     def read(self) -> Tables:
         """The rows by table name, in an order that does not depend on arrival."""

@@ -97,8 +97,8 @@ class HostedAnswers:
         if instant <= self._answered:
             return no_changes(self._spec.types)
         self._answered = instant
-        found = list(self._answer(ready, instant))
-        return pa.concat_batches(found) if found else no_changes(self._spec.types)
+        changes = list(self._answer(ready, instant))
+        return pa.concat_batches(changes) if changes else no_changes(self._spec.types)
 
     def _answer(self, ready: pa.RecordBatch, instant: int) -> Iterator[pa.RecordBatch]:
         """The changes of all keys that rows enter or leave."""
@@ -127,18 +127,18 @@ class HostedAnswers:
     def _held(self, ids: RowIds, instant: int) -> dict[tuple[int, int], _Key]:
         """The known keys that have new rows or are due."""
         if self._spec.function.call.window is None:
-            found = self._states.find(ids)
+            groups = self._states.find(ids)
         else:
             known = self._states.contents()
             wanted = set(zip(ids.h1.tolist(), ids.h2.tolist(), strict=True))
             names = zip(known.ids.h1.tolist(), known.ids.h2.tolist(), strict=True)
             asked = np.array([name in wanted for name in names], np.bool_)
-            found = known.only(np.flatnonzero(asked | (known.value(_DUE) <= instant)))
+            groups = known.only(np.flatnonzero(asked | (known.value(_DUE) <= instant)))
         keys = {}
-        for number in range(len(found)):
-            values = [column.slice(number, 1) for column in found.keys[1:]]
-            saved = decode(found.keys[0][number].as_py())
-            name = (int(found.ids.h1[number]), int(found.ids.h2[number]))
+        for number in range(len(groups)):
+            values = [column.slice(number, 1) for column in groups.keys[1:]]
+            saved = decode(groups.keys[0][number].as_py())
+            name = (int(groups.ids.h1[number]), int(groups.ids.h2[number]))
             keys[name] = self._old_key(values, saved)
         return keys
 

@@ -72,7 +72,7 @@ def count_pairs(
     """
     import scipy.fft  # noqa: PLC0415  slow to load, and an extra
 
-    found = LaggedPairs.none(symbols, lags)
+    pairs = LaggedPairs.none(symbols, lags)
     size = scipy.fft.next_fast_len(len(firsts) + len(seconds) + lags, real=True)
     wanted = (np.arange(1, lags + 1) - offset) % size
 
@@ -82,10 +82,10 @@ def count_pairs(
 
     known_first = scipy.fft.rfft(firsts != NOTHING, size)
     known_second = scipy.fft.rfft(seconds != NOTHING, size)
-    found.known[1:] = lagged(known_first, known_second)
+    pairs.known[1:] = lagged(known_first, known_second)
     for code in np.unique(firsts[firsts >= 0]):
         first = scipy.fft.rfft(firsts == code, size)
-        found.begins[code, 1:] = lagged(first, known_second)
+        pairs.begins[code, 1:] = lagged(first, known_second)
         second = scipy.fft.rfft(seconds == code, size)
-        found.matches[code, 1:] = lagged(first, second)
-    return found
+        pairs.matches[code, 1:] = lagged(first, second)
+    return pairs

@@ -14,13 +14,13 @@ from nilometer.mining.table_function import (
     CheckedCall,
     ColumnArgument,
     Columns,
-    Found,
     MiningError,
     Numbers,
     OptionArgument,
     OptionKind,
     ResultColumn,
     RowFunction,
+    RowResults,
     TableArgument,
     Tables,
     Takes,
@@ -49,7 +49,7 @@ class Fitting:
         self._floor = floor
         self._least = least
 
-    def look(self, columns: Columns) -> Found:
+    def look(self, columns: Columns) -> RowResults:
         spectra, usable = as_matrix(columns["counts"], self._fit.channels)
         lives = as_numbers(columns["live"]) if "live" in columns else np.ones(len(spectra))
         with np.errstate(invalid="ignore"):
@@ -57,7 +57,7 @@ class Fitting:
         fit = self._fit.fit(spectra[usable], lives[usable])
         places = pa.array(np.where(usable, np.cumsum(usable) - 1, 0), mask=~usable)
         kept = self._columns(fit)
-        return Found(np.arange(len(usable)), tuple(one.take(places) for one in kept))
+        return RowResults(np.arange(len(usable)), tuple(one.take(places) for one in kept))
 
     def _columns(self, fit: Fit) -> tuple[pa.Array, ...]:
         significance = fit.amounts / fit.sigmas

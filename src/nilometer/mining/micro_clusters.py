@@ -63,8 +63,8 @@ class MicroClusters:
             # Relative to the first of each group: single members stay exactly where they are.
             base = rows[order[begins]]
             away = (rows[order] - base[sorted_groups]) * weights
-            found: Numbers = base + np.add.reduceat(away, begins) / totals
-            return found
+            result: Numbers = base + np.add.reduceat(away, begins) / totals
+            return result
 
         centres = means(self.centres)
         away = self.centres[order] - centres[sorted_groups]

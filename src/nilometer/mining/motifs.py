@@ -136,21 +136,22 @@ class MotifMiner:
 
     def answer(self) -> pa.RecordBatch:
         """Motifs, the best first, then discords."""
-        found = self._finder.answer()
+        findings = self._finder.answer()
         starts, nearest = (
             pa.array(self._times[places]).cast(_TIMESTAMP)
             for places in (
-                np.array([one.start for one in found], dtype=np.int64) - self._finder.forgotten,
-                np.array([one.nearest for one in found], dtype=np.int64) - self._finder.forgotten,
+                np.array([one.start for one in findings], dtype=np.int64) - self._finder.forgotten,
+                np.array([one.nearest for one in findings], dtype=np.int64)
+                - self._finder.forgotten,
             )
         )
         columns = [
-            pa.array([one.kind.value for one in found], pa.string()),
-            pa.array([one.number for one in found], pa.int64()),
+            pa.array([one.kind.value for one in findings], pa.string()),
+            pa.array([one.number for one in findings], pa.int64()),
             starts,
             nearest,
-            pa.array([one.distance for one in found], pa.float64()),
-            pa.array([len(one.occurrences) for one in found], pa.int64()),
+            pa.array([one.distance for one in findings], pa.float64()),
+            pa.array([len(one.occurrences) for one in findings], pa.int64()),
         ]
         return pa.RecordBatch.from_arrays(columns, [one.name for one in _RESULTS])
 

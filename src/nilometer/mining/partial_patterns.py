@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.mining.frequent_sets import WORK, Found, SetSearch, Wanted
+from nilometer.mining.frequent_sets import WORK, CountedSet, SetSearch, Wanted
 from nilometer.mining.hit_set import Codes
 from nilometer.mining.segment_counts import SegmentCounts
 from nilometer.mining.symbols import (
@@ -113,10 +113,10 @@ class PartialPatterns:
         Segments start at multiples of the period. One counts if it neither starts before the first
         sample nor ends after the last, and something in it is known.
         """
-        found = np.asarray(positions, np.int64)
-        if (np.diff(found) < 1).any() or (len(found) and found[0] < self._next(int(found[0]))):
+        steps = np.asarray(positions, np.int64)
+        if (np.diff(steps) < 1).any() or (len(steps) and steps[0] < self._next(int(steps[0]))):
             raise MiningError("the positions of samples must ascend")
-        self._add_codes(found, encode(self.symbols, values))
+        self._add_codes(steps, encode(self.symbols, values))
 
     def merge(self, other: PartialPatterns) -> None:
         """Add the samples of another, which follow directly, as if they had been added here."""
@@ -155,10 +155,12 @@ class PartialPatterns:
         letters = np.argwhere(frequent)
         hits = counts.hits.only(frequent)
         has = hits.hits[:, letters[:, 0]] == letters[:, 1]
-        found = SetSearch(has, hits.counts, counts.frequent(), Wanted(wanted)).run(work)
-        sets = [*found.sets, *_left_out(found.sets, counts.letters[frequent])]
+        result = SetSearch(has, hits.counts, counts.frequent(), Wanted(wanted)).run(work)
+        sets = [*result.sets, *_left_out(result.sets, counts.letters[frequent])]
         best = sorted(sets, key=lambda one: (-len(one[0]), -one[1], one[0]))[:most]
-        return [self._pattern(letters[list(one)], support, found.complete) for one, support in best]
+        return [
+            self._pattern(letters[list(one)], support, result.complete) for one, support in best
+        ]
 
     def save(self) -> Saved:
         """What `load` needs."""
@@ -212,7 +214,7 @@ class PartialPatterns:
         return Pattern(tuple(symbols), support, missed, self.segments, complete)
 
 
-def _left_out(sets: Sequence[Found], counts: Int64s) -> Iterator[Found]:
+def _left_out(sets: Sequence[CountedSet], counts: Int64s) -> Iterator[CountedSet]:
     """Frequent letters, with exact counts, that are in no set because segments were dropped."""
     shown = {letter for one, _ in sets for letter in one}
     return (((n,), count) for n, count in enumerate(counts.tolist()) if n not in shown)

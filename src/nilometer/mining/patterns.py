@@ -124,8 +124,8 @@ class PatternsFunction:
 
     def report(self, call: CheckedCall, mined: Mined) -> pa.RecordBatch:
         """A row for each pattern, the longest first; with several periods, one after the other."""
-        found = mined.patterns(call.options["report"], call.options["most"])
-        return result_rows(self.results(call), [_row(one) for one in found])
+        patterns = mined.patterns(call.options["report"], call.options["most"])
+        return result_rows(self.results(call), [_row(one) for one in patterns])
 
 
 def periods_of(call: CheckedCall) -> list[int] | None:

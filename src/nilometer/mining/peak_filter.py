@@ -81,8 +81,8 @@ class PeakFilter:
 
     def inside(self, channels: Int64s) -> Int64s:
         """The nearest channels that have neighbours on both sides."""
-        found: Int64s = np.clip(channels, 1, len(self.widths) - 2)
-        return found
+        clipped: Int64s = np.clip(channels, 1, len(self.widths) - 2)
+        return clipped
 
 
 def _fit(lines: Numbers, inside: Bools) -> Numbers:
@@ -107,5 +107,5 @@ def _ratio(above: Numbers, below: Numbers) -> Numbers:
 
 
 def _apply(weights: Any, spectra: Numbers) -> Numbers:
-    found: Numbers = (weights @ np.ascontiguousarray(spectra.T)).T
-    return found
+    filtered: Numbers = (weights @ np.ascontiguousarray(spectra.T)).T
+    return filtered

@@ -16,11 +16,11 @@ from nilometer.mining.ragged_vectors import matrices_of
 from nilometer.mining.table_function import (
     CheckedCall,
     Columns,
-    Found,
     MiningError,
     Numbers,
     ResultColumn,
     RowFunction,
+    RowResults,
     Tables,
     WindowUse,
 )
@@ -45,18 +45,18 @@ class PeakFinding:
         self._lines = lines
         self._blank = blank
 
-    def look(self, columns: Columns) -> Found:
-        found = [
+    def look(self, columns: Columns) -> RowResults:
+        parts = [
             self._look(columns, rows, counts)
             for rows, counts in matrices_of(columns["counts"])
             if counts.shape[1] <= _MOST_CHANNELS
         ]
-        rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in found)])
-        values = np.concatenate([np.zeros((5, 0)), *(values for _, values in found)], axis=1)
+        rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in parts)])
+        values = np.concatenate([np.zeros((5, 0)), *(values for _, values in parts)], axis=1)
         order = np.argsort(rows, kind="stable")
         values = values[:, order]
         names, energies = self._lines.match(values[1])
-        return Found(
+        return RowResults(
             rows[order],
             (
                 *map(pa.array, values),

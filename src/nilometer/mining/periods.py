@@ -105,8 +105,8 @@ class PeriodsFunction:
     def report(self, call: CheckedCall, mined: Periodicity) -> pa.RecordBatch:
         """A row for each period, the best first."""
         options = call.options
-        found = mined.periods(options["most"], options["least"])
-        rows = [_row(rank, one, options["step"]) for rank, one in enumerate(found, 1)]
+        periods = mined.periods(options["most"], options["least"])
+        rows = [_row(rank, one, options["step"]) for rank, one in enumerate(periods, 1)]
         return result_rows(RESULTS, rows)
 
 

@@ -44,7 +44,7 @@ class SequenceMiner:
     def __init__(self, call: CheckedCall, saved: Saved | None) -> None:
         chosen = call.options
         self._most: int = chosen["most"]
-        self._found = FrequentSequences(
+        self._sequences = FrequentSequences(
             shortest=chosen["shortest"],
             longest=chosen["longest"],
             gap=chosen["gap"],
@@ -54,27 +54,27 @@ class SequenceMiner:
             counters=None if call.window is not None else chosen["counters"],
         )
         if saved is not None:
-            self._found.load(saved)
+            self._sequences.load(saved)
 
     def add(self, times: Int64s, columns: Columns) -> None:
         """Count what ends in the next rows."""
-        self._found.add(times, symbol_texts(columns["stream"]), symbol_texts(columns["value"]))
+        self._sequences.add(times, symbol_texts(columns["stream"]), symbol_texts(columns["value"]))
 
     def forget(self, before: int) -> None:
         """Subtract what begins in rows that leave."""
-        self._found.forget(before)
+        self._sequences.forget(before)
 
     def answer(self) -> pa.RecordBatch:
         """The best sequences first."""
-        found = self._found.answer(self._most)
+        sequences = self._sequences.answer(self._most)
         names = [column.name for column in _RESULTS]
         return result_rows(
-            _RESULTS, [{name: getattr(one, name) for name in names} for one in found]
+            _RESULTS, [{name: getattr(one, name) for name in names} for one in sequences]
         )
 
     def save(self) -> Saved:
         """The counts, and the rows in which occurrences can begin."""
-        return self._found.save()
+        return self._sequences.save()
 
 
 @dataclass(frozen=True)

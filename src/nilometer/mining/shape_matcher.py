@@ -110,11 +110,11 @@ class ShapeMatcher:
         self._distances = np.concatenate([self._distances, self._new_distances()])
         self._seen += len(new)
         best = self._best_from(max(0, held - self.length - self.length // 2 + 1))
-        found = [self._match(begin + int(at), float(self._distances[at])) for at in best]
+        matches = [self._match(begin + int(at), float(self._distances[at])) for at in best]
         self._values = self._values[-self.kept :].copy()
         known = max(0, len(self._values) - self.length + 1)
         self._distances = self._distances[len(self._distances) - known :].copy()
-        return found
+        return matches
 
     def _new_distances(self) -> Numbers:
         """Distances of subsequences that are complete now; infinite if not within the limit."""

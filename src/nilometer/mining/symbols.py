@@ -71,9 +71,9 @@ class FirstSeen:
 
     def encode(self, values: pa.Array) -> Int64s:
         """The codes of strings; NULL is unknown."""
-        found = pc.dictionary_encode(values)
-        coded = [*(self._code(text) for text in found.dictionary.to_pylist()), NOTHING]
-        places = pc.fill_null(found.indices, -1).to_numpy(zero_copy_only=False)
+        encoded = pc.dictionary_encode(values)
+        coded = [*(self._code(text) for text in encoded.dictionary.to_pylist()), NOTHING]
+        places = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         codes: Int64s = np.array(coded, np.int64)[places]
         return codes
 

@@ -17,10 +17,10 @@ from nilometer.mining.table_function import MiningError, Saved
 class WindowPeriodicity(Periodicity):
     """A Periodicity that can forget its first samples, and finds the phases of periods.
 
-    >>> found = WindowPeriodicity(longest=20)
-    >>> found.add(list("xyzzyxyx" + "abcd" * 20))
-    >>> found.forget(8)
-    >>> [(one.period, one.symbol, one.phase) for one in found.periods()][:3]
+    >>> periodicity = WindowPeriodicity(longest=20)
+    >>> periodicity.add(list("xyzzyxyx" + "abcd" * 20))
+    >>> periodicity.forget(8)
+    >>> [(one.period, one.symbol, one.phase) for one in periodicity.periods()][:3]
     [(4, None, None), (4, 'a', 0), (4, 'b', 1)]
     """
 
