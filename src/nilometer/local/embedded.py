@@ -81,9 +81,9 @@ class EmbeddedDatabase:
         >>> db.create_stream("Sales", "sales.csv", time="ts")
         """
         self._require_new(name)
-        found = rows_of(name, rows, time)
-        relation = describe_stream(name, _given(found), time, rate=rate, distinct=distinct)
-        self._db.add(relation, found)
+        table = rows_of(name, rows, time)
+        relation = describe_stream(name, _given(table), time, rate=rate, distinct=distinct)
+        self._db.add(relation, table)
 
     def create_table(self, name: str, rows: Rows) -> None:
         """Register rows under a name; statements read them as a static table.
@@ -91,8 +91,8 @@ class EmbeddedDatabase:
         >>> db.create_table("Stores", "stores.parquet")
         """
         self._require_new(name)
-        found = rows_of(name, rows)
-        self._db.add(describe_table(name, _given(found)), found)
+        table = rows_of(name, rows)
+        self._db.add(describe_table(name, _given(table)), table)
 
     def create_function(
         self,

@@ -51,8 +51,8 @@ class LocalChanges:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the answer."""
-        found = changelog_table(self.staged.columns, []).schema
-        return found.remove(len(found) - 1) if self.plan.appends else found
+        schema = changelog_table(self.staged.columns, []).schema
+        return schema.remove(len(schema) - 1) if self.plan.appends else schema
 
     def feed(self, rows: Mapping[str, pa.RecordBatch], now: int | None = None) -> pa.Table:
         """The changes that a micro-batch at the time `now` causes."""
@@ -100,9 +100,9 @@ class LocalChanges:
         for number, planned in enumerate(self.staged.stages):
             for stream, given in enumerate(planned.overhears, start=len(planned.inputs)):
                 source = given.plan.sources[given.source]
-                found = rows.get(source.relation.name)
-                if found is not None:
-                    read, _ = read_source(given.plan, source).read(found, now)
+                new_rows = rows.get(source.relation.name)
+                if new_rows is not None:
+                    read, _ = read_source(given.plan, source).read(new_rows, now)
                     largest = largest_time(read.column(time_place(source)))
                     for batch in batches[number]:
                         batch.add(stream, [], Punctuation(largest))

@@ -30,15 +30,15 @@ class AlgorithmParameters:
     @classmethod
     def read(cls, given: Mapping[str, str]) -> AlgorithmParameters:
         """Parameters from what a user wrote; raises an error that says what is wrong with it."""
-        found: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
         for name, text in given.items():
             reader = _READERS.get(name.lower())
             if reader is None:
                 raise InputError(
                     f"there is no parameter {name!r} of algorithms", hint=f"choose {_NAMES}"
                 )
-            found[name.lower()] = reader(text)
-        return cls(**found)
+            parameters[name.lower()] = reader(text)
+        return cls(**parameters)
 
     @property
     def given(self) -> dict[str, str]:

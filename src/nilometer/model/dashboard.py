@@ -126,9 +126,9 @@ class Panel:
             raise InputError("a heat map shows one column of numbers")
 
     @classmethod
-    def from_json(cls, found: Any, where: str = "the panel") -> Panel:
+    def from_json(cls, content: Any, where: str = "the panel") -> Panel:
         """A panel from JSON; whatever is missing, unknown or of the wrong type is refused."""
-        given = _object(found, where, _PANEL_KEYS)
+        given = _object(content, where, _PANEL_KEYS)
         sources = [one for one in SourceKind if given.get(one.value) is not None]
         if len(sources) != 1:
             raise InputError(
@@ -160,7 +160,7 @@ class Panel:
 
     def to_json(self) -> dict[str, Any]:
         """The panel as JSON, without what is empty."""
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "title": self.title,
             "kind": self.kind.value,
             self.source.kind.value: self.source.text,
@@ -171,7 +171,7 @@ class Panel:
             "combine": None if self.combine is Combine.ALL else self.combine.value,
             "unit": self.unit,
         }
-        return {key: one for key, one in found.items() if one} | {"width": self.width}
+        return {key: one for key, one in content.items() if one} | {"width": self.width}
 
 
 @dataclass(frozen=True)
@@ -200,9 +200,9 @@ class Dashboard:
             )
 
     @classmethod
-    def from_json(cls, found: Any, name: str | None = None) -> Dashboard:
+    def from_json(cls, content: Any, name: str | None = None) -> Dashboard:
         """A dashboard from its export, under its own name or another."""
-        given = _object(found, "the dashboard", ("name", "title", "panels"))
+        given = _object(content, "the dashboard", ("name", "title", "panels"))
         panels = given.get("panels", [])
         if not isinstance(panels, list):
             raise InputError("the panels of a dashboard are a list", detail=f"got {panels!r:.80}")
@@ -244,41 +244,41 @@ _PANEL_KEYS: Final = (
 )
 
 
-def _object(found: Any, where: str, known: tuple[str, ...]) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
-        raise InputError(f"{where} is not a JSON object", detail=f"got {found!r:.80}")
-    for key in found:
+def _object(content: Any, where: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(content, dict):
+        raise InputError(f"{where} is not a JSON object", detail=f"got {content!r:.80}")
+    for key in content:
         if key not in known:
             raise InputError(
                 f"{where} has no field {key!r:.60}",
                 hint=nearest(str(key), known) or f"it may have {', '.join(known)}",
             )
-    return found
+    return content
 
 
 def _text(given: Mapping[str, Any], key: str, where: str) -> str:
-    found = given.get(key)
-    if not isinstance(found, str):
+    text = given.get(key)
+    if not isinstance(text, str):
         raise InputError(
             f"{where} needs a text for {key}",
-            detail=None if found is None else f"got {found!r:.80}",
+            detail=None if text is None else f"got {text!r:.80}",
         )
-    return found
+    return text
 
 
 def _optional(given: Mapping[str, Any], key: str, where: str) -> str | None:
     return None if given.get(key) in (None, "") else _text(given, key, where)
 
 
-def _one_of(found: Any, known: type[StrEnum], what: str) -> str:
+def _one_of(value: Any, known: type[StrEnum], what: str) -> str:
     names = [one.value for one in known]
-    if found not in names:
+    if value not in names:
         raise InputError(
             f"{what} is not known",
-            detail=f"got {found!r:.80}",
+            detail=f"got {value!r:.80}",
             hint=f"it may be {', '.join(names)}",
         )
-    return str(found)
+    return str(value)
 
 
 def _require_title(title: str, what: str) -> None:

@@ -123,15 +123,15 @@ def parse_size(text: str) -> int:
     >>> parse_size("64MB"), parse_size("1.5 kb"), parse_size("10")
     (67108864, 1536, 10)
     """
-    found = _SIZE.fullmatch(text)
-    unit = _UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None:
+    match = _SIZE.fullmatch(text)
+    unit = _UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
         raise InputError(
             "cannot read a size",
             detail=f"got {text!r}",
             hint="write a number and a unit, such as '64MB' or '1.5 GB'",
         )
-    return int(float(found[1]) * unit)
+    return int(float(match[1]) * unit)
 
 
 def parse_count(text: str) -> int:

@@ -146,8 +146,8 @@ class _Splitting:
     def _require_same(self, made: PartedQuestion) -> None:
         """Refuse a split that would not answer with the columns and types of the query."""
         self.sandbox.require_safe(made.whole, {*made.whole_tables, PARTS})
-        found = self._shape(made.whole, {PARTS: made.schema.empty_table()})
-        if not found.equals(self._shape(self.question.sql)):
+        schema = self._shape(made.whole, {PARTS: made.schema.empty_table()})
+        if not schema.equals(self._shape(self.question.sql)):
             raise NotInPartsError("its answer would have other types")
 
     def _shape(self, sql: str, more: Mapping[str, pa.Table] | None = None) -> pa.Schema:

@@ -83,8 +83,8 @@ class Worker:
                 sandbox.bind(words["sql"], dict(self._tables(words)))
                 send(self._to, {"is": "done"})
             case "is_by_row":
-                found = sandbox.is_by_row(words["sql"], words["aggregates"])
-                send(self._to, {"is": "done"}, b"yes" if found else b"")
+                by_row = sandbox.is_by_row(words["sql"], words["aggregates"])
+                send(self._to, {"is": "done"}, b"yes" if by_row else b"")
             case "types":
                 types = sandbox.types(words["sql"], dict(self._tables(words)))
                 send(self._to, {"is": "done"}, json.dumps(types).encode())
