@@ -29,7 +29,7 @@ from nilometer.sql.ddl.nodes import (
     Insert,
     ObjectKind,
     Show,
-    Shown,
+    ShowKind,
     StartQuery,
     StopQuery,
     Update,
@@ -203,11 +203,11 @@ def test_short_statements() -> None:
             found = read(f"DROP {kind.lower()} {words}`odd name`")
             assert isinstance(found, Drop)
             assert (found.kind, found.name, found.if_exists) == (kind, "odd name", if_exists)
-    for what in Shown:
+    for what in ShowKind:
         found = read(f"SHOW {what}")
         assert isinstance(found, Show)
         assert (found.what, found.of) == (what, None)
-    for what in (Shown.SENSORS, Shown.READERS, Shown.DEAD_LETTERS):
+    for what in (ShowKind.SENSORS, ShowKind.READERS, ShowKind.DEAD_LETTERS):
         assert read(f"show {what.lower()} from Sensors").of == "Sensors"
     for word in ("DESCRIBE", "desc"):
         assert isinstance(found := read(f"{word} Sensors"), Describe)

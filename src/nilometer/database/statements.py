@@ -37,7 +37,7 @@ from nilometer.sql.ddl.nodes import (
     ObjectKind,
     Rename,
     Show,
-    Shown,
+    ShowKind,
     StartDelivery,
     StartQuery,
     StopDelivery,
@@ -104,25 +104,25 @@ def run_statement(
             with placed(statement.place):
                 told = queries.explain(statement.name)
             return Outcome(f"plan of query {statement.name}", pa.table({"plan": told.splitlines()}))
-        case Show(what=Shown.QUERIES):
+        case Show(what=ShowKind.QUERIES):
             return show_queries(queries)
-        case Show(what=Shown.STORAGE):
+        case Show(what=ShowKind.STORAGE):
             return home.storage.show()
-        case Show(what=Shown.DELIVERIES):
+        case Show(what=ShowKind.DELIVERIES):
             return home.deliveries.show()
-        case Show(what=Shown.ALERTS):
+        case Show(what=ShowKind.ALERTS):
             return home.alerts.show()
         case Describe() if _is_a(ObjectKind.DELIVERY, statement.name, home):
             return home.deliveries.describe(statement.name)
         case Describe() if _is_a(ObjectKind.ALERT, statement.name, home):
             return home.alerts.describe(statement.name)
-        case Show(what=Shown.STREAMS):
+        case Show(what=ShowKind.STREAMS):
             return show_streams(statement, home)
-        case Show(what=Shown.SENSORS):
+        case Show(what=ShowKind.SENSORS):
             return show_sensors(statement, home)
-        case Show(what=Shown.READERS):
+        case Show(what=ShowKind.READERS):
             return show_readers(statement, home)
-        case Show(what=Shown.DEAD_LETTERS):
+        case Show(what=ShowKind.DEAD_LETTERS):
             return show_dead_letters(statement, home)
         case _:
             return _told(execute(home.catalog, statement), home)

@@ -47,7 +47,7 @@ class Extent:
 
 
 @dataclass
-class Entry:
+class QueryEntry:
     """What one micro-batch did to one query."""
 
     query: str
@@ -116,7 +116,7 @@ class BucketFolder:
         return sorted(int(name.removesuffix(_SUFFIX)) for name in names)
 
     def write(
-        self, number: int, revision: int, now: int, entries: Iterable[Entry], *, is_whole: bool
+        self, number: int, revision: int, now: int, entries: Iterable[QueryEntry], *, is_whole: bool
     ) -> BatchFile | None:
         """Write the file of a micro-batch; None if another process has written it already."""
         blobs = _Blobs(self, number)
@@ -206,7 +206,7 @@ class _Blobs:
         self._end = 0
         self.contents: list[bytes] = []
 
-    def listed(self, one: Entry) -> dict[str, Any]:
+    def listed(self, one: QueryEntry) -> dict[str, Any]:
         """An entry as listed in the header."""
         return {
             "query": one.query,
@@ -348,7 +348,7 @@ def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> B
     return BatchFile(number, header["whole"], header["revision"], header["now"], entries, size)
 
 
-def _has_subplan_of_another(entry: Entry) -> bool:
+def _has_subplan_of_another(entry: QueryEntry) -> bool:
     return entry.subplan is not None
 
 

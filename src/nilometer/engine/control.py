@@ -14,8 +14,8 @@ from typing import Any, Final
 from nilometer.engine.bucket_files import (
     BatchFile,
     BucketFolder,
-    Entry,
     KeptQuery,
+    QueryEntry,
     batches_after,
     read_state,
     take_entries,
@@ -34,7 +34,7 @@ _TRIES: Final = 20
 
 
 @dataclass(frozen=True)
-class Report:
+class BucketReport:
     """A bucket's report on a query after a micro-batch."""
 
     query: str
@@ -157,7 +157,7 @@ class EngineControl:
         kept, _ = _kept_of(files, query)
         if kept.state is None or kept.about is None:
             return  # it has not started yet
-        content = Entry(
+        content = QueryEntry(
             query,
             read_state(files, kept),
             files.read(kept.about),
@@ -206,7 +206,7 @@ class EngineControl:
         """The last file of a bucket that `reports` has read; -1: none."""
         return self._seen.get(bucket, -1)
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[BucketReport]:
         """The reports since the last call."""
         with self._lock:
             reports = []
@@ -215,7 +215,7 @@ class EngineControl:
                 try:
                     for batch in batches_after(files, self._seen.get(number, -1)):
                         reports += [
-                            Report(one.query, number, batch.number, batch.now, one.report)
+                            BucketReport(one.query, number, batch.number, batch.now, one.report)
                             for one in batch.entries
                         ]
                         self._seen[number] = batch.number

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from nilometer.engine.bucket_files import BucketFolder, Entry, Extent, KeptQuery, read_state
+from nilometer.engine.bucket_files import BucketFolder, Extent, KeptQuery, QueryEntry, read_state
 from nilometer.engine.held_queries import HeldQuery
 from nilometer.engine.query_run import RunOutput
 from nilometer.log.frame_format import encode_frame
@@ -15,7 +15,7 @@ from nilometer.log.parts import pieces
 
 def query_entry(
     held: HeldQuery, answer: RunOutput | None, kept: KeptQuery | None, stands_for: str | None
-) -> Entry:
+) -> QueryEntry:
     """The entry of a query's micro-batch; `kept` is what the files hold of it.
 
     `stands_for` is the query with which its sub-plan is stored, if that is so already.
@@ -28,7 +28,7 @@ def query_entry(
         "watermark": held.watermark,
         "counted": held.run.counted,
     }
-    entry = Entry(query, frames=frames, report=report, subplan=stands_for)
+    entry = QueryEntry(query, frames=frames, report=report, subplan=stands_for)
     if stands_for is None:
         state["run"] = subplan.snapshot()
         entry.chunks, entry.gone = subplan.changes(kept)
@@ -71,11 +71,11 @@ def _frames(held: HeldQuery, answer: RunOutput, key: tuple[str, int]) -> list[by
 
 
 def whole_entries(
-    entries: Sequence[Entry],
+    entries: Sequence[QueryEntry],
     kept: Mapping[str, KeptQuery],
     wanted: Collection[str],
     files: BucketFolder,
-) -> list[Entry]:
+) -> list[QueryEntry]:
     """Entries with the state of all queries that are wanted, with what was done to some of them."""
     by_query = {one.query: one for one in entries}
     storing: dict[Extent | None, str] = {}
@@ -83,7 +83,7 @@ def whole_entries(
     for query, old in in_order:
         if query not in wanted:
             continue
-        new = by_query.setdefault(query, Entry(query))
+        new = by_query.setdefault(query, QueryEntry(query))
         new.about = new.about if new.about is not None else old.about
         if new.state is not None:
             if new.subplan is None:

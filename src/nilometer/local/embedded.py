@@ -21,7 +21,7 @@ from nilometer.model.names import nearest
 from nilometer.model.time import read_instant
 from nilometer.sql.catalog import Relation
 from nilometer.sql.declare import (
-    Given,
+    InputColumns,
     check_function,
     describe_stream,
     describe_table,
@@ -228,8 +228,8 @@ class EmbeddedDatabase:
         return next((known for known in self.relations if known.lower() == name.lower()), None)
 
 
-def _given(rows: pa.Table) -> Given:
-    return Given(tuple(rows.column_names), tuple(rows.schema.types))
+def _given(rows: pa.Table) -> InputColumns:
+    return InputColumns(tuple(rows.column_names), tuple(rows.schema.types))
 
 
 def _type_of(name: str, returns: str) -> pa.DataType:

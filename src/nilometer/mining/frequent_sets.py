@@ -26,7 +26,7 @@ CountedSet: TypeAlias = tuple[tuple[int, ...], int]
 """Ascending letters, and the number of segments that have them."""
 
 
-class Wanted(StrEnum):
+class SetKind(StrEnum):
     """Which of the frequent sets are searched for."""
 
     MAXIMAL = "maximal"
@@ -62,7 +62,7 @@ class SetSearch:
     Asai, Uchida, Arimura: LCM, FIMI 2003), the longest first.
     """
 
-    def __init__(self, has: Bools, counts: Int64s, least: int, wanted: Wanted) -> None:
+    def __init__(self, has: Bools, counts: Int64s, least: int, wanted: SetKind) -> None:
         self._groups = _alike(has, wanted)
         self._sizes = np.array([len(group) for group in self._groups], np.int64)
         self._has: Numbers = has[:, [group[0] for group in self._groups]].astype(np.float64)
@@ -82,7 +82,7 @@ class SetSearch:
             current = (self._all_letters(letters), int(self._counts @ rows))
             further = supports >= self._least
             further[list(letters)] = False
-            if letters and not (self._wanted is Wanted.MAXIMAL and further.any()):
+            if letters and not (self._wanted is SetKind.MAXIMAL and further.any()):
                 sets.append(current)
             longest = max(longest, current, key=lambda one: len(one[0]))
             further[: node.letter + 1] = False
@@ -104,7 +104,7 @@ class SetSearch:
         if node.letter >= 0:
             rows = rows & (self._has[:, node.letter] > 0)
         supports = (self._counts * rows) @ self._has
-        if self._wanted is Wanted.ALL:
+        if self._wanted is SetKind.ALL:
             return node.letters, rows, supports
         closure = np.flatnonzero(supports == self._counts @ rows)
         return tuple(closure.tolist()), rows, supports
@@ -114,7 +114,7 @@ class SetSearch:
     ) -> None:
         """Queue the sets with one more letter."""
         lengths = np.full(len(more), len(letters) + 1)
-        if self._wanted is not Wanted.ALL:
+        if self._wanted is not SetKind.ALL:
             inside = self._has[rows]
             having = inside[:, more] * self._counts[rows, np.newaxis]
             closures = having.T @ inside == supports[more, np.newaxis]
@@ -127,13 +127,13 @@ class SetSearch:
             self._met += 1
             rank = (-length, -int(supports[letter]), self._met)
             # A closed set can be derived from its hits: no need to keep its many letters.
-            kept_letters = (*letters, letter) if self._wanted is Wanted.ALL else ()
+            kept_letters = (*letters, letter) if self._wanted is SetKind.ALL else ()
             heapq.heappush(self._open, _Node(rank, letter, kept_letters, rows))
 
 
-def _alike(has: Bools, wanted: Wanted) -> list[list[int]]:
+def _alike(has: Bools, wanted: SetKind) -> list[list[int]]:
     """Groups of letters that the same hits have: a closed set has all of a group, or none."""
-    if wanted is Wanted.ALL:
+    if wanted is SetKind.ALL:
         return [[letter] for letter in range(has.shape[1])]
     groups: dict[bytes, list[int]] = {}
     for letter, column in enumerate(np.packbits(has, axis=0).T):

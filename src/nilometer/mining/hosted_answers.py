@@ -26,7 +26,7 @@ from nilometer.mining.table_function import AnswerFunction, Columns, Miner, Save
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
     SpeaksLater,
-    Stored,
+    StoredChunks,
     make_changes,
     no_changes,
     row_columns,
@@ -85,7 +85,7 @@ class HostedAnswers:
         """The last instant that was answered."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """Everything that it keeps in the store."""
         return (*self._tables.buffers, self._pending.buffer, self._states)
 

@@ -16,7 +16,7 @@ from nilometer.mining.hosted_rows import passed_on
 from nilometer.mining.registry import find_function
 from nilometer.mining.saved_state import decode, encode
 from nilometer.mining.table_function import Columns, FollowFunction, RowResults
-from nilometer.operators.change_operator import Stored, no_changes, row_columns
+from nilometer.operators.change_operator import StoredChunks, no_changes, row_columns
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.watermarks import NEVER
@@ -48,7 +48,7 @@ class HostedFollow:
         """Once the frontier reaches this, many states are no longer needed."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """Everything that it keeps in the store."""
         return (*self._tables.buffers, self._states)
 

@@ -13,7 +13,7 @@ from nilometer.mining.hosted import WORKERS, FunctionCall, StaticTables
 from nilometer.mining.registry import find_function
 from nilometer.mining.table_function import RowFunction, RowResults, RowWorker
 from nilometer.operators.change_operator import (
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     no_changes,
@@ -43,7 +43,7 @@ class HostedRows:
         self._tables = StaticTables(spec.function, store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """Everything that it keeps in the store."""
         return tuple(self._tables.buffers)
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.mining.frequent_sets import WORK, CountedSet, SetSearch, Wanted
+from nilometer.mining.frequent_sets import WORK, CountedSet, SetKind, SetSearch
 from nilometer.mining.hit_set import Codes
 from nilometer.mining.segment_counts import SegmentCounts
 from nilometer.mining.symbols import (
@@ -144,7 +144,7 @@ class PartialPatterns:
         self._counts.remove(rows, len(self.symbols.names))
 
     def patterns(
-        self, wanted: Wanted | str = Wanted.MAXIMAL, most: int = 100, work: float = WORK
+        self, wanted: SetKind | str = SetKind.MAXIMAL, most: int = 100, work: float = WORK
     ) -> list[Pattern]:
         """At most so many frequent patterns, ordered by length, then by frequency.
 
@@ -155,7 +155,7 @@ class PartialPatterns:
         letters = np.argwhere(frequent)
         hits = counts.hits.only(frequent)
         has = hits.hits[:, letters[:, 0]] == letters[:, 1]
-        result = SetSearch(has, hits.counts, counts.frequent(), Wanted(wanted)).run(work)
+        result = SetSearch(has, hits.counts, counts.frequent(), SetKind(wanted)).run(work)
         sets = [*result.sets, *_left_out(result.sets, counts.letters[frequent])]
         best = sorted(sets, key=lambda one: (-len(one[0]), -one[1], one[0]))[:most]
         return [

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from nilometer.mining.frequent_sets import Wanted
+from nilometer.mining.frequent_sets import SetKind
 from nilometer.mining.partial_patterns import PartialPatterns, Pattern
 from nilometer.mining.several_periods import SeveralPeriods
 from nilometer.mining.symbol_miner import OPTIONS, VALUE, SymbolMiner, check_series
@@ -75,8 +75,8 @@ class PatternsFunction:
             OptionKind.TEXT,
             "maximal: patterns without a longer frequent one around them; closed: those without a "
             "longer one that is as frequent; all: all that are frequent",
-            default=Wanted.MAXIMAL.value,
-            choices=tuple(one.value for one in Wanted),
+            default=SetKind.MAXIMAL.value,
+            choices=tuple(one.value for one in SetKind),
         ),
         OptionArgument(
             "most",

@@ -15,7 +15,7 @@ from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
 from nilometer.kernels.row_errors import Rows, compute
 from nilometer.model.expressions import Expression
 from nilometer.model.time import FOREVER, LATEST
-from nilometer.operators.change_operator import TIME, Stored
+from nilometer.operators.change_operator import TIME, StoredChunks
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.content import Content, content_of, rows_content
 from nilometer.operators.share import Share, StreamShare, take_over
@@ -84,7 +84,7 @@ class RunningBlock:
         return [a + b for a, b in zip(self.join.rows_held, waiting, strict=True)]
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         return [*self.join.stored, *self._waiting]
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:

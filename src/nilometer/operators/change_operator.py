@@ -23,7 +23,7 @@ TIME: Final = "_time"
 DIFF: Final = "_diff"
 
 
-class Stored(Protocol):
+class StoredChunks(Protocol):
     """Some chunks that an operator keeps."""
 
     refs: list[ChunkRef]
@@ -33,7 +33,7 @@ class ChangeOperator(Protocol):
     """A running operator. It never reads a clock."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:

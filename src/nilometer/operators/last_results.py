@@ -11,7 +11,13 @@ import pyarrow as pa
 
 from nilometer.errors import InternalError
 from nilometer.kernels.rows_window import RowsWindow
-from nilometer.operators.change_operator import TIME, Stored, diffs_of, make_changes, no_changes
+from nilometer.operators.change_operator import (
+    TIME,
+    StoredChunks,
+    diffs_of,
+    make_changes,
+    no_changes,
+)
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.open_rows import OpenRows
 from nilometer.operators.share import Share
@@ -41,7 +47,7 @@ class LastResults:
         self._open = OpenRows(schema, len(columns), window, store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         return [self._open.buffer]
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:

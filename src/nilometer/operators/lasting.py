@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from nilometer.operators.change_operator import (
     SpeaksLater,
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     row_columns,
@@ -41,7 +41,7 @@ class Lasting:
         self._pending = Pending(spec.types, store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._pending.buffer,)
 

@@ -41,7 +41,7 @@ _UNSEEN: Final = -1
 
 
 @dataclass
-class Begun:
+class MatchStarts:
     """What is known about rows as the first of a match."""
 
     NAMES: ClassVar = ("symbols", "states", "seen", "known_at")
@@ -75,7 +75,7 @@ class Attempts:
         self,
         matching: Matching,
         rows: OrderedRows,
-        begun: Begun,
+        begun: MatchStarts,
         automaton: Automaton,
         frontier: int,
         ended: bool,

@@ -23,14 +23,14 @@ from nilometer.kernels.row_errors import Rows, compute
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
     SpeaksLater,
-    Stored,
+    StoredChunks,
     make_changes,
     no_changes,
     row_columns,
 )
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
-from nilometer.operators.match_attempts import Attempts, Begun
+from nilometer.operators.match_attempts import Attempts, MatchStarts
 from nilometer.operators.match_slots import MatchedRows, column_of
 from nilometer.operators.match_spec import Matching, SkipTo
 from nilometer.operators.ordered_rows import OrderedRows, in_order, keep_in_order
@@ -72,7 +72,7 @@ class MatchRows:
         self._spec = spec
         self._matching = spec.matching
         self._store = store
-        layout = RowLayout(len(spec.input_types) + len(Begun.NAMES), ())
+        layout = RowLayout(len(spec.input_types) + len(MatchStarts.NAMES), ())
         self._held = StreamBuffer(layout, Kernel.MERGE, store)
         self._counts = GroupTable((), store)
         self._automaton = Automaton(spec.matching.program)
@@ -80,7 +80,7 @@ class MatchRows:
         """The instants at which something ends even if no row arrives."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._held, self._counts)
 
@@ -99,9 +99,11 @@ class MatchRows:
         self._keep(rows, begun)
         return self._shown(rows, chosen)
 
-    def _gather(self, new: pa.RecordBatch) -> tuple[OrderedRows, Begun]:
+    def _gather(self, new: pa.RecordBatch) -> tuple[OrderedRows, MatchStarts]:
         """All rows in order, and what is known about each as the first of a match."""
-        given = [pa.repeat(pa.scalar(value, pa.int64()), len(new)) for value in Begun.AT_FIRST]
+        given = [
+            pa.repeat(pa.scalar(value, pa.int64()), len(new)) for value in MatchStarts.AT_FIRST
+        ]
         columns = [*row_columns(new), *given]
         fresh = make_changes(columns, as_int64(new.column(-2)), as_int64(new.column(-1)))
         held = [chunk.rows for chunk in self._held.chunks()]
@@ -109,9 +111,9 @@ class MatchRows:
         rows = in_order(both, self._spec.keys, self._spec.passed)
         own = [as_int64(column).copy() for column in rows.columns[-len(given) :]]
         del rows.columns[-len(given) :]
-        return rows, Begun(rows.is_open.copy(), *own)
+        return rows, MatchStarts(rows.is_open.copy(), *own)
 
-    def _choose(self, rows: OrderedRows, begun: Begun, attempts: Attempts) -> _Chosen:
+    def _choose(self, rows: OrderedRows, begun: MatchStarts, attempts: Attempts) -> _Chosen:
         """The matches known now; their rows, and rows that fail, are no longer open."""
         chosen = _Chosen([], [], [])
         tried = np.flatnonzero(begun.is_open)
@@ -128,7 +130,7 @@ class MatchRows:
         return chosen
 
     def _choose_one_by_one(
-        self, tried: Int64s, begun: Begun, attempts: Attempts, chosen: _Chosen
+        self, tried: Int64s, begun: MatchStarts, attempts: Attempts, chosen: _Chosen
     ) -> None:
         """The matches of a partition, each after the one before it."""
         outcomes, known_at = begun.outcomes[tried], begun.known_at[tried].tolist()
@@ -165,7 +167,7 @@ class MatchRows:
         wanted = (there[0] if matching.skip is SkipTo.FIRST else there[-1]) if there else 0
         return max(wanted, 1)
 
-    def _keep(self, rows: OrderedRows, begun: Begun) -> None:
+    def _keep(self, rows: OrderedRows, begun: MatchStarts) -> None:
         """Keep the rows that may be part of matches, and those looked back at."""
         places = rows.places
         firsts = np.full(len(rows.groups), len(rows))
@@ -180,7 +182,7 @@ class MatchRows:
         self._forget_states(begun)
         keep_in_order(self._held, rows, begun.columns, kept, begun.is_open)
 
-    def _forget_states(self, begun: Begun) -> None:
+    def _forget_states(self, begun: MatchStarts) -> None:
         """Restart the automaton where there are too many states to keep."""
         if len(self._automaton.keys) > MOST_STATES:
             again = begun.outcomes == Outcome.OPEN

@@ -20,7 +20,7 @@ from nilometer.kernels.expression_types import common_type
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
     SpeaksLater,
-    Stored,
+    StoredChunks,
     make_changes,
     no_changes,
 )
@@ -168,7 +168,7 @@ class OverRows:
         assert not self._totals or not spec.ahead, "rows are added up when they come"
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         totals = (table for one in self._totals.values() for table in one.stored)
         return (self._held, self._gone, *totals)

@@ -20,7 +20,7 @@ from nilometer.kernels.row_groups import row_groups
 from nilometer.model.time import EARLIEST
 from nilometer.operators.change_operator import (
     SpeaksLater,
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     row_columns,
@@ -53,7 +53,7 @@ class Paced:
         """The instant at which the waiting changes take effect."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._waiting,)
 

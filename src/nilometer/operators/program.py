@@ -18,7 +18,7 @@ from nilometer.operators.change_operator import (
     ChangeOperator,
     ChangeSpec,
     SpeaksLater,
-    Stored,
+    StoredChunks,
     no_changes,
 )
 from nilometer.operators.chunk_store import ChunkStore
@@ -120,7 +120,7 @@ class RunningProgram:
         return [rows for leaf in self._leaves for rows in leaf.rows_held]
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """Everything in the store."""
         return [
             *(one for leaf in self._leaves for one in leaf.stored),

@@ -17,7 +17,7 @@ from nilometer.model.expressions import Argument
 from nilometer.model.time import FOREVER
 from nilometer.operators.aggregate import AggregateOperator, AggregateSpec
 from nilometer.operators.change_operator import (
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     row_columns,
@@ -63,7 +63,7 @@ class RunningAggregates:
         self._operator: AggregateOperator = spec.start(store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return self._operator.stored
 

@@ -21,7 +21,7 @@ from nilometer.kernels.expression_types import common_type, is_integer
 from nilometer.kernels.net_changes import net_changes
 from nilometer.kernels.order_codes import NULL_CODE, joint_codes, order_codes
 from nilometer.operators.change_operator import (
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     no_changes,
@@ -120,7 +120,7 @@ class OverTable:
         self._store = store
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return ()
 

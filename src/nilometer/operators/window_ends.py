@@ -18,7 +18,7 @@ from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.timeline import run_timeline
 from nilometer.operators.change_operator import (
     SpeaksLater,
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     no_changes,
@@ -53,7 +53,7 @@ class WindowEnds:
         """The rows known to hold at the frontier."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._held.buffer,)
 

@@ -21,7 +21,7 @@ from nilometer.kernels.row_groups import row_groups
 from nilometer.model.time_windows import HoppingWindows, SessionWindows, TimeWindows
 from nilometer.operators.change_operator import (
     SpeaksLater,
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     row_columns,
@@ -61,7 +61,7 @@ class WindowRows:
             self._open = OpenSessions(spec.windows, spec.keys, len(spec.types) - 2, store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._pending.buffer, *(() if self._open is None else (self._open.buffer,)))
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.engine.balance import Balance
-from nilometer.engine.control import EngineControl, Report
+from nilometer.engine.control import BucketReport, EngineControl
 from nilometer.engine.failure import read_failure
 from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import APART, PlanEntry
@@ -208,7 +208,7 @@ class SharedEngine:
                 if (why := stuck_results(self._folder, query, entry.attempt)) is not None:
                     hosted.fail(read_failure(why))
 
-    def _is_old(self, report: Report) -> bool:
+    def _is_old(self, report: BucketReport) -> bool:
         """Whether a report is about the failure of an earlier attempt."""
         entry, attempt = self._control.entry(report.query), report.content.get("attempt")
         return entry is not None and attempt is not None and attempt != entry.attempt

@@ -23,7 +23,7 @@ _OWN_NAMES: Final = ("_time", "_diff")
 
 
 @dataclass(frozen=True)
-class Given:
+class InputColumns:
     """The columns of a stream or a table before anything is declared about it."""
 
     columns: tuple[str, ...]
@@ -36,7 +36,7 @@ class Given:
 
 def describe_stream(
     name: str,
-    given: Given,
+    given: InputColumns,
     time: str | None,
     lateness: Duration | None = None,
     idle: Duration | None = None,
@@ -62,7 +62,7 @@ def describe_stream(
     )
 
 
-def end_column(name: str, given: Given, start: str | None, end: str) -> str:
+def end_column(name: str, given: InputColumns, start: str | None, end: str) -> str:
     """The column until which rows count, in its declared spelling."""
     place = time_column(name, given, end)
     assert place is not None
@@ -74,7 +74,7 @@ def end_column(name: str, given: Given, start: str | None, end: str) -> str:
     return given.columns[place]
 
 
-def describe_table(name: str, given: Given) -> Relation:
+def describe_table(name: str, given: InputColumns) -> Relation:
     """A static table."""
     if given.is_streaming:
         raise InputError(
@@ -85,7 +85,7 @@ def describe_table(name: str, given: Given) -> Relation:
     return Relation(name, given.columns, given.types, clock=StreamClock(ended=True), is_table=True)
 
 
-def time_column(stream: str, given: Given, column: str | None) -> int | None:
+def time_column(stream: str, given: InputColumns, column: str | None) -> int | None:
     """The position of the time column; None: the arrival time."""
     if column is None:
         if not given.is_streaming:
@@ -122,7 +122,10 @@ def without_unit(
 
 
 def clock_of(
-    stream: str, inputs: Mapping[str, Given], lateness: Duration | None, idle: Duration | None
+    stream: str,
+    inputs: Mapping[str, InputColumns],
+    lateness: Duration | None,
+    idle: Duration | None,
 ) -> StreamClock:
     """How the watermark of one of these streams follows its rows."""
     given = inputs[stream]
@@ -147,7 +150,7 @@ def clock_of(
     return StreamClock(stated=True) if given.states_watermark else StreamClock(ended=True)
 
 
-def _only_for_streaming(what: str, inputs: Mapping[str, Given]) -> str:
+def _only_for_streaming(what: str, inputs: Mapping[str, InputColumns]) -> str:
     live = next(
         (n for n, one in inputs.items() if one.is_streaming and not one.states_watermark), None
     )

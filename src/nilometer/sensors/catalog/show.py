@@ -16,19 +16,19 @@ from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.find_types import known_types
-from nilometer.sql.ddl.nodes import Describe, ObjectKind, Show, Shown
+from nilometer.sql.ddl.nodes import Describe, ObjectKind, Show, ShowKind
 
 
 def show(catalog: SensorCatalog, statement: Show) -> Outcome:
     """SHOW STREAMS | TABLES | VIEWS | STREAM TYPES; the manager answers the others."""
     match statement.what:
-        case Shown.STREAMS:
+        case ShowKind.STREAMS:
             return _show_streams(catalog)
-        case Shown.TABLES:
+        case ShowKind.TABLES:
             return _show_tables(catalog)
-        case Shown.VIEWS:
+        case ShowKind.VIEWS:
             return _show_views(catalog)
-        case Shown.STREAM_TYPES:
+        case ShowKind.STREAM_TYPES:
             return _show_types()
         case other:
             raise InternalError(f"the catalog cannot show {other}")

@@ -72,11 +72,14 @@ class _Group:
         return len(self.sources) == 1
 
 
-Entry = tuple[FromUnit, Inner, StreamWindow | None]
+WindowedUnit = tuple[FromUnit, Inner, StreamWindow | None]
 
 
 def bind_windows(
-    clause: WindowClause | None, entries: Sequence[Entry], scope: Scope, with_ranges: bool = True
+    clause: WindowClause | None,
+    entries: Sequence[WindowedUnit],
+    scope: Scope,
+    with_ranges: bool = True,
 ) -> BoundWindows:
     """The windows of a query: inside its units, after its units, and in its clause.
 
@@ -110,7 +113,7 @@ def _group(unit: FromUnit, inner: Inner) -> _Group:
 
 
 def written_windows(
-    clause: WindowClause | None, entries: Sequence[Entry], scope: Scope
+    clause: WindowClause | None, entries: Sequence[WindowedUnit], scope: Scope
 ) -> Iterator[tuple[Window, Place]]:
     """The windows as they were written, between units."""
     for unit, _, window in entries:

@@ -14,7 +14,7 @@ from nilometer.errors import Place, SqlError, SqlTypeError
 from nilometer.kernels.expand_arrays import POSITION, item_types
 from nilometer.kernels.expression_types import type_name
 from nilometer.sql.bind.expression_binder import ExpressionBinder
-from nilometer.sql.bind.from_entry import Entry
+from nilometer.sql.bind.from_entry import BoundEntry
 from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.explosive_functions import MOST, max_items
@@ -28,8 +28,8 @@ from nilometer.sql.rewrite.put_expansions import ExpandCall
 
 
 def expand_entry(
-    entry: exp.Expr, call: ExpandCall, before: Sequence[Entry], catalog: Catalog, sql: str
-) -> list[Entry]:
+    entry: exp.Expr, call: ExpandCall, before: Sequence[BoundEntry], catalog: Catalog, sql: str
+) -> list[BoundEntry]:
     """The entries before, one of them expanded, and the entry of the items themselves."""
     scope = Scope(sql, tuple(one.unit for one in before))
     array = ExpressionBinder(scope, "UNNEST").bind(call.this)
@@ -58,11 +58,11 @@ def expand_entry(
     hidden = frozenset(entry.meta.get(HIDDEN, ()))
     unit = FromUnit(name, names, (), {source.name: wider}, hidden=hidden)
     place = place_of(entry, sql)
-    items = Entry(unit, BoundQuery((), (), (), (), None), None, place)
+    items = BoundEntry(unit, BoundQuery((), (), (), (), None), None, place)
     return [*(replace(one, bound=bound) if one is base else one for one in before), items]
 
 
-def _expanded_source(array: Scalar, before: Sequence[Entry]) -> tuple[Entry, Source]:
+def _expanded_source(array: Scalar, before: Sequence[BoundEntry]) -> tuple[BoundEntry, Source]:
     """The stream or table whose rows hold the array; the first if it is a constant."""
     candidates = [(e, s) for e in before for s in e.bound.sources if s.name in array.streams]
     if not array.streams:

@@ -22,7 +22,7 @@ from nilometer.sql.rewrite.put_unions import UnionCall
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoundEntry:
     """One entry of FROM, bound."""
 
     unit: FromUnit

@@ -260,7 +260,7 @@ class StopDelivery:
     place: Place
 
 
-class Shown(StrEnum):
+class ShowKind(StrEnum):
     """The kinds of objects that SHOW lists."""
 
     STREAMS = "STREAMS"
@@ -280,7 +280,7 @@ class Shown(StrEnum):
 class Show:
     """SHOW STREAMS | TABLES | SENSORS | …; some of them FROM a stream or table."""
 
-    what: Shown
+    what: ShowKind
     of: str | None
     place: Place
 

@@ -62,18 +62,18 @@ from nilometer.sql.plan.join_plan import JoinPlan
 
 
 @dataclass(eq=False)
-class Group:
+class StageDraft:
     """A stage under construction."""
 
     routing: Routing | None
     """The routing that a join needs; None: by key, or everything in one bucket."""
     buckets: int
-    merged: Group | None = None
+    merged: StageDraft | None = None
     is_closed: bool = False
     """Whether it sends already, so that no more tasks can be added."""
 
     @property
-    def root(self) -> Group:
+    def root(self) -> StageDraft:
         return self if self.merged is None else self.merged.root
 
 
@@ -83,7 +83,7 @@ class Task:
 
     spec: LeafSpec | ChangeSpec
     inputs: list[Task]
-    group_at_first: Group
+    draft_at_first: StageDraft
     streams: list[tuple[JoinPlan, int]] = field(default_factory=list)
     """The streams of a leaf."""
     feed: Task | None = None
@@ -96,8 +96,8 @@ class Task:
     """The columns by which its rows are together; None: by columns that are gone."""
 
     @property
-    def group(self) -> Group:
-        return self.group_at_first.root
+    def draft(self) -> StageDraft:
+        return self.draft_at_first.root
 
     @property
     def leaf(self) -> LeafSpec:
@@ -132,7 +132,7 @@ class Placer:
     def place(self, node: Node, wanted: Places | None) -> Placed:
         """Place a node, if possible with its rows together by the wanted columns."""
         known = self._placed.get(id(node))
-        if known is not None and not known.task.group.is_closed:
+        if known is not None and not known.task.draft.is_closed:
             fits = wanted is None or known.together == wanted
             if fits or not is_free(node):
                 return known
@@ -178,21 +178,21 @@ class Placer:
 
     def cut(self, placed: Placed, node: Node, wanted: Places) -> Placed:
         """The same rows in a new stage, together by the wanted columns."""
-        if placed.task.group.is_closed:  # a stage sends to only one other
+        if placed.task.draft.is_closed:  # a stage sends to only one other
             return self._again(node, wanted)
-        group = Group(None, self._buckets if wanted else 1)
-        placed.task.group.is_closed = True
+        draft = StageDraft(None, self._buckets if wanted else 1)
+        placed.task.draft.is_closed = True
         leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
         names = names_of(node.columns)
-        task = Task(leaf, [], group, feed=placed.task, places=[wanted or None], names=names)
+        task = Task(leaf, [], draft, feed=placed.task, places=[wanted or None], names=names)
         return Placed(task, wanted)
 
     def _single(self, node: Block, wanted: Places) -> Placed:
         leaf = build_single(node)
         assert leaf.places is not None
-        group = Group(None, self._buckets if wanted else 1)
+        draft = StageDraft(None, self._buckets if wanted else 1)
         columns = tuple(leaf.places[place] for place in wanted) or None
-        return Placed(_leaf_task(leaf, group, [columns]), wanted)
+        return Placed(_leaf_task(leaf, draft, [columns]), wanted)
 
     def _block(self, node: Block) -> Placed:
         leaf = build_block(node)
@@ -200,11 +200,11 @@ class Placer:
         assert routing is not None
         own = [places[0] for places in routing.places]
         if len(routing.shares) == 1 and None not in own and len(leaf.plan.keys) == 1:
-            group = Group(None, routing.buckets)
+            draft = StageDraft(None, routing.buckets)
             together = key_places(leaf.plan, node)
-            return Placed(_leaf_task(leaf, group, own), together)
-        group = Group(routing, routing.buckets)
-        return Placed(_leaf_task(leaf, group, [None] * len(own)), None)
+            return Placed(_leaf_task(leaf, draft, own), together)
+        draft = StageDraft(routing, routing.buckets)
+        return Placed(_leaf_task(leaf, draft, [None] * len(own)), None)
 
     def _last_rows(self, node: LastRows) -> Placed:
         leaf = build_last_rows(node)
@@ -214,8 +214,8 @@ class Placer:
         columns = leaf.spec.window.partition
         refs = [source.carried[c].ref for c in columns]
         if not refs:
-            return Placed(_leaf_task(leaf, Group(None, 1), [None]), ())
-        task = _leaf_task(leaf, Group(None, self._buckets), [columns])
+            return Placed(_leaf_task(leaf, StageDraft(None, 1), [None]), ())
+        task = _leaf_task(leaf, StageDraft(None, self._buckets), [columns])
         kinds = [source.carried[c].kind for c in columns]
         return Placed(task, shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
 
@@ -276,10 +276,10 @@ class Placer:
             below = self.place(child, own)
         else:
             below = self._together_by(child, keys, keys)
-        if below.task.group.is_closed or (node.inputs[1:] and below.task.group.routing):
+        if below.task.draft.is_closed or (node.inputs[1:] and below.task.draft.routing):
             below = self.cut(below, child, below.together or keys)
-        tables = [self._copied(one, below.task.group) for one in node.inputs[1:]]
-        task = Task(spec_of(node), [below.task, *tables], below.task.group)
+        tables = [self._copied(one, below.task.draft) for one in node.inputs[1:]]
+        task = Task(spec_of(node), [below.task, *tables], below.task.draft)
         return Placed(task, self._left(node, below.together))
 
     def _left(self, node: Mined, together: Places | None) -> Places | None:
@@ -291,12 +291,12 @@ class Placer:
             tuple(keys.index(place) for place in together) if set(together) <= set(keys) else None
         )
 
-    def _copied(self, node: Node, group: Group) -> Task:
+    def _copied(self, node: Node, draft: StageDraft) -> Task:
         """All rows of a static table, in every bucket of a stage."""
         placed = self.place(node, ())
-        if placed.task.inputs or placed.together != () or placed.task.group.is_closed:
+        if placed.task.inputs or placed.together != () or placed.task.draft.is_closed:
             placed = self.cut(placed, node, ())
-        placed.task.group.merged = group
+        placed.task.draft.merged = draft
         return placed.task
 
     def _together_by(self, node: Node, wanted: Places, within: Places) -> Placed:
@@ -313,7 +313,7 @@ class Placer:
             placed[number] = self.place(node.inputs[number], asked)
             if placed[number].together is not None:
                 asked = placed[number].together or ()
-        return self._join_groups(node, placed, [asked] * len(node.inputs), asked)
+        return self._join_drafts(node, placed, [asked] * len(node.inputs), asked)
 
     def _combine(self, node: Combine) -> Placed:
         sources = node.plan.sources
@@ -326,9 +326,9 @@ class Placer:
         ]
         placed = {n: self.place(one, wanted[n]) for n, one in enumerate(node.inputs)}
         together = () if shared is None else key_places(node.plan, node)
-        return self._join_groups(node, placed, wanted, together)
+        return self._join_drafts(node, placed, wanted, together)
 
-    def _join_groups(
+    def _join_drafts(
         self,
         node: Combine | Operation,
         placed: dict[int, Placed],
@@ -340,13 +340,13 @@ class Placer:
             if placed[number].together != wanted[number]:
                 placed[number] = self.cut(placed[number], child, wanted[number])
         for number, child in enumerate(node.inputs):
-            if placed[number].task.group.is_closed:  # it sends to one of the others
+            if placed[number].task.draft.is_closed:  # it sends to one of the others
                 placed[number] = self._again(child, wanted[number])
         tasks = [placed[number].task for number in range(len(node.inputs))]
-        group = Group(None, self._buckets if wanted[0] else 1)
-        for own in dict.fromkeys(task.group for task in tasks):
-            own.merged = group
-        return Placed(Task(spec_of(node), tasks, group), together)
+        draft = StageDraft(None, self._buckets if wanted[0] else 1)
+        for own in dict.fromkeys(task.draft for task in tasks):
+            own.merged = draft
+        return Placed(Task(spec_of(node), tasks, draft), together)
 
     def _again(self, node: Node, wanted: Places) -> Placed:
         """A second copy of a node, in stages of its own."""
@@ -357,9 +357,9 @@ class Placer:
 
 def _above(node: Operation, below: Placed, together: Places | None) -> Placed:
     """A node in the stage of its only input."""
-    return Placed(Task(node.spec, [below.task], below.task.group), together)
+    return Placed(Task(node.spec, [below.task], below.task.draft), together)
 
 
-def _leaf_task(leaf: StreamLeaf, group: Group, places: Sequence[Places | None]) -> Task:
+def _leaf_task(leaf: StreamLeaf, draft: StageDraft, places: Sequence[Places | None]) -> Task:
     streams = [(leaf.plan, number) for number in range(len(leaf.plan.sources))]
-    return Task(leaf.spec, [], group, streams, places=list(places))
+    return Task(leaf.spec, [], draft, streams, places=list(places))

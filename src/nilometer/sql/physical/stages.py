@@ -18,7 +18,7 @@ from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.operators.stage import Execution, Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.physical.join_places import column_names
-from nilometer.sql.physical.place_nodes import Group, Placed, Placer, Task
+from nilometer.sql.physical.place_nodes import Placed, Placer, StageDraft, Task
 from nilometer.sql.physical.rows_together import all_columns, is_net
 from nilometer.sql.plan.changes_plan import ChangesPlan, Column, types_of
 from nilometer.sql.plan.join_plan import JoinPlan
@@ -96,7 +96,7 @@ def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> St
         everything = all_columns(plan.root)
         if root.together is None:
             root = placer.cut(root, plan.root, everything)
-        net = Task(NetSpec(types_of(plan.root.columns)), [root.task], root.task.group)
+        net = Task(NetSpec(types_of(plan.root.columns)), [root.task], root.task.draft)
         root = Placed(net, root.together)
     return StagedPlan(plan, _overhearing(_finish(root.task, execution)))
 
@@ -119,25 +119,25 @@ def _overhearing(stages: Sequence[PlannedStage]) -> tuple[PlannedStage, ...]:
 
 def _finish(last: Task, execution: Execution) -> tuple[PlannedStage, ...]:
     """The stages that lead to a task."""
-    outputs: dict[Group, Task] = {}
+    outputs: dict[StageDraft, Task] = {}
     _collect(last, outputs)
     order = list(outputs)
-    stages: dict[Group, PlannedStage] = {}
-    for group in order:
-        stages[group] = _stage(group, outputs[group], stages, execution, group is not order[-1])
-        for stream, given in enumerate(stages[group].inputs):
+    stages: dict[StageDraft, PlannedStage] = {}
+    for draft in order:
+        stages[draft] = _stage(draft, outputs[draft], stages, execution, draft is not order[-1])
+        for stream, given in enumerate(stages[draft].inputs):
             if isinstance(given, StageInput):
                 sender = order[given.stage]
                 stages[sender] = replace(
-                    stages[sender], to_stage=order.index(group), to_stream=stream
+                    stages[sender], to_stage=order.index(draft), to_stream=stream
                 )
-    return tuple(stages[group] for group in order)
+    return tuple(stages[draft] for draft in order)
 
 
 def _stage(
-    group: Group,
+    draft: StageDraft,
     output: Task,
-    before: dict[Group, PlannedStage],
+    before: dict[StageDraft, PlannedStage],
     execution: Execution,
     sends: bool,
 ) -> PlannedStage:
@@ -158,8 +158,8 @@ def _stage(
     )
     clocks = tuple(_clock(one, senders) for one in inputs)
     places = tuple((own,) for leaf in leaves for own in leaf.places)
-    routing = group.routing or Routing((group.buckets,), places, with_nulls=True)
-    keys = _keys(leaves, routing, is_dealt=group.routing is not None)
+    routing = draft.routing or Routing((draft.buckets,), places, with_nulls=True)
+    keys = _keys(leaves, routing, is_dealt=draft.routing is not None)
     return PlannedStage(Stage(program, clocks, routing, execution, keys=keys), tuple(inputs))
 
 
@@ -178,16 +178,16 @@ def _column_names(leaf: Task) -> list[tuple[str, ...]]:
     return [column_names(plan.sources[number]) for plan, number in leaf.streams]
 
 
-def _inputs(leaf: Task, groups: Sequence[Group]) -> list[StreamInput | StageInput]:
+def _inputs(leaf: Task, drafts: Sequence[StageDraft]) -> list[StreamInput | StageInput]:
     if leaf.feed is not None:
-        return [StageInput(groups.index(leaf.feed.group))]
+        return [StageInput(drafts.index(leaf.feed.draft))]
     return [StreamInput(plan, source) for plan, source in leaf.streams]
 
 
-def _leaf(leaf: Task, before: dict[Group, PlannedStage]) -> LeafSpec:
+def _leaf(leaf: Task, before: dict[StageDraft, PlannedStage]) -> LeafSpec:
     if leaf.feed is None:
         return leaf.leaf
-    sender = before[leaf.feed.group].stage.operator
+    sender = before[leaf.feed.draft].stage.operator
     assert isinstance(sender, Program)
     return ReceivedSpec(leaf.spec.types, sender.sends_periods)
 
@@ -222,14 +222,14 @@ def _clock(given: StreamInput | StageInput, senders: dict[int, PlannedStage]) ->
     return StreamClock(ended=True) if source.is_table else source.relation.clock
 
 
-def _collect(output: Task, outputs: dict[Group, Task]) -> None:
-    """The groups that lead to a task, senders first, and what they send."""
+def _collect(output: Task, outputs: dict[StageDraft, Task]) -> None:
+    """The stages that lead to a task, senders first, and what they send."""
     tasks: list[Task] = []
     _collect_tasks(output, tasks)
     for task in tasks:
-        if task.feed is not None and task.feed.group not in outputs:
+        if task.feed is not None and task.feed.draft not in outputs:
             _collect(task.feed, outputs)
-    outputs[output.group] = output
+    outputs[output.draft] = output
 
 
 def _collect_tasks(task: Task, tasks: list[Task]) -> None:

@@ -15,7 +15,7 @@ from nilometer.sql.bind.refuse import refuse_query
 from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.from_parts import FromParts
-from nilometer.sql.bind.windowed.held_units import Held, merge, wanted_by
+from nilometer.sql.bind.windowed.held_units import HeldUnits, merge, wanted_by
 from nilometer.sql.bind.windowed.subquery_rows import Around, InnerRows, SubqueryBinder
 from nilometer.sql.parse.named_queries import named_queries
 from nilometer.sql.plan.bound_query import BoundQuery
@@ -64,7 +64,7 @@ class RowsBinder:
             self._refuse_same_names(around.held.units, parts)
             wanted, before = wanted.and_also(around.wanted), len(around.held.units)
             rows = merge(around.held.rows, held.rows, ())
-            held = Held(rows, (*around.held.units, *held.units))
+            held = HeldUnits(rows, (*around.held.units, *held.units))
 
         def scope_now() -> Scope:
             scope = parts.scope_over(held.units[before:])

@@ -20,7 +20,7 @@ HELD = ""
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldUnits:
     """The rows of some units, and the meaning of the units' names in them."""
 
     rows: BoundQuery
@@ -28,7 +28,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NeededColumns:
     """Which columns the rest of a query may name: all of them, or those with these names."""
 
     names: frozenset[tuple[str, str]]
@@ -37,9 +37,9 @@ class Wanted:
     with_times: bool
     """Whether windows between streams need their times."""
 
-    def and_also(self, other: Wanted) -> Wanted:
+    def and_also(self, other: NeededColumns) -> NeededColumns:
         """The columns that either of two queries may name."""
-        return Wanted(
+        return NeededColumns(
             self.names | other.names,
             self.has_star or other.has_star,
             self.with_times or other.with_times,
@@ -64,7 +64,9 @@ class Wanted:
     def _needs_time(self, unit: FromUnit) -> bool:
         return bool(unit.times) and self.with_times
 
-    def derive(self, units: Sequence[FromUnit], node: Node, place: Place, name: str = HELD) -> Held:
+    def derive(
+        self, units: Sequence[FromUnit], node: Node, place: Place, name: str = HELD
+    ) -> HeldUnits:
         """The units over the columns of a node that has these items."""
         source = derived_source(name, node, place)
         known = {one.name for one in node.columns}
@@ -83,10 +85,10 @@ class Wanted:
             )
             for unit in units
         ]
-        return Held(BoundQuery((source,), (), (), (), None), tuple(derived))
+        return HeldUnits(BoundQuery((source,), (), (), (), None), tuple(derived))
 
 
-def wanted_by(tree: exp.Expr, with_times: bool) -> Wanted:
+def wanted_by(tree: exp.Expr, with_times: bool) -> NeededColumns:
     """The columns that a query may need of its units: all that it names."""
     names: set[tuple[str, str]] = set()
     for node in tree.find_all(exp.Identifier):
@@ -98,7 +100,7 @@ def wanted_by(tree: exp.Expr, with_times: bool) -> Wanted:
         for node in tree.find_all(exp.Star)
     )
     has_time = any(name == "_time" for _, name in names)
-    return Wanted(frozenset(names), has_star, with_times or has_time)
+    return NeededColumns(frozenset(names), has_star, with_times or has_time)
 
 
 def unit_time(unit: FromUnit) -> exp.Expr:

@@ -14,7 +14,7 @@ from nilometer.model.network import TimeNetwork
 from nilometer.model.time import FOREVER
 from nilometer.model.windows import Bound, DerivedWindow, RangeWindow, UniformWindow, Window
 from nilometer.operators.last_results import LastResultsSpec
-from nilometer.sql.bind.from_entry import Entry
+from nilometer.sql.bind.from_entry import BoundEntry
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.changes_plan import Lifetime, runs
@@ -27,7 +27,7 @@ from nilometer.sql.plan.window_hints import window_error
 class TimedEntry:
     """An entry of FROM that has a time, and its streams with the windows after it."""
 
-    entry: Entry
+    entry: BoundEntry
     sources: tuple[Source, ...]
 
     @property
@@ -51,7 +51,7 @@ class TimedEntry:
         return lacking[0] if len(lacking) == 1 and len(self.sources) == 1 else None
 
 
-def timed_entry(entry: Entry, sources: Sequence[Source]) -> TimedEntry:
+def timed_entry(entry: BoundEntry, sources: Sequence[Source]) -> TimedEntry:
     """The entry with those of its sources that have a time."""
     return TimedEntry(entry, tuple(source for source in sources if not source.is_table))
 

@@ -19,7 +19,7 @@ from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.exists import ExistsTest
 from nilometer.sql.bind.windowed.group_rows import GROUPS, Grouping, key_item
-from nilometer.sql.bind.windowed.held_units import HELD, Held, Wanted, merge
+from nilometer.sql.bind.windowed.held_units import HELD, HeldUnits, NeededColumns, merge
 from nilometer.sql.bind.windowed.keyed_rows import KeyedRows, by_values, equal, unknown
 from nilometer.sql.bind.windowed.outer_joins import OuterJoin
 from nilometer.sql.bind.windowed.refusals import require_comparable_rows
@@ -34,7 +34,7 @@ from nilometer.sql.plan.join_plan import Item
 from nilometer.sql.plan.operations import compute, set_counts, union_all
 from nilometer.sql.plan.types import Types
 from nilometer.sql.rewrite.modes import unwrap
-from nilometer.sql.rewrite.subqueries import Asked, SubqueryColumn
+from nilometer.sql.rewrite.subqueries import SubqueryColumn, SubqueryUse
 
 Named = Mapping[str, exp.CTE]
 _AROUND: Final = "the rows around"
@@ -46,9 +46,9 @@ _COUNTS: Final = (AggregateFunction.COUNT_ROWS, AggregateFunction.COUNT)
 class Around:
     """The outer rows of a subquery, and the names that it can use of them."""
 
-    held: Held
+    held: HeldUnits
     scope: Scope
-    wanted: Wanted
+    wanted: NeededColumns
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ class SubqueryBinder:
     builder: NodeBuilder
     deriver: Deriver
     bind: Callable[[exp.Select, Named, Around], InnerRows]
-    wanted: Wanted
+    wanted: NeededColumns
     named: Named
 
-    def choose(self, held: Held, test: ExistsTest, scope: Scope) -> Held:
+    def choose(self, held: HeldUnits, test: ExistsTest, scope: Scope) -> HeldUnits:
         """The rows that pass a test."""
         place = place_of(test.tree, self.sql)
         node, partners = self._partners(held, test, scope)
@@ -83,9 +83,9 @@ class SubqueryBinder:
         passed = set_counts(function, (node, partners), node.columns)
         return self.wanted.derive(held.units, passed, place)
 
-    def add(self, held: Held, asked: SubqueryColumn, scope: Scope) -> Held:
+    def add(self, held: HeldUnits, asked: SubqueryColumn, scope: Scope) -> HeldUnits:
         """The rows, each with the value of a subquery."""
-        if asked.args["asked"] is Asked.VALUE:
+        if asked.args["asked"] is SubqueryUse.VALUE:
             return self._with_value(held, asked, scope)
         args = asked.args
         test = ExistsTest(asked, args["query"], False, args["asked"], args.get("value"))
@@ -101,7 +101,7 @@ class SubqueryBinder:
         both = union_all(parts, columns)
         return self.wanted.derive((*held.units, unit), both, place_of(asked, self.sql))
 
-    def _partners(self, held: Held, test: ExistsTest, scope: Scope) -> tuple[Node, Node]:
+    def _partners(self, held: HeldUnits, test: ExistsTest, scope: Scope) -> tuple[Node, Node]:
         """The rows as a node, and those of them that have partners, once for each."""
         place = place_of(test.tree, self.sql)
         node = self.builder.build(held.rows, self.wanted.items(held.units))
@@ -175,13 +175,13 @@ class SubqueryBinder:
         bound = [ExpressionBinder(scope, "WHERE").bind(one).tree for one in values]
         pairs = list(zip(bound, columns, strict=True))
         alternatives = []
-        for tree in [equal(pairs)] if test.asked is Asked.EQUAL else unknown(pairs):
+        for tree in [equal(pairs)] if test.asked is SubqueryUse.EQUAL else unknown(pairs):
             asked = (Scalar(one, place) for one in conjuncts(tree))
             rows = replace(inner.rows, conditions=(*inner.rows.conditions, *asked))
             alternatives.append(replace(inner, rows=rows))
         return alternatives
 
-    def _with_value(self, held: Held, asked: SubqueryColumn, scope: Scope) -> Held:
+    def _with_value(self, held: HeldUnits, asked: SubqueryColumn, scope: Scope) -> HeldUnits:
         """The rows, each with the value of a subquery that has at most one row."""
         query, place = unwrap(asked.args["query"]), place_of(asked, self.sql)
         is_one = self._has_one_row(query)
@@ -201,14 +201,14 @@ class SubqueryBinder:
         source = derived_source(asked.name, node, place)
         (tree,) = columns_of_source(source).values()
         unit = _unit(asked.name, tree, {source.name: source.relation})
-        part = Held(BoundQuery((source,), (), (), (), None), (unit,))
+        part = HeldUnits(BoundQuery((source,), (), (), (), None), (unit,))
         if is_one:
-            return Held(merge(held.rows, part.rows, ()), (*held.units, unit))
+            return HeldUnits(merge(held.rows, part.rows, ()), (*held.units, unit))
         return OuterJoin(self.builder, self.wanted, "LEFT", place).join(held, part, lambda _: ())
 
     def _with_correlated(
-        self, held: Held, asked: SubqueryColumn, query: exp.Expr, scope: Scope
-    ) -> Held:
+        self, held: HeldUnits, asked: SubqueryColumn, query: exp.Expr, scope: Scope
+    ) -> HeldUnits:
         """The rows with the values of the subquery's groups, one group for each key."""
         assert isinstance(query, exp.Select)
         place, name = place_of(asked, self.sql), _around(scope)
@@ -244,11 +244,11 @@ class SubqueryBinder:
             own, part, lambda units: keyed.conditions(units, place)
         )
         shown = meaning(joined.units[-1])
-        return Held(joined.rows, (*joined.units[:-1], shown))
+        return HeldUnits(joined.rows, (*joined.units[:-1], shown))
 
     def _groups(
         self, keyed: KeyedRows, value: Scalar, asked: SubqueryColumn
-    ) -> tuple[Held, Callable[[FromUnit], FromUnit]]:
+    ) -> tuple[HeldUnits, Callable[[FromUnit], FromUnit]]:
         """The groups of a subquery's rows, and how its value is computed from their output."""
         place = place_of(asked, self.sql)
         keys = {key_item(one).name: key_item(one) for one in keyed.keys}
@@ -283,7 +283,7 @@ class SubqueryBinder:
             columns = {asked.name: exp.Paren(this=meant(tree))}
             return replace(joined, columns=columns, hidden=frozenset(columns))
 
-        return Held(BoundQuery((source,), (), (), (), None), (unit,)), meaning
+        return HeldUnits(BoundQuery((source,), (), (), (), None), (unit,)), meaning
 
     def _pair(self, condition: Scalar, around: str) -> tuple[exp.Expr, Scalar] | None:
         """The two sides of an equality with an outer row: outer, and inner."""
