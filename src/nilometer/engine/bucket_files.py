@@ -174,10 +174,10 @@ class BucketFolder:
         kept = {one.file for one in wanted}
 
         def is_old(name: str) -> bool:
-            made = int(name[:_DIGITS])
+            file_number = int(name[:_DIGITS])
             if name.endswith(_SUFFIX):
-                return made < number
-            return name.endswith(_CHUNK) and made <= last and name not in kept
+                return file_number < number
+            return name.endswith(_CHUNK) and file_number <= last and name not in kept
 
         self._folder.delete([name for name in self._folder.names() if is_old(name)])
 
@@ -329,8 +329,8 @@ def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> B
         file, start, length, crc = fields
         return Extent(file, start + begin if file == name else start, length, crc)
 
-    def all_of(given: Iterable[list[Any]]) -> Iterator[Extent]:
-        return (stored for one in given if (stored := extent(one)) is not None)
+    def all_of(listed: Iterable[list[Any]]) -> Iterator[Extent]:
+        return (stored for one in listed if (stored := extent(one)) is not None)
 
     entries = tuple(
         StoredEntry(

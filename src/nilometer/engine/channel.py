@@ -75,11 +75,11 @@ class _Codes:
         self._number = 0
 
     def code(self, parts: Sequence[bytes]) -> bytes:
-        made = blake2b(self._number.to_bytes(8, "little"), key=self._key, digest_size=_CODE)
+        mac = blake2b(self._number.to_bytes(8, "little"), key=self._key, digest_size=_CODE)
         for one in parts:
-            made.update(one)
+            mac.update(one)
         self._number += 1
-        return made.digest()
+        return mac.digest()
 
 
 def call(address: tuple[str, int], key: bytes, timeout: float) -> Channel:

@@ -153,7 +153,7 @@ class EngineControl:
 
         That bucket learns of it as it learns of what another process has written.
         """
-        files, made = self._plans.files(bucket), self._plans.files(to)
+        files, target = self._plans.files(bucket), self._plans.files(to)
         kept, _ = _kept_of(files, query)
         if kept.state is None or kept.about is None:
             return  # it has not started yet
@@ -164,14 +164,14 @@ class EngineControl:
             {name: files.read(extent) for name, extent in kept.chunks.items()},
         )
         for _ in range(_TRIES):
-            old, last = _kept_of(made, query)
+            old, last = _kept_of(target, query)
             number = 0 if last is None else last.number + 1
             revision = self._set.revision if last is None else last.revision
             # The bucket has not followed a later revision than in the file before.
             content.gone = [name for name in old.chunks if name not in content.chunks]
-            if made.write(number, revision, now_micros(), [content], is_whole=last is None):
+            if target.write(number, revision, now_micros(), [content], is_whole=last is None):
                 return
-        raise LogError("a bucket of the engine writes too fast", detail=made.location)
+        raise LogError("a bucket of the engine writes too fast", detail=target.location)
 
     def drop(self, query: str) -> None:
         """Drop a query and its state."""

@@ -131,12 +131,12 @@ class ServedPlace:
         return int(self.ask("published", bucket=bucket)[0]["published"])
 
     def ask(
-        self, what: str, body: Iterable[bytes] = (), **given: Any
+        self, what: str, body: Iterable[bytes] = (), **fields: Any
     ) -> tuple[Mapping[str, Any], bytes]:
         """Ask for something; raises what the driver has raised."""
 
         def talk(channel: Channel) -> tuple[dict[str, Any], bytes]:
-            channel.send({"ask": what, **given}, list(body))
+            channel.send({"ask": what, **fields}, list(body))
             answer = channel.receive()
             if answer is None:
                 raise ConnectionError("the driver has closed the connection")
@@ -147,9 +147,9 @@ class ServedPlace:
             raise _raised(head)
         return head, content
 
-    def say(self, what: str, **given: Any) -> None:
+    def say(self, what: str, **fields: Any) -> None:
         """Say something that is not answered."""
-        self._talk(lambda channel: channel.send({"ask": what, **given}))
+        self._talk(lambda channel: channel.send({"ask": what, **fields}))
 
     def close(self) -> None:
         channel, self._channel = self._channel, None
@@ -228,9 +228,9 @@ class _ServedFolder:
         """The connection serves all buckets: it stays."""
 
     def _ask(
-        self, what: str, body: Iterable[bytes] = (), **given: Any
+        self, what: str, body: Iterable[bytes] = (), **fields: Any
     ) -> tuple[Mapping[str, Any], bytes]:
-        return self._place.ask(what, body, bucket=self._bucket, **given)
+        return self._place.ask(what, body, bucket=self._bucket, **fields)
 
 
 class _ServedWatch:

@@ -166,10 +166,10 @@ def _part(
     for number, planned in enumerate(stages):
         if planned.overhears:
             raise NotInSubsetError("a stream that may be idle is not available")
-        for stream, given in enumerate(planned.inputs):
-            if not isinstance(given, StreamInput):
+        for stream, stage_input in enumerate(planned.inputs):
+            if not isinstance(stage_input, StreamInput):
                 continue
-            plan, source = given.plan, given.plan.sources[given.source]
+            plan, source = stage_input.plan, stage_input.plan.sources[stage_input.source]
             reader = read_source(plan, source)
             table = _rows_of(source, tables)
             if table is not None:

@@ -50,20 +50,20 @@ class HostedRun:
 
         `check` is called between pieces of work, and may raise.
         """
-        given = self.subplan.feed(reads, now, check)
-        if given is None:
+        output = self.subplan.feed(reads, now, check)
+        if output is None:
             return None
         self.rounds = self.subplan.rounds
         errors = RowErrors()
-        errors.add(given.errors)
+        errors.add(output.errors)
         rows: list[pa.RecordBatch] = []
         with leaving_out(errors if self.hosted.dead_letters is not None else None):
-            for number, (above, some) in enumerate(zip(self._above, given.rows, strict=True)):
+            for number, (above, some) in enumerate(zip(self._above, output.rows, strict=True)):
                 self._sent[number], selected = above.select(some)
                 rows += selected
                 check()
         some = [one for one in rows if len(one)]
-        return RunOutput(some, given.watermark, errors, given.is_behind)
+        return RunOutput(some, output.watermark, errors, output.is_behind)
 
     def share(self, subplan: SubPlanRun) -> None:
         """Go on with another sub-plan that is in the same state."""

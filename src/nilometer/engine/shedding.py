@@ -49,8 +49,8 @@ def select_rows(
     `everything` are the rows of which a share is read; `rows` are some of them. Whoever reads some
     of the same decides alike about each.
     """
-    least = _threshold(_utilities(everything, utility), hash_rows(everything.columns), share)
-    passed = least.passed(_utilities(rows, utility), hash_rows(rows.columns))
+    threshold = _threshold(_utilities(everything, utility), hash_rows(everything.columns), share)
+    passed = threshold.passed(_utilities(rows, utility), hash_rows(rows.columns))
     return rows.filter(pa.array(passed))
 
 

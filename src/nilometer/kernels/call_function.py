@@ -44,13 +44,13 @@ def _by_column(call: Call, values: Sequence[pa.Array], size: int) -> Any:
     return answer
 
 
-def _called(call: Call, arguments: Sequence[Any], given: str) -> Any:
+def _called(call: Call, arguments: Sequence[Any], arguments_text: str) -> Any:
     try:
         return call.function(*arguments)
     except Exception as error:
         raise PredicateError(
             f"the function {call.name} raised {type(error).__name__}: {error}",
-            detail=f"it was given {count(len(arguments), 'argument')}: {given}",
+            detail=f"it was given {count(len(arguments), 'argument')}: {arguments_text}",
             hint="a function of plain values is registered with by_row=True"
             if not call.by_row
             else None,

@@ -128,10 +128,10 @@ class Automaton:
         fresh = np.flatnonzero(after == FRESH)
         if len(fresh):
             symbols = track.symbols[places[fresh]]
-            given = zip(
+            transitions = zip(
                 before[fresh].tolist(), codes[fresh].tolist(), symbols.tolist(), strict=True
             )
-            for state, code, symbol in set(given):
+            for state, code, symbol in set(transitions):
                 next_state = self._after(state, symbol)
                 self._require_rows()
                 self._table[state, code] = next_state

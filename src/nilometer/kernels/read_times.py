@@ -35,10 +35,10 @@ def time_field(name: str, kind: pa.DataType, form: TimeForm | None) -> pa.Field:
 
 def form_of(column: pa.Field) -> TimeForm | None:
     """The time format of a column, if it declares one."""
-    said = column.metadata or {}
-    if _EPOCH in said:
-        return EpochTimes(EpochUnit(said[_EPOCH].decode()))
-    return _written(said[_PATTERN].decode()) if _PATTERN in said else None
+    metadata = column.metadata or {}
+    if _EPOCH in metadata:
+        return EpochTimes(EpochUnit(metadata[_EPOCH].decode()))
+    return _written(metadata[_PATTERN].decode()) if _PATTERN in metadata else None
 
 
 @lru_cache
@@ -66,8 +66,8 @@ def with_distinct(column: pa.Field, values: int | None) -> pa.Field:
 
 def declared_distinct(column: pa.Field) -> int | None:
     """How many distinct values a column has, if its declaration says so."""
-    said = (column.metadata or {}).get(_DISTINCT)
-    return None if said is None else int(said)
+    declared = (column.metadata or {}).get(_DISTINCT)
+    return None if declared is None else int(declared)
 
 
 def declared_type(column: pa.Field) -> str:

@@ -125,7 +125,7 @@ def compute(values: Sequence[tuple[Expression, pa.DataType]], rows: Rows) -> Com
     return work([column.take(places) for column in rows.columns], len(kept)), kept
 
 
-def passing(test: Expression, rows: Rows, said: str | None = None) -> Bools:
+def passing(test: Expression, rows: Rows, text: str | None = None) -> Bools:
     """The rows in which a condition holds; where it cannot be computed it does not.
 
     The user's own text is reported with the reason.
@@ -133,7 +133,7 @@ def passing(test: Expression, rows: Rows, said: str | None = None) -> Bools:
     try:
         return is_true(test, rows.columns, rows.size)
     except _FAILURES as error:
-        kept = _computable(partial(is_true, test), rows, _collected(error), said)
+        kept = _computable(partial(is_true, test), rows, _collected(error), text)
     places = pa.array(kept)
     passed = np.zeros(rows.size, np.bool_)
     passed[kept] = is_true(test, [column.take(places) for column in rows.columns], len(kept))
@@ -155,12 +155,12 @@ def _collected(error: Exception) -> RowErrors:
     return errors
 
 
-def _computable(work: _Work, rows: Rows, errors: RowErrors, said: str | None = None) -> Int64s:
+def _computable(work: _Work, rows: Rows, errors: RowErrors, text: str | None = None) -> Int64s:
     """The rows for which a computation succeeds; the others are recorded."""
     kept = np.ones(rows.size, np.bool_)
     for place, why in _failing(work, rows, 0, rows.size):
         kept[place] = False
-        reason = f"{why}; in: {said}" if said else why
+        reason = f"{why}; in: {text}" if text else why
         _note(errors, rows, place, reason)
     return np.flatnonzero(kept)
 

@@ -27,12 +27,12 @@ class BucketTotals:
         length: int,
         per: Sequence[str],
         values: Sequence[str],
-        most: int,
+        limit: int,
     ) -> None:
-        """`length` in microseconds; more than `most` buckets of series are refused."""
+        """`length` in microseconds; more than `limit` buckets of series are refused."""
         self._time, self._length = time, length
         self._per, self._values = list(per), list(values)
-        self._most = most
+        self._limit = limit
         self._parts: list[pa.Table] = []
         self._rows = 0
 
@@ -74,9 +74,9 @@ class BucketTotals:
     def _merge(self) -> None:
         merged = self._totals(pa.concat_tables(self._parts), "sum")
         self._parts, self._rows = [merged], len(merged)
-        if self._rows > self._most:
+        if self._rows > self._limit:
             raise TooLargeError(
-                f"these are more than {self._most:,} buckets",
+                f"these are more than {self._limit:,} buckets",
                 hint="use longer buckets, a shorter range of time, or fewer columns for series",
             )
 

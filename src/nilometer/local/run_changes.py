@@ -69,9 +69,9 @@ class LocalChanges:
     def _run(self, rows: Mapping[str, pa.RecordBatch], now: int | None, is_all: bool) -> pa.Table:
         batches = [[stage.stage.no_rows(now) for _ in stage.buckets] for stage in self.stages]
         for number, stream, reader in self._readers:
-            given = rows.get(reader.relation)
-            if given is not None:
-                self.stages[number].split_into(batches[number], stream, *reader.read(given, now))
+            new_rows = rows.get(reader.relation)
+            if new_rows is not None:
+                self.stages[number].split_into(batches[number], stream, *reader.read(new_rows, now))
         self._overhear(rows, now, batches)
         answer: list[pa.RecordBatch] = []
         for number, (stage, planned) in enumerate(
@@ -98,11 +98,11 @@ class LocalChanges:
     ) -> None:
         """Give stages the times of streams that others read."""
         for number, planned in enumerate(self.staged.stages):
-            for stream, given in enumerate(planned.overhears, start=len(planned.inputs)):
-                source = given.plan.sources[given.source]
+            for stream, overheard in enumerate(planned.overhears, start=len(planned.inputs)):
+                source = overheard.plan.sources[overheard.source]
                 new_rows = rows.get(source.relation.name)
                 if new_rows is not None:
-                    read, _ = read_source(given.plan, source).read(new_rows, now)
+                    read, _ = read_source(overheard.plan, source).read(new_rows, now)
                     largest = largest_time(read.column(time_place(source)))
                     for batch in batches[number]:
                         batch.add(stream, [], Punctuation(largest))

@@ -32,8 +32,8 @@ class SensorFilter:
 
     def versions(self, static: pa.Table) -> Int64s:
         """The versions of static values that satisfy the condition."""
-        given = [static.column(name).combine_chunks() for name in self.columns]
-        truth = evaluate(self.test, given, len(static)).cast(pa.bool_()).fill_null(False)
+        columns = [static.column(name).combine_chunks() for name in self.columns]
+        truth = evaluate(self.test, columns, len(static)).cast(pa.bool_()).fill_null(False)
         chosen = truth.to_numpy(zero_copy_only=False)
         versions: Int64s = np.asarray(static.column(SENSOR), dtype=np.int64)[chosen]
         return versions

@@ -12,16 +12,16 @@ from nilometer.mining.table_function import Numbers
 
 
 def group_by_ward(
-    weights: Int64s, places: Numbers, most: int, apart: float | None = None
+    weights: Int64s, places: Numbers, limit: int, apart: float | None = None
 ) -> Int64s:
     """The group of each point, numbered from 0 in the order of the first point of each.
 
-    While there are more than `most` groups, the two whose merging increases the sum of squared
+    While there are more than `limit` groups, the two whose merging increases the sum of squared
     distances from the centres least are merged (Ward, JASA 58, 1963). Then, while the centres of
     two groups are nearer than `apart`, the nearest two are merged.
     """
     groups = _Groups(weights, places)
-    while groups.number > most:
+    while groups.number > limit:
         groups.join(*_least(groups.costs))
     while apart is not None and groups.number > 1:
         away = groups.squared_distances()

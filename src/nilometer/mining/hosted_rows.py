@@ -82,7 +82,7 @@ def passed_on(
     rows = pa.array(results.rows)
     own = [column.take(rows) for column in row_columns(changes)[:passed]]
     times, diffs = times_of(changes)[results.rows], diffs_of(changes)[results.rows]
-    given = zip(results.columns, types[passed:-1], strict=True)
-    columns = [*own, *(column.cast(kind) for column, kind in given)]
+    typed = zip(results.columns, types[passed:-1], strict=True)
+    columns = [*own, *(column.cast(kind) for column, kind in typed)]
     columns.append(pa.array(times).cast(types[-1]))
     return make_changes(columns, times, np.asarray(diffs))

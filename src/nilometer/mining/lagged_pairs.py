@@ -42,11 +42,11 @@ class LaggedPairs:
         """The same pairs, where symbol i becomes codes[i], or is dropped if that is negative."""
         own = codes[: len(self.matches)]
         kept = own >= 0
-        made = LaggedPairs.none(int(own.max(initial=-1)) + 1, len(self.known) - 1)
-        made.matches[own[kept]] = self.matches[kept]
-        made.begins[own[kept]] = self.begins[kept]
-        made.known[:] = self.known
-        return made
+        result = LaggedPairs.none(int(own.max(initial=-1)) + 1, len(self.known) - 1)
+        result.matches[own[kept]] = self.matches[kept]
+        result.begins[own[kept]] = self.begins[kept]
+        result.known[:] = self.known
+        return result
 
     def remove(self, other: LaggedPairs) -> None:
         """Subtract the counts of other pairs."""

@@ -103,12 +103,14 @@ class Motifs:
 
     def miner(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> Miner:
         """The miner of one key."""
-        given = call.options
-        finder = MotifFinder(given["length"], given["motifs"], given["discords"], given["radius"])
+        options = call.options
+        finder = MotifFinder(
+            options["length"], options["motifs"], options["discords"], options["radius"]
+        )
         if saved is None:
-            return MotifMiner(finder, np.empty(0, dtype=np.int64), given["rows"])
+            return MotifMiner(finder, np.empty(0, dtype=np.int64), options["rows"])
         finder.add(saved["values"])
-        return MotifMiner(finder, saved["times"], given["rows"])
+        return MotifMiner(finder, saved["times"], options["rows"])
 
 
 class MotifMiner:

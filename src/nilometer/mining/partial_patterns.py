@@ -178,11 +178,13 @@ class PartialPatterns:
     def load(cls, saved: Saved) -> Self:
         """Restore from a saved state, which can be reused."""
         symbols = load_alphabet(saved["symbols"])
-        made = cls(saved["period"], saved["confidence"], symbols, hits=saved["hits"])
-        made._counts = SegmentCounts.load(made.period, made.confidence, made.hits, saved)
-        made._ends = None if saved["ends"] is None else (saved["ends"][0], saved["ends"][1])
-        made._open = (saved["positions"], saved["codes"])
-        return made
+        restored = cls(saved["period"], saved["confidence"], symbols, hits=saved["hits"])
+        restored._counts = SegmentCounts.load(
+            restored.period, restored.confidence, restored.hits, saved
+        )
+        restored._ends = None if saved["ends"] is None else (saved["ends"][0], saved["ends"][1])
+        restored._open = (saved["positions"], saved["codes"])
+        return restored
 
     def _next(self, first: int = 0) -> int:
         return first if self._ends is None else self._ends[1] + 1

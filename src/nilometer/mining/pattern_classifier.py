@@ -72,7 +72,7 @@ class PatternClassifier:
         raw = np.asarray(patterns, np.float64)
         _check(raw, classes, self._options)
         self._names, codes = np.unique(np.asarray(classes, np.str_), return_inverse=True)
-        given = np.ones(len(raw)) if weights is None else np.asarray(weights, np.float64)
+        sample_weights = np.ones(len(raw)) if weights is None else np.asarray(weights, np.float64)
         with _THREADS.limit(limits=1):
             self._scale = _scaling(self._options.scale, raw)
             known = self._scale(raw)
@@ -81,7 +81,7 @@ class PatternClassifier:
             self._known = NearestNeighbors(
                 n_neighbors=min(count, len(known)), algorithm="kd_tree"
             ).fit(known)
-            self._shares = _learn(known, codes, given, self._options)
+            self._shares = _learn(known, codes, sample_weights, self._options)
 
     @property
     def length(self) -> int:

@@ -130,24 +130,24 @@ class PatternsFunction:
 
 def periods_of(call: CheckedCall) -> list[int] | None:
     """The periods, if the call has several; raises an error if they are invalid."""
-    given = call.options["periods"]
-    if (given is None) == (call.options["period"] is None):
+    option = call.options["periods"]
+    if (option is None) == (call.options["period"] is None):
         raise MiningError(
             "PATTERNS needs a period, or several, and not both",
             hint="write period => 24, or periods => [24, 168]",
         )
-    if given is None:
+    if option is None:
         return None
-    periods = [int(one) for one in given]
+    periods = [int(one) for one in option]
     if (
         not periods
-        or list(given) != periods
+        or list(option) != periods
         or len(set(periods)) < len(periods)
         or not all(1 <= one <= LONGEST for one in periods)
     ):
         raise MiningError(
             f"periods are different whole numbers from 1 to {LONGEST}",
-            detail=f"got {', '.join(f'{one:g}' for one in given) or 'none'}",
+            detail=f"got {', '.join(f'{one:g}' for one in option) or 'none'}",
         )
     return periods
 

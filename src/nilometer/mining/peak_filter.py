@@ -42,9 +42,9 @@ class PeakFilter:
         """The widths of lines at each channel, in channels."""
         self._deviations = np.maximum(self.widths, 1e-9) / _WIDTH_OF_DEVIATION
         sides = np.ceil(_REACH * self.widths).clip(_LEAST_SIDE, _MOST_SIDE)
-        most = int(sides.max(initial=_LEAST_SIDE))
-        around = np.arange(-most, most + 1)
-        self._edges = np.arange(-most, most + 2) - 0.5
+        widest = int(sides.max(initial=_LEAST_SIDE))
+        around = np.arange(-widest, widest + 1)
+        self._edges = np.arange(-widest, widest + 2) - 0.5
         places = np.arange(channels)[:, None] + around
         inside = (np.abs(around) <= sides[:, None]) & (places >= 0) & (places < channels)
         to_end = np.minimum(np.arange(channels), np.arange(channels)[::-1])

@@ -70,8 +70,8 @@ class PeakFinding:
         background, scale, usable = self._background(columns, rows, counts.shape[1])
         usable &= _are_counts(counts)
         peaks = self._peaks.find(counts[usable], background[usable], scale[usable])
-        said = (peaks.channel, peaks.energy, peaks.area, peaks.sigma, peaks.significance)
-        return rows[usable][peaks.spectrum], np.stack(said)
+        properties = (peaks.channel, peaks.energy, peaks.area, peaks.sigma, peaks.significance)
+        return rows[usable][peaks.spectrum], np.stack(properties)
 
     def _background(
         self, columns: Columns, rows: Int64s, length: int
@@ -135,15 +135,15 @@ def _check_scale(scale: EnergyScale) -> None:
 
 
 def _check_background(call: CheckedCall) -> None:
-    given = {*call.types, *call.tables}
-    if {"background", "blank"} <= given:
+    arguments = {*call.types, *call.tables}
+    if {"background", "blank"} <= arguments:
         raise MiningError(
             "background and blank are given, but there is one background only",
             hint="background is a column of the input, blank a table: leave one out",
             argument="blank",
         )
     for name, other in (("blank", "live"), ("live", "blank"), ("scale", "background")):
-        if name in given and other not in given:
+        if name in arguments and other not in arguments:
             raise MiningError(f"{name} is given without {other}", argument=name)
 
 

@@ -118,13 +118,13 @@ class Periodicity:
     @classmethod
     def load(cls, saved: Saved) -> Self:
         """Restore from a saved state, which can be reused."""
-        made = cls(saved["longest"], load_alphabet(saved["symbols"]))
+        restored = cls(saved["longest"], load_alphabet(saved["symbols"]))
         counted = (saved["matches"].copy(), saved["begins"].copy(), saved["both"].copy())
-        made._pairs = LaggedPairs(*counted)
-        made._counts, made._known = saved["counts"].copy(), saved["known"]
-        made._ends = None if saved["ends"] is None else (saved["ends"][0], saved["ends"][1])
-        made._head, made._tail = saved["head"], saved["tail"]
-        return made
+        restored._pairs = LaggedPairs(*counted)
+        restored._counts, restored._known = saved["counts"].copy(), saved["known"]
+        restored._ends = None if saved["ends"] is None else (saved["ends"][0], saved["ends"][1])
+        restored._head, restored._tail = saved["head"], saved["tail"]
+        return restored
 
     def _next(self, first: int = 0) -> int:
         return first if self._ends is None else self._ends[1] + 1

@@ -102,12 +102,12 @@ class SegmentCounts:
     @classmethod
     def load(cls, period: int, confidence: float, most: int, saved: Saved) -> Self:
         """Restore from a saved state, which can be reused."""
-        made = cls(period, confidence, most)
-        made.letters, made.dropped = saved["letters"], saved["dropped"]
-        made.lost, made.segments = saved["lost"], saved["segments"]
-        made._kept = HitSet(saved["kept"], saved["kept_counts"])
-        made._fresh = HitSet(saved["fresh"], saved["fresh_counts"])
-        return made
+        restored = cls(period, confidence, most)
+        restored.letters, restored.dropped = saved["letters"], saved["dropped"]
+        restored.lost, restored.segments = saved["lost"], saved["segments"]
+        restored._kept = HitSet(saved["kept"], saved["kept_counts"])
+        restored._fresh = HitSet(saved["fresh"], saved["fresh_counts"])
+        return restored
 
     def _count_letters(self, counts: Int64s) -> None:
         self.letters = _wider(self.letters, counts.shape[1]) + counts
@@ -135,6 +135,6 @@ def _wider(table: Int64s, columns: int) -> Int64s:
 
 def _recoded(table: Int64s, codes: Int64s, symbols: int) -> Int64s:
     own = codes[: table.shape[1]]
-    made = np.zeros((len(table), symbols), np.int64)
-    made[:, own[own >= 0]] = table[:, own >= 0]
-    return made
+    recoded = np.zeros((len(table), symbols), np.int64)
+    recoded[:, own[own >= 0]] = table[:, own >= 0]
+    return recoded

@@ -47,9 +47,9 @@ class SeveralPeriods:
     @classmethod
     def load(cls, saved: Saved) -> Self:
         """Restore from a saved state, which can be reused."""
-        made = cls.__new__(cls)
-        made._parts = [_load_part(saved, period) for period in saved["periods"]]
-        return made
+        restored = cls.__new__(cls)
+        restored._parts = [_load_part(saved, period) for period in saved["periods"]]
+        return restored
 
 
 def _load_part(saved: Saved, period: int) -> PartialPatterns:

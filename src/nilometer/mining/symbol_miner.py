@@ -211,8 +211,8 @@ class SymbolMiner(Generic[Mined]):
 
 def uses_levels(call: CheckedCall) -> bool:
     """Whether values are divided into levels."""
-    given = call.options["breaks"] is not None or call.options["levels"] > 0
-    return is_levelled(call.types["value"]) and given
+    has_levels = call.options["breaks"] is not None or call.options["levels"] > 0
+    return is_levelled(call.types["value"]) and has_levels
 
 
 def check_series(call: CheckedCall) -> None:

@@ -99,9 +99,9 @@ def load_alphabet(saved: Saved) -> Alphabet:
     """Restore an alphabet."""
     if "breaks" in saved:
         return Levels(saved["breaks"])
-    made = FirstSeen(saved["most"], saved["names"])
-    made.full = saved["full"]
-    return made
+    restored = FirstSeen(saved["most"], saved["names"])
+    restored.full = saved["full"]
+    return restored
 
 
 def quantile_breaks(numbers: Numbers, levels: int) -> Numbers:
@@ -140,9 +140,9 @@ def check_symbols(kind: pa.DataType) -> None:
         )
 
 
-def encode(symbols: Alphabet, given: Any) -> Int64s:
+def encode(symbols: Alphabet, sequence: Any) -> Int64s:
     """The codes of values that a caller passes as a sequence or an array."""
-    values = given if isinstance(given, pa.Array) else pa.array(given, from_pandas=True)
+    values = sequence if isinstance(sequence, pa.Array) else pa.array(sequence, from_pandas=True)
     return symbols.encode(as_texts(values) if isinstance(symbols, FirstSeen) else values)
 
 

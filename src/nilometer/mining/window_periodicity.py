@@ -71,9 +71,9 @@ class WindowPeriodicity(Periodicity):
     @classmethod
     def load(cls, saved: Saved) -> Self:
         """Restore from a saved state."""
-        made = super().load(saved)
-        made._positions, made._codes = saved["positions"], saved["codes"]
-        return made
+        restored = super().load(saved)
+        restored._positions, restored._codes = saved["positions"], saved["codes"]
+        return restored
 
     def _add_codes(self, positions: Int64s, codes: Int64s) -> None:
         super()._add_codes(positions, codes)

@@ -163,10 +163,10 @@ class Join:
 
         A window has no more hash buckets than tuples, so that no lookup hits an empty bucket.
         """
-        size, given = self.loads[stream].size, self.loads[stream].buckets
+        size, hash_buckets = self.loads[stream].size, self.loads[stream].buckets
         values = self._values[stream]
-        if given is not None:
-            return size / given if values.keys() & partial.values.keys() else size
+        if hash_buckets is not None:
+            return size / hash_buckets if values.keys() & partial.values.keys() else size
         if self.scan is Scan.NLJ:
             return size
         buckets = prod(values[key] for key in values.keys() & partial.values.keys())

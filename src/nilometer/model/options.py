@@ -47,11 +47,11 @@ class OptionError(InputError):
         """The option's name as it was given."""
 
 
-def read_options(owner: str, known: Sequence[Option], given: Mapping[str, str]) -> dict[str, Any]:
+def read_options(owner: str, known: Sequence[Option], texts: Mapping[str, str]) -> dict[str, Any]:
     """The values of all options, given or default; a wrong one is refused by name."""
     table = {option.name: option for option in known}
     chosen = {option.name: option.default for option in known}
-    for name, text in given.items():
+    for name, text in texts.items():
         option = table.get(name.lower())
         if option is None:
             raise OptionError(
@@ -87,12 +87,12 @@ def seconds(text: str) -> float:
     return parse_duration(text) / 1_000_000
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
+def whole(minimum: int, maximum: int) -> Callable[[str], int]:
     """A parser of whole numbers within inclusive bounds."""
 
     def parse(text: str) -> int:
-        if not re.fullmatch(r"\s*-?[0-9]+\s*", text) or not least <= int(text) <= most:
-            raise ValueError(f"write a whole number from {least} to {most}")
+        if not re.fullmatch(r"\s*-?[0-9]+\s*", text) or not minimum <= int(text) <= maximum:
+            raise ValueError(f"write a whole number from {minimum} to {maximum}")
         return int(text)
 
     return parse

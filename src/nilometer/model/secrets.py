@@ -169,8 +169,8 @@ def shown_text(text: str) -> str:
 
 def _shown_parameter(parameter: re.Match[str]) -> str:
     name, value = parameter[1], parameter[2]
-    meant = unquote(name)
-    is_hidden = is_secret(meant) or _PARAMETERS.fullmatch(meant)
+    decoded = unquote(name)
+    is_hidden = is_secret(decoded) or _PARAMETERS.fullmatch(decoded)
     return f"{name}={HIDDEN if is_hidden else value}"
 
 

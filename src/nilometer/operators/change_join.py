@@ -124,10 +124,10 @@ class ChangeJoin:
         results = [no_changes(self._spec.types)]
         waiting = [list(inputs)]
         while waiting:
-            given = waiting.pop()
-            sides = [self._side(i, changes) for i, changes in enumerate(given)]
-            if self._meet_in_vain(sides) and (middle := _middle(given)) is not None:
-                earlier, later = zip(*(_split(one, middle) for one in given), strict=True)
+            piece = waiting.pop()
+            sides = [self._side(i, changes) for i, changes in enumerate(piece)]
+            if self._meet_in_vain(sides) and (middle := _middle(piece)) is not None:
+                earlier, later = zip(*(_split(one, middle) for one in piece), strict=True)
                 waiting += [list(later), list(earlier)]
                 continue
             joined = self._join_all(sides)

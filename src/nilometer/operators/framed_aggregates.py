@@ -29,11 +29,17 @@ def aggregate_frames(
 ) -> pa.Array:
     """An aggregate of rows [first, end) for each frame: of a column, or without one, of rows."""
     argument = [] if column is None else [column.type]
-    given = (pa.int64(), *argument)
-    asked = replace(call, column=None if column is None else 1)
-    kind = aggregate_type(asked, given)
+    types = (pa.int64(), *argument)
+    own_call = replace(call, column=None if column is None else 1)
+    kind = aggregate_type(own_call, types)
     spec = AggregateSpec(
-        1, given, (asked,), None, (Argument(0), Argument(1)), (pa.int64(), kind), each_instant=True
+        1,
+        types,
+        (own_call,),
+        None,
+        (Argument(0), Argument(1)),
+        (pa.int64(), kind),
+        each_instant=True,
     )
     owners, aggregates = [pa.array([], pa.int64())], [pa.array([], kind)]
     for part in _parts(ends - firsts):

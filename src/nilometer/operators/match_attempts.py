@@ -141,8 +141,8 @@ class Attempts:
         for number, one in enumerate(self._matching.conditions):
             holds = np.ones(len(places), np.bool_)
             if one.plain is not None:
-                given = [near(slot, rows, places) for slot in one.near]
-                holds = passing(one.plain, Rows(given, len(places)), one.text)
+                columns = [near(slot, rows, places) for slot in one.near]
+                holds = passing(one.plain, Rows(columns, len(places)), one.text)
             bits |= holds.astype(np.int64) << number
         symbols[places] = bits
 

@@ -101,16 +101,16 @@ class MatchRows:
 
     def _gather(self, new: pa.RecordBatch) -> tuple[OrderedRows, MatchStarts]:
         """All rows in order, and what is known about each as the first of a match."""
-        given = [
+        at_first = [
             pa.repeat(pa.scalar(value, pa.int64()), len(new)) for value in MatchStarts.AT_FIRST
         ]
-        columns = [*row_columns(new), *given]
+        columns = [*row_columns(new), *at_first]
         fresh = make_changes(columns, as_int64(new.column(-2)), as_int64(new.column(-1)))
         held = [chunk.rows for chunk in self._held.chunks()]
         both = pa.concat_batches([*held, fresh]) if held else fresh
         rows = in_order(both, self._spec.keys, self._spec.passed)
-        own = [as_int64(column).copy() for column in rows.columns[-len(given) :]]
-        del rows.columns[-len(given) :]
+        own = [as_int64(column).copy() for column in rows.columns[-len(at_first) :]]
+        del rows.columns[-len(at_first) :]
         return rows, MatchStarts(rows.is_open.copy(), *own)
 
     def _choose(self, rows: OrderedRows, begun: MatchStarts, attempts: Attempts) -> _Chosen:
@@ -203,13 +203,13 @@ class MatchRows:
             rows, starts, lengths, path, numbers, np.asarray(chosen.known_at, np.int64)
         )
         looks = matches.looks(matching.all_rows)
-        given = [
+        arguments = [
             column_of(one, matches, looks, matching.variables, self._store)
             for one in matching.slots
         ]
         kinds = spec.types[len(matching.before) :]
         asked = list(zip(matching.measures, kinds, strict=False))
-        values, kept = compute(asked, Rows(given, len(looks), spec.names))
+        values, kept = compute(asked, Rows(arguments, len(looks), spec.names))
         looks = looks if kept is None else looks[kept]
         places = pa.array(matches.places[looks])
         known_at = matches.known_at[matches.owners[looks]]

@@ -34,11 +34,11 @@ class SourceReader:
         """The columns of rows that arrived at the time `now`, and which of them are selected."""
         for array, kind in self.arrays:
             rows = self._expanded(rows, array, kind)
-        given = [*rows.columns, self._clock(len(rows), now)]
+        all_columns = [*rows.columns, self._clock(len(rows), now)]
         wanted = list(self.columns)
         if self.selection is not None:
             wanted.append((self.selection, pa.bool_()))
-        inputs = Rows(given, len(rows), rows.schema.names, self.relation)
+        inputs = Rows(all_columns, len(rows), rows.schema.names, self.relation)
         columns, _ = compute(wanted, inputs)
         selected = None if self.selection is None else columns.pop()
         names = [f"c{i}" for i in range(len(columns))]

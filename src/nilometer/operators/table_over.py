@@ -140,11 +140,11 @@ class OverTable:
         passed = columns[: self._spec.passed]
         kinds = self._spec.types[self._spec.passed :]
         together = np.stack([times_of(changes), diffs_of(changes)])
-        said = [
+        results = [
             _Sorted.of(columns, one, self._spec.passed, together).say(self._store).cast(kind)
             for one, kind in zip(self._spec.windows, kinds, strict=True)
         ]
-        return make_changes([*passed, *said], times_of(changes), diffs_of(changes))
+        return make_changes([*passed, *results], times_of(changes), diffs_of(changes))
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""
@@ -229,12 +229,12 @@ class _Sorted:
             case "CUME_DIST":
                 return (last - self.starts + 1) / size
         # NTILE: the first parts have one row more than the others
-        least, more = size // ranked.parts, size % ranked.parts
-        large = more * (least + 1)
+        base, more = size // ranked.parts, size % ranked.parts
+        large = more * (base + 1)
         return np.where(
             before < large,
-            before // (least + 1) + 1,
-            more + (before - large) // np.maximum(least, 1) + 1,
+            before // (base + 1) + 1,
+            more + (before - large) // np.maximum(base, 1) + 1,
         )
 
     def _column(self, place: int) -> pa.Array:
@@ -347,8 +347,8 @@ def _ranks(numbers: Int64s) -> Int64s:
 def _codes(column: pa.Array, term: OrderTerm) -> Int64s:
     """Numbers that compare as a term of ORDER BY requires."""
     codes = order_codes(column)
-    most = int(codes.max(initial=0)) + 1
-    ordered = most - codes if term.descending else codes
-    nulls = most + 1 if term.nulls_last else 0
+    above = int(codes.max(initial=0)) + 1
+    ordered = above - codes if term.descending else codes
+    nulls = above + 1 if term.nulls_last else 0
     result: Int64s = np.where(codes == NULL_CODE, nulls, ordered)
     return result

@@ -101,8 +101,8 @@ class GuardedSandbox:
             one.is_usable = False  # from here on, to cancel is to end it
             if cancelling is not None:
                 cancelling(one.cancel)
-            given = [limits.rows, limits.bytes, limits.seconds]
-            return read_table(one.ask({"do": "run", "sql": sql, "limits": given}, tables))
+            bounds = [limits.rows, limits.bytes, limits.seconds]
+            return read_table(one.ask({"do": "run", "sql": sql, "limits": bounds}, tables))
 
     def _ask(
         self, what: str, sql: str, *, rows: Mapping[str, Rows] | None = None, **more: Any

@@ -208,8 +208,8 @@ class _Groups:
         part = select.copy()
         for name in ("having", "order", "limit", "offset", "distinct", "group"):
             part.set(name, None)
-        given = [*replacing.keys, *replacing.parts]
-        aliased = [exp.alias_(one.copy(), f"{PART_COLUMN}{n}") for n, one in enumerate(given)]
+        expressions = [*replacing.keys, *replacing.parts]
+        aliased = [exp.alias_(one.copy(), f"{PART_COLUMN}{n}") for n, one in enumerate(expressions)]
         part.set("expressions", aliased)
         if replacing.keys:
             part.set("group", by_first(len(replacing.keys)))
@@ -336,13 +336,13 @@ def _key(tree: exp.Expr, select: exp.Select, taken: Collection[str]) -> exp.Expr
             one.alias.lower(): one.this for one in select.expressions if isinstance(one, exp.Alias)
         }
         if isinstance(tree, exp.Column) and not tree.table and tree.name.lower() in aliases:
-            meant = aliases[tree.name.lower()]
-            is_same = isinstance(meant, exp.Column) and meant.name.lower() == tree.name.lower()
+            aliased = aliases[tree.name.lower()]
+            is_same = isinstance(aliased, exp.Column) and aliased.name.lower() == tree.name.lower()
             if tree.name.lower() in taken and not is_same:
                 raise NotInPartsError(
                     f"{tree.name} is both a column and an alias of another expression"
                 )
-            key = meant
+            key = aliased
     if key.find(exp.Query, exp.Star):
         raise NotInPartsError("it groups by a subquery or a star")
     copied: exp.Expr = key.copy()

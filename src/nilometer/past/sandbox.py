@@ -138,10 +138,10 @@ class Sandbox:
             rows = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
         parsed: dict[str, Any] = json.loads(rows[0][0])
         if parsed["error"]:
-            said = str(parsed.get("error_message"))
-            if _is_about_memory(said):
+            message = str(parsed.get("error_message"))
+            if _is_about_memory(message):
                 raise too_much_memory()
-            raise SqlError("cannot read the query", detail=said)
+            raise SqlError("cannot read the query", detail=message)
         if len(parsed["statements"]) != 1:
             raise SqlError("expected one query")
         first: dict[str, Any] = parsed["statements"][0]
@@ -353,9 +353,9 @@ def _errors() -> Iterator[None]:
         raise SqlError(_sentence(error)) from None
 
 
-def _is_about_memory(said: str) -> bool:
+def _is_about_memory(message: str) -> bool:
     """Whether the system refused DuckDB memory, which gives a different error each time."""
-    return "Failed to allocate" in said or "bad_alloc" in said or "bad allocation" in said
+    return "Failed to allocate" in message or "bad_alloc" in message or "bad allocation" in message
 
 
 def _sentence(error: Exception) -> str:

@@ -121,8 +121,8 @@ class Worker:
 def _bound_memory(memory: int) -> None:
     """Let the system bound the memory that DuckDB does not count."""
     with suppress(OSError, ValueError), open("/proc/self/statm", encoding="ascii") as file:
-        most = int(file.read().split()[0]) * resource.getpagesize() + memory + _BESIDE
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        limit = int(file.read().split()[0]) * resource.getpagesize() + memory + _BESIDE
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def main() -> None:

@@ -79,9 +79,9 @@ def read_each(sql: str, parameters: Parameters | None = None) -> list[ReadStatem
     >>> [one.text for one in read_each("SELECT 1; EXPLAIN SELECT 2;")]
     ['SELECT 1', '          EXPLAIN SELECT 2']
     """
-    given = parameters or Parameters()
-    statements = [_read_part(sql, part, given) for part in split_at_semicolons(_tokens(sql))]
-    given.require_used()
+    values = parameters or Parameters()
+    statements = [_read_part(sql, part, values) for part in split_at_semicolons(_tokens(sql))]
+    values.require_used()
     return statements
 
 
@@ -128,12 +128,12 @@ def _tokens(sql: str) -> list[Token]:
     return tokens
 
 
-def _read_part(sql: str, tokens: list[Token], given: Parameters) -> ReadStatement:
-    own = Parameters(given.values)
+def _read_part(sql: str, tokens: list[Token], shared: Parameters) -> ReadStatement:
+    own = Parameters(shared.values)
     read = _read_database_statement if is_database_statement(tokens) else read_query_tokens
     statement = read(sql, tokens, own)
-    given.used |= own.used
-    values = {name: value for name, value in given.values.items() if name in own.used}
+    shared.used |= own.used
+    values = {name: value for name, value in shared.values.items() if name in own.used}
     return ReadStatement(statement, values, sql, tokens[0].start, tokens[-1].end + 1)
 
 

@@ -166,12 +166,12 @@ def _split(applied: Applied) -> pa.Array:
     limit = applied.constants[2] if len(applied.columns) > 2 else -1
     if regex is None or limit is None:
         return pa.nulls(applied.size, applied.kind)
-    most = None if limit <= 0 else limit - 1
+    max_splits = None if limit <= 0 else limit - 1
     column = applied.columns[0]
-    if most == 0:
+    if max_splits == 0:
         values = [None if v is None else [v] for v in column.to_pylist()]
         return pa.array(values, applied.kind)
-    return pc.split_pattern_regex(column, regex.text, max_splits=most).cast(applied.kind)
+    return pc.split_pattern_regex(column, regex.text, max_splits=max_splits).cast(applied.kind)
 
 
 _RLIKE: Final = Function((text, plain_text), pa.bool_(), _rlike, literals={1: _check_regex})

@@ -130,7 +130,7 @@ class _Reader:
     def _repeated(self) -> tuple[str, bool]:
         start = self._place
         text, empty = self._atom()
-        quantifier, least = self._quantifier()
+        quantifier, minimum = self._quantifier()
         if not quantifier:
             return text, empty
         if empty or text in (r"\A", ""):
@@ -138,7 +138,7 @@ class _Reader:
             raise self._refusal()
         if self._next() in ("*", "+", "?", "{"):
             raise self._refusal()
-        return text + quantifier, least == 0
+        return text + quantifier, minimum == 0
 
     def _quantifier(self) -> tuple[str, int]:
         letter = self._next()
@@ -155,13 +155,13 @@ class _Reader:
             if any(int(one[:5]) > _MOST_REPEATS for one in numbers):
                 raise self._refusal()
             self._place = end + 1
-            least = int(inside[0])
+            minimum = int(inside[0])
         else:
             self._take()
-            least = 1 if letter == "+" else 0
+            minimum = 1 if letter == "+" else 0
         if self._next() == "?":
             self._take()
-        return self._pattern[start : self._place], least
+        return self._pattern[start : self._place], minimum
 
     def _atom(self) -> tuple[str, bool]:
         letter = self._take()

@@ -55,8 +55,8 @@ def _concat_ws(applied: Applied) -> pa.Array:
         if first is None
         else first.join(
             one
-            for given in rest
-            for one in (given if isinstance(given, list) else [given])
+            for part in rest
+            for one in (part if isinstance(part, list) else [part])
             if one is not None
         )
         for first, *rest in rows
@@ -162,19 +162,19 @@ def _btrim(value: str, letters: str = " ") -> str:
     return value.strip(letters) if letters else value
 
 
-def _trim(*given: str) -> str:
+def _trim(*arguments: str) -> str:
     """Strip characters from both ends; if given, they are the first argument."""
-    *letters, value = given
+    *letters, value = arguments
     return _btrim(value, *letters)
 
 
-def _trim_left(*given: str) -> str:
-    *letters, value = given
+def _trim_left(*arguments: str) -> str:
+    *letters, value = arguments
     return value if letters == [""] else value.lstrip(letters[0] if letters else " ")
 
 
-def _trim_right(*given: str) -> str:
-    *letters, value = given
+def _trim_right(*arguments: str) -> str:
+    *letters, value = arguments
     return value if letters == [""] else value.rstrip(letters[0] if letters else " ")
 
 

@@ -256,10 +256,10 @@ class FromBinder:
     def _matches(self, entry: exp.Expr, call: MatchCall, alone: bool) -> BoundEntry:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
-        given = call.args["input"].alias_or_name
-        name = entry.alias or given or "matches"
+        input_name = call.args["input"].alias_or_name
+        name = entry.alias or input_name or "matches"
         node = self.deriver.derive_match(call, self.named)
-        return self._appended(entry, name, f"{given} MATCH_RECOGNIZE ".lstrip(), node, alone)
+        return self._appended(entry, name, f"{input_name} MATCH_RECOGNIZE ".lstrip(), node, alone)
 
     def _stream(
         self, entry: exp.Expr, call: OverCall | EndsCall | UnionCall, alone: bool

@@ -102,9 +102,11 @@ def _group(unit: FromUnit, inner: Inner) -> _Group:
         return _Group(unit, timed, {source.name: 0 for source in timed})
     names = tuple(source.name for source in timed)
     rows = frozenset(source.name for source in timed if source.rows is not None)
-    said = [window for c in inner.conditions if (window := time_window(c, timed)) is not None]
+    from_conditions = [
+        window for c in inner.conditions if (window := time_window(c, timed)) is not None
+    ]
     try:
-        network = TimeNetwork(names, (*inner.windows, *said), rows=rows)
+        network = TimeNetwork(names, (*inner.windows, *from_conditions), rows=rows)
     except WindowError as error:
         own = timed[names.index(error.streams[0])].place
         raise window_error(error, inner.windows_place or own) from None

@@ -37,11 +37,13 @@ def expand_entry(
     kind = Types(catalog, tuple(one for e in before for one in e.bound.sources)).of(array)
     kinds = None if kind is None else item_types(kind)
     if kind is None or kinds is None:
-        said = "not known here" if kind is None else type_name(kind)
+        shown_kind = "not known here" if kind is None else type_name(kind)
         raise SqlTypeError(
             "only arrays and maps have items",
             place=array.place,
-            detail=f"{array} is of type {said}" if kind is not None else f"{array} is {said}",
+            detail=f"{array} is of type {shown_kind}"
+            if kind is not None
+            else f"{array} is {shown_kind}",
         )
     name = entry.alias
     columns = _new_names(source.relation, name, _item_names(kind))

@@ -92,13 +92,13 @@ class StatementReader(NilometerParser):
     def _is_name(self, token: Token) -> bool:
         return token.token_type in {*self.ID_VAR_TOKENS, TokenType.IDENTIFIER}
 
-    def length(self, what: str, least: int, hint: str) -> int:
-        """A length of time that must come next, in microseconds, at least `least`."""
+    def length(self, what: str, minimum: int, hint: str) -> int:
+        """A length of time that must come next, in microseconds, at least `minimum`."""
         first = self.current
         length = self._parse_length(hint)
-        if length < least:
+        if length < minimum:
             place = Place(self.sql, first.start, self._prev.end + 1)
-            few = "cannot be negative" if least == 0 else "must be greater than zero"
+            few = "cannot be negative" if minimum == 0 else "must be greater than zero"
             raise SqlError(
                 f"{what} {few}",
                 place=place,

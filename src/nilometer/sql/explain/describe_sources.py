@@ -85,18 +85,18 @@ def _plus(bound: int) -> str:
 
 
 def _clock(source: Source) -> str:
-    clock, said = source.relation.clock, []
+    clock, parts = source.relation.clock, []
     if clock.ended:
-        said.append("has ended")
+        parts.append("has ended")
     if source.relation.time is None:
-        said.append("arrival time")
+        parts.append("arrival time")
     if clock.lateness:
-        said.append(f"lateness {format_duration(clock.lateness)}")
+        parts.append(f"lateness {format_duration(clock.lateness)}")
     if clock.idle is not None:
-        said.append(f"idle after {format_duration(clock.idle)}")
+        parts.append(f"idle after {format_duration(clock.idle)}")
     if source.relation.waits:
-        said.append(source.relation.waits)
-    return f" ({', '.join(said)})" if said else ""
+        parts.append(source.relation.waits)
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _column(one: Carried, types: Types) -> str:

@@ -87,13 +87,13 @@ def _cell(plan: JoinPlan, i: int, j: int) -> str:
     """A bound of the closure, marked if derived, with the given bound if that was wider."""
     if i == j:
         return "-"
-    given, closed = plan.network.given[i][j], plan.network.closed[i][j]
+    written, closed = plan.network.given[i][j], plan.network.closed[i][j]
     if closed >= FOREVER:
         return "any"
     text = format_duration(closed)
-    if given >= FOREVER:
+    if written >= FOREVER:
         return f"{text}*"
-    return text if given == closed else f"{text}* (given {format_duration(given)})"
+    return text if written == closed else f"{text}* (given {format_duration(written)})"
 
 
 def _kept(plan: JoinPlan) -> Iterator[str]:

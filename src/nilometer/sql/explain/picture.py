@@ -58,8 +58,8 @@ def picture_plan(plan: Plan) -> QueryPicture:
 
 def picture_contradiction(error: ContradictionError) -> QueryPicture:
     """The picture of windows that contradict each other."""
-    said = ": ".join(filter(None, (error.message, error.detail)))
-    return QueryPicture("nothing", (), (picture_cycle(error),), None, (), said)
+    message = ": ".join(filter(None, (error.message, error.detail)))
+    return QueryPicture("nothing", (), (picture_cycle(error),), None, (), message)
 
 
 def _join(plan: JoinPlan) -> QueryPicture:

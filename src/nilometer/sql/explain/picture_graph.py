@@ -104,10 +104,10 @@ def picture_block(leaf: Block | LastRows, title: str) -> ConstraintGraph:
     kept = {i: how_long(plan, i) for i in _timed(plan)}
     if isinstance(leaf, Block):
         for life in leaf.lifetimes:
-            said = f"in the answer for {format_duration(life.length)}"
+            text = f"in the answer for {format_duration(life.length)}"
             if life.until is not None:
-                said = f"in the answer until {life.until.column}"
-            kept |= {i: said for i in kept if plan.sources[i].name in life.streams}
+                text = f"in the answer until {life.until.column}"
+            kept |= {i: text for i in kept if plan.sources[i].name in life.streams}
     return _graph(plan, _as_written(plan.network), title, kept)
 
 
@@ -180,15 +180,15 @@ def _windows(network: TimeNetwork, timed: list[int]) -> Iterator[PicturedWindow]
 
 
 def _bound(network: TimeNetwork, i: int, j: int) -> PicturedBound | None:
-    given, closed = network.given[i][j], network.closed[i][j]
+    written, closed = network.given[i][j], network.closed[i][j]
     if closed >= FOREVER:
         return None
-    behind = network.bounds_behind(i, j) if given != closed else ()
+    behind = network.bounds_behind(i, j) if written != closed else ()
     return PicturedBound(
         network.streams[i],
         network.streams[j],
         closed,
-        None if given >= FOREVER else given,
+        None if written >= FOREVER else written,
         tuple(_bound_text(network, one) for one in behind),
     )
 

@@ -91,11 +91,11 @@ def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
             return _percentile(tree, place)
         case exp.Corr():
             return _correlation(tree, place)
-        case exp.Expr() if (made := REGRESSIONS.get(type(tree))) is not None:
+        case exp.Expr() if (regression := REGRESSIONS.get(type(tree))) is not None:
             y, x = tree.this, tree.expression
             known_y = where_known(x, _double(y, place), place)
             known_x = where_known(y, _double(x, place), place)
-            return put_at(made(Pairs(known_y, known_x)), place)
+            return put_at(regression(Pairs(known_y, known_x)), place)
         case exp.ApproxQuantile() if isinstance(tree.args["quantile"], exp.Array):
             return _approximations(tree, place)
         case exp.IgnoreNulls() if isinstance(tree.this, (*_FIRSTS, *_LASTS)):

@@ -138,11 +138,11 @@ def _guard(node: exp.Expr, steps: int) -> None:
         _guard_pair(node, steps)
         return
     longest = LONGEST
-    given = next(arguments_of(node), node)
+    subject = next(arguments_of(node), node)
     for pattern in patterns_of(node):
         text = text_of(pattern)
         if text is None:
-            _guard_of_data(pattern, given, kind, steps)
+            _guard_of_data(pattern, subject, kind, steps)
         elif (limit := _limit(text, kind, steps)) < LONGEST:
             longest = min(longest, limit)
             pattern.replace(exp.Literal.string(as_used(text, kind)))
@@ -150,7 +150,7 @@ def _guard(node: exp.Expr, steps: int) -> None:
         message = (
             f"a text has more than {longest} characters, for which its pattern could take minutes"
         )
-        given.replace(_checked(given, _condition(f"LENGTH(t) > {longest}", t=given), message))
+        subject.replace(_checked(subject, _condition(f"LENGTH(t) > {longest}", t=subject), message))
 
 
 def _limit(pattern: str, kind: type[exp.Expr] | str, steps: int) -> int:
@@ -177,15 +177,15 @@ def _guard_pair(node: exp.Expr, steps: int) -> None:
 def patterns_of(node: exp.Expr) -> list[exp.Expr]:
     """The patterns of a call, by which its first argument is read."""
     kind = kind_of(node)
-    given = list(arguments_of(node))
-    if kind in LIKES and len(given) > 1:
-        several = given[1]
+    operands = list(arguments_of(node))
+    if kind in LIKES and len(operands) > 1:
+        several = operands[1]
         if isinstance(several, exp.Any | exp.All):
             inner = several.this
             return inner.expressions if isinstance(inner, exp.Tuple | exp.Array) else [inner]
         return [several]
     places = PATTERNS[kind][1] if kind in PATTERNS else ()
-    return [given[at] for at in places if at < len(given)]
+    return [operands[at] for at in places if at < len(operands)]
 
 
 def as_used(pattern: str, kind: type[exp.Expr] | str) -> str:

@@ -109,8 +109,8 @@ def _is_by(window: exp.Window, columns: Collection[str]) -> bool:
 def _are_within(windows: list[exp.Window], columns: Collection[str]) -> bool:
     """Whether all are partitioned by one of these columns, and so stay within one time window."""
     for one in windows:
-        given = [by.unnest() for by in one.args.get("partition_by") or ()]
-        if not any(isinstance(by, exp.Column) and by.name.lower() in columns for by in given):
+        keys = [by.unnest() for by in one.args.get("partition_by") or ()]
+        if not any(isinstance(by, exp.Column) and by.name.lower() in columns for by in keys):
             return False
     return True
 
@@ -172,7 +172,7 @@ def _put_top(select: exp.Select, windows: list[exp.Window], sql: str) -> None:
     if order is None:
         raise SqlError("ROW_NUMBER() needs an ORDER BY", place=place)
     alias = entry.alias_or_name or "input"
-    source, hidden = _given(select, entry, alias, sql)
+    source, hidden = _source_rows(select, entry, alias, sql)
     call = TopCall(
         this="ROW_NUMBER",
         input=source,
@@ -197,7 +197,7 @@ def _put_static(select: exp.Select, windows: list[exp.Window], sql: str) -> None
     _refuse_clauses(select, windows[0], sql, _JOINED)
     entry = select.args["from_"].this
     alias = entry.alias_or_name or "input"
-    source, hidden = _given(select, entry, alias, sql)
+    source, hidden = _source_rows(select, entry, alias, sql)
     copies = [one.copy() for one in windows]
     call = TableOverCall(this="OVER", input=source, expressions=copies)
     call.meta.update(entry.meta)
@@ -249,7 +249,7 @@ def _put(select: exp.Select, windows: list[exp.Window], sql: str) -> None:
     refuse_window(entry, "OVER", sql)
     alias = entry.alias_or_name or "input"
     orders = [one.copy() for one in windows]
-    source, hidden = _given(select, entry, alias, sql)
+    source, hidden = _source_rows(select, entry, alias, sql)
     for number, group in enumerate(_by_partition(windows, sql)):
         call = OverCall(this="OVER", input=source, expressions=[one.copy() for one in group])
         call.meta.update(entry.meta)
@@ -268,17 +268,19 @@ def _put(select: exp.Select, windows: list[exp.Window], sql: str) -> None:
     _qualify(select)
 
 
-def _given(select: exp.Select, entry: exp.Expr, alias: str, sql: str) -> tuple[exp.Expr, list[str]]:
+def _source_rows(
+    select: exp.Select, entry: exp.Expr, alias: str, sql: str
+) -> tuple[exp.Expr, list[str]]:
     """The rows before windows apply: filtered by WHERE, with computed items of the SELECT list.
 
     What needs a single row only is computed there, where all of Spark's functions are available.
     """
     where, listed = select.args.get("where"), []
-    said: set[str] = set()
+    window_aliases: set[str] = set()
     for number, item in enumerate(select.expressions):
         value = item.unalias()
-        if value.find(exp.Window) is not None or _names_any(value, said):
-            said.add(item.alias.lower())
+        if value.find(exp.Window) is not None or _names_any(value, window_aliases):
+            window_aliases.add(item.alias.lower())
             continue
         if isinstance(value, exp.Column | exp.Star | exp.Literal) or value.is_star:
             continue

@@ -114,15 +114,15 @@ def _plain(node: exp.Binary, sql: str) -> exp.Expr | None:
 def _each_pattern(node: exp.Binary, sql: str) -> exp.Expr:
     """LIKE ANY ('a%', 'b%') as one LIKE or another, LIKE ALL as one and another."""
     among = node.expression
-    given = among.this
+    patterns = among.this
     tests: list[exp.Expr] = []
-    if isinstance(given, exp.Tuple) and not given.expressions:
+    if isinstance(patterns, exp.Tuple) and not patterns.expressions:
         raise SqlError(
             "there is no pattern to compare with",
             place=place_of(node, sql),
             hint="write LIKE ANY ('a%', 'b%')",
         )
-    for pattern in given.expressions if isinstance(given, exp.Tuple) else [given.unnest()]:
+    for pattern in patterns.expressions if isinstance(patterns, exp.Tuple) else [patterns.unnest()]:
         like = type(node)(this=node.this.copy(), expression=pattern)
         tests.append(exp.Not(this=like) if node.args.get("negate") else like)
     join = exp.or_ if isinstance(among, exp.Any) else exp.and_

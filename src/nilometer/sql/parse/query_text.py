@@ -162,13 +162,13 @@ def read_query_tokens(
         explain, tokens = _explain(sql, tokens)
     if tokens[0].token_type == TokenType.VAR:
         raise no_query(sql, tokens[0])
-    given = parameters or Parameters()
+    values = parameters or Parameters()
     with parser_errors(sql, tokens):
-        tree = _parse(sql, tokens, given)
+        tree = _parse(sql, tokens, values)
         require_whole(tree, sql)
     if not isinstance(tree, exp.Query | exp.Values):
         raise no_query(sql, tokens[0])
-    given.bind(tree, sql)
+    values.bind(tree, sql)
     put_names(tree)
     tree = put_rows(put_distinct_on(put_plain_forms(tree, sql), sql), sql)
     assert isinstance(tree, exp.Query)

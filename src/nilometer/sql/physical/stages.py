@@ -61,7 +61,7 @@ class PlannedStage:
     @property
     def streams(self) -> Iterator[StreamInput]:
         """The sources that are read."""
-        return (given for given in self.inputs if isinstance(given, StreamInput))
+        return (one for one in self.inputs if isinstance(one, StreamInput))
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class StagedPlan:
     def streams(self) -> Iterator[tuple[int, int, StreamInput]]:
         """(stage, stream in it, source) of every stream that is read."""
         for number, one in enumerate(self.stages):
-            for stream, given in enumerate(one.inputs):
-                if isinstance(given, StreamInput):
-                    yield number, stream, given
+            for stream, stage_input in enumerate(one.inputs):
+                if isinstance(stage_input, StreamInput):
+                    yield number, stream, stage_input
 
 
 def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> StagedPlan:
@@ -103,15 +103,15 @@ def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> St
 
 def _overhearing(stages: Sequence[PlannedStage]) -> tuple[PlannedStage, ...]:
     """The stages; if a stream may be idle, each also gets the times of the others' streams."""
-    every = {given.relation: given for one in stages for given in one.streams}
+    every = {stream.relation: stream for one in stages for stream in one.streams}
     if not any(clock.idle is not None for one in stages for clock in one.stage.clocks):
         return tuple(stages)
     extended = []
     for one in stages:
-        own = {given.relation for given in one.streams}
-        others = [given for name, given in every.items() if name not in own]
-        others = [given for given in others if not _is_table(given)]
-        clocks = tuple(_clock(given, {}) for given in others)
+        own = {stream.relation for stream in one.streams}
+        others = [stream for name, stream in every.items() if name not in own]
+        others = [stream for stream in others if not _is_table(stream)]
+        clocks = tuple(_clock(stream, {}) for stream in others)
         stage = replace(one.stage, overheard=clocks)
         extended.append(replace(one, stage=stage, overhears=tuple(others)))
     return tuple(extended)
@@ -125,9 +125,9 @@ def _finish(last: Task, execution: Execution) -> tuple[PlannedStage, ...]:
     stages: dict[StageDraft, PlannedStage] = {}
     for draft in order:
         stages[draft] = _stage(draft, outputs[draft], stages, execution, draft is not order[-1])
-        for stream, given in enumerate(stages[draft].inputs):
-            if isinstance(given, StageInput):
-                sender = order[given.stage]
+        for stream, stage_input in enumerate(stages[draft].inputs):
+            if isinstance(stage_input, StageInput):
+                sender = order[stage_input.stage]
                 stages[sender] = replace(
                     stages[sender], to_stage=order.index(draft), to_stream=stream
                 )
@@ -205,20 +205,23 @@ def _is_block(leaf: Task) -> bool:
     return isinstance(leaf.spec, BlockSpec)
 
 
-def _name(given: StreamInput | StageInput) -> str:
-    if isinstance(given, StageInput):
-        return f"stage {given.stage + 1}"
-    return given.plan.sources[given.source].name
+def _name(stage_input: StreamInput | StageInput) -> str:
+    if isinstance(stage_input, StageInput):
+        return f"stage {stage_input.stage + 1}"
+    return stage_input.plan.sources[stage_input.source].name
 
 
-def _is_table(given: StreamInput | StageInput) -> bool:
-    return isinstance(given, StreamInput) and given.plan.sources[given.source].is_table
+def _is_table(stage_input: StreamInput | StageInput) -> bool:
+    return (
+        isinstance(stage_input, StreamInput)
+        and stage_input.plan.sources[stage_input.source].is_table
+    )
 
 
-def _clock(given: StreamInput | StageInput, senders: dict[int, PlannedStage]) -> StreamClock:
-    if isinstance(given, StageInput):
-        return StreamClock(senders=senders[given.stage].stage.routing.buckets)
-    source = given.plan.sources[given.source]
+def _clock(stage_input: StreamInput | StageInput, senders: dict[int, PlannedStage]) -> StreamClock:
+    if isinstance(stage_input, StageInput):
+        return StreamClock(senders=senders[stage_input.stage].stage.routing.buckets)
+    source = stage_input.plan.sources[stage_input.source]
     return StreamClock(ended=True) if source.is_table else source.relation.clock
 
 

@@ -114,8 +114,8 @@ def windows_below(query: exp.Select) -> exp.Table:
 
 def _entries(call: exp.Expr, named: Named, reasons: Reasons) -> Iterator[exp.Expr]:
     """The entries of FROM whose rows a call takes, below queries that only select and compute."""
-    given = call.args.get("input")
-    todo = [given] if isinstance(given, exp.Expr) else []
+    source = call.args.get("input")
+    todo = [source] if isinstance(source, exp.Expr) else []
     while todo:
         entry = todo.pop()
         query = _query_of(entry, named)

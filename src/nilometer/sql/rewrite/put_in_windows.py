@@ -118,8 +118,8 @@ def is_static_entry(entry: exp.Expr, catalog: Catalog) -> bool:
     around: exp.Expr | None = entry
     named: dict[str, exp.Expr] = {}
     while around is not None:
-        given = around.args.get("with_")
-        queries = () if given is None else given.expressions
+        clause = around.args.get("with_")
+        queries = () if clause is None else clause.expressions
         named = {**{one.alias.lower(): one.this for one in queries}, **named}
         around = around.parent
     is_named = isinstance(entry, exp.Table) and entry.name.lower() in named

@@ -86,8 +86,8 @@ def _columns_of(field: exp.Expr) -> list[exp.Expr]:
 
 def _groups(field: exp.Expr, pivot: exp.Pivot, sql: str) -> Iterator[_Group]:
     columns = _columns_of(field)
-    for given in field.expressions if isinstance(field, exp.In) else ():
-        value = given.this if isinstance(given, exp.PivotAlias) else given
+    for item in field.expressions if isinstance(field, exp.In) else ():
+        value = item.this if isinstance(item, exp.PivotAlias) else item
         values = value.expressions if isinstance(value, exp.Tuple) else [value.unnest()]
         place = place_of(value, sql)
         if len(values) != len(columns):
@@ -101,7 +101,7 @@ def _groups(field: exp.Expr, pivot: exp.Pivot, sql: str) -> Iterator[_Group]:
             _require_constant(one, pivot, sql)
         tests = [_equals(*pair) for pair in zip(columns, values, strict=True)]
         condition = put_at(exp.and_(*tests, copy=False), place)
-        alias = given.args["alias"].name if isinstance(given, exp.PivotAlias) else None
+        alias = item.args["alias"].name if isinstance(item, exp.PivotAlias) else None
         yield _Group(condition, alias or "_".join(_name_of(one, sql) for one in values))
     if not isinstance(field, exp.In) or not field.expressions:
         raise SqlError(
@@ -219,12 +219,12 @@ def _unpivot(pivot: exp.Pivot, inner: exp.Expr, sql: str, _: Collection[str]) ->
 def _named_columns(field: exp.In, entry: str, sql: str) -> dict[str, exp.Expr]:
     """The columns after IN by the names that their rows get."""
     pairs: dict[str, exp.Expr] = {}
-    for given in field.expressions:
-        column = given.this if isinstance(given, exp.PivotAlias) else given
+    for item in field.expressions:
+        column = item.this if isinstance(item, exp.PivotAlias) else item
         place = place_of(column, sql)
         if not isinstance(column, exp.Column):
             raise SqlError("UNPIVOT takes single columns", place=place, hint=_LONG_HINT)
-        name = given.args["alias"].name if isinstance(given, exp.PivotAlias) else column.name
+        name = item.args["alias"].name if isinstance(item, exp.PivotAlias) else column.name
         if name in pairs:
             raise SqlError(
                 f"UNPIVOT has two names {name}",

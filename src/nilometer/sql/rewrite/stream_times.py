@@ -45,9 +45,9 @@ class StreamTimes:
             return _NONE
         return frozenset({relation.time.lower()})
 
-    def _of_input(self, given: exp.Expr) -> frozenset[str]:
+    def _of_input(self, source: exp.Expr) -> frozenset[str]:
         """Those of a UNION ALL, or of one that has a name."""
-        return self.names(given) if isinstance(given, exp.Table) else self._of_union(given)
+        return self.names(source) if isinstance(source, exp.Table) else self._of_union(source)
 
     def _of_named(self, query: exp.CTE) -> frozenset[str]:
         if query.args["alias"].args.get("columns"):

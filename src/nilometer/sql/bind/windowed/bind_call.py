@@ -92,8 +92,8 @@ class CallBinder:
         answers = kind_of(call.function) is FunctionKind.ANSWERS
         items: list[exp.Expr] = [] if answers else [exp.Star()]
         items += [tree.copy() for tree in (*arguments.keys, *arguments.columns.values())]
-        given = _without_window(call.args["input"])
-        query = exp.Select(expressions=items or [exp.Star()], from_=exp.From(this=given))
+        source = _without_window(call.args["input"])
+        query = exp.Select(expressions=items or [exp.Star()], from_=exp.From(this=source))
         node = self.appended(query)
         used = len(arguments.keys) + len(arguments.columns)
         return CallRows(node, 0 if answers else len(node.columns) - used - 1)

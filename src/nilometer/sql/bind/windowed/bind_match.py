@@ -225,12 +225,12 @@ class MatchBinder:
         return definitions
 
     def _query(self, arguments: Arguments) -> exp.Select:
-        given = self.call.args["input"].copy()
-        refuse_window(given, "MATCH_RECOGNIZE", self.sql)
-        if isinstance(given, exp.Subquery) and not given.alias:
-            given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
+        source = self.call.args["input"].copy()
+        refuse_window(source, "MATCH_RECOGNIZE", self.sql)
+        if isinstance(source, exp.Subquery) and not source.alias:
+            source.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
         items = [exp.Star(), *(one.copy() for one in arguments.trees)]
-        return exp.Select(expressions=items, from_=exp.From(this=given))
+        return exp.Select(expressions=items, from_=exp.From(this=source))
 
     def _require_order(self, require_time: Ordered) -> None:
         order = self.call.args.get("order")

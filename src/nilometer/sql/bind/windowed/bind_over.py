@@ -152,8 +152,8 @@ class OverBinder:
         return Picked(self._argument(node.this), last, self._frame(window), ignores_nulls, number)
 
     def _offset(self, node: exp.Lag | exp.Lead) -> Offset:
-        given = node.args.get("offset")
-        steps = 1 if given is None else read_count(given, self.sql)
+        offset = node.args.get("offset")
+        steps = 1 if offset is None else read_count(offset, self.sql)
         default = node.args.get("default")
         place = None if default is None else self._argument(default)
         back = steps if isinstance(node, exp.Lag) else -steps

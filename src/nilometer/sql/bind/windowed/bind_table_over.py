@@ -115,8 +115,8 @@ class TableOverBinder:
             return self._ranked(inner)
         match inner:
             case exp.Lag() | exp.Lead():
-                given = inner.args.get("offset")
-                steps = 1 if given is None else read_count(given, self.sql)
+                offset = inner.args.get("offset")
+                steps = 1 if offset is None else read_count(offset, self.sql)
                 default = inner.args.get("default")
                 other = None if default is None else self._place(default, first)
                 back = steps if isinstance(inner, exp.Lag) else -steps

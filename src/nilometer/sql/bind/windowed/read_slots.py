@@ -148,16 +148,16 @@ class SlotReader:
 
     def _with_count(self, tree: exp.Expr, default: int) -> tuple[exp.Expr, int]:
         """The argument of a call, and its number of rows."""
-        given = tree.expressions
-        if len(given) not in (1, 2):
+        operands = tree.expressions
+        if len(operands) not in (1, 2):
             raise SqlError(
                 f"{tree.name.upper()} takes a value and a number of rows",
                 place=place_of(tree, self.sql),
                 hint=f"write {tree.name.upper()}(A.v) or {tree.name.upper()}(A.v, 1)",
             )
-        if len(given) == 1:
-            return given[0], default
-        count = given[1]
+        if len(operands) == 1:
+            return operands[0], default
+        count = operands[1]
         is_number = isinstance(count, exp.Literal) and not count.is_string
         if not is_number or not count.name.isdecimal() or int(count.name) > _MOST_STEPS:
             raise SqlError(
@@ -165,7 +165,7 @@ class SlotReader:
                 place=place_of(count, self.sql),
                 hint="write 1",
             )
-        return given[0], int(count.name)
+        return operands[0], int(count.name)
 
     def _of_match(self, name: str, tree: exp.Expr) -> Slot:
         if tree.expressions or self.defines is not None:
@@ -202,14 +202,14 @@ class SlotReader:
         return Aggregated(read.call(place), of, self._is_final(tree))
 
     def _is_final(self, tree: exp.Expr) -> bool:
-        said = tree.meta.get(SEMANTICS)
-        if said == "FINAL" and self.defines is not None:
+        semantics = tree.meta.get(SEMANTICS)
+        if semantics == "FINAL" and self.defines is not None:
             raise SqlError(
                 "a condition only sees the match so far, not its end",
                 place=place_of(tree, self.sql),
                 hint="leave FINAL out",
             )
-        return self.final if said is None else said == "FINAL"
+        return self.final if semantics is None else semantics == "FINAL"
 
     def _one_of(self, tree: exp.Expr) -> frozenset[int]:
         """The variables whose rows an expression is computed from."""

@@ -263,13 +263,13 @@ class SubqueryBinder:
                     hint="join with a subquery that has GROUP BY",
                 )
         counts = {one.text for one in groups.calls if one.call.function in _COUNTS}
-        given = [groups.rewrite(one) for one in keyed.keys]
-        given += [Scalar(column(ColumnRef(GROUPS, one.text)), place) for one in groups.calls]
-        items = [Item(str(number), one) for number, one in enumerate(given)]
+        values = [groups.rewrite(one) for one in keyed.keys]
+        values += [Scalar(column(ColumnRef(GROUPS, one.text)), place) for one in groups.calls]
+        items = [Item(str(number), one) for number, one in enumerate(values)]
         node = groups.node(lambda below: self.builder.build(keyed.rows, below), items, [])
         source = derived_source(asked.name, node, place)
         unit = FromUnit(asked.name, columns_of_source(source), (), {source.name: source.relation})
-        places = {str(one): str(number) for number, one in enumerate(given)}
+        places = {str(one): str(number) for number, one in enumerate(values)}
 
         def meaning(joined: FromUnit) -> FromUnit:
             def meant(node: exp.Expr) -> exp.Expr:
@@ -314,8 +314,8 @@ def _has_one_at_most(query: exp.Expr) -> bool:
     if isinstance(query, exp.Select) and reads_one_row(query):
         return True
     limit = query.args.get("limit")
-    given = None if limit is None else limit.args.get("expression")
-    return isinstance(given, exp.Literal) and given.name in ("0", "1")
+    number = None if limit is None else limit.args.get("expression")
+    return isinstance(number, exp.Literal) and number.name in ("0", "1")
 
 
 def _around(scope: Scope) -> str:
