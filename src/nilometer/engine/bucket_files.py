@@ -171,13 +171,13 @@ class BucketFolder:
 
         Chunks for a file after the last one belong to a process that is about to write it.
         """
-        kept = {one.file for one in wanted}
+        needed = {one.file for one in wanted}
 
         def is_old(name: str) -> bool:
             file_number = int(name[:_DIGITS])
             if name.endswith(_SUFFIX):
                 return file_number < number
-            return name.endswith(_CHUNK) and file_number <= last and name not in kept
+            return name.endswith(_CHUNK) and file_number <= last and name not in needed
 
         self._folder.delete([name for name in self._folder.names() if is_old(name)])
 

@@ -65,12 +65,12 @@ def _utilities(rows: pa.RecordBatch, utility: Expression | None) -> Float64s:
     if utility is None:
         return np.zeros(len(rows))
     with leaving_out(RowErrors()):
-        (values,), kept = compute(
+        (values,), computable = compute(
             [(utility, pa.float64())], Rows(rows.columns, len(rows), rows.schema.names)
         )
     utilities = np.full(len(rows), -np.inf)
     known = np.asarray(values.fill_null(-np.inf).to_numpy(), np.float64)
-    utilities[slice(None) if kept is None else kept] = np.nan_to_num(
+    utilities[slice(None) if computable is None else computable] = np.nan_to_num(
         known, nan=-np.inf, posinf=np.inf, neginf=-np.inf
     )
     return utilities

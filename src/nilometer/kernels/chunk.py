@@ -153,16 +153,16 @@ def _further(hashes: UInt64s, times: Int64s) -> Access:
     return Access(index, order.astype(np.int32))
 
 
-def keep_rows(chunk: Chunk, kept: Bools) -> Chunk:
+def keep_rows(chunk: Chunk, keep: Bools) -> Chunk:
     """The same chunk with only the rows to keep; there must be at least one."""
-    places = np.flatnonzero(kept)
+    places = np.flatnonzero(keep)
     times = chunk.times[places]
     return Chunk(
         chunk.rows.take(pa.array(places)),
         times,
         {k: values[places] for k, values in chunk.hashes.items()},
         _narrow(chunk.index, places, times),
-        {k: _narrow_further(access, kept, times) for k, access in chunk.further.items()},
+        {k: _narrow_further(access, keep, times) for k, access in chunk.further.items()},
         None if chunk.until is None else chunk.until[places],
     )
 
@@ -180,10 +180,10 @@ def _narrow(index: Index, places: Int64s, times: Int64s) -> Index:
     return TimeIndex(times) if isinstance(index, TimeIndex) else NoIndex(len(places))
 
 
-def _narrow_further(access: Access, kept: Bools, times: Int64s) -> Access:
+def _narrow_further(access: Access, keep: Bools, times: Int64s) -> Access:
     assert access.order is not None
-    places = np.flatnonzero(kept[access.order])
-    renumbered = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    places = np.flatnonzero(keep[access.order])
+    renumbered = np.cumsum(keep, dtype=np.int32) - np.int32(1)
     return Access(_narrow(access.index, places, times), renumbered[access.order[places]])
 
 

@@ -158,9 +158,9 @@ def _filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 
 def _filter(iterated: Iterated) -> pa.Array:
     flat = _Flat.of(iterated.columns[0])
-    kept = _true(_asked(iterated, flat))
-    lengths = np.bincount(flat.parents[kept], minlength=len(flat.items.lengths))
-    return _lists(flat.values.filter(pa.array(kept)), lengths, flat.items.present, iterated.kind)
+    keep = _true(_asked(iterated, flat))
+    lengths = np.bincount(flat.parents[keep], minlength=len(flat.items.lengths))
+    return _lists(flat.values.filter(pa.array(keep)), lengths, flat.items.present, iterated.kind)
 
 
 def _test_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
@@ -239,9 +239,9 @@ def _map_filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 
 def _map_filter(iterated: Iterated) -> pa.Array:
     flat = _Flat.of(iterated.columns[0])
-    kept = _true(iterated.ask(0, flat.parents, [flat.keys, flat.values]))
-    lengths = np.bincount(flat.parents[kept], minlength=len(flat.items.lengths))
-    chosen = pa.array(kept)
+    keep = _true(iterated.ask(0, flat.parents, [flat.keys, flat.values]))
+    lengths = np.bincount(flat.parents[keep], minlength=len(flat.items.lengths))
+    chosen = pa.array(keep)
     keys, values = flat.keys.filter(chosen), flat.values.filter(chosen)
     return make_maps(keys, values, lengths, flat.items.present, iterated.kind)
 

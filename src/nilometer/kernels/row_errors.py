@@ -120,9 +120,9 @@ def compute(values: Sequence[tuple[Expression, pa.DataType]], rows: Rows) -> Com
     try:
         return work(rows.columns, rows.size), None
     except _FAILURES as error:
-        kept = _computable(work, rows, _collected(error))
-    places = pa.array(kept)
-    return work([column.take(places) for column in rows.columns], len(kept)), kept
+        computable = _computable(work, rows, _collected(error))
+    places = pa.array(computable)
+    return work([column.take(places) for column in rows.columns], len(computable)), computable
 
 
 def passing(test: Expression, rows: Rows, text: str | None = None) -> Bools:
@@ -133,10 +133,12 @@ def passing(test: Expression, rows: Rows, text: str | None = None) -> Bools:
     try:
         return is_true(test, rows.columns, rows.size)
     except _FAILURES as error:
-        kept = _computable(partial(is_true, test), rows, _collected(error), text)
-    places = pa.array(kept)
+        computable = _computable(partial(is_true, test), rows, _collected(error), text)
+    places = pa.array(computable)
     passed = np.zeros(rows.size, np.bool_)
-    passed[kept] = is_true(test, [column.take(places) for column in rows.columns], len(kept))
+    passed[computable] = is_true(
+        test, [column.take(places) for column in rows.columns], len(computable)
+    )
     return passed
 
 
@@ -157,12 +159,12 @@ def _collected(error: Exception) -> RowErrors:
 
 def _computable(work: _Work, rows: Rows, errors: RowErrors, text: str | None = None) -> Int64s:
     """The rows for which a computation succeeds; the others are recorded."""
-    kept = np.ones(rows.size, np.bool_)
+    computable = np.ones(rows.size, np.bool_)
     for place, why in _failing(work, rows, 0, rows.size):
-        kept[place] = False
+        computable[place] = False
         reason = f"{why}; in: {text}" if text else why
         _note(errors, rows, place, reason)
-    return np.flatnonzero(kept)
+    return np.flatnonzero(computable)
 
 
 def _failing(work: _Work, rows: Rows, first: int, length: int) -> Iterator[tuple[int, str]]:

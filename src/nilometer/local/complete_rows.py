@@ -50,8 +50,8 @@ def finish_rows(answer: pa.Table, finish: Finish) -> pa.Table:
     if not finish.is_needed:
         return answer
     ordered = sort_rows(answer, finish.keys).slice(finish.offset, finish.limit)
-    kept = [place for place in range(answer.num_columns) if place not in finish.hidden]
-    return ordered.select(kept)
+    shown = [place for place in range(answer.num_columns) if place not in finish.hidden]
+    return ordered.select(shown)
 
 
 def in_order_of_time(answer: pa.Table) -> pa.Table:

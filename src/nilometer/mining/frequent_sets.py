@@ -121,8 +121,8 @@ class SetSearch:
             lengths = closures @ self._sizes
             closures[:, list(letters)] = False
             firsts = np.where(closures.any(axis=1), closures.argmax(axis=1), more)
-            kept = firsts >= more
-            more, lengths = more[kept], lengths[kept]
+            keep = firsts >= more
+            more, lengths = more[keep], lengths[keep]
         for letter, length in zip(more.tolist(), lengths.tolist(), strict=True):
             self._met += 1
             rank = (-length, -int(supports[letter]), self._met)

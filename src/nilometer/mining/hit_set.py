@@ -53,8 +53,8 @@ class HitSet:
         """The hits reduced to these letters, given by step and code."""
         # The additional column is for negative codes.
         wanted = np.pad(letters, ((0, 0), (0, 1)))
-        kept = wanted[np.arange(len(letters)), np.maximum(self.hits, -1)]
-        reduced = HitSet(np.where(kept, self.hits, np.int16(NOTHING)), self.counts)
+        keep = wanted[np.arange(len(letters)), np.maximum(self.hits, -1)]
+        reduced = HitSet(np.where(keep, self.hits, np.int16(NOTHING)), self.counts)
         return HitSet.none(len(letters)).joined(reduced)
 
     def letters(self, symbols: int) -> Int64s:

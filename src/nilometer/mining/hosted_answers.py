@@ -132,8 +132,8 @@ class HostedAnswers:
             known = self._states.contents()
             wanted = set(zip(ids.h1.tolist(), ids.h2.tolist(), strict=True))
             names = zip(known.ids.h1.tolist(), known.ids.h2.tolist(), strict=True)
-            asked = np.array([name in wanted for name in names], np.bool_)
-            groups = known.only(np.flatnonzero(asked | (known.value(_DUE) <= instant)))
+            has_rows = np.array([name in wanted for name in names], np.bool_)
+            groups = known.only(np.flatnonzero(has_rows | (known.value(_DUE) <= instant)))
         keys = {}
         for number in range(len(groups)):
             values = [column.slice(number, 1) for column in groups.keys[1:]]

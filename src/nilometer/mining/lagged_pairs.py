@@ -41,10 +41,10 @@ class LaggedPairs:
     def recoded(self, codes: Int64s) -> LaggedPairs:
         """The same pairs, where symbol i becomes codes[i], or is dropped if that is negative."""
         own = codes[: len(self.matches)]
-        kept = own >= 0
+        keep = own >= 0
         result = LaggedPairs.none(int(own.max(initial=-1)) + 1, len(self.known) - 1)
-        result.matches[own[kept]] = self.matches[kept]
-        result.begins[own[kept]] = self.begins[kept]
+        result.matches[own[keep]] = self.matches[keep]
+        result.begins[own[keep]] = self.begins[keep]
         result.known[:] = self.known
         return result
 

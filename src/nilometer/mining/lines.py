@@ -56,8 +56,8 @@ class Fitting:
             usable &= np.isfinite(lives) & (lives > 0) & (spectra >= 0).all(axis=1)
         fit = self._fit.fit(spectra[usable], lives[usable])
         places = pa.array(np.where(usable, np.cumsum(usable) - 1, 0), mask=~usable)
-        kept = self._columns(fit)
-        return RowResults(np.arange(len(usable)), tuple(one.take(places) for one in kept))
+        results = self._columns(fit)
+        return RowResults(np.arange(len(usable)), tuple(one.take(places) for one in results))
 
     def _columns(self, fit: Fit) -> tuple[pa.Array, ...]:
         significance = fit.amounts / fit.sigmas

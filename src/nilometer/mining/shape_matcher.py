@@ -141,11 +141,11 @@ class ShapeMatcher:
         )
         step = max(1, _AT_ONCE // (2 * half + 1))
         # The first of the smallest is the one in the middle.
-        kept = [
+        is_best = [
             beside[starts[at : at + step]].argmin(axis=1) == half
             for at in range(0, len(starts), step)
         ]
-        return np.asarray(starts[np.concatenate(kept)])
+        return np.asarray(starts[np.concatenate(is_best)])
 
     def _match(self, start: int, distance: float) -> ShapeMatch:
         end = start + self.length - 1

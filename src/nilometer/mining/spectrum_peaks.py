@@ -97,26 +97,26 @@ class SpectrumPeaks:
         fenced = np.pad(heights, ((0, 0), (0, 1)), constant_values=-np.inf)
         places, properties = find_peaks(fenced.ravel(), height=self._least)
         rows, channels = np.divmod(places, fenced.shape[1])
-        kept = _without_lower(rows, channels, properties["peak_heights"], widths)
-        rows, channels = rows[kept], channels[kept]
+        keep = _without_lower(rows, channels, properties["peak_heights"], widths)
+        rows, channels = rows[keep], channels[keep]
         order = np.lexsort((channels, -heights[rows, channels], rows))
         rank = np.arange(len(order)) - np.searchsorted(rows, rows)
-        kept = np.sort(order[rank < self._most])
-        return rows[kept], channels[kept]
+        keep = np.sort(order[rank < self._most])
+        return rows[keep], channels[keep]
 
 
 def _without_lower(rows: Int64s, channels: Int64s, heights: Numbers, widths: Numbers) -> Int64s:
     """The peaks without those within one width of a higher one."""
-    kept = np.arange(len(rows))
+    keep = np.arange(len(rows))
     while True:
-        left, right = kept[:-1], kept[1:]
+        left, right = keep[:-1], keep[1:]
         distance = channels[right] - channels[left]
         near = (rows[left] == rows[right]) & (distance < widths[channels[left]])
         left_goes = near & (heights[left] < heights[right])
         goes = np.append(left_goes, False) | np.append(False, near & ~left_goes)
         if not goes.any():
-            return kept
-        kept = kept[~goes]
+            return keep
+        keep = keep[~goes]
 
 
 def _vertex(heights: Numbers, rows: Int64s, channels: Int64s) -> Numbers:

@@ -58,10 +58,10 @@ def answer_changes(
         columns = [_only(column, passed) for column in columns]
         shown = shown[passed]
     inputs = Rows(columns, len(shown), names, counted=is_new[shown])
-    computed, kept = compute(values, inputs)
+    computed, computable = compute(values, inputs)
     rows = [canonical(value) for value in computed]
-    if kept is not None:
-        shown = shown[kept]
+    if computable is not None:
+        shown = shown[computable]
     gone, come, states = _differences(instants, rows, shown)
     diffs = np.concatenate([np.full(len(gone), -1), np.ones(len(come), np.int64)])
     places = np.concatenate([gone, come])

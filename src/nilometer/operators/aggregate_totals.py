@@ -135,7 +135,7 @@ class RunningTotals:
     def totals(self) -> Totals:
         """Return all totals in every state."""
         none_yet = np.zeros(len(self._instants.firsts), np.int64)
-        values = {name: kept[self._instants.groups] for name, kept in self._initial.items()}
+        values = {name: value[self._instants.groups] for name, value in self._initial.items()}
         values |= self._extremes
         for name, changes in self._changes.items():
             values[name] = self._instants.running(changes, self._initial.get(name, none_yet))

@@ -115,9 +115,11 @@ class RunningBlock:
 
     def _finish(self, result: pa.RecordBatch) -> pa.RecordBatch:
         rows = Rows(result.columns, len(result), self._spec.names)
-        values, kept = compute(list(zip(self._spec.values, self._spec.types, strict=True)), rows)
-        if kept is not None:
-            result = result.take(pa.array(kept))
+        values, computable = compute(
+            list(zip(self._spec.values, self._spec.types, strict=True)), rows
+        )
+        if computable is not None:
+            result = result.take(pa.array(computable))
         times = as_int64(result.column(0))
         if self._spec.until is not None:  # a row that ends where it begins never holds
             lasts = as_int64(result.column(self._spec.until)) > times

@@ -181,39 +181,39 @@ class Attempts:
         }
         answers: dict[int, bool | None] = dict.fromkeys(starts)
         while answers:
-            asked: dict[int, AskedRow] = {}
+            requests: dict[int, AskedRow] = {}
             for start, answer in answers.items():
                 outcome = self._advance(start, going[start], answer)
                 if isinstance(outcome, AskedRow):
-                    asked[start] = outcome
+                    requests[start] = outcome
                 else:
                     done[start] = outcome
-            self._look_up(asked)
+            self._look_up(requests)
             rounds += 1
             if rounds > _MOST_ROUNDS:
                 raise TooManyWaysError
-            answers = {start: self._answers[start].of(one) for start, one in asked.items()}
+            answers = {start: self._answers[start].of(one) for start, one in requests.items()}
         return [done[start] for start in starts]
 
     def _advance(self, start: int, search: Search, answer: bool | None) -> AskedRow | SearchEnd:
         """Run a search until it is done, or asks for a condition not looked up yet."""
         try:
-            asked = next(search) if answer is None else search.send(answer)
-            while (known := self._known_answer(start, asked)) is not None:
-                asked = search.send(known)
+            request = next(search) if answer is None else search.send(answer)
+            while (known := self._known_answer(start, request)) is not None:
+                request = search.send(known)
         except StopIteration as stopped:
             end: SearchEnd = stopped.value
             return end
-        return asked
+        return request
 
-    def _known_answer(self, start: int, asked: AskedRow) -> bool | None:
+    def _known_answer(self, start: int, request: AskedRow) -> bool | None:
         answers = self._answers.get(start)
-        return None if answers is None else answers.of(asked)
+        return None if answers is None else answers.of(request)
 
-    def _look_up(self, asked: dict[int, AskedRow]) -> None:
+    def _look_up(self, requests: dict[int, AskedRow]) -> None:
         """Evaluate conditions, those of each variable together."""
-        for variable in {one.variable for one in asked.values()}:
-            mine = {start: one for start, one in asked.items() if one.variable == variable}
+        for variable in {one.variable for one in requests.values()}:
+            mine = {start: one for start, one in requests.items() if one.variable == variable}
             condition = self._matching.conditions[variable]
             assert condition.rest is not None
             blocks = [self._block(start, one) for start, one in mine.items()]
@@ -229,15 +229,15 @@ class Attempts:
                 answers = self._answers.setdefault(start, _ConditionAnswers())
                 answers.begin(one, dict(zip(block.tolist(), passed, strict=True)))
 
-    def _block(self, start: int, asked: AskedRow) -> Int64s:
+    def _block(self, start: int, request: AskedRow) -> Int64s:
         """The row asked for, and those that follow if nothing else changes."""
-        if not self._steady[asked.variable]:
-            return np.asarray([asked.place], np.int64)
+        if not self._steady[request.variable]:
+            return np.asarray([request.place], np.int64)
         answers = self._answers.get(start)
-        length = _FIRST_BLOCK if answers is None else answers.next_length(asked)
-        end = min(self._ground(start).limit, asked.place + length)
-        bits = self._begun.symbols[asked.place : end] >> asked.variable & 1
-        return asked.place + np.flatnonzero(bits)
+        length = _FIRST_BLOCK if answers is None else answers.next_length(request)
+        end = min(self._ground(start).limit, request.place + length)
+        bits = self._begun.symbols[request.place : end] >> request.variable & 1
+        return request.place + np.flatnonzero(bits)
 
     @cached_property
     def _steady(self) -> list[bool]:
@@ -275,19 +275,19 @@ class _ConditionAnswers:
     length: int = 0
     places: dict[int, bool] = field(default_factory=dict)
 
-    def of(self, asked: AskedRow) -> bool | None:
+    def of(self, request: AskedRow) -> bool | None:
         """The answer, if it has been looked up."""
-        if asked.variable != self.variable or asked.before != self.before:
+        if request.variable != self.variable or request.before != self.before:
             return None
-        return self.places.get(asked.place)
+        return self.places.get(request.place)
 
-    def begin(self, asked: AskedRow, places: dict[int, bool]) -> None:
+    def begin(self, request: AskedRow, places: dict[int, bool]) -> None:
         """Replace the known answers by those for other rows."""
-        self.length = self.next_length(asked)
-        self.variable, self.before, self.places = asked.variable, asked.before, places
+        self.length = self.next_length(request)
+        self.variable, self.before, self.places = request.variable, request.before, places
 
-    def next_length(self, asked: AskedRow) -> int:
+    def next_length(self, request: AskedRow) -> int:
         """How many rows to look up: more if the same condition was asked for before."""
-        if asked.variable != self.variable or asked.before != self.before:
+        if request.variable != self.variable or request.before != self.before:
             return _FIRST_BLOCK
         return min(2 * self.length, _LONGEST_BLOCK)

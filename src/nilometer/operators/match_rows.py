@@ -208,9 +208,9 @@ class MatchRows:
             for one in matching.slots
         ]
         kinds = spec.types[len(matching.before) :]
-        asked = list(zip(matching.measures, kinds, strict=False))
-        values, kept = compute(asked, Rows(arguments, len(looks), spec.names))
-        looks = looks if kept is None else looks[kept]
+        measures = list(zip(matching.measures, kinds, strict=False))
+        values, computable = compute(measures, Rows(arguments, len(looks), spec.names))
+        looks = looks if computable is None else looks[computable]
         places = pa.array(matches.places[looks])
         known_at = matches.known_at[matches.owners[looks]]
         columns = [

@@ -239,26 +239,26 @@ class OverRows:
         first_waiting = np.full(len(rows.groups), len(rows))
         np.minimum.at(first_waiting, rows.numbers[waiting], places[waiting])
         next_place = np.minimum(first_waiting[rows.numbers], rows.lasts + 1)
-        kept = waiting | (places >= next_place - spec.back)
+        keep = waiting | (places >= next_place - spec.back)
         if spec.length >= 0:
             safe = np.minimum(next_place, max(len(rows) - 1, 0))
             is_one = next_place <= rows.lasts
             oldest = np.where(is_one, rows.times[safe], frontier) if len(rows) else rows.times
-            kept |= rows.times >= np.minimum(oldest, frontier) - spec.length
+            keep |= rows.times >= np.minimum(oldest, frontier) - spec.length
         since = np.full(len(rows.groups), FOREVER)
-        np.minimum.at(since, rows.numbers[kept], rows.times[kept])
-        kept = rows.times >= since[rows.numbers]
+        np.minimum.at(since, rows.numbers[keep], rows.times[keep])
+        keep = rows.times >= since[rows.numbers]
         instants = np.cumsum(rows.begins_instant) - 1
         for function in spec.functions:
-            kept |= np.isin(instants, instants[_kept_for_ever(function, rows)])
-        self._count_gone(rows, kept, gone)
-        keep_in_order(self._held, rows, (), np.flatnonzero(kept), waiting)
+            keep |= np.isin(instants, instants[_kept_for_ever(function, rows)])
+        self._count_gone(rows, keep, gone)
+        keep_in_order(self._held, rows, (), np.flatnonzero(keep), waiting)
 
-    def _count_gone(self, rows: OrderedRows, kept: Bools, gone: dict[str, Int64s]) -> None:
+    def _count_gone(self, rows: OrderedRows, keep: Bools, gone: dict[str, Int64s]) -> None:
         if not self._spec.counts:
             return
-        size, dropped = len(rows.groups), rows.numbers[~kept]
-        instants = rows.numbers[~kept & rows.begins_instant]
+        size, dropped = len(rows.groups), rows.numbers[~keep]
+        instants = rows.numbers[~keep & rows.begins_instant]
         nothing = np.zeros(size, np.int64)
         counts = {
             _ROWS: gone.get(_ROWS, nothing) + np.bincount(dropped, minlength=size),
@@ -384,7 +384,7 @@ def _bounds(frame: OverFrame, rows: OrderedRows, shown: Int64s) -> tuple[Int64s,
         if not len(mine):
             continue
         start, last = rows.starts[shown[mine[0]]], rows.lasts[shown[mine[0]]]
-        times, asked = rows.times[start : last + 1], rows.times[shown[mine]]
-        firsts[mine] = start + np.searchsorted(times, asked - frame.length)
-        ends[mine] = start + np.searchsorted(times, asked, "right") - 1
+        times, shown_times = rows.times[start : last + 1], rows.times[shown[mine]]
+        firsts[mine] = start + np.searchsorted(times, shown_times - frame.length)
+        ends[mine] = start + np.searchsorted(times, shown_times, "right") - 1
     return firsts, ends

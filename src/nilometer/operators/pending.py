@@ -43,13 +43,13 @@ class Pending:
             _between(chunk, self._frontier, frontier)
             for chunk in self.buffer.chunks(before=frontier)
         ]
-        kept = []
+        later = []
         for changes in new:
             early, late = _split(changes, times_of(changes) < frontier)
             ready.append(early)
             if len(late):
-                kept.append(late)
-        self._keep(kept, frontier)
+                later.append(late)
+        self._keep(later, frontier)
         some = [changes for changes in ready if len(changes)]
         return join_batches(some) if some else no_changes(self._types)
 
@@ -64,8 +64,8 @@ class Pending:
     def content(self) -> Content:
         """What it keeps, however it is cut."""
         first = self._frontier
-        kept = [_between(chunk, first, FOREVER + 1) for chunk in self.buffer.chunks()]
-        return first, rows_content(kept)
+        parts = [_between(chunk, first, FOREVER + 1) for chunk in self.buffer.chunks()]
+        return first, rows_content(parts)
 
     def take_over(self, old: Sequence[Pending], share: Chooses) -> None:
         """Take over what belongs here of changes that have not taken effect."""

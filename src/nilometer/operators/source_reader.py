@@ -48,8 +48,8 @@ class SourceReader:
         self, rows: pa.RecordBatch, array: Expression, kind: pa.DataType
     ) -> pa.RecordBatch:
         inputs = Rows(rows.columns, len(rows), rows.schema.names, self.relation)
-        (arrays,), kept = compute([(array, kind)], inputs)
-        columns = rows.columns if kept is None else rows.take(pa.array(kept)).columns
+        (arrays,), computable = compute([(array, kind)], inputs)
+        columns = rows.columns if computable is None else rows.take(pa.array(computable)).columns
         wider = expand_arrays(columns, arrays)
         names = [f"c{i}" for i in range(len(columns), len(wider))]
         return pa.RecordBatch.from_arrays(wider, [*rows.schema.names, *names])

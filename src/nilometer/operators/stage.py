@@ -182,8 +182,8 @@ class BucketRun:
             [p.watermark for p in batch.punctuation],
         )
         own = batch.punctuation[: len(before)]
-        kept = [p.largest_kept for p in own if p.largest_kept is not None]
-        self._reached = max(self._reached, *kept, NEVER)
+        largest_kept = [p.largest_kept for p in own if p.largest_kept is not None]
+        self._reached = max(self._reached, *largest_kept, NEVER)
         return self.process_between(batch, before, self._known())
 
     @property

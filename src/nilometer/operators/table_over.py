@@ -267,10 +267,10 @@ class _Sorted:
         column = self._column(function.column)
         if function.ignores_nulls:
             valid = np.asarray(column.is_valid())
-            kept = np.flatnonzero(valid)
+            known = np.flatnonzero(valid)
             counts = np.concatenate([[0], np.cumsum(valid)])
             firsts, lasts = counts[firsts], counts[np.maximum(lasts + 1, firsts)] - 1
-            column = column.take(pa.array(kept))
+            column = column.take(pa.array(known))
         chosen = lasts if function.number < 0 else firsts + function.number - 1
         missing = (lasts < firsts) | (chosen > lasts)
         return column.take(pa.array(np.where(missing, 0, chosen), mask=missing))

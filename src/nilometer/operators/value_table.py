@@ -71,10 +71,10 @@ class ValueTable:
                 rows = table._load(ref).rows
                 own = joint_numbers(as_int64(rows.column(0)), place, len(old))
                 held = _as_run(rows).counts if self._has_keys else as_int64(rows.column(2))
-                kept = np.isin(own, numbers)
-                groups.append(own[kept])
-                values.append(rows.column(1).filter(pa.array(kept)))
-                counts.append(held[kept])
+                keep = np.isin(own, numbers)
+                groups.append(own[keep])
+                values.append(rows.column(1).filter(pa.array(keep)))
+                counts.append(held[keep])
         if groups:
             column = pa.concat_arrays(values)
             run = self._net(np.concatenate(groups), column, np.concatenate(counts))
@@ -152,8 +152,8 @@ class ValueTable:
         counts = run.counts
         for begin in range(0, len(counts), _MOST_ROWS):
             part = slice(begin, begin + _MOST_ROWS)
-            kept = np.cumsum(counts[part]) if self._has_keys else counts[part]
-            arrays = [pa.array(run.groups[part]), column[part], pa.array(kept)]
+            stored_counts = np.cumsum(counts[part]) if self._has_keys else counts[part]
+            arrays = [pa.array(run.groups[part]), column[part], pa.array(stored_counts)]
             rows = pa.RecordBatch.from_arrays(arrays, ["group", "value", "count"])
             chunk = sorted_chunk(rows)
             ref = self._store.add(chunk, level)

@@ -109,12 +109,12 @@ def _within(source: RowSource, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         rows = batch
         if source.time is not None and bounds != (None, None):
             time = rows.column(source.time)
-            kept = pc.is_valid(time)
+            keep = pc.is_valid(time)
             if low is not None:
-                kept = pc.and_(kept, pc.greater_equal(time, _instant(low, time.type)))
+                keep = pc.and_(keep, pc.greater_equal(time, _instant(low, time.type)))
             if high is not None:
-                kept = pc.and_(kept, pc.less_equal(time, _instant(high, time.type)))
-            rows = rows.filter(kept)
+                keep = pc.and_(keep, pc.less_equal(time, _instant(high, time.type)))
+            rows = rows.filter(keep)
         if len(rows):
             yield rows
 

@@ -76,9 +76,9 @@ class Worker:
                 sandbox.require_safe(words["sql"], words["tables"])
                 send(self._to, {"is": "done"})
             case "value":
-                asked = f"SELECT {words['sql']}"
-                sandbox.require_safe(asked, ())
-                send(self._to, {"is": "done"}, table_bytes(sandbox.run(asked, {})))
+                statement = f"SELECT {words['sql']}"
+                sandbox.require_safe(statement, ())
+                send(self._to, {"is": "done"}, table_bytes(sandbox.run(statement, {})))
             case "bind":
                 sandbox.bind(words["sql"], dict(self._tables(words)))
                 send(self._to, {"is": "done"})

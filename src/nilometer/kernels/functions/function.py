@@ -150,10 +150,9 @@ def _require_number(name: str, function: Function, got: int) -> None:
     )
     if name in ("date_diff", "datediff"):
         takes += "; timestampdiff(MINUTE, a, b) counts whole minutes"
-    raise PredicateError(
-        f"{name.upper()} got {count(got, 'argument')}",
-        detail=f"it takes {'at least ' + count(minimum, 'argument') if function.several else takes}",
-    )
+    if function.several:
+        takes = f"at least {count(minimum, 'argument')}"
+    raise PredicateError(f"{name.upper()} got {count(got, 'argument')}", detail=f"it takes {takes}")
 
 
 def _check_literal(name: str, operand: Operand, check: Check) -> None:

@@ -89,32 +89,32 @@ def _value_of(applied: Applied) -> pa.Array:
     column, wanted = applied.columns
     items = Items(column)
     codes = order_codes(pa.concat_arrays([items.keys, wanted.cast(items.keys.type)]))
-    keys, asked = codes[: len(items.keys)], codes[len(items.keys) :]
+    keys, targets = codes[: len(items.keys)], codes[len(items.keys) :]
     chosen: list[int | None] = []
     for row in range(applied.size):
         places = items.places(row)
-        same = places[keys[places] == asked[row]] if asked[row] != NULL_CODE else []
+        same = places[keys[places] == targets[row]] if targets[row] != NULL_CODE else []
         chosen.append(int(same[-1]) if len(same) else None)
     return items.values.take(pa.array(chosen, pa.int64()))
 
 
 def _item_type(operands: Sequence[Operand]) -> pa.DataType:
-    kind, asked = operands[0].kind, operands[1].kind
+    kind, index_kind = operands[0].kind, operands[1].kind
     wanted = kind.key_type if pat.is_map(kind) else pa.int32()
-    fits = pat.is_null(asked) or common_type(wanted, asked) == wanted
-    if not fits and not (pat.is_list(kind) and pat.is_signed_integer(asked)):
+    fits = pat.is_null(index_kind) or common_type(wanted, index_kind) == wanted
+    if not fits and not (pat.is_list(kind) and pat.is_signed_integer(index_kind)):
         raise UnavailableError(
-            f"an item of {type_name(kind)} by {type_name(asked)} is not available here"
+            f"an item of {type_name(kind)} by {type_name(index_kind)} is not available here"
         )
     return _item_kind(operands)
 
 
 def _element_type(operands: Sequence[Operand]) -> pa.DataType:
-    kind, asked = operands[0].kind, operands[1].kind
-    common = common_type(kind.value_type, asked)
-    if common is None or (common != kind.value_type and not pat.is_null(asked)):
+    kind, element = operands[0].kind, operands[1].kind
+    common = common_type(kind.value_type, element)
+    if common is None or (common != kind.value_type and not pat.is_null(element)):
         raise UnavailableError(
-            f"looking for {type_name(asked)} in {type_name(kind)} is not available here"
+            f"looking for {type_name(element)} in {type_name(kind)} is not available here"
         )
     require_comparable(kind.value_type)
     return kind
@@ -123,14 +123,14 @@ def _element_type(operands: Sequence[Operand]) -> pa.DataType:
 def _contains(applied: Applied) -> pa.Array:
     """Whether an array contains a value; NULL if it is not found but the array has NULLs."""
     items = Items(applied.columns[0])
-    codes, asked = items.codes(applied.columns[1])
+    codes, targets = items.codes(applied.columns[1])
     contains: list[bool | None] = []
     for row in range(applied.size):
-        if not items.present[row] or asked[row] == NULL_CODE:
+        if not items.present[row] or targets[row] == NULL_CODE:
             contains.append(None)
             continue
         own = codes[items.places(row)]
-        is_there = bool((own == asked[row]).any())
+        is_there = bool((own == targets[row]).any())
         contains.append(True if is_there else None if (own == NULL_CODE).any() else False)
     return pa.array(contains, pa.bool_())
 
@@ -142,27 +142,27 @@ def _boolean_of_element(operands: Sequence[Operand]) -> pa.DataType:
 
 def _position(applied: Applied) -> pa.Array:
     items = Items(applied.columns[0])
-    codes, asked = items.codes(applied.columns[1])
+    codes, targets = items.codes(applied.columns[1])
     positions: list[int | None] = []
     for row in range(applied.size):
-        if not items.present[row] or asked[row] == NULL_CODE:
+        if not items.present[row] or targets[row] == NULL_CODE:
             positions.append(None)
             continue
-        same = np.flatnonzero(codes[items.places(row)] == asked[row])
+        same = np.flatnonzero(codes[items.places(row)] == targets[row])
         positions.append(int(same[0]) + 1 if len(same) else 0)
     return pa.array(positions, pa.int64())
 
 
 def _remove(applied: Applied) -> pa.Array:
     items = Items(applied.columns[0])
-    codes, asked = items.codes(applied.columns[1])
+    codes, targets = items.codes(applied.columns[1])
     chosen: list[Any] = []
     for row in range(applied.size):
-        if not items.present[row] or asked[row] == NULL_CODE:
+        if not items.present[row] or targets[row] == NULL_CODE:
             chosen.append(None)
             continue
         places = items.places(row)
-        chosen.append(places[codes[places] != asked[row]])
+        chosen.append(places[codes[places] != targets[row]])
     return make_lists(items.values, chosen, applied.kind)
 
 
@@ -252,10 +252,10 @@ def _contains_key(applied: Applied) -> pa.Array:
     column, wanted = applied.columns
     items = Items(column)
     codes = order_codes(pa.concat_arrays([items.keys, wanted.cast(items.keys.type)]))
-    keys, asked = codes[: len(items.keys)], codes[len(items.keys) :]
+    keys, targets = codes[: len(items.keys)], codes[len(items.keys) :]
     contains = [
-        bool((keys[items.places(row)] == asked[row]).any())
-        if items.present[row] and asked[row] != NULL_CODE
+        bool((keys[items.places(row)] == targets[row]).any())
+        if items.present[row] and targets[row] != NULL_CODE
         else None
         for row in range(applied.size)
     ]

@@ -101,14 +101,14 @@ def picture_windows(plan: JoinPlan, title: str) -> ConstraintGraph:
 def picture_block(leaf: Block | LastRows, title: str) -> ConstraintGraph:
     """That of a leaf of a plan whose answer changes: rows are kept for their lifetimes."""
     plan = leaf.plan
-    kept = {i: how_long(plan, i) for i in _timed(plan)}
+    lifetimes = {i: how_long(plan, i) for i in _timed(plan)}
     if isinstance(leaf, Block):
         for life in leaf.lifetimes:
             text = f"in the answer for {format_duration(life.length)}"
             if life.until is not None:
                 text = f"in the answer until {life.until.column}"
-            kept |= {i: text for i in kept if plan.sources[i].name in life.streams}
-    return _graph(plan, _as_written(plan.network), title, kept)
+            lifetimes |= {i: text for i in lifetimes if plan.sources[i].name in life.streams}
+    return _graph(plan, _as_written(plan.network), title, lifetimes)
 
 
 def picture_cycle(error: ContradictionError) -> ConstraintGraph:
@@ -142,12 +142,12 @@ def _is_implied(window: Window, by: TimeNetwork) -> bool:
 
 
 def _graph(
-    plan: JoinPlan, network: TimeNetwork, title: str, kept: Mapping[int, str]
+    plan: JoinPlan, network: TimeNetwork, title: str, lifetimes: Mapping[int, str]
 ) -> ConstraintGraph:
     timed = _timed(plan)
     return ConstraintGraph(
         title,
-        tuple(_stream(plan, i, kept[i]) for i in timed),
+        tuple(_stream(plan, i, lifetimes[i]) for i in timed),
         tuple(_windows(network, timed)),
         tuple(dict.fromkeys(map(str, network.windows))),
     )
@@ -157,7 +157,7 @@ def _timed(plan: JoinPlan) -> list[int]:
     return [i for i, one in enumerate(plan.sources) if not (one.is_table or one.is_held)]
 
 
-def _stream(plan: JoinPlan, number: int, kept: str) -> PicturedStream:
+def _stream(plan: JoinPlan, number: int, lifetime: str) -> PicturedStream:
     source = plan.sources[number]
     others = [] if source.rows is not None else awaited(plan, number)
     return PicturedStream(
@@ -165,7 +165,7 @@ def _stream(plan: JoinPlan, number: int, kept: str) -> PicturedStream:
         source.relation.name,
         source.relation.statistics.rate,
         tuple(kept_columns(plan, number)),
-        kept,
+        lifetime,
         tuple(Expiry(other.name, bound) for other, bound in others),
         None if source.rows is None else str(source.rows),
     )

@@ -50,10 +50,10 @@ class Parameters:
         """Refuse values that the statement does not use."""
         for name in self.values:
             if name not in self.used and not self.may_be_unused:
-                asked = ", ".join(f":{one}" for one in sorted(self.used)) or "none"
+                names = ", ".join(f":{one}" for one in sorted(self.used)) or "none"
                 raise InputError(
                     f"the statement has no parameter :{name}",
-                    detail=f"it has {asked}",
+                    detail=f"it has {names}",
                     hint=nearest(name, sorted(self.used)) or f"leave {name} out",
                 )
 

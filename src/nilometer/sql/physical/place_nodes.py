@@ -225,9 +225,9 @@ class Placer:
 
     def _aggregate(self, node: Operation, spec: AggregateSpec, wanted: Places | None) -> Placed:
         keys, child = tuple(range(spec.keys)), node.inputs[0]
-        asked = through(wanted, node, spec)
-        asked = asked if asked and set(asked) <= set(keys) else keys
-        below = self._together_by(child, asked, keys)
+        columns = through(wanted, node, spec)
+        columns = columns if columns and set(columns) <= set(keys) else keys
+        below = self._together_by(child, columns, keys)
         return _above(node, below, above(below.together, node, spec))
 
     def _window_rows(self, node: Operation, spec: WindowRowsSpec, wanted: Places | None) -> Placed:
@@ -235,8 +235,8 @@ class Placer:
         child = node.inputs[0]
         own = tuple(place for place in wanted or () if place < len(child.columns))
         if isinstance(spec.windows, SessionWindows):
-            asked = own if own and set(own) <= set(spec.keys) else spec.keys
-            below = self._together_by(child, asked, spec.keys)
+            columns = own if own and set(own) <= set(spec.keys) else spec.keys
+            below = self._together_by(child, columns, spec.keys)
         else:
             below = self.place(child, None if wanted is None else own)
         return _above(node, below, below.together)
@@ -307,13 +307,13 @@ class Placer:
         return below
 
     def _counted(self, node: Operation, wanted: Places | None) -> Placed:
-        asked = all_columns(node) if wanted is None else wanted
+        columns = all_columns(node) if wanted is None else wanted
         placed: dict[int, Placed] = {}
         for number in sorted(range(len(node.inputs)), key=lambda n: is_free(node.inputs[n])):
-            placed[number] = self.place(node.inputs[number], asked)
+            placed[number] = self.place(node.inputs[number], columns)
             if placed[number].together is not None:
-                asked = placed[number].together or ()
-        return self._join_drafts(node, placed, [asked] * len(node.inputs), asked)
+                columns = placed[number].together or ()
+        return self._join_drafts(node, placed, [columns] * len(node.inputs), columns)
 
     def _combine(self, node: Combine) -> Placed:
         sources = node.plan.sources

@@ -186,14 +186,14 @@ def named_around(entry: exp.Expr, sql: str) -> dict[str, exp.CTE]:
 def _forget_unread(tree: exp.Query) -> None:
     """Remove queries of WITH that are no longer read."""
     for clause in list(tree.find_all(exp.With)):
-        kept = []
+        remaining = []
         for query in clause.expressions:
             name = query.alias.lower()
             readers = (one for one in tree.find_all(exp.Table) if one.name.lower() == name)
             if any(one.find_ancestor(exp.CTE) is not query for one in readers):
-                kept.append(query)
-        if len(kept) == len(clause.expressions):
+                remaining.append(query)
+        if len(remaining) == len(clause.expressions):
             continue
-        clause.set("expressions", kept)
-        if not kept and clause.parent is not None:
+        clause.set("expressions", remaining)
+        if not remaining and clause.parent is not None:
             clause.parent.set("with_", None)

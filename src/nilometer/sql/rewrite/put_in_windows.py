@@ -82,14 +82,14 @@ def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
     named = {query.alias.lower() for query in tree.find_all(exp.CTE)}
     streams = [entry for entry in entries if not is_static(entry, catalog, named)]
     where = select.args.get("where")
-    asked = [*([] if where is None else [where]), *subquery_columns(select)]
-    queries = [query for one in asked for query in one.find_all(exp.Select)]
+    parts = [*([] if where is None else [where]), *subquery_columns(select)]
+    queries = [query for one in parts for query in one.find_all(exp.Select)]
     has_others = any(_is_answer(entry, reasons) for entry in entries if entry not in streams)
     if len(streams) != 1 or not (queries or has_others or any(join.side for join in joins)):
         return False
-    kept = {"": True, "LEFT": False, "RIGHT": True, "FULL": None}
+    keeps_stream = {"": True, "LEFT": False, "RIGHT": True, "FULL": None}
     for join in joins:  # rows of the stream are kept by outer joins, those of tables are not
-        wanted = kept.get(str(join.side).upper())
+        wanted = keeps_stream.get(str(join.side).upper())
         if wanted is None or (join.side and wanted is not (join.this is streams[0])):
             return False
     if not all(is_static(query, catalog, named) for query in queries):
@@ -123,8 +123,8 @@ def is_static_entry(entry: exp.Expr, catalog: Catalog) -> bool:
         named = {**{one.alias.lower(): one.this for one in queries}, **named}
         around = around.parent
     is_named = isinstance(entry, exp.Table) and entry.name.lower() in named
-    asked = named[entry.name.lower()] if is_named else entry
-    return is_static(asked, catalog, set(named))
+    tree = named[entry.name.lower()] if is_named else entry
+    return is_static(tree, catalog, set(named))
 
 
 def is_static(tree: exp.Expr, catalog: Catalog, named: Collection[str]) -> bool:

@@ -162,14 +162,14 @@ class _Taker:
         return exp.Paren(this=exp.Not(this=shown) if negated else shown)
 
     def _ask(
-        self, node: exp.Expr, query: exp.Expr, asked: SubqueryUse, value: exp.Expr | None = None
+        self, node: exp.Expr, query: exp.Expr, use: SubqueryUse, value: exp.Expr | None = None
     ) -> exp.Expr:
         name = f"{_PREFIX}{next(self.numbers)}"
         inner = query.unnest() if isinstance(query, exp.Subquery) else query
         column = SubqueryColumn(
             this=name,
             query=inner.copy(),
-            asked=asked,
+            asked=use,
             value=None if value is None else value.copy(),
         )
         column.meta.update(put_at(exp.Null(), place_of(node, self.sql)).meta)

@@ -174,8 +174,8 @@ class ChangesBinder:
         functions = binder.functions()
         source = _named_input(call)
         hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
-        asked = (*hidden, *binder.partition, *binder.arguments)
-        items = [exp.Star(), *(one.copy() for one in asked)]
+        extra = (*hidden, *binder.partition, *binder.arguments)
+        items = [exp.Star(), *(one.copy() for one in extra)]
         query = exp.Select(expressions=items, from_=exp.From(this=source))
         appending = self._appending
         bound, scope = appending._appended(query, named, "the input of OVER")
@@ -194,9 +194,9 @@ class ChangesBinder:
         """The node of the first rows of each partition; its last column is their number."""
         hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
         terms, partition = call.args["order"], call.args["partition"]
-        asked = (*hidden, *partition, *(term.this for term in terms))
+        extra = (*hidden, *partition, *(term.this for term in terms))
         query = exp.Select(
-            expressions=[exp.Star(), *(one.copy() for one in asked)],
+            expressions=[exp.Star(), *(one.copy() for one in extra)],
             from_=exp.From(this=_named_input(call)),
         )
         query.meta.update(call.meta)

@@ -89,15 +89,15 @@ class FromParts:
     def listed(self, sources: list[tuple[Source, ...]], where: list[exp.Expr]) -> HeldUnits:
         """All entries joined."""
         scope, clause = self.scope, self.tree.args.get("windows")
-        asked = [*self._on(scope.units), *where_conditions(where, scope)]
-        lifetimes = self._lifetimes(sources, asked)
+        conditions = [*self._on(scope.units), *where_conditions(where, scope)]
+        lifetimes = self._lifetimes(sources, conditions)
         units = [(e.unit, e.bound, e.window) for e in self.entries]
         windows = bind_windows(clause, units, scope, with_ranges=False)
         inner = [c for e in self.entries if not e.has_rows for c in e.bound.conditions]
         rows = BoundQuery(
             tuple(one for own in sources for one in own),
             (*windows.windows, *_ranges(lifetimes)),
-            (*inner, *asked, *windows.conditions),
+            (*inner, *conditions, *windows.conditions),
             (),
             None if clause is None else place_of(clause, self.sql),
             (*(one for e in self.entries for one in e.bound.lifetimes), *lifetimes),

@@ -83,23 +83,23 @@ class SubqueryBinder:
         passed = set_counts(function, (node, partners), node.columns)
         return self.wanted.derive(held.units, passed, place)
 
-    def add(self, held: HeldUnits, asked: SubqueryColumn, scope: Scope) -> HeldUnits:
+    def add(self, held: HeldUnits, subquery: SubqueryColumn, scope: Scope) -> HeldUnits:
         """The rows, each with the value of a subquery."""
-        if asked.args["asked"] is SubqueryUse.VALUE:
-            return self._with_value(held, asked, scope)
-        args = asked.args
-        test = ExistsTest(asked, args["query"], False, args["asked"], args.get("value"))
+        if subquery.args["asked"] is SubqueryUse.VALUE:
+            return self._with_value(held, subquery, scope)
+        args = subquery.args
+        test = ExistsTest(subquery, args["query"], False, args["asked"], args.get("value"))
         node, partners = self._partners(held, test, scope)
-        columns = (*node.columns, Column(f"{asked.name}.{asked.name}", pa.bool_()))
+        columns = (*node.columns, Column(f"{subquery.name}.{subquery.name}", pa.bool_()))
         texts = tuple(one.name for one in columns)
         own = tuple(Argument(place) for place in range(len(node.columns)))
         parts = []
         for function, answer in ((SetFunction.WITH, True), (SetFunction.WITHOUT, False)):
             chosen = set_counts(function, (node, partners), node.columns)
             parts.append(compute(chosen, None, (*own, Constant(answer)), columns, texts))
-        unit = _unit(asked.name, exp.Null(), {})
+        unit = _unit(subquery.name, exp.Null(), {})
         both = union_all(parts, columns)
-        return self.wanted.derive((*held.units, unit), both, place_of(asked, self.sql))
+        return self.wanted.derive((*held.units, unit), both, place_of(subquery, self.sql))
 
     def _partners(self, held: HeldUnits, test: ExistsTest, scope: Scope) -> tuple[Node, Node]:
         """The rows as a node, and those of them that have partners, once for each."""
@@ -176,14 +176,14 @@ class SubqueryBinder:
         pairs = list(zip(bound, columns, strict=True))
         alternatives = []
         for tree in [equal(pairs)] if test.asked is SubqueryUse.EQUAL else unknown(pairs):
-            asked = (Scalar(one, place) for one in conjuncts(tree))
-            rows = replace(inner.rows, conditions=(*inner.rows.conditions, *asked))
+            equalities = (Scalar(one, place) for one in conjuncts(tree))
+            rows = replace(inner.rows, conditions=(*inner.rows.conditions, *equalities))
             alternatives.append(replace(inner, rows=rows))
         return alternatives
 
-    def _with_value(self, held: HeldUnits, asked: SubqueryColumn, scope: Scope) -> HeldUnits:
+    def _with_value(self, held: HeldUnits, subquery: SubqueryColumn, scope: Scope) -> HeldUnits:
         """The rows, each with the value of a subquery that has at most one row."""
-        query, place = unwrap(asked.args["query"]), place_of(asked, self.sql)
+        query, place = unwrap(subquery.args["query"]), place_of(subquery, self.sql)
         is_one = self._has_one_row(query)
         if not is_one and not _has_one_at_most(query):
             raise SqlError(
@@ -196,22 +196,22 @@ class SubqueryBinder:
         except UnknownNameError:
             if not is_one:
                 raise
-            return self._with_correlated(held, asked, query, scope)
+            return self._with_correlated(held, subquery, query, scope)
         _require_one_column(len(node.columns), place)
-        source = derived_source(asked.name, node, place)
+        source = derived_source(subquery.name, node, place)
         (tree,) = columns_of_source(source).values()
-        unit = _unit(asked.name, tree, {source.name: source.relation})
+        unit = _unit(subquery.name, tree, {source.name: source.relation})
         part = HeldUnits(BoundQuery((source,), (), (), (), None), (unit,))
         if is_one:
             return HeldUnits(merge(held.rows, part.rows, ()), (*held.units, unit))
         return OuterJoin(self.builder, self.wanted, "LEFT", place).join(held, part, lambda _: ())
 
     def _with_correlated(
-        self, held: HeldUnits, asked: SubqueryColumn, query: exp.Expr, scope: Scope
+        self, held: HeldUnits, subquery: SubqueryColumn, query: exp.Expr, scope: Scope
     ) -> HeldUnits:
         """The rows with the values of the subquery's groups, one group for each key."""
         assert isinstance(query, exp.Select)
-        place, name = place_of(asked, self.sql), _around(scope)
+        place, name = place_of(subquery, self.sql), _around(scope)
         node = self.builder.build(held.rows, self.wanted.items(held.units))
         require_comparable_rows(node.columns, place, "a query with a scalar subquery")
         own = self.wanted.derive(held.units, node, place, name)
@@ -238,7 +238,7 @@ class SubqueryBinder:
             )
         else:
             keyed = by_values(inner.rows, value, derived_source(name, node, place))
-        part, meaning = self._groups(keyed, value, asked)
+        part, meaning = self._groups(keyed, value, subquery)
         everything = replace(self.wanted, has_star=True)
         joined = OuterJoin(self.builder, everything, "LEFT", place).join(
             own, part, lambda units: keyed.conditions(units, place)
@@ -247,10 +247,10 @@ class SubqueryBinder:
         return HeldUnits(joined.rows, (*joined.units[:-1], shown))
 
     def _groups(
-        self, keyed: KeyedRows, value: Scalar, asked: SubqueryColumn
+        self, keyed: KeyedRows, value: Scalar, subquery: SubqueryColumn
     ) -> tuple[HeldUnits, Callable[[FromUnit], FromUnit]]:
         """The groups of a subquery's rows, and how its value is computed from their output."""
-        place = place_of(asked, self.sql)
+        place = place_of(subquery, self.sql)
         keys = {key_item(one).name: key_item(one) for one in keyed.keys}
         types = Types(self.builder.catalog, keyed.rows.sources)
         groups = Grouping(self.sql, self.builder.catalog, list(keys.values()), types)
@@ -267,8 +267,10 @@ class SubqueryBinder:
         values += [Scalar(column(ColumnRef(GROUPS, one.text)), place) for one in groups.calls]
         items = [Item(str(number), one) for number, one in enumerate(values)]
         node = groups.node(lambda below: self.builder.build(keyed.rows, below), items, [])
-        source = derived_source(asked.name, node, place)
-        unit = FromUnit(asked.name, columns_of_source(source), (), {source.name: source.relation})
+        source = derived_source(subquery.name, node, place)
+        unit = FromUnit(
+            subquery.name, columns_of_source(source), (), {source.name: source.relation}
+        )
         places = {str(one): str(number) for number, one in enumerate(values)}
 
         def meaning(joined: FromUnit) -> FromUnit:
@@ -280,7 +282,7 @@ class SubqueryBinder:
                     return shown
                 return exp.Coalesce(this=shown, expressions=[exp.Literal.number(0)])
 
-            columns = {asked.name: exp.Paren(this=meant(tree))}
+            columns = {subquery.name: exp.Paren(this=meant(tree))}
             return replace(joined, columns=columns, hidden=frozenset(columns))
 
         return HeldUnits(BoundQuery((source,), (), (), (), None), (unit,)), meaning
