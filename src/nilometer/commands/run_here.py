@@ -25,7 +25,7 @@ from nilometer.kernels.text_values import has_text
 from nilometer.local.database import Instant, LocalDatabase, Prepared
 from nilometer.local.find_files import Files, find_files, require_folder
 from nilometer.local.read_files import FileReader, read_files
-from nilometer.model.left_out import tell_left_out
+from nilometer.model.left_out import describe_left_out
 from nilometer.model.time import read_instant
 from nilometer.sql.catalog import Relation
 from nilometer.sql.declare import InputColumns, describe_stream, describe_table, end_column
@@ -158,7 +158,7 @@ def _write(
     require_names(shown.columns, request.output.form)
     write_answer(shown, request.output, screen, progress, request.at)
     if (
-        told := tell_left_out(source.db.rows_without_time(_read_query(statement).tree))
+        told := describe_left_out(source.db.rows_without_time(_read_query(statement).tree))
     ) is not None:
         with progress.aside():
             progress.console.print(told)

@@ -96,13 +96,13 @@ def iteration_type(
                 detail=f"it takes {' or '.join(map(str, taken))}",
             )
 
-    def asked(number: int, values: Kinds) -> pa.DataType:
+    def lambda_type(number: int, values: Kinds) -> pa.DataType:
         """As many of the values as are named; a missing lambda changes nothing."""
         if number >= len(parameters):
             return values[0]
         return type_of(number, values[: parameters[number]])
 
-    return function.gives(kinds, asked)
+    return function.gives(kinds, lambda_type)
 
 
 def _items_of(kind: pa.DataType, name: str) -> pa.DataType:
@@ -133,7 +133,7 @@ def _lists(values: pa.Array, lengths: Int64s, present: Bools, kind: pa.DataType)
     return pa.ListArray.from_arrays(pa.array(offsets), values.cast(kind.value_type), mask=mask)
 
 
-def _asked(iterated: Iterated, flat: _Flat) -> pa.Array:
+def _evaluated(iterated: Iterated, flat: _Flat) -> pa.Array:
     """The lambda's result for each item, and its number where it takes that."""
     variables = [flat.values, pa.array(flat.numbers).cast(_INT)][: iterated.parameters[0]]
     return iterated.ask(0, flat.parents, variables)
@@ -146,7 +146,7 @@ def _transform_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 
 def _transform(iterated: Iterated) -> pa.Array:
     flat = _Flat.of(iterated.columns[0])
-    results = _asked(iterated, flat)
+    results = _evaluated(iterated, flat)
     return _lists(results, flat.items.lengths, flat.items.present, iterated.kind)
 
 
@@ -158,7 +158,7 @@ def _filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 
 def _filter(iterated: Iterated) -> pa.Array:
     flat = _Flat.of(iterated.columns[0])
-    keep = _true(_asked(iterated, flat))
+    keep = _true(_evaluated(iterated, flat))
     lengths = np.bincount(flat.parents[keep], minlength=len(flat.items.lengths))
     return _lists(flat.values.filter(pa.array(keep)), lengths, flat.items.present, iterated.kind)
 
@@ -173,7 +173,7 @@ def _test(settles: bool) -> Callable[[Iterated], pa.Array]:
 
     def run(iterated: Iterated) -> pa.Array:
         flat = _Flat.of(iterated.columns[0])
-        answers = _asked(iterated, flat).cast(pa.bool_())
+        answers = _evaluated(iterated, flat).cast(pa.bool_())
         truth, is_null = _true(answers), np.asarray(answers.is_null())
         size = len(flat.items.lengths)
         is_settled = (truth == settles) & ~is_null

@@ -56,7 +56,7 @@ def values_at_ranks(
     further = nonempty[ranks.highs[nonempty] != ranks.lows[nonempty]]
     wanted = np.concatenate([ranks.lows[nonempty], ranks.highs[further]])
     places = np.concatenate([nonempty, further])
-    answers = _ask(elements, begins[places], ends[places], wanted - below[places])
+    answers = _answers(elements, begins[places], ends[places], wanted - below[places])
     lows = np.zeros(len(instants), np.int64)
     lows[nonempty] = answers[: len(nonempty)]
     highs = lows.copy()
@@ -118,7 +118,7 @@ def _elements(
     return elements, states[order]
 
 
-def _ask(elements: Elements, begins: Int64s, ends: Int64s, ranks: Int64s) -> Int64s:
+def _answers(elements: Elements, begins: Int64s, ends: Int64s, ranks: Int64s) -> Int64s:
     """The answers to queries, many of which repeat the one before."""
     if not len(ranks):
         return np.zeros(0, np.int64)

@@ -187,19 +187,19 @@ class HostedAnswers:
             held = np.concatenate([key.held, times])
             key.held = held[held >= instant - window]
             key.due = self._round_up(int(key.held[0]) + window + 1)
-        self._tell(key, self._typed(key.miner.answer()), instant)
+        self._add_changes(key, self._typed(key.miner.answer()), instant)
 
     def _empty(self, key: _Key, instant: int) -> None:
         """Retract the answer of an empty window; later rows start afresh."""
         key.held, key.due = np.zeros(0, np.int64), FOREVER
         key.miner = self._miner(None)
-        self._tell(key, self._no_answer(), instant)
+        self._add_changes(key, self._no_answer(), instant)
 
     def _typed(self, answer: pa.RecordBatch) -> pa.RecordBatch:
         columns = [c.cast(kind) for c, kind in zip(answer.columns, self._own, strict=True)]
         return pa.RecordBatch.from_arrays(columns, self._names)
 
-    def _tell(self, key: _Key, answer: pa.RecordBatch, instant: int) -> None:
+    def _add_changes(self, key: _Key, answer: pa.RecordBatch, instant: int) -> None:
         going, coming = _differences(key.last, answer)
         key.last = answer
         for rows, diff in ((going, -1), (coming, 1)):

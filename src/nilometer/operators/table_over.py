@@ -141,7 +141,7 @@ class OverTable:
         kinds = self._spec.types[self._spec.passed :]
         together = np.stack([times_of(changes), diffs_of(changes)])
         results = [
-            _Sorted.of(columns, one, self._spec.passed, together).say(self._store).cast(kind)
+            _Sorted.of(columns, one, self._spec.passed, together).values(self._store).cast(kind)
             for one, kind in zip(self._spec.windows, kinds, strict=True)
         ]
         return make_changes([*passed, *results], times_of(changes), diffs_of(changes))
@@ -186,7 +186,7 @@ class _Sorted:
         begins[1:] = (np.diff(parts) != 0) | (np.diff(peers) != 0)
         return cls(columns, window, order, starts, ends, begins)
 
-    def say(self, store: ChunkStore) -> pa.Array:
+    def values(self, store: ChunkStore) -> pa.Array:
         """The window's value for each row, in the order of the rows."""
         match self.window.function:
             case Ranked() as ranked:

@@ -75,20 +75,20 @@ class Watermarks:
             if time is not None or self._heard[i] is None:
                 self._heard[i] = now
         if now is not None:
-            self._follow_the_speaking(now)
+            self._follow_active_streams(now)
 
-    def _follow_the_speaking(self, now: int) -> None:
+    def _follow_active_streams(self, now: int) -> None:
         silent = [self._is_silent(i, now) for i in range(len(self.marks))]
-        speaking = [
+        active = [
             mark
             for mark, clock, quiet in zip(self.marks, self._clocks, silent, strict=True)
             if not quiet and not clock.ended and not clock.senders
         ]
-        if not speaking:
+        if not active:
             return
         for i, quiet in enumerate(silent):
             if quiet:
-                self.marks[i] = max(self.marks[i], min(speaking))
+                self.marks[i] = max(self.marks[i], min(active))
 
     def _is_silent(self, i: int, now: int) -> bool:
         clock, heard = self._clocks[i], self._heard[i]

@@ -101,7 +101,7 @@ def copies(node: exp.Expr) -> int:
     return 2 * (min((_limit(one, kind, steps) for one in known), default=LONGEST) < LONGEST)
 
 
-def limit_said(*trees: exp.Expr) -> str:
+def limit_note(*trees: exp.Expr) -> str:
     """What to add to the text of expressions that cannot be computed, if texts may be too long."""
     limits = [
         _limit(text, kind_of(node), steps)

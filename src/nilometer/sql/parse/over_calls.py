@@ -339,11 +339,11 @@ def _qualify(select: exp.Select) -> None:
         one.alias.lower(): one.this for one in select.expressions if isinstance(one, exp.Alias)
     }
 
-    def meant(node: exp.Expr) -> exp.Expr:
+    def resolved(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in named:
             return exp.Paren(this=named[node.name.lower()].copy())
         return node
 
-    conditions = [one.transform(meant) for one in conjuncts(qualify.this)]
+    conditions = [one.transform(resolved) for one in conjuncts(qualify.this)]
     select.set("qualify", None)
     select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))

@@ -179,7 +179,7 @@ class Placer:
     def cut(self, placed: Placed, node: Node, wanted: Places) -> Placed:
         """The same rows in a new stage, together by the wanted columns."""
         if placed.task.draft.is_closed:  # a stage sends to only one other
-            return self._again(node, wanted)
+            return self._second_copy(node, wanted)
         draft = StageDraft(None, self._buckets if wanted else 1)
         placed.task.draft.is_closed = True
         leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
@@ -280,9 +280,9 @@ class Placer:
             below = self.cut(below, child, below.together or keys)
         tables = [self._copied(one, below.task.draft) for one in node.inputs[1:]]
         task = Task(spec_of(node), [below.task, *tables], below.task.draft)
-        return Placed(task, self._left(node, below.together))
+        return Placed(task, self._columns_in(node, below.together))
 
-    def _left(self, node: Mined, together: Places | None) -> Places | None:
+    def _columns_in(self, node: Mined, together: Places | None) -> Places | None:
         """The columns of the input, by which rows are together, as columns of the node."""
         if together is None or node.kind is not FunctionKind.ANSWERS:
             return None if together is None or max((0, *together)) >= node.spec.passed else together
@@ -341,14 +341,14 @@ class Placer:
                 placed[number] = self.cut(placed[number], child, wanted[number])
         for number, child in enumerate(node.inputs):
             if placed[number].task.draft.is_closed:  # it sends to one of the others
-                placed[number] = self._again(child, wanted[number])
+                placed[number] = self._second_copy(child, wanted[number])
         tasks = [placed[number].task for number in range(len(node.inputs))]
         draft = StageDraft(None, self._buckets if wanted[0] else 1)
         for own in dict.fromkeys(task.draft for task in tasks):
             own.merged = draft
         return Placed(Task(spec_of(node), tasks, draft), together)
 
-    def _again(self, node: Node, wanted: Places) -> Placed:
+    def _second_copy(self, node: Node, wanted: Places) -> Placed:
         """A second copy of a node, in stages of its own."""
         fresh = Placer(self._buckets)
         below = fresh.place(node, wanted)

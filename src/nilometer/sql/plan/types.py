@@ -141,13 +141,13 @@ class Types:
     def _of_engine(self, scalar: Scalar, reason: NotInSubsetError | None = None) -> pa.DataType:
         """The type that the engine knows; without an engine the reason to ask it is raised."""
         try:
-            return self._asked(scalar)
+            return self._ask_engine(scalar)
         except NoEngineError:
             if reason is None:
                 raise
         raise reason
 
-    def _asked(self, scalar: Scalar) -> pa.DataType:
+    def _ask_engine(self, scalar: Scalar) -> pa.DataType:
         named = [self._source(name) for name in scalar.streams]
         if len(named) == 1 and named[0].in_windows is not None:
             return self._below_windows(named[0], named[0].in_windows, scalar)

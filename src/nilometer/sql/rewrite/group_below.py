@@ -168,7 +168,7 @@ class _Groups:
         elif is_aggregate(node, self.functions):
             self._show(node, self._compute(text_of(node, self.sql), node))
         elif isinstance(node, exp.Column):
-            value = self._meant(node, named)
+            value = self._value_of(node, named)
             if is_inside and value.find(exp.Window) is None:
                 replacement = exp.Paren(this=value.copy())
                 node.replace(replacement)
@@ -177,7 +177,7 @@ class _Groups:
             for child in list(node.iter_expressions()):
                 self._put(child, keys, named, is_inside)
 
-    def _meant(self, node: exp.Column, named: Named) -> exp.Expr:
+    def _value_of(self, node: exp.Column, named: Named) -> exp.Expr:
         """The item of the list that a column names; columns of FROM take precedence."""
         value = None if node.table else named.get(node.name.lower())
         if value is None or any(_is_name(one, node.name) for one in value.find_all(exp.Column)):

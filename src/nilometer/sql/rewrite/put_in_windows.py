@@ -227,7 +227,7 @@ class _GroupedWindows:
 
     def _groupings(self) -> Iterator[_Grouping]:
         for key in self.select.args["group"].expressions:
-            call = self._meant(key)
+            call = self._resolved_key(key)
             if isinstance(call, exp.Dot) and call.name.lower() in ("start", "end"):
                 call = call.this
             if isinstance(call, exp.Anonymous) and call.name.upper() in WINDOW_FUNCTIONS:
@@ -241,7 +241,7 @@ class _GroupedWindows:
                 if windows is not None:
                     yield _Grouping(key, call, cut[0], windows, is_value=True)
 
-    def _meant(self, key: exp.Expr) -> exp.Expr:
+    def _resolved_key(self, key: exp.Expr) -> exp.Expr:
         """A key, or the column of the list that it names or numbers."""
         items = self.select.expressions
         if isinstance(key, exp.Literal) and not key.is_string and key.this.isdecimal():
@@ -324,7 +324,7 @@ class _GroupedWindows:
                 hint="leave out the one in FROM",
             )
         others = [
-            self._meant(key).copy()
+            self._resolved_key(key).copy()
             for key in self.select.args["group"].expressions
             if not any(key is one.key for one in calls)
         ]

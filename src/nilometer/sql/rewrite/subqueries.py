@@ -144,11 +144,11 @@ class _Taker:
     def _column(self, node: exp.Expr) -> exp.Expr:
         match node:
             case exp.Exists():
-                shown = self._ask(node, node.this, SubqueryUse.ROWS)
+                shown = self._lift(node, node.this, SubqueryUse.ROWS)
             case exp.In():
                 query, value = node.args["query"], node.this
-                equal = self._ask(node, query, SubqueryUse.EQUAL, value)
-                unknown = self._ask(node, query, SubqueryUse.UNKNOWN, value)
+                equal = self._lift(node, query, SubqueryUse.EQUAL, value)
+                unknown = self._lift(node, query, SubqueryUse.UNKNOWN, value)
                 shown = exp.Case(
                     ifs=[
                         exp.If(this=equal, true=exp.true()),
@@ -157,11 +157,11 @@ class _Taker:
                     default=exp.false(),
                 )
             case _:
-                return self._ask(node, node, SubqueryUse.VALUE)
+                return self._lift(node, node, SubqueryUse.VALUE)
         negated = bool(node.args.get("negate"))
         return exp.Paren(this=exp.Not(this=shown) if negated else shown)
 
-    def _ask(
+    def _lift(
         self, node: exp.Expr, query: exp.Expr, use: SubqueryUse, value: exp.Expr | None = None
     ) -> exp.Expr:
         name = f"{_PREFIX}{next(self.numbers)}"

@@ -134,7 +134,7 @@ class OverBinder:
         called = inner.this if isinstance(inner, exp.Filter) else inner
         if type(called) not in FRAMED:
             raise NotYetError(
-                f"{said(inner, self.sql)} is not supported with OVER yet",
+                f"{function_text(inner, self.sql)} is not supported with OVER yet",
                 place=place_of(window, self.sql),
                 hint="LAG, LEAD, ROW_NUMBER, RANK, DENSE_RANK, FIRST_VALUE, LAST_VALUE and "
                 "NTH_VALUE are supported, and aggregates other than lists and texts",
@@ -223,7 +223,8 @@ class OverBinder:
                 return pa.int32()
             case Running(call) if not is_kept_short(call, kinds, grows=True):
                 raise SqlWindowError(
-                    f"{said(window.this, self.sql)} over all rows so far would keep all of them",
+                    f"{function_text(window.this, self.sql)} over all rows so far would keep all "
+                    "of them",
                     place=place_of(window, self.sql),
                     detail="COUNT, SUM, AVG, variances, and MIN and MAX of numbers and times keep "
                     "a few numbers for each partition",
@@ -236,7 +237,7 @@ class OverBinder:
                     raise SqlTypeError.at(place_of(window, self.sql), error) from None
 
 
-def said(call: exp.Expr, sql: str) -> str:
+def function_text(call: exp.Expr, sql: str) -> str:
     """The name of the function before OVER, as it is written."""
     inner = call.this if isinstance(call, exp.Filter | exp.IgnoreNulls) else call
     return written(inner) if isinstance(inner, exp.Func) else text_of(inner, sql)

@@ -24,7 +24,7 @@ from nilometer.operators.table_over import (
     TableOverSpec,
     TableWindow,
 )
-from nilometer.sql.bind.windowed.bind_over import FRAMED, PICKED, said
+from nilometer.sql.bind.windowed.bind_over import FRAMED, PICKED, function_text
 from nilometer.sql.bind.windowed.read_count import read_count, read_nth
 from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.expressions.aggregate_calls import read_aggregate
@@ -144,7 +144,7 @@ class TableOverBinder:
         called = inner.this if isinstance(inner, exp.Filter) else inner
         if type(called) not in FRAMED:
             raise SqlError(
-                f"{said(inner, self.sql)} is not supported with OVER",
+                f"{function_text(inner, self.sql)} is not supported with OVER",
                 place=place_of(window, self.sql),
                 hint="compute it in a subquery with GROUP BY, and join with that",
             )

@@ -76,7 +76,7 @@ def find_lifetimes(
     ranges = {w.stream: w.length for w in windows if isinstance(w, RangeWindow)}
     uniform = [w.length for w in windows if isinstance(w, UniformWindow)]
     places = [place for _, place in written]
-    network = _network(timed, [*windows, *_said(timed, conditions)], places)
+    network = _network(timed, [*windows, *_windows_of(timed, conditions)], places)
     lifetimes = []
     for number, one in enumerate(timed):
         if one.lacking is None:
@@ -117,7 +117,7 @@ def _refuse_second_windows(
             )
 
 
-def _said(timed: Sequence[TimedEntry], conditions: Sequence[Scalar]) -> Iterator[Window]:
+def _windows_of(timed: Sequence[TimedEntry], conditions: Sequence[Scalar]) -> Iterator[Window]:
     """The windows expressed by conditions on times, between entries of one stream each."""
     names = {one.sources[0].name: one.name for one in timed if len(one.sources) == 1}
     sources = [source for one in timed for source in one.sources if len(one.sources) == 1]

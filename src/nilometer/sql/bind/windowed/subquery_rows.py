@@ -274,15 +274,15 @@ class SubqueryBinder:
         places = {str(one): str(number) for number, one in enumerate(values)}
 
         def meaning(joined: FromUnit) -> FromUnit:
-            def meant(node: exp.Expr) -> exp.Expr:
+            def replaced(node: exp.Expr) -> exp.Expr:
                 if not isinstance(node, ResolvedColumn):
-                    return rebuild(node, meant)
+                    return rebuild(node, replaced)
                 shown = joined.columns[places[str(Scalar(node, place))]]
                 if not isinstance(node.ref, ColumnRef) or node.ref.column not in counts:
                     return shown
                 return exp.Coalesce(this=shown, expressions=[exp.Literal.number(0)])
 
-            columns = {subquery.name: exp.Paren(this=meant(tree))}
+            columns = {subquery.name: exp.Paren(this=replaced(tree))}
             return replace(joined, columns=columns, hidden=frozenset(columns))
 
         return HeldUnits(BoundQuery((source,), (), (), (), None), (unit,)), meaning
