@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nilometer.engine.bucket_files import BucketFolder, KeptQuery
-from nilometer.engine.place import EnginePlace, Watched
+from nilometer.engine.place import EnginePlace, WorkRecord
 from nilometer.engine.plan_set import PlanEntry, PlanSet
 from nilometer.engine.query_run import HostedRun
 from nilometer.engine.sharing import Sharing
@@ -57,7 +57,7 @@ class HeldQueries:
         self,
         place: EnginePlace,
         files: BucketFolder,
-        at_work: Watched,
+        at_work: WorkRecord,
         kept: Mapping[str, KeptQuery],
     ) -> None:
         """`kept` is what the files hold, as far as they have been read."""

@@ -27,7 +27,7 @@ _TIMEOUT: Final = 120.0
 _ADDRESS: Final = "served.json"
 
 
-class Watched(Protocol):
+class WorkRecord(Protocol):
     """Records which query a bucket is working on."""
 
     def begin(self, query: str) -> None: ...
@@ -51,7 +51,7 @@ class EnginePlace(Protocol):
     def files(self, bucket: int) -> BucketFolder:
         """The files of a bucket."""
 
-    def at_work(self, bucket: int) -> Watched:
+    def at_work(self, bucket: int) -> WorkRecord:
         """The record of what a bucket is working on."""
 
     def published(self, bucket: int) -> int:
@@ -124,7 +124,7 @@ class ServedPlace:
     def files(self, bucket: int) -> BucketFolder:
         return BucketFolder(_ServedFolder(self, bucket))
 
-    def at_work(self, bucket: int) -> Watched:
+    def at_work(self, bucket: int) -> WorkRecord:
         return _ServedWatch(self, bucket)
 
     def published(self, bucket: int) -> int:

@@ -31,7 +31,7 @@ _FEW: Final = 24
 
 
 @dataclass
-class Followed:
+class FollowedMatches:
     """Matches that began with some rows: how far each is, and when its end is known."""
 
     starts: Int64s
@@ -80,7 +80,7 @@ class Automaton:
         """The contents of the states, for `restore`."""
         return self._keys
 
-    def follow(self, track: Track, open_ones: Followed, within: int | None) -> None:
+    def follow(self, track: Track, open_ones: FollowedMatches, within: int | None) -> None:
         """Follow matches to their ends, or as far as rows are known."""
         states = open_ones.states
         states[states == FRESH] = self._number(*self._closure([0]))
@@ -111,7 +111,7 @@ class Automaton:
         return np.asarray(codes, np.int64)[inverse]
 
     def _step(
-        self, track: Track, codes: Int64s, ones: Followed, until: Int64s, active: Int64s
+        self, track: Track, codes: Int64s, ones: FollowedMatches, until: Int64s, active: Int64s
     ) -> Int64s:
         """Advance matches by one row each; returns those that go on."""
         places = ones.starts[active] + ones.seen[active]
@@ -146,7 +146,7 @@ class Automaton:
         while len(self._keys) + _FIRST >= len(self._table):
             self._table = np.concatenate([self._table, np.full_like(self._table, FRESH)])
 
-    def _end(self, track: Track, ones: Followed, until: Int64s, over: Int64s) -> None:
+    def _end(self, track: Track, ones: FollowedMatches, until: Int64s, over: Int64s) -> None:
         """End matches that no further row can be part of."""
         for one in over:
             ones.states[one] = self._at_end(int(ones.states[one]))
@@ -159,7 +159,7 @@ class Automaton:
         is_absent = any(self._program[step].op is Op.ABSENT for step in steps)
         return int(Outcome.MATCHED if matched or is_absent else Outcome.FAILED)
 
-    def _run(self, track: Track, ones: Followed, until: Int64s, one: int) -> None:
+    def _run(self, track: Track, ones: FollowedMatches, until: Int64s, one: int) -> None:
         """Follow a single match."""
         start, state = int(ones.starts[one]), int(ones.states[one])
         first = start + int(ones.seen[one])

@@ -25,7 +25,7 @@ from nilometer.mining.saved_state import decode, encode
 from nilometer.mining.table_function import AnswerFunction, Columns, Miner, Saved
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
-    SpeaksLater,
+    EmitsWithoutInput,
     StoredChunks,
     make_changes,
     no_changes,
@@ -41,7 +41,7 @@ _DUE: Final = "due"
 
 
 @dataclass(frozen=True)
-class AnswersSpec(SpeaksLater):
+class AnswersSpec(EmitsWithoutInput):
     """A function that answers; results are the columns of the key, then its own."""
 
     function: FunctionCall

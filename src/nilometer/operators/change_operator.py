@@ -46,7 +46,7 @@ class ChangeOperator(Protocol):
         """Continue where a snapshot was taken, with the same store."""
 
 
-class SpeaksLater:
+class EmitsWithoutInput:
     """Marks the spec of an operator that may emit in a period without input."""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from nilometer.operators.change_operator import (
-    SpeaksLater,
+    EmitsWithoutInput,
     StoredChunks,
     diffs_of,
     make_changes,
@@ -23,7 +23,7 @@ from nilometer.operators.share import Share
 
 
 @dataclass(frozen=True, slots=True)
-class LastingSpec(SpeaksLater):
+class LastingSpec(EmitsWithoutInput):
     """Rows of these types are kept for this many microseconds."""
 
     length: int

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
-from nilometer.kernels.match_automaton import FRESH, Automaton, Followed, Track, may_begin
+from nilometer.kernels.match_automaton import FRESH, Automaton, FollowedMatches, Track, may_begin
 from nilometer.kernels.match_search import (
     MOST_TRIED,
     AskedRow,
@@ -157,7 +157,7 @@ class Attempts:
             self._frontier,
             self._ended,
         )
-        ones = Followed(tried, begun.states[tried], begun.seen[tried], begun.known_at[tried])
+        ones = FollowedMatches(tried, begun.states[tried], begun.seen[tried], begun.known_at[tried])
         self._automaton.follow(track, ones, self._matching.within)
         begun.states[tried], begun.seen[tried] = ones.states, ones.seen
         begun.known_at[tried] = ones.known_at

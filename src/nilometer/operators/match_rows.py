@@ -22,7 +22,7 @@ from nilometer.kernels.match_search import Outcome
 from nilometer.kernels.row_errors import Rows, compute
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
-    SpeaksLater,
+    EmitsWithoutInput,
     StoredChunks,
     make_changes,
     no_changes,
@@ -40,7 +40,7 @@ _COUNT: Final = "matches"
 
 
 @dataclass
-class _Chosen:
+class _EmittedMatches:
     """Matches that are emitted."""
 
     starts: list[int]
@@ -49,7 +49,7 @@ class _Chosen:
 
 
 @dataclass(frozen=True)
-class MatchSpec(SpeaksLater):
+class MatchSpec(EmitsWithoutInput):
     """Matches in rows whose first columns are the user's, and whose last is the time."""
 
     matching: Matching
@@ -113,9 +113,9 @@ class MatchRows:
         del rows.columns[-len(at_first) :]
         return rows, MatchStarts(rows.is_open.copy(), *own)
 
-    def _choose(self, rows: OrderedRows, begun: MatchStarts, attempts: Attempts) -> _Chosen:
+    def _choose(self, rows: OrderedRows, begun: MatchStarts, attempts: Attempts) -> _EmittedMatches:
         """The matches known now; their rows, and rows that fail, are no longer open."""
-        chosen = _Chosen([], [], [])
+        chosen = _EmittedMatches([], [], [])
         tried = np.flatnonzero(begun.is_open)
         outcomes = begun.outcomes[tried]
         if self._matching.is_free:
@@ -130,7 +130,7 @@ class MatchRows:
         return chosen
 
     def _choose_one_by_one(
-        self, tried: Int64s, begun: MatchStarts, attempts: Attempts, chosen: _Chosen
+        self, tried: Int64s, begun: MatchStarts, attempts: Attempts, chosen: _EmittedMatches
     ) -> None:
         """The matches of a partition, each after the one before it."""
         outcomes, known_at = begun.outcomes[tried], begun.known_at[tried].tolist()
@@ -148,7 +148,7 @@ class MatchRows:
         begun.is_open[tried] = False
 
     def _take(
-        self, chosen: _Chosen, start: int, attempts: Attempts, known_at: int
+        self, chosen: _EmittedMatches, start: int, attempts: Attempts, known_at: int
     ) -> tuple[int, ...]:
         path = attempts.path_of(start)
         chosen.starts.append(start)
@@ -190,7 +190,7 @@ class MatchRows:
             begun.seen[again] = 0
             self._automaton.restore([])
 
-    def _shown(self, rows: OrderedRows, chosen: _Chosen) -> pa.RecordBatch:
+    def _shown(self, rows: OrderedRows, chosen: _EmittedMatches) -> pa.RecordBatch:
         """The output rows of matches."""
         spec, matching = self._spec, self._matching
         if not chosen.starts:

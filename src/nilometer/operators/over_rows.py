@@ -19,7 +19,7 @@ from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.expression_types import common_type
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
-    SpeaksLater,
+    EmitsWithoutInput,
     StoredChunks,
     make_changes,
     no_changes,
@@ -104,7 +104,7 @@ OverFunction: TypeAlias = Offset | Numbering | Picked | Framed | Running
 
 
 @dataclass(frozen=True)
-class OverSpec(SpeaksLater):
+class OverSpec(EmitsWithoutInput):
     """OVER of rows: columns that pass first, then keys and arguments, then the time."""
 
     functions: tuple[OverFunction, ...]

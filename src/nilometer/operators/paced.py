@@ -19,7 +19,7 @@ from nilometer.kernels.gather import join_batches, take
 from nilometer.kernels.row_groups import row_groups
 from nilometer.model.time import EARLIEST
 from nilometer.operators.change_operator import (
-    SpeaksLater,
+    EmitsWithoutInput,
     StoredChunks,
     diffs_of,
     make_changes,
@@ -33,7 +33,7 @@ from nilometer.operators.share import Share
 
 
 @dataclass(frozen=True, slots=True)
-class PacedSpec(SpeaksLater):
+class PacedSpec(EmitsWithoutInput):
     """Changes of rows of these types at multiples of this many microseconds."""
 
     every: int

@@ -20,7 +20,7 @@ from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import no_changes, times_of
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.content import Content, rows_content
-from nilometer.operators.share import Chooses
+from nilometer.operators.share import RowChooser
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
@@ -67,7 +67,7 @@ class Pending:
         parts = [_between(chunk, first, FOREVER + 1) for chunk in self.buffer.chunks()]
         return first, rows_content(parts)
 
-    def take_over(self, old: Sequence[Pending], share: Chooses) -> None:
+    def take_over(self, old: Sequence[Pending], share: RowChooser) -> None:
         """Take over what belongs here of changes that have not taken effect."""
         self._frontier = min(one._frontier for one in old)
         self.buffer.take_over([one.buffer for one in old], share, self._frontier)

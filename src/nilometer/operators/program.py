@@ -17,7 +17,7 @@ from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_operator import (
     ChangeOperator,
     ChangeSpec,
-    SpeaksLater,
+    EmitsWithoutInput,
     StoredChunks,
     no_changes,
 )
@@ -46,7 +46,7 @@ class Step:
     @property
     def is_silent_alone(self) -> bool:
         """Whether it emits nothing in a period without input."""
-        return not self.speaks_first and not isinstance(self.spec, SpeaksLater)
+        return not self.speaks_first and not isinstance(self.spec, EmitsWithoutInput)
 
 
 @dataclass(frozen=True)

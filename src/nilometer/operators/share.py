@@ -24,7 +24,7 @@ ROUTE: Final = "route"
 """The value of a group that says to which bucket it goes; 0: it has no rows."""
 
 
-class Chooses(Protocol):
+class RowChooser(Protocol):
     """Chooses among the rows that an old bucket holds."""
 
     def of(self, old: int, rows: pa.RecordBatch) -> Bools: ...

@@ -18,7 +18,7 @@ from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, merge_c
 from nilometer.model.time import FOREVER
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.copied_rows import CopiedRows
-from nilometer.operators.share import Chooses
+from nilometer.operators.share import RowChooser
 
 FANOUT: Final = 16
 MOST_BYTES: Final = 128 << 20
@@ -55,7 +55,9 @@ class StreamBuffer:
         """Continue with the chunks of a snapshot."""
         self.refs = list(refs)
 
-    def take_over(self, old: Sequence[StreamBuffer], share: Chooses, since: int = -FOREVER) -> None:
+    def take_over(
+        self, old: Sequence[StreamBuffer], share: RowChooser, since: int = -FOREVER
+    ) -> None:
         """Take over what belongs here of other buffers, as far as it is not older than `since`.
 
         Rows of one buffer stay in their order; of copies only one counts.

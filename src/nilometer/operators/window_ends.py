@@ -17,7 +17,7 @@ from nilometer.errors import InternalError
 from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.timeline import run_timeline
 from nilometer.operators.change_operator import (
-    SpeaksLater,
+    EmitsWithoutInput,
     StoredChunks,
     diffs_of,
     make_changes,
@@ -35,7 +35,7 @@ _LONGEST: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class WindowEndsSpec(SpeaksLater):
+class WindowEndsSpec(EmitsWithoutInput):
     """Rows of these types, one for each copy and instant."""
 
     types: tuple[pa.DataType, ...]

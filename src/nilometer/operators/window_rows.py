@@ -20,7 +20,7 @@ from nilometer.kernels.cut_time import CutRows, cut_time
 from nilometer.kernels.row_groups import row_groups
 from nilometer.model.time_windows import HoppingWindows, SessionWindows, TimeWindows
 from nilometer.operators.change_operator import (
-    SpeaksLater,
+    EmitsWithoutInput,
     StoredChunks,
     diffs_of,
     make_changes,
@@ -36,7 +36,7 @@ from nilometer.operators.watermarks import NEVER
 
 
 @dataclass(frozen=True, slots=True)
-class WindowRowsSpec(SpeaksLater):
+class WindowRowsSpec(EmitsWithoutInput):
     """Append-only rows, emitted with the starts and ends of their windows appended."""
 
     windows: TimeWindows

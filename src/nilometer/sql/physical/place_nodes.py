@@ -111,7 +111,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedTask:
     """A task, and how its rows are together."""
 
     task: Task
@@ -127,9 +127,9 @@ class Placer:
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
-        self._placed: dict[int, Placed] = {}
+        self._placed: dict[int, PlacedTask] = {}
 
-    def place(self, node: Node, wanted: Places | None) -> Placed:
+    def place(self, node: Node, wanted: Places | None) -> PlacedTask:
         """Place a node, if possible with its rows together by the wanted columns."""
         known = self._placed.get(id(node))
         if known is not None and not known.task.draft.is_closed:
@@ -140,7 +140,7 @@ class Placer:
         self._placed[id(node)] = placed
         return placed
 
-    def _place(self, node: Node, wanted: Places | None) -> Placed:
+    def _place(self, node: Node, wanted: Places | None) -> PlacedTask:
         match node:
             case Block() if len(node.plan.sources) == 1:
                 return self._single(node, all_columns(node) if wanted is None else wanted)
@@ -176,7 +176,7 @@ class Placer:
                 return self._counted(node, wanted)
         raise AssertionError(node)
 
-    def cut(self, placed: Placed, node: Node, wanted: Places) -> Placed:
+    def cut(self, placed: PlacedTask, node: Node, wanted: Places) -> PlacedTask:
         """The same rows in a new stage, together by the wanted columns."""
         if placed.task.draft.is_closed:  # a stage sends to only one other
             return self._second_copy(node, wanted)
@@ -185,16 +185,16 @@ class Placer:
         leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
         names = names_of(node.columns)
         task = Task(leaf, [], draft, feed=placed.task, places=[wanted or None], names=names)
-        return Placed(task, wanted)
+        return PlacedTask(task, wanted)
 
-    def _single(self, node: Block, wanted: Places) -> Placed:
+    def _single(self, node: Block, wanted: Places) -> PlacedTask:
         leaf = build_single(node)
         assert leaf.places is not None
         draft = StageDraft(None, self._buckets if wanted else 1)
         columns = tuple(leaf.places[place] for place in wanted) or None
-        return Placed(_leaf_task(leaf, draft, [columns]), wanted)
+        return PlacedTask(_leaf_task(leaf, draft, [columns]), wanted)
 
-    def _block(self, node: Block) -> Placed:
+    def _block(self, node: Block) -> PlacedTask:
         leaf = build_block(node)
         routing = node.plan.routing
         assert routing is not None
@@ -202,11 +202,11 @@ class Placer:
         if len(routing.shares) == 1 and None not in own and len(leaf.plan.keys) == 1:
             draft = StageDraft(None, routing.buckets)
             together = key_places(leaf.plan, node)
-            return Placed(_leaf_task(leaf, draft, own), together)
+            return PlacedTask(_leaf_task(leaf, draft, own), together)
         draft = StageDraft(routing, routing.buckets)
-        return Placed(_leaf_task(leaf, draft, [None] * len(own)), None)
+        return PlacedTask(_leaf_task(leaf, draft, [None] * len(own)), None)
 
-    def _last_rows(self, node: LastRows) -> Placed:
+    def _last_rows(self, node: LastRows) -> PlacedTask:
         leaf = build_last_rows(node)
         source = leaf.plan.sources[0]
         assert source.rows is not None
@@ -214,23 +214,25 @@ class Placer:
         columns = leaf.spec.window.partition
         refs = [source.carried[c].ref for c in columns]
         if not refs:
-            return Placed(_leaf_task(leaf, StageDraft(None, 1), [None]), ())
+            return PlacedTask(_leaf_task(leaf, StageDraft(None, 1), [None]), ())
         task = _leaf_task(leaf, StageDraft(None, self._buckets), [columns])
         kinds = [source.carried[c].kind for c in columns]
-        return Placed(task, shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
+        return PlacedTask(task, shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
 
-    def _compute(self, node: Operation, spec: ComputeSpec, wanted: Places | None) -> Placed:
+    def _compute(self, node: Operation, spec: ComputeSpec, wanted: Places | None) -> PlacedTask:
         below = self.place(node.inputs[0], through(wanted, node, spec))
         return _above(node, below, above(below.together, node, spec))
 
-    def _aggregate(self, node: Operation, spec: AggregateSpec, wanted: Places | None) -> Placed:
+    def _aggregate(self, node: Operation, spec: AggregateSpec, wanted: Places | None) -> PlacedTask:
         keys, child = tuple(range(spec.keys)), node.inputs[0]
         columns = through(wanted, node, spec)
         columns = columns if columns and set(columns) <= set(keys) else keys
         below = self._together_by(child, columns, keys)
         return _above(node, below, above(below.together, node, spec))
 
-    def _window_rows(self, node: Operation, spec: WindowRowsSpec, wanted: Places | None) -> Placed:
+    def _window_rows(
+        self, node: Operation, spec: WindowRowsSpec, wanted: Places | None
+    ) -> PlacedTask:
         """Rows together as in the input; those of a session in one bucket."""
         child = node.inputs[0]
         own = tuple(place for place in wanted or () if place < len(child.columns))
@@ -241,34 +243,34 @@ class Placer:
             below = self.place(child, None if wanted is None else own)
         return _above(node, below, below.together)
 
-    def _alone(self, node: Operation, wanted: Places | None) -> Placed:
+    def _alone(self, node: Operation, wanted: Places | None) -> PlacedTask:
         child = node.inputs[0]
         within = all_columns(child) if wanted is None else wanted
         below = self._together_by(child, within, within)
         return _above(node, below, below.together)
 
-    def _over(self, node: Over) -> Placed:
+    def _over(self, node: Over) -> PlacedTask:
         below = self._together_by(node.inputs[0], node.spec.keys, node.spec.keys)
         return _above(node, below, None)
 
-    def _table_over(self, node: TableOver) -> Placed:
+    def _table_over(self, node: TableOver) -> PlacedTask:
         """Rows together by the columns that all PARTITION BY clauses share."""
         shared = set.intersection(*(set(one.partition) for one in node.spec.windows))
         keys = tuple(sorted(shared))
         below = self._together_by(node.inputs[0], keys, keys)
         return _above(node, below, None if keys else below.together)
 
-    def _match(self, node: Match) -> Placed:
+    def _match(self, node: Match) -> PlacedTask:
         """The rows of a partition in one bucket; its matches show the partition's columns."""
         keys, shown = node.spec.keys, node.spec.matching.before
         below = self._together_by(node.inputs[0], keys, keys)
         return _above(node, below, tuple(shown.index(place) for place in below.together or ()))
 
-    def _lasting(self, node: Operation, wanted: Places | None) -> Placed:
+    def _lasting(self, node: Operation, wanted: Places | None) -> PlacedTask:
         below = self.place(node.inputs[0], wanted)
         return _above(node, below, below.together)
 
-    def _mined(self, node: Mined, wanted: Places | None) -> Placed:
+    def _mined(self, node: Mined, wanted: Places | None) -> PlacedTask:
         """Rows of a key together, with all rows of static tables in every bucket."""
         child, keys = node.inputs[0], node.spec.function.keys
         if node.kind is FunctionKind.ROWS:
@@ -280,7 +282,7 @@ class Placer:
             below = self.cut(below, child, below.together or keys)
         tables = [self._copied(one, below.task.draft) for one in node.inputs[1:]]
         task = Task(spec_of(node), [below.task, *tables], below.task.draft)
-        return Placed(task, self._columns_in(node, below.together))
+        return PlacedTask(task, self._columns_in(node, below.together))
 
     def _columns_in(self, node: Mined, together: Places | None) -> Places | None:
         """The columns of the input, by which rows are together, as columns of the node."""
@@ -299,23 +301,23 @@ class Placer:
         placed.task.draft.merged = draft
         return placed.task
 
-    def _together_by(self, node: Node, wanted: Places, within: Places) -> Placed:
+    def _together_by(self, node: Node, wanted: Places, within: Places) -> PlacedTask:
         """Place a node so that rows are together by some of these columns."""
         below = self.place(node, wanted)
         if below.together is None or not set(below.together) <= set(within):
             return self.cut(below, node, wanted)
         return below
 
-    def _counted(self, node: Operation, wanted: Places | None) -> Placed:
+    def _counted(self, node: Operation, wanted: Places | None) -> PlacedTask:
         columns = all_columns(node) if wanted is None else wanted
-        placed: dict[int, Placed] = {}
+        placed: dict[int, PlacedTask] = {}
         for number in sorted(range(len(node.inputs)), key=lambda n: is_free(node.inputs[n])):
             placed[number] = self.place(node.inputs[number], columns)
             if placed[number].together is not None:
                 columns = placed[number].together or ()
         return self._join_drafts(node, placed, [columns] * len(node.inputs), columns)
 
-    def _combine(self, node: Combine) -> Placed:
+    def _combine(self, node: Combine) -> PlacedTask:
         sources = node.plan.sources
         shared = next((k for k in node.plan.keys if len(k.streams) == len(sources)), None)
         wanted: list[Places] = [
@@ -331,10 +333,10 @@ class Placer:
     def _join_drafts(
         self,
         node: Combine | Operation,
-        placed: dict[int, Placed],
+        placed: dict[int, PlacedTask],
         wanted: Sequence[Places],
         together: Places | None,
-    ) -> Placed:
+    ) -> PlacedTask:
         """One stage for all inputs; an input not together as wanted is cut off."""
         for number, child in enumerate(node.inputs):
             if placed[number].together != wanted[number]:
@@ -346,18 +348,18 @@ class Placer:
         draft = StageDraft(None, self._buckets if wanted[0] else 1)
         for own in dict.fromkeys(task.draft for task in tasks):
             own.merged = draft
-        return Placed(Task(spec_of(node), tasks, draft), together)
+        return PlacedTask(Task(spec_of(node), tasks, draft), together)
 
-    def _second_copy(self, node: Node, wanted: Places) -> Placed:
+    def _second_copy(self, node: Node, wanted: Places) -> PlacedTask:
         """A second copy of a node, in stages of its own."""
         fresh = Placer(self._buckets)
         below = fresh.place(node, wanted)
         return below if below.together == wanted else fresh.cut(below, node, wanted)
 
 
-def _above(node: Operation, below: Placed, together: Places | None) -> Placed:
+def _above(node: Operation, below: PlacedTask, together: Places | None) -> PlacedTask:
     """A node in the stage of its only input."""
-    return Placed(Task(node.spec, [below.task], below.task.draft), together)
+    return PlacedTask(Task(node.spec, [below.task], below.task.draft), together)
 
 
 def _leaf_task(leaf: StreamLeaf, draft: StageDraft, places: Sequence[Places | None]) -> Task:

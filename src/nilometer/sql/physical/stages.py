@@ -18,7 +18,7 @@ from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.operators.stage import Execution, Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.physical.join_places import column_names
-from nilometer.sql.physical.place_nodes import Placed, Placer, StageDraft, Task
+from nilometer.sql.physical.place_nodes import PlacedTask, Placer, StageDraft, Task
 from nilometer.sql.physical.rows_together import all_columns, is_net
 from nilometer.sql.plan.changes_plan import ChangesPlan, Column, types_of
 from nilometer.sql.plan.join_plan import JoinPlan
@@ -97,7 +97,7 @@ def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> St
         if root.together is None:
             root = placer.cut(root, plan.root, everything)
         net = Task(NetSpec(types_of(plan.root.columns)), [root.task], root.task.draft)
-        root = Placed(net, root.together)
+        root = PlacedTask(net, root.together)
     return StagedPlan(plan, _overhearing(_finish(root.task, execution)))
 
 

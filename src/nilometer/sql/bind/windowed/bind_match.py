@@ -70,7 +70,7 @@ _SKIPS = {"PAST": SkipTo.PAST, "NEXT": SkipTo.NEXT, "FIRST": SkipTo.FIRST, "LAST
 
 
 @dataclass(frozen=True)
-class _Defined:
+class _Definition:
     """A parsed condition: parts that see rows alone, and parts that see the match so far."""
 
     plain: list[exp.Expr]
@@ -176,7 +176,7 @@ class MatchBinder:
                 hint="add MEASURES LAST(A.v) AS v, or ALL ROWS PER MATCH",
             )
 
-    def _define(self, name: str, arguments: Arguments) -> _Defined:
+    def _define(self, name: str, arguments: Arguments) -> _Definition:
         """The DEFINE of a variable; empty if there is none."""
         defined = self._definitions.get(name)
         number = self.variables.index(name)
@@ -187,7 +187,7 @@ class MatchBinder:
             )
 
         near, seen = reader(), reader()
-        definition = _Defined(
+        definition = _Definition(
             [], near, [], seen, "" if defined is None else text_of(defined, self.sql)
         )
         own = [] if defined is None else list(conjuncts(defined))
@@ -247,7 +247,7 @@ class MatchBinder:
         self,
         below: Node,
         passed: int,
-        defined: list[_Defined],
+        defined: list[_Definition],
         reader: SlotReader,
         measures: list[tuple[exp.Alias, exp.Expr]],
     ) -> Match:
@@ -328,7 +328,7 @@ class MatchBinder:
                 )
             seen.add(one.name.lower())
 
-    def _condition(self, one: _Defined, passed: int, kinds: list[pa.DataType]) -> Condition:
+    def _condition(self, one: _Definition, passed: int, kinds: list[pa.DataType]) -> Condition:
         near, seen = self._placed(one.near.slots, passed), self._placed(one.seen.slots, passed)
         return Condition(
             self._test(one.plain, near, one.near, kinds),

@@ -16,7 +16,7 @@ from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.from_parts import FromParts
 from nilometer.sql.bind.windowed.held_units import HeldUnits, merge, wanted_by
-from nilometer.sql.bind.windowed.subquery_rows import Around, InnerRows, SubqueryBinder
+from nilometer.sql.bind.windowed.subquery_rows import InnerRows, OuterRows, SubqueryBinder
 from nilometer.sql.parse.named_queries import named_queries
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.rewrite.subqueries import subquery_columns
@@ -38,13 +38,13 @@ class RowsBinder:
         inner = self._bind(tree, prefix, named, None)
         return inner.rows, inner.scope
 
-    def _bind_inner(self, tree: exp.Select, named: Named, around: Around) -> InnerRows:
+    def _bind_inner(self, tree: exp.Select, named: Named, around: OuterRows) -> InnerRows:
         """The rows of a query inside an expression, which may use names around it."""
         refuse_query(tree, self.sql)
         return self._bind(tree, None, {**named, **named_queries(tree, self.sql)}, around)
 
     def _bind(
-        self, tree: exp.Select, prefix: str | None, named: Named, around: Around | None
+        self, tree: exp.Select, prefix: str | None, named: Named, around: OuterRows | None
     ) -> InnerRows:
         binder = FromBinder(self.sql, self.builder.catalog, prefix, named, self.query, self.deriver)
         outer = None if around is None else around.scope

@@ -43,7 +43,7 @@ _COUNTS: Final = (AggregateFunction.COUNT_ROWS, AggregateFunction.COUNT)
 
 
 @dataclass(frozen=True)
-class Around:
+class OuterRows:
     """The outer rows of a subquery, and the names that it can use of them."""
 
     held: HeldUnits
@@ -71,7 +71,7 @@ class SubqueryBinder:
     sql: str
     builder: NodeBuilder
     deriver: Deriver
-    bind: Callable[[exp.Select, Named, Around], InnerRows]
+    bind: Callable[[exp.Select, Named, OuterRows], InnerRows]
     wanted: NeededColumns
     named: Named
 
@@ -107,7 +107,7 @@ class SubqueryBinder:
         node = self.builder.build(held.rows, self.wanted.items(held.units))
         require_comparable_rows(node.columns, place, "a query with EXISTS")
         own = self.wanted.derive(held.units, node, place, _around(scope))
-        around = Around(own, replace(scope, units=own.units), self.wanted)
+        around = OuterRows(own, replace(scope, units=own.units), self.wanted)
         parts = []
         for inner in self._inner(test, around):
             if inner.around is None:
@@ -117,7 +117,7 @@ class SubqueryBinder:
             parts.append(self.builder.build(rows, self.wanted.items(units)))
         return node, union_all(parts, node.columns) if len(parts) > 1 else parts[0]
 
-    def _inner(self, test: ExistsTest, around: Around) -> list[InnerRows]:
+    def _inner(self, test: ExistsTest, around: OuterRows) -> list[InnerRows]:
         """The rows of the query inside EXISTS, with its conditions on outer rows.
 
         Several, if it has to be tested in several ways, any of which may have rows.
@@ -145,7 +145,7 @@ class SubqueryBinder:
         inner = InnerRows(rows, around.scope)
         return self._compared(test, around, inner, list(columns_of_source(source).values()))
 
-    def _correlated(self, test: ExistsTest, query: exp.Expr, around: Around) -> list[InnerRows]:
+    def _correlated(self, test: ExistsTest, query: exp.Expr, around: OuterRows) -> list[InnerRows]:
         assert isinstance(query, exp.Select)
         inner = self.bind(query, self.named, around)
         if test.value is None:
@@ -154,7 +154,7 @@ class SubqueryBinder:
         return self._compared(test, around, inner, [item.value.tree for item in items])
 
     def _compared(
-        self, test: ExistsTest, around: Around, inner: InnerRows, columns: Sequence[exp.Expr]
+        self, test: ExistsTest, around: OuterRows, inner: InnerRows, columns: Sequence[exp.Expr]
     ) -> list[InnerRows]:
         """The rows for which equality to the value before IN is true or unknown."""
         if test.value is None:
@@ -215,7 +215,7 @@ class SubqueryBinder:
         node = self.builder.build(held.rows, self.wanted.items(held.units))
         require_comparable_rows(node.columns, place, "a query with a scalar subquery")
         own = self.wanted.derive(held.units, node, place, name)
-        around = Around(own, replace(scope, units=own.units), self.wanted)
+        around = OuterRows(own, replace(scope, units=own.units), self.wanted)
         inner = self.bind(query, self.named, around)
         functions = self.builder.catalog.functions
         items = list(items_of(query, ExpressionBinder(inner.scope, "SELECT", functions)))
