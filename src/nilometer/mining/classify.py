@@ -123,18 +123,18 @@ class Classify:
             choices=SCALES,
         ),
         OptionArgument(
-            "neighbours", OptionKind.INTEGER, "how many neighbours vote", default=5, least=1
+            "neighbours", OptionKind.INTEGER, "how many neighbours vote", default=5, minimum=1
         ),
-        OptionArgument("depth", OptionKind.INTEGER, "the maximum depth of the tree", least=1),
+        OptionArgument("depth", OptionKind.INTEGER, "the maximum depth of the tree", minimum=1),
         OptionArgument(
-            "leaf", OptionKind.INTEGER, "the fewest patterns in a leaf of the tree", 5, least=1
+            "leaf", OptionKind.INTEGER, "the fewest patterns in a leaf of the tree", 5, minimum=1
         ),
-        OptionArgument("clusters", OptionKind.INTEGER, "the clusters of each class", 4, least=1),
+        OptionArgument("clusters", OptionKind.INTEGER, "the clusters of each class", 4, minimum=1),
         OptionArgument(
             "unknown",
             OptionKind.NUMBER,
             "the class is NULL if no known pattern is as near as this, in the scale chosen",
-            least=0,
+            minimum=0,
         ),
     )
     tables = (

@@ -94,14 +94,14 @@ class Clusters:
     )
     options: tuple[OptionArgument, ...] = (
         OptionArgument(
-            "clusters", OptionKind.INTEGER, "the maximum number of clusters", 8, least=1
+            "clusters", OptionKind.INTEGER, "the maximum number of clusters", 8, minimum=1
         ),
         OptionArgument(
             "apart",
             OptionKind.NUMBER,
             "clusters whose centres are nearer to each other than this are one",
-            least=0,
-            most=1e100,
+            minimum=0,
+            maximum=1e100,
         ),
         OptionArgument(
             "metric",
@@ -115,14 +115,14 @@ class Clusters:
             OptionKind.INTEGER,
             "how many micro-clusters are kept; more make clusters finer, and take longer",
             default=256,
-            least=2,
-            most=4096,
+            minimum=2,
+            maximum=4096,
         ),
         OptionArgument(
             "dimensions",
             OptionKind.INTEGER,
             "distances are computed after a random projection to this many dimensions: faster",
-            least=1,
+            minimum=1,
         ),
     )
     tables: tuple[TableArgument, ...] = ()

@@ -156,14 +156,14 @@ class Lines:
             OptionKind.NUMBER,
             "how many sigmas are added to an amount before its logarithm enters the pattern",
             default=2.0,
-            least=1e-3,
+            minimum=1e-3,
         ),
         OptionArgument(
             "significance",
             OptionKind.NUMBER,
             "the smallest amount, in sigmas, at which a template counts as seen",
             default=3.0,
-            least=0,
+            minimum=0,
         ),
     )
     tables = (

@@ -47,7 +47,7 @@ class Matches:
             "distance",
             OptionKind.NUMBER,
             "the largest distance of a match; by default that of a correlation of 0.9",
-            least=0.0,
+            minimum=0.0,
         ),
         OptionArgument(
             "normalize",

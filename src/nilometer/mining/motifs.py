@@ -53,31 +53,36 @@ class Motifs:
             OptionKind.INTEGER,
             "of a motif and of a discord, in rows",
             required=True,
-            least=SHORTEST,
+            minimum=SHORTEST,
         ),
         OptionArgument(
-            "motifs", OptionKind.INTEGER, "how many motifs at most", default=3, least=0, most=1000
+            "motifs",
+            OptionKind.INTEGER,
+            "how many motifs at most",
+            default=3,
+            minimum=0,
+            maximum=1000,
         ),
         OptionArgument(
             "discords",
             OptionKind.INTEGER,
             "how many discords at most",
             default=1,
-            least=0,
-            most=1000,
+            minimum=0,
+            maximum=1000,
         ),
         OptionArgument(
             "radius",
             OptionKind.NUMBER,
             "the largest distance of an occurrence; by default that of a correlation of 0.9",
-            least=0.0,
+            minimum=0.0,
         ),
         OptionArgument(
             "rows",
             OptionKind.INTEGER,
             "how many of the last rows are searched; by default all in the window",
-            least=2 * SHORTEST,
-            most=100_000,
+            minimum=2 * SHORTEST,
+            maximum=100_000,
         ),
     )
     tables: tuple[TableArgument, ...] = ()

@@ -63,8 +63,8 @@ class FirstSeen:
     ([0, 1, -1, 0, -2], ['b', 'a'])
     """
 
-    def __init__(self, most: int = 32, names: Sequence[str] = ()) -> None:
-        self.most = most
+    def __init__(self, limit: int = 32, names: Sequence[str] = ()) -> None:
+        self.limit = limit
         self.names = list(names)
         self.full = False
         """Whether the limit has been exceeded."""
@@ -79,13 +79,13 @@ class FirstSeen:
 
     def save(self) -> Saved:
         """What `load_alphabet` needs."""
-        return {"most": self.most, "names": self.names, "full": self.full}
+        return {"most": self.limit, "names": self.names, "full": self.full}
 
     def _code(self, text: str) -> int:
         try:
             return self.names.index(text)
         except ValueError:
-            if len(self.names) >= self.most:
+            if len(self.names) >= self.limit:
                 self.full = True
                 return OTHER
             self.names.append(text)
@@ -155,7 +155,7 @@ def codes_in(symbols: Alphabet, other: Alphabet) -> Int64s:
         if other.full:
             raise MiningError(
                 "a part with more symbols than it distinguishes cannot be merged",
-                detail=f"it distinguishes {other.most}",
+                detail=f"it distinguishes {other.limit}",
                 hint="let it distinguish more: FirstSeen(…)",
             )
         own = symbols.encode(pa.array(other.names, pa.string()))

@@ -90,8 +90,8 @@ class OptionArgument:
     about: str
     default: Any = None
     required: bool = False
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     choices: tuple[str, ...] = ()
 
 

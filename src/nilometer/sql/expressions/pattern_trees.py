@@ -66,8 +66,8 @@ class Atomic:
 @dataclass(frozen=True)
 class Repetition:
     inner: Tree
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     is_possessive: bool
     text: str
     """As it is written."""
@@ -137,9 +137,9 @@ class _Reader:
     def _repeated(self, start: int, inner: Tree) -> Tree:
         while (quantifier := _QUANTIFIER.match(self._pattern, self._place)) is not None:
             self._place = quantifier.end()
-            least, most = _times(quantifier)
+            minimum, maximum = _times(quantifier)
             text = self._pattern[start : self._place]
-            inner = Repetition(inner, least, most, quantifier[5] == "+", text)
+            inner = Repetition(inner, minimum, maximum, quantifier[5] == "+", text)
         return inner
 
     def _next(self) -> str:
@@ -273,7 +273,7 @@ def _times(quantifier: re.Match[str]) -> tuple[int, int]:
             return 1, UNBOUNDED
         case "?":
             return 0, 1
-    least = min(int(quantifier[2][:10]), UNBOUNDED)
+    minimum = min(int(quantifier[2][:10]), UNBOUNDED)
     if not quantifier[3]:
-        return least, least
-    return least, min(int(quantifier[4][:10]), UNBOUNDED) if quantifier[4] else UNBOUNDED
+        return minimum, minimum
+    return minimum, min(int(quantifier[4][:10]), UNBOUNDED) if quantifier[4] else UNBOUNDED

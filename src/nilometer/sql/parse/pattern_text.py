@@ -16,7 +16,7 @@ from nilometer.model.row_patterns import (
     Sequence,
     Variable,
     count_steps,
-    least_rows,
+    min_rows,
 )
 
 _WORDS: Final = re.compile(
@@ -51,7 +51,7 @@ class PatternText:
         if self._next < len(self._words):
             self._refuse("this is not allowed in a pattern")
         place = Place(self.sql, self.start, self.end)
-        if least_rows(pattern) < 1:
+        if min_rows(pattern) < 1:
             raise SqlError(
                 "this pattern can match an empty sequence",
                 place=place,

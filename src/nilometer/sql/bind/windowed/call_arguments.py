@@ -169,10 +169,10 @@ class ArgumentReader:
         if not isinstance(value, int | float):
             return
         allowed = None
-        if option.least is not None and value < option.least:
-            allowed = f"at least {_shown(option.least, option.kind)}"
-        elif option.most is not None and value > option.most:
-            allowed = f"at most {_shown(option.most, option.kind)}"
+        if option.minimum is not None and value < option.minimum:
+            allowed = f"at least {_shown(option.minimum, option.kind)}"
+        elif option.maximum is not None and value > option.maximum:
+            allowed = f"at most {_shown(option.maximum, option.kind)}"
         if allowed is not None:
             raise SqlError(
                 f"{option.name} must be {allowed}",
