@@ -17,7 +17,7 @@ from nilometer.log.layout import LogLayout
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.catalog.outcome import Outcome
 from nilometer.server.results.stored_results import StoredResults
-from nilometer.sql.ddl.nodes import DatabaseStatement, Show, Shown
+from nilometer.sql.ddl.nodes import DatabaseStatement, Show, ShowKind
 from tests.results_server import QUICK, WebServer
 from tests.served import Served, served
 
@@ -38,7 +38,7 @@ class Asked:
         server.database.execute = self._answer  # type: ignore[method-assign]
 
     def _answer(self, statement: str | DatabaseStatement, **more: Any) -> Outcome:
-        if isinstance(statement, Show) and statement.what is Shown.QUERIES:
+        if isinstance(statement, Show) and statement.what is ShowKind.QUERIES:
             kept = self.server.database.kept.values()
             rows = [
                 {"name": one.name, "state": "running", "error": None, "query": one.text}

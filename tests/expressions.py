@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nilometer.model.expressions import Expression
 from nilometer.sql.bind.expression_binder import ExpressionBinder
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.catalog import Relation
 from nilometer.sql.expressions.compile_scalar import compile_over
 from nilometer.sql.expressions.scalars import ColumnRef, Scalar, column
@@ -29,7 +29,7 @@ def compiled(condition: Scalar) -> Expression:
     return compile_over(condition, condition.columns, {})
 
 
-def _unit(name: str, columns: Mapping[str, pa.DataType]) -> Unit:
+def _unit(name: str, columns: Mapping[str, pa.DataType]) -> FromUnit:
     relation = Relation(name, tuple(columns), tuple(columns.values()), "ts")
     trees = {c: column(ColumnRef(name, c)) for c in columns}
-    return Unit(name, trees, (ColumnRef(name, "ts"),), {name: relation})
+    return FromUnit(name, trees, (ColumnRef(name, "ts"),), {name: relation})

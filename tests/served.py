@@ -36,7 +36,7 @@ from nilometer.server.service import Service
 from nilometer.server.settings import ServerSettings
 from nilometer.server.statement_runner import Values
 from nilometer.server.tokens import Tokens
-from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, DatabaseStatement, Show, Shown
+from nilometer.sql.ddl.nodes import AlterQuery, CreateQuery, DatabaseStatement, Show, ShowKind
 from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.statements import Statement, read_one, read_statements
 from tests.patience import LONG
@@ -85,7 +85,10 @@ class StoredOnly:
             read = read_one(statement)
             assert not isinstance(read, Statement)
             statement = read
-        if isinstance(statement, Show) and statement.what in (Shown.DEAD_LETTERS, Shown.STORAGE):
+        if isinstance(statement, Show) and statement.what in (
+            ShowKind.DEAD_LETTERS,
+            ShowKind.STORAGE,
+        ):
             return Outcome(f"no {statement.what.lower()}")
         if isinstance(statement, CreateQuery):
             self.owners.append(owner)

@@ -52,7 +52,7 @@ class Plant(World):
             self.writers[name] = LogWriter.open(log, layout, OPTIONS)
         self.queries: dict[str, Query] = {}
         names, kinds = ("k", "v", "_time"), (pa.int64(), pa.int64(), TIMESTAMP)
-        made = Relation("C", names, kinds, "_time", StreamClock(told=True))
+        made = Relation("C", names, kinds, "_time", StreamClock(stated=True))
         relations = {**self.catalog.relations, "C": made}
         self.catalog = replace(self.catalog, relations=relations)
         self.stored = SensorCatalog.open(folder / CATALOG_FILE)

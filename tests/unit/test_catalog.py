@@ -18,7 +18,7 @@ from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.declaration import Declaration, Sensor
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 
 STREAM = Declaration(
     "Gauge",
@@ -186,7 +186,7 @@ def test_versions_are_never_used_again(catalog: SensorCatalog) -> None:
     assert [one.version for one in catalog.delete_sensors("Sensors", _all)] == used
     assert catalog.sensors("Sensors") == []
     used += [one.version for one in _insert(catalog, "a")]
-    catalog.drop(Kind.SENSOR_TABLE, "Sensors")
+    catalog.drop(ObjectKind.SENSOR_TABLE, "Sensors")
     catalog.create(SENSORS)
     assert catalog.sensors("Sensors") == []
     used += [one.version for one in _insert(catalog, "a")]
@@ -257,7 +257,7 @@ def test_the_generation_grows_with_every_change(catalog: SensorCatalog) -> None:
     assert_changed()
     catalog.create(STREAM)
     assert catalog.generation("Sensors") == seen[-1]
-    catalog.drop(Kind.SENSOR_TABLE, "Sensors")
+    catalog.drop(ObjectKind.SENSOR_TABLE, "Sensors")
     assert catalog.generation("Sensors") == 0
     seen.append(catalog.generation())
     catalog.create(SENSORS)
@@ -303,7 +303,7 @@ def test_queries_remember_their_state(catalog_url: str) -> None:
         assert (stopped.state, stopped.error) == (QueryState.STOPPED, "it broke")
         catalog.set_query_state("hot", QueryState.RUNNING)
         assert catalog.query("hot") == made
-        assert catalog.drop(Kind.QUERY, "hot")
+        assert catalog.drop(ObjectKind.QUERY, "hot")
         assert catalog.query("hot") is None
         with pytest.raises(UnknownNameError):
             catalog.set_query_state("hot", QueryState.RUNNING)
@@ -319,17 +319,17 @@ def test_queries_are_those_of_now_whoever_changed_them(catalog_url: str) -> None
         assert [one.state for one in here.queries()] == [QueryState.STOPPED]
         elsewhere.set_query_options("q", {"results": 1})
         assert here.queries() == elsewhere.queries()
-        elsewhere.drop(Kind.QUERY, "q")
+        elsewhere.drop(ObjectKind.QUERY, "q")
         assert here.queries() == []
 
 
 def test_drop_minds_the_kind(catalog: SensorCatalog) -> None:
     catalog.create(SENSORS)
     with pytest.raises(UnknownNameError, match="^Sensors is a sensor table, not a stream$"):
-        catalog.drop(Kind.STREAM, "Sensors", if_exists=True)
-    assert not catalog.drop(Kind.STREAM, "Gauge", if_exists=True)
+        catalog.drop(ObjectKind.STREAM, "Sensors", if_exists=True)
+    assert not catalog.drop(ObjectKind.STREAM, "Gauge", if_exists=True)
     with pytest.raises(UnknownNameError, match="there is no stream Gauge"):
-        catalog.drop(Kind.STREAM, "Gauge")
+        catalog.drop(ObjectKind.STREAM, "Gauge")
     assert [one.name for one in catalog.names()] == ["Sensors"]
 
 

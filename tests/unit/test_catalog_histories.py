@@ -18,7 +18,7 @@ from nilometer.model.time import FOREVER
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.execute import CatalogStatement, execute
 from nilometer.sensors.declaration import Declaration
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from nilometer.sql.statements import read_statements
 from tests.postgres import Postgres
 
@@ -134,7 +134,7 @@ class SensorModel:
 
     def again(self, catalog: SensorCatalog, name: str) -> None:
         declared = catalog.require_declaration(name)
-        catalog.drop(Kind.SENSOR_TABLE, name)
+        catalog.drop(ObjectKind.SENSOR_TABLE, name)
         catalog.create(declared)
         self.alive.clear()
 

@@ -20,7 +20,7 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.execute import CatalogStatement, execute
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome
 from nilometer.sensors.declaration import Declaration
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from nilometer.sql.statements import read_statements
 
 SENSORS = (
@@ -61,7 +61,7 @@ def test_create_stream(run: Run, catalog: SensorCatalog) -> None:
         "IDLE 1 MINUTE, HISTORY 30 DAYS) FROM SYNTHETIC WITH (rate = '10', disk = '1GB')"
     )
     assert done == Outcome(
-        "created stream Gauge", change=Change(Kind.STREAM, "Gauge", Action.CREATED)
+        "created stream Gauge", change=Change(ObjectKind.STREAM, "Gauge", Action.CREATED)
     )
     assert catalog.declaration("gauge") == Declaration(
         "Gauge",
@@ -103,7 +103,7 @@ def test_a_sensor_table_lives(run: Run, catalog: SensorCatalog) -> None:
     )
     assert done == Outcome(
         "inserted 2 rows into Sensors",
-        change=Change(Kind.SENSOR_TABLE, "Sensors", Action.ROWS_CHANGED),
+        change=Change(ObjectKind.SENSOR_TABLE, "Sensors", Action.ROWS_CHANGED),
     )
     done = run("INSERT INTO Sensors (reading, SENSORID) VALUES ('http://127.0.0.1:5003', 3)")
     assert done.message == "inserted 1 row into Sensors"
@@ -128,7 +128,8 @@ def test_a_sensor_table_lives(run: Run, catalog: SensorCatalog) -> None:
     assert [one.number for one in catalog.sensors("Sensors")] == [2, 3]
     assert run("DELETE FROM Sensors WHERE SensorID = 99") == Outcome("deleted 0 rows from Sensors")
     assert run("DROP SENSOR TABLE sensors") == Outcome(
-        "dropped sensor table Sensors", change=Change(Kind.SENSOR_TABLE, "Sensors", Action.DROPPED)
+        "dropped sensor table Sensors",
+        change=Change(ObjectKind.SENSOR_TABLE, "Sensors", Action.DROPPED),
     )
     assert run("DROP SENSOR TABLE IF EXISTS Sensors") == Outcome(
         "there was no sensor table Sensors"

@@ -35,7 +35,7 @@ from nilometer.errors import (
 from nilometer.log.layout import LogLayout as Layout
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.catalog.outcome import Outcome
-from nilometer.sql.ddl.nodes import Show, Shown
+from nilometer.sql.ddl.nodes import Show, ShowKind
 from nilometer.sql.parse.with_constants import with_constants
 from nilometer.sql.statements import Statement
 from tests.asked_server import Asked, asked_server
@@ -276,7 +276,7 @@ def test_sensors_of_a_server(asked: Asked) -> None:
     execute = asked.server.database.execute
 
     def answer(statement: Any, **more: Any) -> Any:
-        if isinstance(statement, Show) and statement.what is Shown.SENSORS:
+        if isinstance(statement, Show) and statement.what is ShowKind.SENSORS:
             assert statement.of in (None, "Rooms")
             return Outcome("1 sensor", pa.table(rows))
         return execute(statement, **more)

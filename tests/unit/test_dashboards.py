@@ -22,7 +22,7 @@ from nilometer.model.dashboard import (
     SourceKind,
 )
 from nilometer.sensors.catalog.catalog import SensorCatalog
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from tests.served import Served, served
 
 PANEL: dict[str, Any] = {
@@ -148,7 +148,7 @@ def test_panels_follow_what_they_show_to_its_new_name(catalog_url: str) -> None:
         catalog.create_query("Mean", "SELECT t, k FROM s", "append")
         catalog.put_dashboard(Dashboard.from_json(given, "plant"))
         catalog.put_dashboard(Dashboard.from_json({"title": "Other", "panels": []}, "other"))
-        catalog.rename(Kind.QUERY, "mean", "it`s")
+        catalog.rename(ObjectKind.QUERY, "mean", "it`s")
         found = catalog.dashboard("plant")
         assert [one.source.text for one in found.panels] == ["it`s", "s", *wanted]
         assert (found.version, catalog.dashboard("other").version) == (2, 1)

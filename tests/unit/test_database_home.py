@@ -18,7 +18,7 @@ from nilometer.errors import InputError, LogError, NilometerError
 from nilometer.log.sealed import seal, unseal
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.manager.sensor_record import SensorRecord
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.statements import read_one
 from nilometer.upkeep.places import CATALOG_FILE
@@ -90,7 +90,7 @@ def test_a_stream_begins_without_what_a_dropped_one_left(tmp_path: Path) -> None
         schema = declared.layout.stored
         columns = [pa.nulls(3, one.type) for one in schema]
         writer.append(pa.RecordBatch.from_arrays(columns, schema=schema))
-    home.catalog.drop(Kind.STREAM, "A")  # and here the process ends
+    home.catalog.drop(ObjectKind.STREAM, "A")  # and here the process ends
     home.close()
     home = open_home(tmp_path)
     assert run(home, "CREATE STREAM a (v INT, w STRING) FROM synthetic") == "created stream a"

@@ -27,9 +27,9 @@ from nilometer.sql.ddl.nodes import (
     Describe,
     Drop,
     Insert,
-    Kind,
+    ObjectKind,
     Show,
-    Shown,
+    ShowKind,
     StartQuery,
     StopQuery,
     Update,
@@ -198,16 +198,16 @@ def test_update_and_delete() -> None:
 
 
 def test_short_statements() -> None:
-    for kind in Kind:
+    for kind in ObjectKind:
         for words, if_exists in (("", False), ("IF EXISTS ", True)):
             found = read(f"DROP {kind.lower()} {words}`odd name`")
             assert isinstance(found, Drop)
             assert (found.kind, found.name, found.if_exists) == (kind, "odd name", if_exists)
-    for what in Shown:
+    for what in ShowKind:
         found = read(f"SHOW {what}")
         assert isinstance(found, Show)
         assert (found.what, found.of) == (what, None)
-    for what in (Shown.SENSORS, Shown.READERS, Shown.DEAD_LETTERS):
+    for what in (ShowKind.SENSORS, ShowKind.READERS, ShowKind.DEAD_LETTERS):
         assert read(f"show {what.lower()} from Sensors").of == "Sensors"
     for word in ("DESCRIBE", "desc"):
         assert isinstance(found := read(f"{word} Sensors"), Describe)

@@ -177,7 +177,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downsample, "MOST_POINTS", 10)
     with pytest.raises(TooLargeError, match="more than 10 rows"):
         thinned(source_of(rows), (None, None), Thinning(("v",), points=5))
-    totals = BucketTotals("ts", 1, (), ("v",), most=10)
+    totals = BucketTotals("ts", 1, (), ("v",), limit=10)
     for batch in source_of(rows).batches:
         totals.add(batch.select(["ts", "v"]))
     with pytest.raises(TooLargeError, match="more than 10 buckets"):

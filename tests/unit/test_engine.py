@@ -20,7 +20,7 @@ from nilometer.engine import bucket as bucket_module
 from nilometer.engine import bucket_files, log_reads
 from nilometer.engine import publisher as publisher_module
 from nilometer.engine.bucket import Bucket, MicroBatchTask
-from nilometer.engine.bucket_files import BucketFolder, Entry
+from nilometer.engine.bucket_files import BucketFolder, QueryEntry
 from nilometer.engine.control import EngineControl, _kept_of
 from nilometer.engine.folder import LocalFolder
 from nilometer.engine.place import EnginePlace, LocalPlace, ServedPlace
@@ -105,7 +105,7 @@ class World:
             name: LogWriter.open(log, LAYOUT, LogOptions(history=1 << 60))
             for name, log in self.logs.items()
         }
-        clock = StreamClock(told=True)
+        clock = StreamClock(stated=True)
         relations = {
             name: Relation(name, tuple(SCHEMA.names), tuple(SCHEMA.types), "ts", clock)
             for name in STREAMS
@@ -584,7 +584,7 @@ def test_a_query_that_raises_fails_alone(world: World) -> None:
         now = world.add_rows(chance, now)
     for number in (0, 1):
         world.run(number)
-    told = {one.query: one.told for one in world.control.reports()}
+    told = {one.query: one.content for one in world.control.reports()}
     assert told["bad"]["failure"]["kind"] == "PredicateError"
     assert "failure" not in told["good"]
     world.settle()
@@ -605,13 +605,13 @@ def test_a_query_that_is_behind_catches_up_while_others_can_wait(
     world.start("small", "SELECT k, v FROM B", {**starts, "B": world.ends()["B"]})
     monkeypatch.setattr(bucket_module, "CATCH_UP_FOR", 0)
     world.run(0)
-    told = {one.query: one.told for one in world.control.reports()}
+    told = {one.query: one.content for one in world.control.reports()}
     assert told["behind"]["behind"]
     first = Position.from_json(told["behind"]["positions"][0])
     assert first.row <= 10
     monkeypatch.setattr(bucket_module, "CATCH_UP_FOR", 1000)
     world.run(0)
-    told = {one.query: one.told for one in world.control.reports()}
+    told = {one.query: one.content for one in world.control.reports()}
     assert not told["behind"]["behind"]
     assert Position.from_json(told["behind"]["positions"][0]) == world.ends()["A"]
     world.settle()
@@ -720,8 +720,8 @@ def test_what_a_power_cut_takes_of_results_comes_again_where_it_stood(
 
 def test_the_first_file_of_a_number_wins(tmp_path: Path) -> None:
     folder = BucketFolder(LocalFolder(tmp_path))
-    assert folder.write(0, 1, 5, [Entry("q", b"one")], is_whole=True) is not None
-    assert folder.write(0, 1, 5, [Entry("q", b"two")], is_whole=True) is None
+    assert folder.write(0, 1, 5, [QueryEntry("q", b"one")], is_whole=True) is not None
+    assert folder.write(0, 1, 5, [QueryEntry("q", b"two")], is_whole=True) is None
     (entry,) = folder.read_batch(0).entries
     assert entry.state is not None
     assert folder.read(entry.state) == b"one"
@@ -731,7 +731,7 @@ def test_the_first_file_of_a_number_wins(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", [3, 30, -2])
 def test_a_damaged_file_is_told(tmp_path: Path, place: int) -> None:
     folder = BucketFolder(LocalFolder(tmp_path))
-    folder.write(0, 1, 5, [Entry("q", b"state of the query")], is_whole=True)
+    folder.write(0, 1, 5, [QueryEntry("q", b"state of the query")], is_whole=True)
     file = tmp_path / "000000000000.batch"
     content = bytearray(file.read_bytes())
     content[place] ^= 1

@@ -24,7 +24,7 @@ from nilometer.errors import CatalogError, InputError, NilometerError
 from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog import engine as engine_module
 from nilometer.sensors.catalog.catalog import SensorCatalog
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from tests.forks import FORKS
 from tests.patience import LONG, wait_for
 from tests.postgres import Postgres
@@ -152,10 +152,10 @@ def test_who_has_lost_it_changes_nothing(catalog: SensorCatalog, postgres: Postg
     with SensorCatalog(catalog._engine, now_micros) as other:
         assert other.take_lease("b", "process 2", MINUTE) is None
         with pytest.raises(CatalogError, match="another database now holds the catalog") as refused:
-            catalog.drop(Kind.TABLE, "T")
+            catalog.drop(ObjectKind.TABLE, "T")
         assert refused.value.detail == "process 2 has taken it over"
         assert catalog.find("T") is not None
-        other.drop(Kind.TABLE, "T")
+        other.drop(ObjectKind.TABLE, "T")
 
 
 def test_a_catalog_in_a_file_is_held_by_one(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from nilometer.mining.energy_scale import EnergyScale
 from nilometer.mining.known_lines import KnownLines
 from nilometer.mining.peaks import FUNCTION
 from nilometer.mining.registry import find_function
-from nilometer.mining.spectrum_peaks import FoundPeaks, SpectrumPeaks
+from nilometer.mining.spectrum_peaks import MeasuredPeaks, SpectrumPeaks
 from nilometer.mining.table_function import CheckedCall, MiningError, RowWorker
 
 LISTS = pa.list_(pa.float64())
@@ -38,7 +38,7 @@ def drawn(expected: np.ndarray, spectra: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).poisson(expected, (spectra, len(expected))).astype(float)
 
 
-def near(found: FoundPeaks, energy: float) -> np.ndarray:
+def near(found: MeasuredPeaks, energy: float) -> np.ndarray:
     return np.abs(found.energy - energy) < SCALE.width(np.array(energy)) / 2
 
 

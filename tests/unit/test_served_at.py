@@ -13,7 +13,7 @@ import pytest
 from nilometer.commands.server_access import Server, find_asked, read_token
 from nilometer.database.home import Home
 from nilometer.errors import InputError, InUseError
-from nilometer.model.served_at import SERVER_FILE, ServedAt, find_server, holder_of, told_where
+from nilometer.model.served_at import SERVER_FILE, ServedAt, announced_at, find_server, holder_of
 
 ADDRESS = "http://127.0.0.1:8642"
 
@@ -35,13 +35,13 @@ def test_a_server_is_found_while_it_has_the_folder(folder: Path) -> None:
     assert find_server(folder) is None
     home = open_home(folder)
     assert find_server(folder) is None  # no server, but a program
-    with told_where(folder, "https://0.0.0.0:8642"):
+    with announced_at(folder, "https://0.0.0.0:8642"):
         found = find_server(folder)
         assert found is not None
         assert (found.address, found.pid) == ("https://127.0.0.1:8642", os.getpid())
         assert (folder / SERVER_FILE).stat().st_mode & 0o777 == 0o600
     assert not (folder / SERVER_FILE).exists()
-    with told_where(folder, ADDRESS):
+    with announced_at(folder, ADDRESS):
         home.close()
         assert find_server(folder) is None  # killed: what it told does not count
         assert holder_of(folder) is None
@@ -76,7 +76,7 @@ def test_what_makes_no_sense_is_not_believed(folder: Path, content: str) -> None
 
 def test_a_file_that_others_can_write_is_not_believed(folder: Path) -> None:
     home = open_home(folder)
-    with told_where(folder, ADDRESS):
+    with announced_at(folder, ADDRESS):
         file = folder / SERVER_FILE
         assert find_server(folder) is not None
         file.chmod(0o622)
@@ -97,7 +97,7 @@ def test_the_error_says_how_to_ask(folder: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(InUseError, match="is in use") as caught:
         asked(folder)
     assert "close it there" in str(caught.value)
-    with told_where(folder, ADDRESS):
+    with announced_at(folder, ADDRESS):
         with pytest.raises(InUseError) as caught:
             asked(folder)
         assert f"NILOMETER_TOKEN=… nilometer sql --server {ADDRESS}" in str(caught.value)

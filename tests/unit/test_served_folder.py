@@ -16,7 +16,7 @@ import pytest
 
 from nilometer.engine import channel as channel_module
 from nilometer.engine.at_work import MOST_DEATHS
-from nilometer.engine.bucket_files import BucketFolder, Entry
+from nilometer.engine.bucket_files import BucketFolder, QueryEntry
 from nilometer.engine.channel import Channel, answer_call, call
 from nilometer.engine.folder import LocalFolder
 from nilometer.engine.place import (
@@ -53,7 +53,7 @@ def test_what_is_there_is_the_same_from_afar(place: ServedPlace, tmp_path: Path)
     assert place.plan(name) == here.plan(name) == b"a plan"
     assert place.published(0) == here.published(0) == -1
     large = secrets.token_bytes(3 << 20)
-    entry = Entry("q", b"state", b"about", {"c": large, "d": b"small"}, [], [b"frame"] * 5)
+    entry = QueryEntry("q", b"state", b"about", {"c": large, "d": b"small"}, [], [b"frame"] * 5)
     far, near = place.files(0), here.files(0)
     assert far.write(0, 7, 1, [entry], is_whole=True) == near.read_batch(0) == far.read_batch(0)
     assert far.numbers() == near.numbers() == [0]
@@ -63,7 +63,7 @@ def test_what_is_there_is_the_same_from_afar(place: ServedPlace, tmp_path: Path)
 
 
 def test_a_header_of_megabytes_is_read_whole(place: ServedPlace, tmp_path: Path) -> None:
-    entries = [Entry(f"q{number}", told={"x": "y" * 100}) for number in range(5000)]
+    entries = [QueryEntry(f"q{number}", report={"x": "y" * 100}) for number in range(5000)]
     place.files(0).write(0, 1, 1, entries, is_whole=True)
     assert len(place.files(0).read_batch(0).entries) == 5000
     assert len(LocalPlace(tmp_path).files(0).read_batch(0).entries) == 5000
@@ -80,7 +80,7 @@ def test_of_many_workers_one_is_first(server: FolderServer, tmp_path: Path) -> N
         files = place.files(3)
         for number in range(20):
             ready.wait()
-            entry = Entry("q", b"%d" % worker)
+            entry = QueryEntry("q", b"%d" % worker)
             if files.write(number, 1, 1, [entry], is_whole=True) is not None:
                 won.append((number, worker))
         far.close()
@@ -101,7 +101,7 @@ def test_of_many_workers_one_is_first(server: FolderServer, tmp_path: Path) -> N
 def test_old_files_are_deleted_from_afar(place: ServedPlace, tmp_path: Path) -> None:
     files = place.files(0)
     for number in range(4):
-        entry = Entry("q", b"state", chunks={"c": bytes(1 << 20)})
+        entry = QueryEntry("q", b"state", chunks={"c": bytes(1 << 20)})
         files.write(number, 1, 1, [entry], is_whole=True)
     (last,) = files.read_batch(3).entries
     files.delete_before(3, 3, last.chunks.values())
@@ -113,7 +113,7 @@ def test_what_is_missing_or_damaged_is_told(place: ServedPlace, tmp_path: Path) 
     files = place.files(0)
     with pytest.raises(FileNotFoundError):
         files.read_batch(0)
-    batch = files.write(0, 1, 1, [Entry("q", b"state")], is_whole=True)
+    batch = files.write(0, 1, 1, [QueryEntry("q", b"state")], is_whole=True)
     assert batch is not None
     path = tmp_path / "buckets" / "0" / "000000000000.batch"
     path.write_bytes(path.read_bytes()[:-1])

@@ -52,7 +52,7 @@ class Plant(World):
         """By which queries know that they share."""
         found = {}
         for one in self.control.reports():
-            found |= {one.query: one.told["subplan"]} if "subplan" in one.told else {}
+            found |= {one.query: one.content["subplan"]} if "subplan" in one.content else {}
         return found
 
     def check(self, *names: str) -> None:
@@ -141,8 +141,8 @@ def test_a_row_that_one_query_cannot_compute_fails_it_alone(plant: Plant) -> Non
     plant.create("left", JOIN[1])
     plant.create("strict", JOIN[0], dead=False)
     plant.pass_time(10)
-    told = [one for one in plant.control.reports() if "failure" in one.told]
-    assert {one.query for one in told} == {"bad"}
+    failures = [one for one in plant.control.reports() if "failure" in one.content]
+    assert {one.query for one in failures} == {"bad"}
     held = plant.workers[0][0]._held._held
     assert held["good"].run.subplan is held["left"].run.subplan, "rows that fail there are left out"
     assert held["good"].run.subplan is not held["strict"].run.subplan
@@ -159,7 +159,7 @@ def test_rows_that_were_late_are_counted_for_each_query(plant: Plant) -> None:
     plant.pass_time(30)
     counts = {}
     for one in plant.control.reports():
-        counts[one.query] = [json.loads(text)["late"] for text in one.told["metrics"]]
+        counts[one.query] = [json.loads(text)["late"] for text in one.content["metrics"]]
     assert counts == {"early": [[1, 0]], "later": [[0, 0]]}
     held = plant.workers[0][0]._held._held
     assert held["early"].run.subplan is held["later"].run.subplan
@@ -167,7 +167,7 @@ def test_rows_that_were_late_are_counted_for_each_query(plant: Plant) -> None:
     plant.writers["A"].append(late)
     plant.pass_time()
     for one in plant.control.reports():
-        counts[one.query] = [json.loads(text)["late"] for text in one.told["metrics"]]
+        counts[one.query] = [json.loads(text)["late"] for text in one.content["metrics"]]
     assert counts == {"early": [[2, 0]], "later": [[1, 0]]}
 
 

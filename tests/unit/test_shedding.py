@@ -206,7 +206,7 @@ def values_of(world: World, query: str) -> list[int]:
 def shed_rows(world: World) -> dict[str, list[int]]:
     """Of each stream of each query; only reported by queries that have read something."""
     return {
-        one.query: [shed for stage in one.told["metrics"] for shed in json.loads(stage)["shed"]]
+        one.query: [shed for stage in one.content["metrics"] for shed in json.loads(stage)["shed"]]
         for one in world.control.reports()
-        if "metrics" in one.told and Position.from_json(one.told["positions"][0]).row
+        if "metrics" in one.content and Position.from_json(one.content["positions"][0]).row
     }

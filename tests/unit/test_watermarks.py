@@ -81,40 +81,40 @@ MARKS = st.none() | st.integers(0, 30)
 
 
 @given(st.lists(st.tuples(MARKS, MARKS, MARKS)))
-def test_a_told_watermark_is_the_largest_that_was_told(steps) -> None:
-    """Largest timestamps, lateness and silence do not matter to a stream that is told."""
-    marks = Watermarks([StreamClock(lateness=2, idle=1, told=True), StreamClock()])
-    told_before: list[int] = []
-    for now, (largest, told, other) in enumerate(steps):
-        marks.advance([largest, other], now, None, [told, None])
-        told_before += [] if told is None else [told]
-        assert marks.marks[0] == max(told_before, default=NEVER)
+def test_a_stated_watermark_is_the_largest_so_far(steps) -> None:
+    """Largest timestamps, lateness and silence do not matter where a stream states it."""
+    marks = Watermarks([StreamClock(lateness=2, idle=1, stated=True), StreamClock()])
+    stated_before: list[int] = []
+    for now, (largest, stated, other) in enumerate(steps):
+        marks.advance([largest, other], now, None, [stated, None])
+        stated_before += [] if stated is None else [stated]
+        assert marks.marks[0] == max(stated_before, default=NEVER)
 
 
-def test_who_is_told_needs_no_clock() -> None:
-    assert not StreamClock(idle=5, told=True).needs_now
+def test_a_stated_watermark_needs_no_clock() -> None:
+    assert not StreamClock(idle=5, stated=True).needs_now
     assert StreamClock(idle=5).needs_now
 
 
-def test_a_silent_stream_follows_one_that_is_told() -> None:
-    marks = Watermarks([StreamClock(told=True), StreamClock(idle=10)])
+def test_a_silent_stream_follows_one_that_states_its_watermark() -> None:
+    marks = Watermarks([StreamClock(stated=True), StreamClock(idle=10)])
     marks.advance([None, 1], 0, None, [5, None])
     marks.advance([None, None], 20, None, [7, None])
     assert marks.marks == [7, 7]
 
 
 @given(st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=4), MARKS), max_size=6))
-def test_late_is_what_is_older_than_the_watermark_told_before_the_batch(batches) -> None:
+def test_late_is_what_is_older_than_the_watermark_stated_before_the_batch(batches) -> None:
     stage = JoinCase(TimeNetwork(("A", "B"), read_windows("5us")), ((), ()), (0, 0)).stage()
-    stage = replace(stage, clocks=(StreamClock(told=True), StreamClock(ended=True)))
+    stage = replace(stage, clocks=(StreamClock(stated=True), StreamClock(ended=True)))
     run, late, known = BucketRun(stage, MemoryStore()), 0, NEVER
-    for times, told in batches:
+    for times, stated in batches:
         rows = to_batch([(time, 1, 0, 0) for time in times])
         admitted, punctuation = stage.operator.admit(0, rows)
         batch = MicroBatch.empty(2)
-        batch.add(0, [admitted], punctuation + Punctuation(watermark=told))
+        batch.add(0, [admitted], punctuation + Punctuation(watermark=stated))
         list(run.process(batch))
         late += sum(time < known for time in times)
-        known = max(known, NEVER if told is None else told)
+        known = max(known, NEVER if stated is None else stated)
         assert run.operator.late[0] == late
         assert run.watermarks.marks[0] == known

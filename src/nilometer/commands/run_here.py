@@ -25,10 +25,10 @@ from nilometer.kernels.text_values import has_text
 from nilometer.local.database import Instant, LocalDatabase, Prepared
 from nilometer.local.find_files import Files, find_files, require_folder
 from nilometer.local.read_files import FileReader, read_files
-from nilometer.model.left_out import tell_left_out
+from nilometer.model.left_out import describe_left_out
 from nilometer.model.time import read_instant
 from nilometer.sql.catalog import Relation
-from nilometer.sql.declare import Given, describe_stream, describe_table, end_column
+from nilometer.sql.declare import InputColumns, describe_stream, describe_table, end_column
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.parse.query_text import ExplainFormat
@@ -158,7 +158,7 @@ def _write(
     require_names(shown.columns, request.output.form)
     write_answer(shown, request.output, screen, progress, request.at)
     if (
-        told := tell_left_out(source.db.rows_without_time(_read_query(statement).tree))
+        told := describe_left_out(source.db.rows_without_time(_read_query(statement).tree))
     ) is not None:
         with progress.aside():
             progress.console.print(told)
@@ -200,20 +200,20 @@ def _read(source: Source, files: Files, request: Request) -> tuple[FileReader, p
 
 def _declare(db: LocalDatabase, source: Source, rows: pa.Table, request: Request) -> None:
     follow = request.follow
-    given = Given(tuple(rows.column_names), tuple(rows.schema.types), False)
+    given = InputColumns(tuple(rows.column_names), tuple(rows.schema.types), False)
     if source in request.sources.tables:
         db.add(describe_table(source.name, given), rows)
         return
     if follow is None:
         db.add(_with_end(describe_stream(source.name, given, source.time), given, source), rows)
         return
-    live = Given(given.columns, given.types, is_streaming=True)
+    live = InputColumns(given.columns, given.types, is_streaming=True)
     lateness, idle = follow.lateness.get(source.name), follow.idle.get(source.name)
     relation = describe_stream(source.name, live, source.time, lateness, idle)
     db.add(_with_end(relation, live, source), rows)
 
 
-def _with_end(relation: Relation, given: Given, source: Source) -> Relation:
+def _with_end(relation: Relation, given: InputColumns, source: Source) -> Relation:
     """The stream, whose rows may have their own end times."""
     if source.end is None:
         return relation

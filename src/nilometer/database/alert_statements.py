@@ -6,7 +6,7 @@ from nilometer.database.home import Home
 from nilometer.database.limits import is_temporary
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
-from nilometer.sql.ddl.nodes import CreateAlert, CreateDelivery, DeliverTo, Drop, Kind
+from nilometer.sql.ddl.nodes import CreateAlert, CreateDelivery, DeliverTo, Drop, ObjectKind
 
 
 def create_alert(statement: CreateAlert, home: Home) -> Outcome:
@@ -35,7 +35,7 @@ def drop_alert(statement: Drop, home: Home) -> Outcome:
     with placed(statement.place):
         if statement.if_exists and home.catalog.find(statement.name) is None:
             return Outcome(f"there is no alert {statement.name}")
-        name = home.catalog.require(statement.name, Kind.ALERT).name
+        name = home.catalog.require(statement.name, ObjectKind.ALERT).name
         kept = home.catalog.alert(name)
         own = None if kept is None else kept.delivery
         others = [one for one in home.deliveries.of_query(name) if one != own]
@@ -47,7 +47,7 @@ def drop_alert(statement: Drop, home: Home) -> Outcome:
         if own is not None and home.catalog.delivery(own) is not None:
             home.deliveries.drop(own)
         home.alerts.drop(name)
-    return Outcome(f"alert {name} dropped", change=Change(Kind.ALERT, name, Action.DROPPED))
+    return Outcome(f"alert {name} dropped", change=Change(ObjectKind.ALERT, name, Action.DROPPED))
 
 
 def delivery_name(alert: str) -> str:

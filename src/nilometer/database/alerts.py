@@ -31,10 +31,10 @@ from nilometer.past.guarded import GuardedSandbox
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sensors.catalog.stored_alerts import StoredAlert
-from nilometer.sql.ddl.nodes import AlterAlert, CreateAlert, Kind
+from nilometer.sql.ddl.nodes import AlterAlert, CreateAlert, ObjectKind
 from nilometer.sql.ddl.parts import GivenOption
 
-SOURCES: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
+SOURCES: Final = (ObjectKind.STREAM, ObjectKind.SENSOR_TABLE, ObjectKind.QUERY)
 MOST_ALERTS: Final = 1000
 MEMORY: Final = 256 << 20
 """The most bytes that the conditions of all alerts may use together."""
@@ -90,7 +90,7 @@ class Alerts:
             delete_log(self._log_of(name))  # DROP may have ended between its steps
             self._start(self._require(name))
             self._look_at(name)
-        change = Change(Kind.ALERT, name, Action.CREATED)
+        change = Change(ObjectKind.ALERT, name, Action.CREATED)
         return Outcome(f"alert {name} created", change=change)
 
     def note_delivery(self, name: str, delivery: str) -> None:
@@ -124,7 +124,7 @@ class Alerts:
             kept = self._require(name)
             was_running = self._halt(kept.name)
             try:
-                self._catalog.rename(Kind.ALERT, kept.name, to)
+                self._catalog.rename(ObjectKind.ALERT, kept.name, to)
             except BaseException:
                 if was_running:
                     self._start(kept)
@@ -144,7 +144,7 @@ class Alerts:
             self._halt(kept.name)
             with suppress(NilometerError):
                 forget(self._log_of(kept.source), reader_name(kept.name))
-            self._catalog.drop(Kind.ALERT, kept.name)
+            self._catalog.drop(ObjectKind.ALERT, kept.name)
             delete_log(location)
 
     def on(self, source: str) -> list[str]:
@@ -321,7 +321,7 @@ class Alerts:
     def _require(self, name: str) -> StoredAlert:
         found = self._catalog.alert(name)
         if found is None:
-            self._catalog.require(name, Kind.ALERT)
+            self._catalog.require(name, ObjectKind.ALERT)
             known = [one.name for one in self._catalog.alerts()]
             raise InputError(f"there is no alert {name}", hint=nearest(name, known))
         return found

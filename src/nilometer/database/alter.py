@@ -13,7 +13,7 @@ from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.run_create import check_type
 from nilometer.sensors.catalog.stored_names import NOUNS
 from nilometer.sensors.declaration import Declaration
-from nilometer.sql.ddl.nodes import AlterStream, Kind, Rename
+from nilometer.sql.ddl.nodes import AlterStream, ObjectKind, Rename
 from nilometer.sql.ddl.parts import DropColumn, RenameColumn, SetOptions
 from nilometer.sql.statements import read_query
 
@@ -48,11 +48,11 @@ def rename(statement: Rename, home: Home, queries: RunningQueries) -> Outcome:
         name = home.catalog.require(statement.name, kind).name
         _refuse_if_read(name, home, queries)
         with placed(statement.to_place):
-            if kind is Kind.QUERY:
+            if kind is ObjectKind.QUERY:
                 queries.rename(name, to)
-            elif kind in (Kind.TABLE, Kind.VIEW):
+            elif kind in (ObjectKind.TABLE, ObjectKind.VIEW):
                 home.catalog.rename(kind, name, to)
-            elif kind is Kind.ALERT:
+            elif kind is ObjectKind.ALERT:
                 home.alerts.rename(name, to)
                 home.deliveries.query_renamed(to)
             else:

@@ -85,7 +85,7 @@ from nilometer.sql.ddl.nodes import (
     CreateTable,
     CreateView,
     DatabaseStatement,
-    Kind,
+    ObjectKind,
     Rename,
 )
 from nilometer.sql.declare import check_function, describe_stream, describe_table, end_column
@@ -97,11 +97,11 @@ from nilometer.sql.statements import (
     AnyStatement,
     ExplainFormat,
     Statement,
+    numbered_errors,
     read_one,
     read_query,
     read_statements,
     require_last_query,
-    told_number,
 )
 from nilometer.upkeep.backup import BackupMade
 
@@ -504,7 +504,9 @@ class Database:
     def log_of(self, name: str) -> str:
         """The location of the log of a stream, a sensor table or a query's results."""
         home, _ = self._stored()
-        found = home.catalog.require(name, Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
+        found = home.catalog.require(
+            name, ObjectKind.STREAM, ObjectKind.SENSOR_TABLE, ObjectKind.QUERY
+        )
         return home.log_of(found.name)
 
     @property
@@ -696,7 +698,7 @@ class Database:
         require_last_query(found)
         for number, one in enumerate(found[:-1], 1):
             assert not isinstance(one, Statement)
-            with told_number(number, len(found)):
+            with numbered_errors(number, len(found)):
                 self._run(one, owner)
         return found[-1]
 

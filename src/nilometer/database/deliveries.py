@@ -33,7 +33,7 @@ from nilometer.model.time import format_instant
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
 from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDelivery
-from nilometer.sql.ddl.nodes import CreateDelivery, Kind
+from nilometer.sql.ddl.nodes import CreateDelivery, ObjectKind
 from nilometer.sql.ddl.parts import GivenOption
 
 _SHOWN: Final = pa.schema(
@@ -79,7 +79,9 @@ class Deliveries:
         given = {option: one.value for option, one in statement.options.items()}
         with self._changing:
             with placed(statement.query_place):
-                query = self._catalog.require(statement.query, Kind.QUERY, Kind.ALERT).name
+                query = self._catalog.require(
+                    statement.query, ObjectKind.QUERY, ObjectKind.ALERT
+                ).name
             options = self._read(statement, query, given)
             with placed(statement.place):
                 made = self._catalog.create_delivery(
@@ -90,7 +92,7 @@ class Deliveries:
             from_start = options["start"] == "start"
             begin(self._log_of(query), name, from_start=from_start, now=now_micros())
             self._start(self._require(name))
-        change = Change(Kind.DELIVERY, name, Action.CREATED)
+        change = Change(ObjectKind.DELIVERY, name, Action.CREATED)
         noted = note_plain(plain_secrets(given))
         return Outcome(f"delivery {name} created and started{noted}", change=change)
 
@@ -120,7 +122,7 @@ class Deliveries:
             kept = self._require(name)
             self._halt(kept.name)
             end(self._log_of(kept.query), kept.name)
-            self._catalog.drop(Kind.DELIVERY, kept.name)
+            self._catalog.drop(ObjectKind.DELIVERY, kept.name)
 
     def query_renamed(self, query: str) -> None:
         """Resume the deliveries of a query that was renamed."""

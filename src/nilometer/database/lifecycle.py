@@ -55,7 +55,7 @@ from nilometer.spark.hosted_query import HostedQuery
 from nilometer.spark.idle_monitors import end_idle_monitors
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.start_query import Destination, start_query
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.plan.changes_plan import Plan, sources_of
 from nilometer.sql.rules.spread_joins import spread_joins
@@ -337,7 +337,7 @@ class QueryLifecycle:
         for log, reader in readers:
             forget(log, reader)
         self._home.delete(self._home.files_of(run.name))
-        self._home.catalog.drop(Kind.QUERY, run.name)
+        self._home.catalog.drop(ObjectKind.QUERY, run.name)
         self._runs.forget(run)
 
     def halt(self, run: QueryRun) -> None:

@@ -35,7 +35,7 @@ from nilometer.past.question import Bounds, TableUse, goes_on
 from nilometer.past.sandbox import AnswerLimits, Cancelling
 from nilometer.past.sqlglot_errors import sqlglot_errors
 from nilometer.past.stored import ChangingTable, FixedTable, LogTable, StoredTable
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from nilometer.sql.parse.parameters import Parameters
 from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.statements import read_query
@@ -50,7 +50,13 @@ _EXPLAIN: Final = re.compile(
 _MOST_VIEWS: Final = 30
 _MOST_READS: Final = 300
 """How many times a query may read views, including views read by views."""
-_ASKED: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.TABLE, Kind.QUERY, Kind.ALERT)
+_ASKED: Final = (
+    ObjectKind.STREAM,
+    ObjectKind.SENSOR_TABLE,
+    ObjectKind.TABLE,
+    ObjectKind.QUERY,
+    ObjectKind.ALERT,
+)
 
 
 StoredRelations: TypeAlias = Mapping[str, tuple[str, list[tuple[str, pa.DataType]]]]
@@ -268,14 +274,14 @@ class StoredTables(Mapping[str, StoredTable]):
 
     def _open(self, name: str) -> StoredTable:
         catalog = self._home.catalog
-        if self._names[name] is Kind.TABLE:
+        if self._names[name] is ObjectKind.TABLE:
             rows = catalog.table(name)
             if rows is None:
                 raise NotFoundError(f"there is no table {name}")
             return FixedTable(rows)
         location = self._home.log_of(name)
         reader = LogReader.open(location)
-        query = catalog.query(name) if self._names[name] is Kind.QUERY else None
+        query = catalog.query(name) if self._names[name] is ObjectKind.QUERY else None
         is_answer = query is not None and query.kind == CHANGELOG
         if is_answer and name.lower() not in self._changes:
             return ChangingTable(location, reader)

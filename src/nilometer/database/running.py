@@ -47,7 +47,7 @@ from nilometer.sensors.declaration import Declaration
 from nilometer.spark.default_buckets import cores_of
 from nilometer.spark.engine_status import EngineStatus
 from nilometer.spark.hosted_query import HostedQuery
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.statements import read_query
@@ -165,7 +165,7 @@ class RunningQueries:
                 raise InputError(
                     f"query {query.name} is being replaced", hint="wait until that is done"
                 )
-            self._home.catalog.rename(Kind.QUERY, name, to)
+            self._home.catalog.rename(ObjectKind.QUERY, name, to)
             self._runs.rename(run, to)
         self._home.deliveries.query_renamed(to)
         self._home.alerts.source_changed(to)

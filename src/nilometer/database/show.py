@@ -19,9 +19,9 @@ from nilometer.model.time import format_duration
 from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.manager.status import SensorStatus
-from nilometer.sql.ddl.nodes import Kind, Show
+from nilometer.sql.ddl.nodes import ObjectKind, Show
 
-_LOGS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY, Kind.ALERT)
+_LOGS: Final = (ObjectKind.STREAM, ObjectKind.SENSOR_TABLE, ObjectKind.QUERY, ObjectKind.ALERT)
 
 _QUERIES: Final = pa.schema(
     {

@@ -34,10 +34,10 @@ from nilometer.sql.ddl.nodes import (
     Describe,
     Drop,
     ExplainQuery,
-    Kind,
+    ObjectKind,
     Rename,
     Show,
-    Shown,
+    ShowKind,
     StartDelivery,
     StartQuery,
     StopDelivery,
@@ -45,7 +45,7 @@ from nilometer.sql.ddl.nodes import (
 )
 from nilometer.sql.parse.places import placed_within
 
-_STREAMS: Final = (Kind.STREAM, Kind.SENSOR_TABLE)
+_STREAMS: Final = (ObjectKind.STREAM, ObjectKind.SENSOR_TABLE)
 
 
 def run_statement(
@@ -86,11 +86,11 @@ def run_statement(
             return create_alert(statement, home)
         case AlterAlert():
             return home.alerts.alter(statement)
-        case Drop(kind=Kind.ALERT):
+        case Drop(kind=ObjectKind.ALERT):
             return drop_alert(statement, home)
-        case StartDelivery() | StopDelivery() | Drop(kind=Kind.DELIVERY):
+        case StartDelivery() | StopDelivery() | Drop(kind=ObjectKind.DELIVERY):
             return _change_delivery(statement, home)
-        case Drop(kind=Kind.QUERY):
+        case Drop(kind=ObjectKind.QUERY):
             return _drop_query(statement, home, queries)
         case AlterStream():
             return alter_stream(statement, home, queries)
@@ -104,25 +104,25 @@ def run_statement(
             with placed(statement.place):
                 told = queries.explain(statement.name)
             return Outcome(f"plan of query {statement.name}", pa.table({"plan": told.splitlines()}))
-        case Show(what=Shown.QUERIES):
+        case Show(what=ShowKind.QUERIES):
             return show_queries(queries)
-        case Show(what=Shown.STORAGE):
+        case Show(what=ShowKind.STORAGE):
             return home.storage.show()
-        case Show(what=Shown.DELIVERIES):
+        case Show(what=ShowKind.DELIVERIES):
             return home.deliveries.show()
-        case Show(what=Shown.ALERTS):
+        case Show(what=ShowKind.ALERTS):
             return home.alerts.show()
-        case Describe() if _is_a(Kind.DELIVERY, statement.name, home):
+        case Describe() if _is_a(ObjectKind.DELIVERY, statement.name, home):
             return home.deliveries.describe(statement.name)
-        case Describe() if _is_a(Kind.ALERT, statement.name, home):
+        case Describe() if _is_a(ObjectKind.ALERT, statement.name, home):
             return home.alerts.describe(statement.name)
-        case Show(what=Shown.STREAMS):
+        case Show(what=ShowKind.STREAMS):
             return show_streams(statement, home)
-        case Show(what=Shown.SENSORS):
+        case Show(what=ShowKind.SENSORS):
             return show_sensors(statement, home)
-        case Show(what=Shown.READERS):
+        case Show(what=ShowKind.READERS):
             return show_readers(statement, home)
-        case Show(what=Shown.DEAD_LETTERS):
+        case Show(what=ShowKind.DEAD_LETTERS):
             return show_dead_letters(statement, home)
         case _:
             return _told(execute(home.catalog, statement), home)
@@ -184,14 +184,14 @@ def _change_delivery(statement: StartDelivery | StopDelivery | Drop, home: Home)
             case Drop():
                 if statement.if_exists and home.catalog.find(name) is None:
                     return Outcome(f"there is no delivery {name}")
-                home.catalog.require(name, Kind.DELIVERY)
+                home.catalog.require(name, ObjectKind.DELIVERY)
                 deliveries.drop(name)
-                change = Change(Kind.DELIVERY, name, Action.DROPPED)
+                change = Change(ObjectKind.DELIVERY, name, Action.DROPPED)
                 return Outcome(f"delivery {name} dropped", change=change)
     return Outcome(f"delivery {name} {did}")
 
 
-def _is_a(kind: Kind, name: str, home: Home) -> bool:
+def _is_a(kind: ObjectKind, name: str, home: Home) -> bool:
     found = home.catalog.find(name)
     return found is not None and found.kind is kind
 
@@ -210,7 +210,7 @@ def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | 
         )
     if not made:
         return Outcome(f"query {statement.name} already exists")
-    change = Change(Kind.QUERY, statement.name, Action.CREATED)
+    change = Change(ObjectKind.QUERY, statement.name, Action.CREATED)
     return Outcome(f"query {statement.name} created and started", change=change)
 
 
@@ -220,21 +220,21 @@ def _drop_query(statement: Drop, home: Home, queries: RunningQueries) -> Outcome
         if found is None:
             if statement.if_exists:
                 return Outcome(f"there is no query {statement.name}")
-            home.catalog.require(statement.name, Kind.QUERY)
+            home.catalog.require(statement.name, ObjectKind.QUERY)
             raise AssertionError("a query that is required is there")
         drop_query(found.name, home, queries)
     return Outcome(
-        f"query {found.name} dropped", change=Change(Kind.QUERY, found.name, Action.DROPPED)
+        f"query {found.name} dropped", change=Change(ObjectKind.QUERY, found.name, Action.DROPPED)
     )
 
 
 def drop_query(name: str, home: Home, queries: RunningQueries) -> None:
     """Drop a query that no other one reads."""
-    _refuse_if_read(name, Kind.QUERY, home, queries)
+    _refuse_if_read(name, ObjectKind.QUERY, home, queries)
     queries.drop(name)
 
 
-def _refuse_if_read(name: str, kind: Kind, home: Home, queries: RunningQueries) -> None:
+def _refuse_if_read(name: str, kind: ObjectKind, home: Home, queries: RunningQueries) -> None:
     """Refuse to drop what queries or views read."""
     found = home.catalog.find(name)
     if found is None or found.kind is not kind:

@@ -6,7 +6,7 @@ from nilometer.database.home import Home
 from nilometer.database.running import RunningQueries
 from nilometer.errors import InputError
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
-from nilometer.sql.ddl.nodes import CreateView, Kind
+from nilometer.sql.ddl.nodes import CreateView, ObjectKind
 from nilometer.sql.parse.places import placed_within
 from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
@@ -17,7 +17,7 @@ def create_view(statement: CreateView, home: Home, queries: RunningQueries) -> O
     name, catalog = statement.name, home.catalog
     with placed(statement.place):
         known = catalog.find(name)
-        is_there = known is not None and known.kind is Kind.VIEW
+        is_there = known is not None and known.kind is ObjectKind.VIEW
         if is_there and statement.if_not_exists:
             return Outcome(f"view {name} already exists")
         if is_there:
@@ -27,7 +27,7 @@ def create_view(statement: CreateView, home: Home, queries: RunningQueries) -> O
             queries.check(name, statement.query)
         catalog.create_view(name, statement.query.sql, or_replace=statement.or_replace)
     verb = "replaced" if is_there else "created"
-    return Outcome(f"{verb} view {name}", change=Change(Kind.VIEW, name, Action.CREATED))
+    return Outcome(f"{verb} view {name}", change=Change(ObjectKind.VIEW, name, Action.CREATED))
 
 
 def views_reading(name: str, home: Home) -> list[str]:

@@ -52,7 +52,7 @@ class AtWork:
         except (FileNotFoundError, ValueError):
             deaths = {}
         count = deaths.get(query, 0) + 1
-        told = {query: count} if count < MOST_DEATHS else {}
-        path.write_text(json.dumps(told))
+        recorded = {query: count} if count < MOST_DEATHS else {}
+        path.write_text(json.dumps(recorded))
         self._has_deaths = True
         return query if count >= MOST_DEATHS else None

@@ -56,38 +56,38 @@ class Balance:
         length, self._begun = now - self._begun, now
         measured, self._seconds = self._seconds, defaultdict(float)
         self._moved = {query: at for query, at in self._moved.items() if now - at < REST}
-        found = _even_out(
+        moves = _even_out(
             {query: measured[query] / length for query in places},
             places,
             buckets,
             frozenset(self._moved),
         )
-        self._moved |= dict.fromkeys(found, now)
-        return found
+        self._moved |= dict.fromkeys(moves, now)
+        return moves
 
 
 def _even_out(
     busy: Mapping[str, float], places: Mapping[str, int], buckets: int, resting: frozenset[str]
 ) -> dict[str, int]:
     """Move queries from the fullest bucket to the emptiest one while that helps."""
-    found = dict[str, int]()
+    moves = dict[str, int]()
     loads = dict.fromkeys([*range(buckets), *places.values()], 0.0)
     for query, bucket in places.items():
         loads[bucket] += busy[query]
-    while len(found) < MOST_MOVES:
+    while len(moves) < MOST_MOVES:
         full = max(loads, key=lambda bucket: (loads[bucket], -bucket))
         empty = min(range(buckets), key=lambda bucket: (loads[bucket], bucket))
         room = _GAIN * loads[full] - loads[empty]
         may = [
             query
             for query, bucket in places.items()
-            if bucket == full and 0 < busy[query] <= room and query not in {*resting, *found}
+            if bucket == full and 0 < busy[query] <= room and query not in {*resting, *moves}
         ]
         if not may or loads[full] < _BUSY:
-            return found
+            return moves
         half = (loads[full] - loads[empty]) / 2
         chosen = min(may, key=lambda query: abs(busy[query] - half))
-        found[chosen] = empty
+        moves[chosen] = empty
         loads[full] -= busy[chosen]
         loads[empty] += busy[chosen]
-    return found
+    return moves

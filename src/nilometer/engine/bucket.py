@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from nilometer.engine.bucket_files import (
     BatchFile,
-    Entry,
     KeptQuery,
+    QueryEntry,
     batches_after,
     take_entries,
 )
@@ -109,7 +109,7 @@ class Bucket:
                 entry = self._run_one(one, reads, task.now)
                 if entry is not None:
                     entries.append(entry)
-                    if entry.told.get("behind"):
+                    if entry.report.get("behind"):
                         behind.append(one)
                 if entries and self._clock() - flushed >= FLUSH_AFTER:
                     if not self._write(entries, task.now):
@@ -125,7 +125,7 @@ class Bucket:
         if entries or self._followed < self._set.revision:
             self._write(entries, task.now)
 
-    def _fatal(self) -> list[Entry]:
+    def _fatal(self) -> list[QueryEntry]:
         """The failure of a query that worker processes have died of."""
         query = self._at_work.died()
         known = None if query is None else self._set.entries.get(query)
@@ -137,7 +137,7 @@ class Bucket:
             hint="reduce its state, or give it an engine of its own: WITH (engine = 'own')",
         )
         self._held.forget(known.query)
-        return [Entry(known.query, told=_failed(error, known))]
+        return [QueryEntry(known.query, report=_failed(error, known))]
 
     def _expected(self, one: PlanEntry) -> float:
         held = self._held.find(one.query)
@@ -167,7 +167,7 @@ class Bucket:
         self._logs.forget()
         self._held.keep(self._set, self._set.in_bucket(self._number))
 
-    def _run_one(self, one: PlanEntry, reads: LogReads, now: int) -> Entry | None:
+    def _run_one(self, one: PlanEntry, reads: LogReads, now: int) -> QueryEntry | None:
         """Run one query; its failure does not affect the others."""
         kept = self._kept.get(one.query)
         if kept is not None and kept.failed == one.attempt:
@@ -190,7 +190,7 @@ class Bucket:
             raise
         except Exception as error:
             self._held.forget(one.query)
-            return Entry(one.query, told=_failed(error, one))
+            return QueryEntry(one.query, report=_failed(error, one))
 
     def _watch(self, begun: float) -> Callable[[], None]:
         def check() -> None:
@@ -203,7 +203,7 @@ class Bucket:
 
         return check
 
-    def _write(self, entries: list[Entry], now: int) -> bool:
+    def _write(self, entries: list[QueryEntry], now: int) -> bool:
         """Write a file of what was done; False if another process was faster."""
         number = self._last + 1
         is_whole = self._is_whole_due()
@@ -229,7 +229,7 @@ class Bucket:
         bound = max(_WHOLE_AFTER_BYTES, 2 * self._whole_size)
         return self._whole < 0 or self._since_whole > bound or files >= _WHOLE_AFTER_FILES
 
-    def _all_entries(self, entries: list[Entry]) -> list[Entry]:
+    def _all_entries(self, entries: list[QueryEntry]) -> list[QueryEntry]:
         """Entries with the state of all queries, including what was done to some of them."""
         entries_now = self._set.entries.values()
         here = {one.query for one in entries_now if one.bucket == self._number}

@@ -47,7 +47,7 @@ class Extent:
 
 
 @dataclass
-class Entry:
+class QueryEntry:
     """What one micro-batch did to one query."""
 
     query: str
@@ -61,7 +61,7 @@ class Entry:
     """Chunks that are no longer needed."""
     frames: list[bytes] = field(default_factory=list)
     """Results, as frames of their log."""
-    told: dict[str, Any] = field(default_factory=dict)
+    report: dict[str, Any] = field(default_factory=dict)
     """Other information about it, as JSON values."""
     subplan: str | None = None
     """The query whose sub-plan is also this one's, with its chunks; None: the snapshot has it."""
@@ -78,7 +78,7 @@ class StoredEntry:
     chunks: Mapping[str, Extent]
     gone: tuple[str, ...]
     frames: tuple[Extent, ...]
-    told: Mapping[str, Any]
+    report: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class BucketFolder:
         return sorted(int(name.removesuffix(_SUFFIX)) for name in names)
 
     def write(
-        self, number: int, revision: int, now: int, entries: Iterable[Entry], *, is_whole: bool
+        self, number: int, revision: int, now: int, entries: Iterable[QueryEntry], *, is_whole: bool
     ) -> BatchFile | None:
         """Write the file of a micro-batch; None if another process has written it already."""
         blobs = _Blobs(self, number)
@@ -171,13 +171,13 @@ class BucketFolder:
 
         Chunks for a file after the last one belong to a process that is about to write it.
         """
-        kept = {one.file for one in wanted}
+        needed = {one.file for one in wanted}
 
         def is_old(name: str) -> bool:
-            made = int(name[:_DIGITS])
+            file_number = int(name[:_DIGITS])
             if name.endswith(_SUFFIX):
-                return made < number
-            return name.endswith(_CHUNK) and made <= last and name not in kept
+                return file_number < number
+            return name.endswith(_CHUNK) and file_number <= last and name not in needed
 
         self._folder.delete([name for name in self._folder.names() if is_old(name)])
 
@@ -206,7 +206,7 @@ class _Blobs:
         self._end = 0
         self.contents: list[bytes] = []
 
-    def listed(self, one: Entry) -> dict[str, Any]:
+    def listed(self, one: QueryEntry) -> dict[str, Any]:
         """An entry as listed in the header."""
         return {
             "query": one.query,
@@ -216,7 +216,7 @@ class _Blobs:
             "chunks": {key: self.put(value) for key, value in one.chunks.items()},
             "gone": one.gone,
             "frames": [self.put_here(frame) for frame in one.frames],
-            "told": one.told,
+            "told": one.report,
         }
 
     def put(self, content: bytes | Extent | None) -> list[Any] | None:
@@ -262,7 +262,7 @@ class KeptQuery:
 
     def take(self, entry: StoredEntry, number: int, others: Mapping[str, KeptQuery]) -> None:
         """Apply what a file says; others are as they were before this entry."""
-        self.failed = entry.told.get("attempt")
+        self.failed = entry.report.get("attempt")
         if entry.state is not None:
             self.state, self.subplan, self.number = entry.state, entry.state, number
         if entry.about is not None:
@@ -329,8 +329,8 @@ def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> B
         file, start, length, crc = fields
         return Extent(file, start + begin if file == name else start, length, crc)
 
-    def all_of(given: Iterable[list[Any]]) -> Iterator[Extent]:
-        return (found for one in given if (found := extent(one)) is not None)
+    def all_of(listed: Iterable[list[Any]]) -> Iterator[Extent]:
+        return (stored for one in listed if (stored := extent(one)) is not None)
 
     entries = tuple(
         StoredEntry(
@@ -348,7 +348,7 @@ def _batch_file(number: int, header: dict[str, Any], begin: int, size: int) -> B
     return BatchFile(number, header["whole"], header["revision"], header["now"], entries, size)
 
 
-def _has_subplan_of_another(entry: Entry) -> bool:
+def _has_subplan_of_another(entry: QueryEntry) -> bool:
     return entry.subplan is not None
 
 

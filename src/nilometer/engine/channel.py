@@ -38,8 +38,8 @@ class Channel:
 
     def send(self, head: Mapping[str, Any], body: Sequence[bytes] = ()) -> None:
         """Send a message: JSON values, and bytes."""
-        told = json.dumps(head, separators=(",", ":")).encode()
-        parts = [_SIZES.pack(len(told), sum(map(len, body))), told, *body]
+        encoded = json.dumps(head, separators=(",", ":")).encode()
+        parts = [_SIZES.pack(len(encoded), sum(map(len, body))), encoded, *body]
         self._socket.sendall(b"".join([*parts, self._sends.code(parts)]))
 
     def receive(self) -> tuple[dict[str, Any], bytes] | None:
@@ -55,11 +55,11 @@ class Channel:
         content = _read(self._socket, head + body + _CODE)
         if len(content) != head + body + _CODE:
             raise ConnectionError("the connection of the engine ended in the middle of a message")
-        told, rest, code = content[:head], content[head:-_CODE], content[-_CODE:]
-        if not hmac.compare_digest(self._receives.code([sizes, told, rest]), code):
+        encoded, rest, code = content[:head], content[head:-_CODE], content[-_CODE:]
+        if not hmac.compare_digest(self._receives.code([sizes, encoded, rest]), code):
             raise ConnectionError("a message of the engine was altered in transit")
-        found: dict[str, Any] = json.loads(told)
-        return found, rest
+        values: dict[str, Any] = json.loads(encoded)
+        return values, rest
 
     def close(self) -> None:
         with suppress(OSError):
@@ -75,11 +75,11 @@ class _Codes:
         self._number = 0
 
     def code(self, parts: Sequence[bytes]) -> bytes:
-        made = blake2b(self._number.to_bytes(8, "little"), key=self._key, digest_size=_CODE)
+        mac = blake2b(self._number.to_bytes(8, "little"), key=self._key, digest_size=_CODE)
         for one in parts:
-            made.update(one)
+            mac.update(one)
         self._number += 1
-        return made.digest()
+        return mac.digest()
 
 
 def call(address: tuple[str, int], key: bytes, timeout: float) -> Channel:

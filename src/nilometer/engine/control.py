@@ -14,8 +14,8 @@ from typing import Any, Final
 from nilometer.engine.bucket_files import (
     BatchFile,
     BucketFolder,
-    Entry,
     KeptQuery,
+    QueryEntry,
     batches_after,
     read_state,
     take_entries,
@@ -34,14 +34,14 @@ _TRIES: Final = 20
 
 
 @dataclass(frozen=True)
-class Report:
+class BucketReport:
     """A bucket's report on a query after a micro-batch."""
 
     query: str
     bucket: int
     number: int
     time: int
-    told: Mapping[str, Any]
+    content: Mapping[str, Any]
 
 
 class EngineControl:
@@ -67,14 +67,16 @@ class EngineControl:
         """
         with self._lock:
             before = self._plans.read()
-            kept = dict[str, PlanEntry]()
+            entries = dict[str, PlanEntry]()
             for number in self._plans.buckets():
-                found, followed = self._states(number)
+                stored, followed = self._states(number)
                 self._followed[number] = followed
-                kept |= {query: PlanEntry(query, number, None) for query in found & queries}
+                entries |= {query: PlanEntry(query, number, None) for query in stored & queries}
             known = {query: one for query, one in before.entries.items() if query in queries}
-            kept |= {query: _moved(replace(one, plan=None), logs) for query, one in known.items()}
-            self._set = PlanSet(before.revision + 1, kept)
+            entries |= {
+                query: _moved(replace(one, plan=None), logs) for query, one in known.items()
+            }
+            self._set = PlanSet(before.revision + 1, entries)
             self._plans.write(self._set)
             self._plans.keep_plans(set())
 
@@ -82,12 +84,12 @@ class EngineControl:
         """The queries in a bucket's files, and the last revision in them."""
         files = self._plans.files(bucket)
         self._seen[bucket] = -1
-        found, followed = set[str](), -1
+        queries, followed = set[str](), -1
         for batch in batches_after(files, -1):
-            found = set() if batch.is_whole else found
-            found |= {one.query for one in batch.entries}
+            queries = set() if batch.is_whole else queries
+            queries |= {one.query for one in batch.entries}
             self._seen[bucket], followed = batch.number, max(followed, batch.revision)
-        return found, followed
+        return queries, followed
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -151,25 +153,25 @@ class EngineControl:
 
         That bucket learns of it as it learns of what another process has written.
         """
-        files, made = self._plans.files(bucket), self._plans.files(to)
+        files, target = self._plans.files(bucket), self._plans.files(to)
         kept, _ = _kept_of(files, query)
         if kept.state is None or kept.about is None:
             return  # it has not started yet
-        content = Entry(
+        content = QueryEntry(
             query,
             read_state(files, kept),
             files.read(kept.about),
             {name: files.read(extent) for name, extent in kept.chunks.items()},
         )
         for _ in range(_TRIES):
-            old, last = _kept_of(made, query)
+            old, last = _kept_of(target, query)
             number = 0 if last is None else last.number + 1
             revision = self._set.revision if last is None else last.revision
             # The bucket has not followed a later revision than in the file before.
             content.gone = [name for name in old.chunks if name not in content.chunks]
-            if made.write(number, revision, now_micros(), [content], is_whole=last is None):
+            if target.write(number, revision, now_micros(), [content], is_whole=last is None):
                 return
-        raise LogError("a bucket of the engine writes too fast", detail=made.location)
+        raise LogError("a bucket of the engine writes too fast", detail=target.location)
 
     def drop(self, query: str) -> None:
         """Drop a query and its state."""
@@ -204,23 +206,23 @@ class EngineControl:
         """The last file of a bucket that `reports` has read; -1: none."""
         return self._seen.get(bucket, -1)
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[BucketReport]:
         """The reports since the last call."""
         with self._lock:
-            found = []
+            reports = []
             for number in self._plans.buckets():
                 files = self._plans.files(number)
                 try:
                     for batch in batches_after(files, self._seen.get(number, -1)):
-                        found += [
-                            Report(one.query, number, batch.number, batch.now, one.told)
+                        reports += [
+                            BucketReport(one.query, number, batch.number, batch.now, one.report)
                             for one in batch.entries
                         ]
                         self._seen[number] = batch.number
                         self._followed[number] = batch.revision
                 except FileNotFoundError:  # deleted since they were listed: retried next time
                     continue
-            return found
+            return reports
 
     def _free_bucket(self, sub_plan: str | None) -> int:
         """The bucket with the fewest queries, or one, not much fuller, to share state in."""

@@ -27,14 +27,18 @@ def describe_failure(error: Exception) -> dict[str, Any]:
     }
 
 
-def read_failure(told: dict[str, Any]) -> NilometerError:
+def read_failure(description: dict[str, Any]) -> NilometerError:
     """The error that was described."""
-    kind: Any = getattr(errors, str(told["kind"]), SessionError)
-    if told["kind"] == MiningError.__name__:
+    kind: Any = getattr(errors, str(description["kind"]), SessionError)
+    if description["kind"] == MiningError.__name__:
         kind = MiningError
     try:
-        found = kind(told["message"], detail=told.get("detail"), hint=told.get("hint"))
+        error = kind(
+            description["message"], detail=description.get("detail"), hint=description.get("hint")
+        )
     except TypeError:  # its constructor needs more arguments
-        found = SessionError(told["message"], detail=told.get("detail"), hint=told.get("hint"))
-    assert isinstance(found, NilometerError)
-    return found
+        error = SessionError(
+            description["message"], detail=description.get("detail"), hint=description.get("hint")
+        )
+    assert isinstance(error, NilometerError)
+    return error

@@ -35,10 +35,10 @@ class HeldChunks:
         return ChunkRef(name, len(chunk), chunk.first, chunk.last, level, chunk.rows.nbytes, 0)
 
     def load(self, ref: ChunkRef, layout: RowLayout, kernel: Kernel) -> Chunk:
-        found = self._chunks.get(ref.id)
-        if found is None:
-            found = self._chunks[ref.id] = decode_rows(self._fetch(ref.id), layout, kernel)
-        return found
+        chunk = self._chunks.get(ref.id)
+        if chunk is None:
+            chunk = self._chunks[ref.id] = decode_rows(self._fetch(ref.id), layout, kernel)
+        return chunk
 
     def remove(self, ref: ChunkRef) -> None:
         if ref.id in self._new:

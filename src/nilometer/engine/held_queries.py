@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nilometer.engine.bucket_files import BucketFolder, KeptQuery
-from nilometer.engine.place import EnginePlace, Watched
+from nilometer.engine.place import EnginePlace, WorkRecord
 from nilometer.engine.plan_set import PlanEntry, PlanSet
 from nilometer.engine.query_run import HostedRun
 from nilometer.engine.sharing import Sharing
@@ -57,7 +57,7 @@ class HeldQueries:
         self,
         place: EnginePlace,
         files: BucketFolder,
-        at_work: Watched,
+        at_work: WorkRecord,
         kept: Mapping[str, KeptQuery],
     ) -> None:
         """`kept` is what the files hold, as far as they have been read."""
@@ -105,7 +105,7 @@ class HeldQueries:
         for one in waiting:
             kept = self._kept.get(one.query)
             if kept is None or kept.failed != one.attempt:
-                with suppress(Exception):  # it is told when it is the query's turn
+                with suppress(Exception):  # it is reported when it is the query's turn
                     self.resume(one, alone=False)
         self._sharing.find(held.run for held in self._held.values())
         for subplan in self.subplans():

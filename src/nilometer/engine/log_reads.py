@@ -46,17 +46,17 @@ class OpenLogs:
 
     def reader(self, log: str, layout: LogLayout) -> LogReader:
         """The reader of a log; raises LogError if there is no such log."""
-        found = self._readers.get((log, layout.key))
-        if found is None:
-            found = self._readers[log, layout.key] = LogReader.open(log, layout)
-        return found
+        reader = self._readers.get((log, layout.key))
+        if reader is None:
+            reader = self._readers[log, layout.key] = LogReader.open(log, layout)
+        return reader
 
     def shown(self, log: str, layout: LogLayout, where: str | None) -> ShownRows:
         """Converts stored rows of a log to rows as readers see them."""
-        found = self._shown.get((log, layout.key, where))
-        if found is None:
-            found = self._shown[log, layout.key, where] = ShownRows(log, layout, where)
-        return found
+        shown = self._shown.get((log, layout.key, where))
+        if shown is None:
+            shown = self._shown[log, layout.key, where] = ShownRows(log, layout, where)
+        return shown
 
     def forget(self) -> None:
         """Reopen logs at their next read: they may have been replaced."""
@@ -99,25 +99,25 @@ class LogReads:
         """The offset up to which to read, and how many rows come after it."""
         if log not in self._ends:
             self._ends[log] = reader.end
-        found = self._ranges.get((log, start))
-        if found is None:
+        bounds = self._ranges.get((log, start))
+        if bounds is None:
             end = self._ends[log]
-            found = (end, 0)
+            bounds = (end, 0)
             if end.row - start.row > self._max_rows:
                 stop = min(end, reader.limit(start, self._max_rows))
-                found = (stop, end.row - stop.row)
-            self._ranges[log, start] = found
-        return found
+                bounds = (stop, end.row - stop.row)
+            self._ranges[log, start] = bounds
+        return bounds
 
     def _stored(
         self, begin: _Start, reader: LogReader, stop: Position
     ) -> tuple[pa.RecordBatch | None, int | None]:
-        found = self._read.get(begin)
-        if found is None:
+        stored = self._read.get(begin)
+        if stored is None:
             start = begin[-1]
             frames = list(reader.read(start, stop))
-            told = [one.watermark for one in frames if one.watermark is not None]
+            watermarks = [one.watermark for one in frames if one.watermark is not None]
             some = [one.rows for one in frames if len(one.rows)]
             rows = concat(some, reader.layout.stored) if some else None
-            found = self._read[begin] = (rows, told[-1] if told else None)
-        return found
+            stored = self._read[begin] = (rows, watermarks[-1] if watermarks else None)
+        return stored

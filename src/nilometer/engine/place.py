@@ -27,7 +27,7 @@ _TIMEOUT: Final = 120.0
 _ADDRESS: Final = "served.json"
 
 
-class Watched(Protocol):
+class WorkRecord(Protocol):
     """Records which query a bucket is working on."""
 
     def begin(self, query: str) -> None: ...
@@ -51,7 +51,7 @@ class EnginePlace(Protocol):
     def files(self, bucket: int) -> BucketFolder:
         """The files of a bucket."""
 
-    def at_work(self, bucket: int) -> Watched:
+    def at_work(self, bucket: int) -> WorkRecord:
         """The record of what a bucket is working on."""
 
     def published(self, bucket: int) -> int:
@@ -124,32 +124,32 @@ class ServedPlace:
     def files(self, bucket: int) -> BucketFolder:
         return BucketFolder(_ServedFolder(self, bucket))
 
-    def at_work(self, bucket: int) -> Watched:
+    def at_work(self, bucket: int) -> WorkRecord:
         return _ServedWatch(self, bucket)
 
     def published(self, bucket: int) -> int:
         return int(self.ask("published", bucket=bucket)[0]["published"])
 
     def ask(
-        self, what: str, body: Iterable[bytes] = (), **given: Any
+        self, what: str, body: Iterable[bytes] = (), **fields: Any
     ) -> tuple[Mapping[str, Any], bytes]:
         """Ask for something; raises what the driver has raised."""
 
         def talk(channel: Channel) -> tuple[dict[str, Any], bytes]:
-            channel.send({"ask": what, **given}, list(body))
+            channel.send({"ask": what, **fields}, list(body))
             answer = channel.receive()
             if answer is None:
                 raise ConnectionError("the driver has closed the connection")
             return answer
 
-        told, content = self._talk(talk)
-        if "error" in told:
-            raise _raised(told)
-        return told, content
+        head, content = self._talk(talk)
+        if "error" in head:
+            raise _raised(head)
+        return head, content
 
-    def say(self, what: str, **given: Any) -> None:
+    def say(self, what: str, **fields: Any) -> None:
         """Say something that is not answered."""
-        self._talk(lambda channel: channel.send({"ask": what, **given}))
+        self._talk(lambda channel: channel.send({"ask": what, **fields}))
 
     def close(self) -> None:
         channel, self._channel = self._channel, None
@@ -178,13 +178,13 @@ class ServedPlace:
             raise
 
 
-def _raised(told: Mapping[str, Any]) -> Exception:
+def _raised(answer: Mapping[str, Any]) -> Exception:
     """The error that the driver reported."""
-    if told["error"] == "missing":
-        return FileNotFoundError(told["message"])
-    if told["error"] == "system":
-        return OSError(told["number"], told["message"])
-    return LogError(told["message"], detail=told["detail"], hint=told["hint"])
+    if answer["error"] == "missing":
+        return FileNotFoundError(answer["message"])
+    if answer["error"] == "system":
+        return OSError(answer["number"], answer["message"])
+    return LogError(answer["message"], detail=answer["detail"], hint=answer["hint"])
 
 
 class _ServedFolder:
@@ -199,15 +199,15 @@ class _ServedFolder:
         return f"bucket {self._bucket} of the engine, on the driver"
 
     def names(self) -> list[str]:
-        found: list[str] = self._ask("names")[0]["names"]
-        return found
+        names: list[str] = self._ask("names")[0]["names"]
+        return names
 
     def has(self, name: str) -> bool:
         return bool(self._ask("has", name=name)[0]["has"])
 
     def start_of(self, name: str, length: int) -> tuple[bytes, int]:
-        told, content = self._ask("start_of", name=name, length=length)
-        return content, int(told["size"])
+        answer, content = self._ask("start_of", name=name, length=length)
+        return content, int(answer["size"])
 
     def read(self, name: str, start: int, length: int) -> bytes:
         return self._ask("read", name=name, start=start, length=length)[1]
@@ -220,17 +220,17 @@ class _ServedFolder:
         self._ask("add", [content], name=name)
 
     def delete(self, names: Iterable[str]) -> None:
-        found = list(names)
-        if found:
-            self._ask("delete", names=found)
+        listed = list(names)
+        if listed:
+            self._ask("delete", names=listed)
 
     def close(self) -> None:
         """The connection serves all buckets: it stays."""
 
     def _ask(
-        self, what: str, body: Iterable[bytes] = (), **given: Any
+        self, what: str, body: Iterable[bytes] = (), **fields: Any
     ) -> tuple[Mapping[str, Any], bytes]:
-        return self._place.ask(what, body, bucket=self._bucket, **given)
+        return self._place.ask(what, body, bucket=self._bucket, **fields)
 
 
 class _ServedWatch:
@@ -244,7 +244,7 @@ class _ServedWatch:
         self._place.say("begin", bucket=self._bucket, query=query)
 
     def end(self) -> None:
-        with suppress(SessionError):  # what went wrong before is told
+        with suppress(SessionError):  # what went wrong before has been reported
             self._place.say("end", bucket=self._bucket)
 
     def all_is_well(self) -> None:

@@ -113,10 +113,10 @@ def make_plan(
     Spark can compute part of it.
     """
     plan = with_time(plan)
-    found = finish_results(plan)
+    finished = finish_results(plan)
     parts, described = [], []
     utilities = _Utilities(shed_by)
-    for one, rows in found.parts:
+    for one, rows in finished.parts:
         if isinstance(one, ChangesPlan):
             staged = cut_into_stages(one)
             stages, about = staged.stages, describe_changes(staged)
@@ -128,7 +128,7 @@ def make_plan(
         described.append(about)
     description = described[0] if len(described) == 1 else {"parts": described}
     utilities.require_one()
-    return EnginePlan(tuple(parts), result_layout(found.schema, plan), description)
+    return EnginePlan(tuple(parts), result_layout(finished.schema, plan), description)
 
 
 @dataclass
@@ -136,23 +136,23 @@ class _Utilities:
     """What rows are worth; those of a stream without the columns needed are worth the same."""
 
     text: str | None
-    found: int = 0
+    compiled: int = 0
     unknown: UnknownNameError | None = None
 
     def of(self, source: Source, plan: JoinPlan) -> Expression | None:
         if self.text is None:
             return None
         try:
-            found = compile_utility(self.text, plan.catalog, source.relation)
+            utility = compile_utility(self.text, plan.catalog, source.relation)
         except UnknownNameError as error:
             self.unknown = error
             return None
-        self.found += 1
-        return found
+        self.compiled += 1
+        return utility
 
     def require_one(self) -> None:
         """Raise an error if no stream has the columns of the expression."""
-        if self.unknown is not None and not self.found:
+        if self.unknown is not None and not self.compiled:
             raise self.unknown
 
 
@@ -166,10 +166,10 @@ def _part(
     for number, planned in enumerate(stages):
         if planned.overhears:
             raise NotInSubsetError("a stream that may be idle is not available")
-        for stream, given in enumerate(planned.inputs):
-            if not isinstance(given, StreamInput):
+        for stream, stage_input in enumerate(planned.inputs):
+            if not isinstance(stage_input, StreamInput):
                 continue
-            plan, source = given.plan, given.plan.sources[given.source]
+            plan, source = stage_input.plan, stage_input.plan.sources[stage_input.source]
             reader = read_source(plan, source)
             table = _rows_of(source, tables)
             if table is not None:

@@ -91,8 +91,8 @@ class PlanFolder:
 
     def buckets(self) -> list[int]:
         """The buckets that have files."""
-        found = self.folder / BUCKETS
-        return sorted(int(one.name) for one in found.iterdir()) if found.is_dir() else []
+        folder = self.folder / BUCKETS
+        return sorted(int(one.name) for one in folder.iterdir()) if folder.is_dir() else []
 
     def stamp(self) -> tuple[int, int]:
         """A value that differs whenever the set differs."""
@@ -163,8 +163,8 @@ class PlanFolder:
 def read_plan_set(content: bytes) -> PlanSet:
     """Read a set from bytes; raises ValueError if they are not a set."""
     try:
-        found: dict[str, Any] = json.loads(unseal(content))
-        entries = [PlanEntry(**one) for one in found["entries"]]
-        return PlanSet(int(found["revision"]), {one.query: one for one in entries})
+        fields: dict[str, Any] = json.loads(unseal(content))
+        entries = [PlanEntry(**one) for one in fields["entries"]]
+        return PlanSet(int(fields["revision"]), {one.query: one for one in entries})
     except (KeyError, TypeError) as error:
         raise ValueError(f"this is not a set of plans: {error}") from None

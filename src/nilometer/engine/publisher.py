@@ -73,7 +73,7 @@ class _Bucket:
     behind: set[str] = field(default_factory=set)
     """Queries whose logs have more rows than they were given."""
     stamp: int = -1
-    told: int = -1
+    announced: int = -1
     """Up to which file others were notified."""
 
 
@@ -105,14 +105,14 @@ class Publisher:
 
     def is_behind(self, bucket: int) -> bool:
         """Whether queries of a bucket have more to read than they were given."""
-        found = self._buckets.get(bucket)
-        return found is not None and bool(found.behind)
+        published = self._buckets.get(bucket)
+        return published is not None and bool(published.behind)
 
     def step(self) -> bool:
         """Publish what is new; returns whether there was anything."""
         self._read_set()
         self._collected, self._collected_bytes = {}, 0  # of a step that failed
-        found = False
+        has_news = False
         for number in self._plans.buckets():
             if not is_together(number, self.bucket):
                 continue
@@ -121,20 +121,20 @@ class Publisher:
             if stamp == bucket.stamp and time.time_ns() - stamp > 1_000_000_000:
                 continue
             for batch in results_after(bucket.files, bucket.shown):
-                found = True
+                has_news = True
                 self._publish(bucket, batch)
                 if self._collected_bytes >= _MOST_COLLECTED:
                     self._store_collected()
             bucket.stamp = stamp
         self._store_collected()
-        if found:
-            self._tell()
+        if has_news:
+            self._announce()
         for query, due in list(self._waiting.items()):
             if due <= self.clock():
                 self._try_again(query)
         if self.clock() - self._forced >= DURABLE_EVERY:
             self.force()
-        return found
+        return has_news
 
     def force(self) -> None:
         """Make all published results durable, and commit the offsets of queries to their logs."""
@@ -177,15 +177,15 @@ class Publisher:
         for number, bucket in self._buckets.items():
             bucket.behind &= {one.query for one in self._set.in_bucket(number)}
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         """Notify others of what can be read."""
         for number, bucket in self._buckets.items():
-            if bucket.shown != bucket.told:
+            if bucket.shown != bucket.announced:
                 path = self.folder / _SHOWN.format(number)
                 aside = path.with_name(f".{path.name}")
                 aside.write_text(str(bucket.shown))
                 aside.replace(path)
-                bucket.told = bucket.shown
+                bucket.announced = bucket.shown
 
     def _bucket(self, number: int) -> _Bucket:
         if number not in self._buckets:
@@ -202,11 +202,11 @@ class Publisher:
                 known = self._set.entries.get(entry.query)
             if known is None:
                 continue  # it was dropped meanwhile
-            if "positions" in entry.told:
-                self._positions[entry.query] = entry.told["positions"]
+            if "positions" in entry.report:
+                self._positions[entry.query] = entry.report["positions"]
             if entry.frames:
                 self._publish_entry(known, entry, bucket.files)
-            if entry.told.get("behind"):
+            if entry.report.get("behind"):
                 bucket.behind.add(entry.query)
             else:
                 bucket.behind.discard(entry.query)
@@ -241,20 +241,20 @@ class Publisher:
 
     def _publish_entry(self, known: PlanEntry, entry: StoredEntry, files: BucketFolder) -> None:
         frames = [files.read(one) for one in entry.frames]
-        found = WaitingResults(known, dict(entry.told), frames)
+        results = WaitingResults(known, dict(entry.report), frames)
         if known.query in self._waiting:
-            put_aside(self.folder, found)
+            put_aside(self.folder, results)
         elif "://" in known.results:
-            self._collected.setdefault(known.query, []).append(found)
+            self._collected.setdefault(known.query, []).append(results)
             self._collected_bytes += sum(map(len, frames))
         else:  # each by itself, so that it has the same place if it is appended again
-            self._store([found])
+            self._store([results])
 
     def _append(self, results: Sequence[WaitingResults]) -> None:
         """Append results of one query, in their order, unless that was done before."""
         known = results[0].known
         for one in results:
-            errors = RowErrors.from_json(one.told["errors"])
+            errors = RowErrors.from_json(one.report["errors"])
             if errors.count and known.dead_letters is not None:
                 now = now_micros()
                 letters = [DeadLetter(e.stream, now, e.reason, e.row) for e in errors.noted]
@@ -265,7 +265,7 @@ class Publisher:
             new = [one for one in results if last is None or one.key[1] > last]
             if new:
                 frames = [_decode(frame) for one in new for frame in one.frames]
-                marks = [one.told["watermark"] for one in new]
+                marks = [one.report["watermark"] for one in new]
                 watermark = max((mark for mark in marks if mark is not None), default=None)
                 opened.writer.append_frames(frames, watermark=watermark, key=new[-1].key)
             if self.clock() - opened.trimmed > _TRIM_EVERY:
@@ -276,8 +276,8 @@ class Publisher:
             raise
 
     def _results(self, known: PlanEntry) -> _Results:
-        found = self._open.get(known.query)
-        if found is None:
+        results = self._open.get(known.query)
+        if results is None:
             layout = read_layout(storage_at(known.results))
             if layout is None or layout[1] != known.log_id:
                 raise LogError("the log of the results is gone", detail=known.results)
@@ -285,8 +285,8 @@ class Publisher:
                 fsync=Fsync(known.fsync), memory=0, disk=known.disk, history=known.history
             )
             writer = LogWriter.open(known.results, layout[0], options, net=net_changes)
-            found = self._open[known.query] = _Results(writer, self.clock())
-        return found
+            results = self._open[known.query] = _Results(writer, self.clock())
+        return results
 
     def _waits(self, query: str, error: Exception) -> None:
         """Schedule a retry."""
@@ -318,9 +318,9 @@ class Publisher:
     def _commit(self, positions: dict[str, list[dict[str, Any]]]) -> None:
         """Commit the offsets of queries to the logs."""
         by_log: dict[str, dict[str, Position]] = {}
-        for query, found in positions.items():
+        for query, offsets in positions.items():
             known = self._set.entries.get(query)
-            for (log, name), one in zip(known.logs if known else (), found, strict=False):
+            for (log, name), one in zip(known.logs if known else (), offsets, strict=False):
                 by_log.setdefault(log, {})[name] = Position.from_json(one)
         for log, readers in by_log.items():
             commit_all(log, readers, now=now_micros())

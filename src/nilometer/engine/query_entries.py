@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from nilometer.engine.bucket_files import BucketFolder, Entry, Extent, KeptQuery, read_state
+from nilometer.engine.bucket_files import BucketFolder, Extent, KeptQuery, QueryEntry, read_state
 from nilometer.engine.held_queries import HeldQuery
 from nilometer.engine.query_run import RunOutput
 from nilometer.log.frame_format import encode_frame
@@ -15,20 +15,20 @@ from nilometer.log.parts import pieces
 
 def query_entry(
     held: HeldQuery, answer: RunOutput | None, kept: KeptQuery | None, stands_for: str | None
-) -> Entry:
+) -> QueryEntry:
     """The entry of a query's micro-batch; `kept` is what the files hold of it.
 
     `stands_for` is the query with which its sub-plan is stored, if that is so already.
     """
     subplan, query = held.run.subplan, held.entry.query
-    told, frames = _told(held, answer) if answer is not None else ({}, [])
-    told |= {"positions": [one.to_json() for one in subplan.positions], "subplan": subplan.tag}
+    report, frames = _report(held, answer) if answer is not None else ({}, [])
+    report |= {"positions": [one.to_json() for one in subplan.positions], "subplan": subplan.tag}
     state: dict[str, Any] = {
         "results": held.results,
         "watermark": held.watermark,
         "counted": held.run.counted,
     }
-    entry = Entry(query, frames=frames, told=told, subplan=stands_for)
+    entry = QueryEntry(query, frames=frames, report=report, subplan=stands_for)
     if stands_for is None:
         state["run"] = subplan.snapshot()
         entry.chunks, entry.gone = subplan.changes(kept)
@@ -39,25 +39,25 @@ def query_entry(
     return entry
 
 
-def _told(held: HeldQuery, answer: RunOutput) -> tuple[dict[str, Any], list[bytes]]:
-    """What is told of a micro-batch, and its results as frames of their log."""
-    told = {
+def _report(held: HeldQuery, answer: RunOutput) -> tuple[dict[str, Any], list[bytes]]:
+    """What is reported of a micro-batch, and its results as frames of their log."""
+    report = {
         "metrics": held.run.metrics,
         "millis": round(1000 * held.seconds, 3),
         "behind": answer.is_behind,
     }
     has_news = answer.watermark is not None and answer.watermark != held.watermark
     if not (answer.rows or has_news or answer.errors.count):
-        return told, []
+        return report, []
     held.results += 1
     held.watermark = answer.watermark if has_news else held.watermark
-    told |= {
+    report |= {
         "key": held.results,
         "watermark": answer.watermark,
         "rows": sum(map(len, answer.rows)),
         "errors": answer.errors.to_json(),
     }
-    return told, _frames(held, answer, (held.entry.query, held.results))
+    return report, _frames(held, answer, (held.entry.query, held.results))
 
 
 def _frames(held: HeldQuery, answer: RunOutput, key: tuple[str, int]) -> list[bytes]:
@@ -71,19 +71,19 @@ def _frames(held: HeldQuery, answer: RunOutput, key: tuple[str, int]) -> list[by
 
 
 def whole_entries(
-    entries: Sequence[Entry],
+    entries: Sequence[QueryEntry],
     kept: Mapping[str, KeptQuery],
     wanted: Collection[str],
     files: BucketFolder,
-) -> list[Entry]:
+) -> list[QueryEntry]:
     """Entries with the state of all queries that are wanted, with what was done to some of them."""
-    found = {one.query: one for one in entries}
+    by_query = {one.query: one for one in entries}
     storing: dict[Extent | None, str] = {}
     in_order = sorted(kept.items(), key=lambda one: one[1].subplan != one[1].state)
     for query, old in in_order:
         if query not in wanted:
             continue
-        new = found.setdefault(query, Entry(query))
+        new = by_query.setdefault(query, QueryEntry(query))
         new.about = new.about if new.about is not None else old.about
         if new.state is not None:
             if new.subplan is None:
@@ -95,9 +95,9 @@ def whole_entries(
                 new.state, new.chunks = read_state(files, old), {**old.chunks}
             else:
                 new.state, new.subplan = old.state, storing[old.subplan]
-        if old.failed is not None and not new.told:
-            new.told = {"attempt": old.failed}
-    for one in found.values():
+        if old.failed is not None and not new.report:
+            new.report = {"attempt": old.failed}
+    for one in by_query.values():
         if one.subplan is not None:  # whoever it names may name another one in this file
-            one.subplan = found[one.subplan].subplan or one.subplan
-    return list(found.values())
+            one.subplan = by_query[one.subplan].subplan or one.subplan
+    return list(by_query.values())

@@ -50,20 +50,20 @@ class HostedRun:
 
         `check` is called between pieces of work, and may raise.
         """
-        given = self.subplan.feed(reads, now, check)
-        if given is None:
+        output = self.subplan.feed(reads, now, check)
+        if output is None:
             return None
         self.rounds = self.subplan.rounds
         errors = RowErrors()
-        errors.add(given.errors)
+        errors.add(output.errors)
         rows: list[pa.RecordBatch] = []
         with leaving_out(errors if self.hosted.dead_letters is not None else None):
-            for number, (above, some) in enumerate(zip(self._above, given.rows, strict=True)):
+            for number, (above, some) in enumerate(zip(self._above, output.rows, strict=True)):
                 self._sent[number], selected = above.select(some)
                 rows += selected
                 check()
         some = [one for one in rows if len(one)]
-        return RunOutput(some, given.watermark, errors, given.is_behind)
+        return RunOutput(some, output.watermark, errors, output.is_behind)
 
     def share(self, subplan: SubPlanRun) -> None:
         """Go on with another sub-plan that is in the same state."""
@@ -74,7 +74,7 @@ class HostedRun:
     @property
     def metrics(self) -> list[str]:
         """The metrics of its stages, as JSON."""
-        found, counted = [], iter(self.counted)
+        metrics, counted = [], iter(self.counted)
         for part, sent in zip(self.subplan.parts, self._sent, strict=True):
             figures = [
                 bucket_figures(stage, 0, run)
@@ -84,8 +84,8 @@ class HostedRun:
                 one["late"] = [rows + next(counted) for rows in one["late"]]
                 one["without_time"] = [rows + next(counted) for rows in one["without_time"]]
             figures[-1]["results"] = sent
-            found += [json.dumps(one, separators=(",", ":")) for one in figures]
-        return found
+            metrics += [json.dumps(one, separators=(",", ":")) for one in figures]
+        return metrics
 
     @property
     def about(self) -> dict[str, Any]:

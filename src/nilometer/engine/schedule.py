@@ -87,8 +87,10 @@ class Schedule:
 
     def _is_urgent(self) -> bool:
         """Whether work is urgent: queries changed, or have more to read than they were given."""
-        told = all(self._followed.get(one, -1) >= self._set.revision for one in self._buckets)
-        return not told or any(map(self.is_behind, self._buckets))
+        all_current = all(
+            self._followed.get(one, -1) >= self._set.revision for one in self._buckets
+        )
+        return not all_current or any(map(self.is_behind, self._buckets))
 
     def _read_set(self) -> None:
         stamp = self._plans.stamp()
@@ -107,26 +109,26 @@ class Schedule:
                 self._subscribed.setdefault(log, set()).add(one.bucket)
 
     def _ends(self) -> dict[str, Position]:
-        found = {}
+        ends = {}
         for log in self._subscribed:
             try:
                 if log not in self._readers:
                     self._readers[log] = LogReader.open(log)
-                found[log] = self._readers[log].end
+                ends[log] = self._readers[log].end
             except (LogError, OSError):  # its queries will report it
                 continue
-        return found
+        return ends
 
     def _news(self, log: str, ends: dict[str, Position]) -> set[int]:
         return set() if self._planned.get(log) == ends[log] else self._subscribed[log]
 
     def _others(self) -> set[int]:
         """Buckets whose queries have changed, have more to read, or need the time."""
-        found = self._buckets | {
+        buckets = self._buckets | {
             one for one in self._plans.buckets() if is_together(one, self.bucket)
         }
-        due = {one for one in found if self._followed.get(one, -1) < self._set.revision}
-        due |= {one for one in found if self.is_behind(one)}
+        due = {one for one in buckets if self._followed.get(one, -1) < self._set.revision}
+        due |= {one for one in buckets if self.is_behind(one)}
         if self._timed and self.clock() - self._beat >= 1 / self.beats:
             self._beat = self.clock()
             due |= self._timed

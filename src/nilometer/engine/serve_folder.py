@@ -31,7 +31,7 @@ _PAUSE: Final = 0.1
 _NAME: Final = re.compile(r"\d{12}\.batch|\d{12}-[0-9a-f]{32}\.chunk")
 _PLAN: Final = re.compile(r"[0-9a-f]{32}")
 _LOG: Final = logging.getLogger("nilometer.engine")
-_Answer = tuple[Mapping[str, Any], bytes]
+_Reply = tuple[Mapping[str, Any], bytes]
 
 
 class FolderServer:
@@ -54,11 +54,11 @@ class FolderServer:
         """End all connections."""
         with self._lock:
             self._closed = True
-            found = list(self._connected)
+            connected = list(self._connected)
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
-        for one in found:
+        for one in connected:
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
 
@@ -93,39 +93,39 @@ class FolderServer:
                 self._connected.discard(connected)
             connected.close()
 
-    def _answer(self, channel: Channel, asked: Mapping[str, Any], body: bytes) -> None:
-        what = asked.get("ask")
+    def _answer(self, channel: Channel, request: Mapping[str, Any], body: bytes) -> None:
+        what = request.get("ask")
         if not isinstance(what, str):
             raise ValueError("a worker sent an empty request")
-        if what in _SAID:
+        if what in _NOTICES:
             with suppress(OSError):  # a full disk: it is only needed if the process dies
-                _SAID[what](self._bucket(asked), asked)
+                _NOTICES[what](self._bucket(request), request)
             return
         try:
-            told, content = self._found(what, asked, body)
+            head, content = self._reply(what, request, body)
         except FileNotFoundError as error:
-            told, content = {"error": "missing", "message": str(error)}, b""
+            head, content = {"error": "missing", "message": str(error)}, b""
         except OSError as error:
-            told = {"error": "system", "number": error.errno, "message": error.strerror}
+            head = {"error": "system", "number": error.errno, "message": error.strerror}
             content = b""
         except LogError as error:
-            told, content = {"error": "log", "message": error.message}, b""
-            told = {**told, "detail": error.detail, "hint": error.hint}
-        channel.send(told, [content])
+            head, content = {"error": "log", "message": error.message}, b""
+            head = {**head, "detail": error.detail, "hint": error.hint}
+        channel.send(head, [content])
 
-    def _found(self, what: str, asked: Mapping[str, Any], body: bytes) -> _Answer:
+    def _reply(self, what: str, request: Mapping[str, Any], body: bytes) -> _Reply:
         if what == "plan_set":
             return {}, (self._plans.folder / PLANS_FILE).read_bytes()
         if what == "plan":
-            return {}, self._plans.plan(_checked(_PLAN, asked.get("name")))
+            return {}, self._plans.plan(_checked(_PLAN, request.get("name")))
         if what == "published":
-            return {"published": read_published(self._plans.folder, _number(asked))}, b""
-        if what in _ASKED:
-            return _ASKED[what](self._bucket(asked), asked, body)
+            return {"published": read_published(self._plans.folder, _number(request))}, b""
+        if what in _REQUESTS:
+            return _REQUESTS[what](self._bucket(request), request, body)
         raise ValueError("this is not a request that a worker makes")
 
-    def _bucket(self, asked: Mapping[str, Any]) -> _Bucket:
-        number = _number(asked)
+    def _bucket(self, request: Mapping[str, Any]) -> _Bucket:
+        number = _number(request)
         with self._lock:
             if number not in self._buckets:
                 self._buckets[number] = _Bucket(self._plans.bucket(number))
@@ -141,41 +141,41 @@ class _Bucket:
         self.at_work = AtWork(path)
         self.lock = threading.Lock()
 
-    def names(self, _: Mapping[str, Any], __: bytes) -> _Answer:
+    def names(self, _: Mapping[str, Any], __: bytes) -> _Reply:
         return {"names": self.folder.names()}, b""
 
-    def has(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
-        return {"has": self.folder.has(_file(asked))}, b""
+    def has(self, request: Mapping[str, Any], _: bytes) -> _Reply:
+        return {"has": self.folder.has(_file(request))}, b""
 
-    def start_of(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
-        content, size = self.folder.start_of(_file(asked), _count(asked, "length"))
+    def start_of(self, request: Mapping[str, Any], _: bytes) -> _Reply:
+        content, size = self.folder.start_of(_file(request), _count(request, "length"))
         return {"size": size}, content
 
-    def read(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
-        start, length = _count(asked, "start"), _count(asked, "length")
-        with open(self.path / _file(asked), "rb", buffering=0) as file:
+    def read(self, request: Mapping[str, Any], _: bytes) -> _Reply:
+        start, length = _count(request, "start"), _count(request, "length")
+        with open(self.path / _file(request), "rb", buffering=0) as file:
             return {}, os.pread(file.fileno(), length, start)
 
-    def create(self, asked: Mapping[str, Any], body: bytes) -> _Answer:
-        return {"size": self.folder.create(_file(asked), [body])}, b""
+    def create(self, request: Mapping[str, Any], body: bytes) -> _Reply:
+        return {"size": self.folder.create(_file(request), [body])}, b""
 
-    def add(self, asked: Mapping[str, Any], body: bytes) -> _Answer:
-        self.folder.add(_file(asked), body)
+    def add(self, request: Mapping[str, Any], body: bytes) -> _Reply:
+        self.folder.add(_file(request), body)
         return {}, b""
 
-    def delete(self, asked: Mapping[str, Any], _: bytes) -> _Answer:
-        names = asked.get("names")
+    def delete(self, request: Mapping[str, Any], _: bytes) -> _Reply:
+        names = request.get("names")
         if not isinstance(names, list):
             raise ValueError("a worker named no files to delete")
         self.folder.delete([_checked(_NAME, one) for one in names])
         return {}, b""
 
-    def died(self, _: Mapping[str, Any], __: bytes) -> _Answer:
+    def died(self, _: Mapping[str, Any], __: bytes) -> _Reply:
         with self.lock:
             return {"query": self.at_work.died()}, b""
 
-    def begin(self, asked: Mapping[str, Any]) -> None:
-        self.at_work.begin(str(asked.get("query", ""))[:64])
+    def begin(self, request: Mapping[str, Any]) -> None:
+        self.at_work.begin(str(request.get("query", ""))[:64])
 
     def end(self, _: Mapping[str, Any]) -> None:
         self.at_work.end()
@@ -185,7 +185,7 @@ class _Bucket:
             self.at_work.all_is_well()
 
 
-_ASKED: Final[dict[str, Callable[[_Bucket, Mapping[str, Any], bytes], _Answer]]] = {
+_REQUESTS: Final[dict[str, Callable[[_Bucket, Mapping[str, Any], bytes], _Reply]]] = {
     "names": _Bucket.names,
     "has": _Bucket.has,
     "start_of": _Bucket.start_of,
@@ -195,26 +195,26 @@ _ASKED: Final[dict[str, Callable[[_Bucket, Mapping[str, Any], bytes], _Answer]]]
     "delete": _Bucket.delete,
     "died": _Bucket.died,
 }
-_SAID: Final[dict[str, Callable[[_Bucket, Mapping[str, Any]], None]]] = {
+_NOTICES: Final[dict[str, Callable[[_Bucket, Mapping[str, Any]], None]]] = {
     "begin": _Bucket.begin,
     "end": _Bucket.end,
     "all_is_well": _Bucket.all_is_well,
 }
 
 
-def _number(asked: Mapping[str, Any]) -> int:
-    return _count(asked, "bucket")
+def _number(request: Mapping[str, Any]) -> int:
+    return _count(request, "bucket")
 
 
-def _count(asked: Mapping[str, Any], name: str) -> int:
-    found = asked.get(name)
-    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise ValueError(f"a worker asked for {name} {found!r}")
-    return found
+def _count(request: Mapping[str, Any], name: str) -> int:
+    value = request.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"a worker asked for {name} {value!r}")
+    return value
 
 
-def _file(asked: Mapping[str, Any]) -> str:
-    return _checked(_NAME, asked.get("name"))
+def _file(request: Mapping[str, Any]) -> str:
+    return _checked(_NAME, request.get("name"))
 
 
 def _checked(form: re.Pattern[str], name: Any) -> str:

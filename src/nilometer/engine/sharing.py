@@ -49,10 +49,10 @@ class Sharing:
                 places.setdefault((subplan.plan.key, tuple(subplan.positions)), {})[subplan.tag] = (
                     subplan
                 )
-        several = {place: found for place, found in places.items() if len(found) > 1}
-        for (key, _), found in several.items():
-            if self._is_due(key, frozenset(found)):
-                same = _same_among(found.values())
+        several = {place: subplans for place, subplans in places.items() if len(subplans) > 1}
+        for (key, _), subplans in several.items():
+            if self._is_due(key, frozenset(subplans)):
+                same = _same_among(subplans.values())
                 for run in runs:
                     if run.subplan.tag in same:
                         run.share(same[run.subplan.tag])

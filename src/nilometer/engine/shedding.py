@@ -49,8 +49,8 @@ def select_rows(
     `everything` are the rows of which a share is read; `rows` are some of them. Whoever reads some
     of the same decides alike about each.
     """
-    least = _threshold(_utilities(everything, utility), hash_rows(everything.columns), share)
-    passed = least.passed(_utilities(rows, utility), hash_rows(rows.columns))
+    threshold = _threshold(_utilities(everything, utility), hash_rows(everything.columns), share)
+    passed = threshold.passed(_utilities(rows, utility), hash_rows(rows.columns))
     return rows.filter(pa.array(passed))
 
 
@@ -65,12 +65,12 @@ def _utilities(rows: pa.RecordBatch, utility: Expression | None) -> Float64s:
     if utility is None:
         return np.zeros(len(rows))
     with leaving_out(RowErrors()):
-        (values,), kept = compute(
+        (values,), computable = compute(
             [(utility, pa.float64())], Rows(rows.columns, len(rows), rows.schema.names)
         )
-    found = np.full(len(rows), -np.inf)
+    utilities = np.full(len(rows), -np.inf)
     known = np.asarray(values.fill_null(-np.inf).to_numpy(), np.float64)
-    found[slice(None) if kept is None else kept] = np.nan_to_num(
+    utilities[slice(None) if computable is None else computable] = np.nan_to_num(
         known, nan=-np.inf, posinf=np.inf, neginf=-np.inf
     )
-    return found
+    return utilities

@@ -28,7 +28,7 @@ class NotSpelledError(Exception):
 def spelled(value: object) -> str:
     """A text that values share only if they are the same, short as it is.
 
-    Raises NotSpelledError if a value has parts of which that cannot be told.
+    Raises NotSpelledError if this cannot be guaranteed for a part of a value.
 
     >>> spelled((1, "a")) == spelled((1, "a")), spelled(1) == spelled(True)
     (True, False)

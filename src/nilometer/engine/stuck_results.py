@@ -23,23 +23,23 @@ class WaitingResults:
     """Results of a query on their way to its log."""
 
     known: PlanEntry
-    told: Mapping[str, Any]
+    report: Mapping[str, Any]
     frames: Sequence[bytes]
 
     @property
     def key(self) -> tuple[str, int]:
-        return self.known.query, int(self.told["key"])
+        return self.known.query, int(self.report["key"])
 
 
 def put_aside(folder: Path, one: WaitingResults) -> None:
     """Set aside results that cannot be appended, so that the bucket's files can be deleted."""
     folder = folder / STUCK / one.known.query
     folder.mkdir(parents=True, exist_ok=True)
-    told = {**one.told, "sizes": [len(frame) for frame in one.frames]}
-    head = json.dumps(told).encode()
-    aside = folder / f".{told['key']:012d}"
+    report = {**one.report, "sizes": [len(frame) for frame in one.frames]}
+    head = json.dumps(report).encode()
+    aside = folder / f".{report['key']:012d}"
     aside.write_bytes(seal(len(head).to_bytes(8, "little") + head + b"".join(one.frames)))
-    aside.replace(folder / f"{told['key']:012d}")
+    aside.replace(folder / f"{report['key']:012d}")
 
 
 def note_why(folder: Path, query: str, attempt: int | None, failure: Mapping[str, Any]) -> None:
@@ -54,16 +54,16 @@ def read_stuck(content: bytes) -> tuple[dict[str, Any], list[bytes]]:
     try:
         content = unseal(content)
         size = int.from_bytes(content[:8], "little")
-        told: dict[str, Any] = json.loads(content[8 : 8 + size])
+        report: dict[str, Any] = json.loads(content[8 : 8 + size])
         frames, start = [], 8 + size
-        for length in told["sizes"]:
+        for length in report["sizes"]:
             frames.append(content[start : start + length])
             start += length
     except (ValueError, KeyError, TypeError) as error:
         raise LogError("results that wait for their log are damaged", detail=str(error)) from None
     if start != len(content):
         raise LogError("results that wait for their log are damaged", detail="they are truncated")
-    return told, frames
+    return report, frames
 
 
 def stuck_queries(folder: Path) -> list[str]:
@@ -80,7 +80,7 @@ def stuck_results(folder: Path, query: str, attempt: int) -> dict[str, Any] | No
     The cause that stopped an earlier attempt may be cured, and only not be retried yet.
     """
     try:
-        found: dict[str, Any] = json.loads((folder / STUCK / query / _WHY).read_bytes())
-        return found["failure"] if found["attempt"] == attempt else None
+        stored: dict[str, Any] = json.loads((folder / STUCK / query / _WHY).read_bytes())
+        return stored["failure"] if stored["attempt"] == attempt else None
     except (FileNotFoundError, ValueError, KeyError):
         return None

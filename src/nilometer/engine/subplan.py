@@ -51,9 +51,9 @@ class Above:
     columns: tuple[int, ...] = ()
     """The columns to take of a join, in the order in which they are wanted; none: as they are."""
 
-    def select(self, given: Sequence[pa.RecordBatch]) -> tuple[int, list[pa.RecordBatch]]:
+    def select(self, batches: Sequence[pa.RecordBatch]) -> tuple[int, list[pa.RecordBatch]]:
         """How many rows leave the last stage, and the same as rows of the log."""
-        some = [one for one in given if len(one)]
+        some = [one for one in batches if len(one)]
         if self.steps and some:
             changes = join_batches(some)
             for step in self.steps:

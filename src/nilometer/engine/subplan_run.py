@@ -154,29 +154,29 @@ class SubPlanRun:
         numbers = [n for n, part in enumerate(self.plan.parts) for _ in part.feeds]
         for place, (number, opened) in enumerate(zip(numbers, self.plan.feeds, strict=True)):
             at = self.positions[place]
-            found = reads.rows(opened.log, opened.layout, at, opened.feed.where)
-            if found is None:
+            new = reads.rows(opened.log, opened.layout, at, opened.feed.where)
+            if new is None:
                 continue
-            came, is_behind = True, is_behind or found.is_behind
-            self.positions[place] = found.end
+            came, is_behind = True, is_behind or new.is_behind
+            self.positions[place] = new.end
             feed, stage = opened.feed, self.plan.parts[number].stages[opened.feed.stage]
             batch = batches[number][feed.stage]
-            if found.rows is not None and len(found.rows):
-                rows = self._shed(reads, opened, at, found)
+            if new.rows is not None and len(new.rows):
+                rows = self._shed(reads, opened, at, new)
                 traffic = self.parts[number].runs[feed.stage].traffic
-                traffic.shed[feed.stream] += len(found.rows) - len(rows)
+                traffic.shed[feed.stream] += len(new.rows) - len(rows)
                 carried, selected = feed.reader.read(rows, now)
                 admitted, punctuation = admit_rows(carried, stage, feed.stream, selected)
                 batch.add(feed.stream, [admitted], punctuation)
-            batch.add(feed.stream, [], Punctuation(watermark=found.watermark))
+            batch.add(feed.stream, [], Punctuation(watermark=new.watermark))
         return came, is_behind
 
     def _shed(
-        self, reads: LogReads, opened: OpenedFeed, at: Position, found: LogRows
+        self, reads: LogReads, opened: OpenedFeed, at: Position, new: LogRows
     ) -> pa.RecordBatch:
-        """The rows to read of those found: all, unless too many of the log wait."""
-        rows, above = found.rows, self.plan.shed_above
-        waiting = found.waiting + found.end.row - at.row
+        """The new rows to read: all, unless too many of the log wait."""
+        rows, above = new.rows, self.plan.shed_above
+        waiting = new.waiting + new.end.row - at.row
         if above is None or waiting <= above:
             return rows
         everything = rows

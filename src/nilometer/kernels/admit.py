@@ -56,12 +56,12 @@ def admit(
         timed = _both(timed, _both(validity(rows.column(end)), as_int64(rows.column(end)) >= times))
     seen = times if timed is None else times[timed]
     size, largest = len(rows), int(seen.max()) if len(seen) else None
-    kept = timed if selected is None else _both(timed, as_bools(selected))
+    keep = timed if selected is None else _both(timed, as_bools(selected))
     if not keep_null_keys:
         for place in layout.key_columns:
-            kept = _both(kept, validity(rows.column(place)))
-    if kept is not None and not kept.all():
-        rows = rows.take(pa.array(np.flatnonzero(kept)))
+            keep = _both(keep, validity(rows.column(place)))
+    if keep is not None and not keep.all():
+        rows = rows.take(pa.array(np.flatnonzero(keep)))
         times = layout.times(rows)
     largest_kept = int(times.max()) if len(times) else None
     return rows, Punctuation(largest, size, size - len(seen), largest_kept)

@@ -41,21 +41,21 @@ def aggregate_type(
     if call.column is None:
         return pa.int64()
     name, kind = call.function, types[call.column]
-    said = written or name
+    label = written or name
     if call.distinct and has_map(kind):
         raise PredicateError(
-            f"{said}(DISTINCT …) cannot compare maps",
+            f"{label}(DISTINCT …) cannot compare maps",
             detail=f"got {type_name(kind)}",
             hint="use single entries of the map",
         )
     if name == "COUNT":
         return pa.int64()
     if name in ("MIN", "MAX"):
-        return _orderable(said, kind, or_struct=True)
+        return _orderable(label, kind, or_struct=True)
     if name in ("BIT_AND", "BIT_OR", "BIT_XOR"):
-        return _whole_number(said, kind)
+        return _whole_number(label, kind)
     if name in _OF_VALUES:
-        return _of_values(name, said, kind)
+        return _of_values(name, label, kind)
     if name in ("COVAR_SAMP", "COVAR_POP"):  # of pairs of doubles
         return pa.float64()
     if pat.is_null(kind):
@@ -64,7 +64,7 @@ def aggregate_type(
         return kind
     if not is_number(kind):
         raise PredicateError(
-            f"{said} needs a number", detail=f"got {type_name(kind)}", hint=_number_hint(kind)
+            f"{label} needs a number", detail=f"got {type_name(kind)}", hint=_number_hint(kind)
         )
     if name == "APPROX_PERCENTILE":
         return kind
@@ -77,26 +77,26 @@ def aggregate_type(
     return pa.float64()
 
 
-def _of_values(name: str, said: str, kind: pa.DataType) -> pa.DataType:
+def _of_values(name: str, label: str, kind: pa.DataType) -> pa.DataType:
     """The type of results that are one value of a group, or all of them."""
     if name == "MODE":
-        return _orderable(said, kind)
+        return _orderable(label, kind)
     if name == "COLLECT_SET":
-        return pa.list_(_orderable(said, kind))
+        return pa.list_(_orderable(label, kind))
     parts = [kind.field(i).type for i in range(kind.num_fields)]
     for one in parts if name == "STRING_AGG" else parts[:-1]:
-        _orderable(said, one)
+        _orderable(label, one)
     value = parts[-1]
     if name == "COLLECT_LIST" and has_map(value):
         raise PredicateError(
-            f"{said} needs values that have an order",
+            f"{label} needs values that have an order",
             detail=f"got {type_name(value)}",
             hint="use single entries of the map",
         )
     if name == "STRING_AGG":
         if not (pat.is_string(value) or pat.is_large_string(value) or pat.is_null(value)):
             raise PredicateError(
-                f"{said} needs texts", detail=f"got {type_name(value)}", hint="cast them to STRING"
+                f"{label} needs texts", detail=f"got {type_name(value)}", hint="cast them to STRING"
             )
         return pa.string()
     return pa.list_(value) if name == "COLLECT_LIST" else value

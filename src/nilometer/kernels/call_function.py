@@ -44,13 +44,13 @@ def _by_column(call: Call, values: Sequence[pa.Array], size: int) -> Any:
     return answer
 
 
-def _called(call: Call, arguments: Sequence[Any], given: str) -> Any:
+def _called(call: Call, arguments: Sequence[Any], arguments_text: str) -> Any:
     try:
         return call.function(*arguments)
     except Exception as error:
         raise PredicateError(
             f"the function {call.name} raised {type(error).__name__}: {error}",
-            detail=f"it was given {count(len(arguments), 'argument')}: {given}",
+            detail=f"it was given {count(len(arguments), 'argument')}: {arguments_text}",
             hint="a function of plain values is registered with by_row=True"
             if not call.by_row
             else None,
@@ -59,13 +59,13 @@ def _called(call: Call, arguments: Sequence[Any], given: str) -> Any:
 
 def _typed(call: Call, answer: Any) -> pa.Array:
     try:
-        found = pa.array(answer, from_pandas=True)
-        right_kind = pat.is_boolean(found.type) == pat.is_boolean(call.returns)
-        if not right_kind and not pat.is_null(found.type):
+        values = pa.array(answer, from_pandas=True)
+        right_kind = pat.is_boolean(values.type) == pat.is_boolean(call.returns)
+        if not right_kind and not pat.is_null(values.type):
             raise pa.ArrowInvalid
-        if isinstance(found, pa.ChunkedArray):
-            found = found.combine_chunks()
-        return found.cast(call.returns)
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        return values.cast(call.returns)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         got = getattr(answer, "dtype", type(answer).__name__)
         raise PredicateError(

@@ -48,20 +48,20 @@ def in_common(column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
 
 def cast_values(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array:
     """The column in another type; raises an error if the type cannot hold a value."""
-    given = column.type
-    if given == kind or pat.is_null(given):
+    source = column.type
+    if source == kind or pat.is_null(source):
         return column.cast(kind)
     if is_text(kind):
         return print_values(column, zone)
-    if is_text(given) and not pat.is_binary(kind):
+    if is_text(source) and not pat.is_binary(kind):
         return read_texts(column, kind, zone)
-    if pat.is_temporal(given) or pat.is_temporal(kind):
+    if pat.is_temporal(source) or pat.is_temporal(kind):
         return _cast_times(column, kind, zone)
     if pat.is_nested(kind) or pat.is_binary(kind):
         return column.cast(kind)
     if pat.is_boolean(kind):
-        return pc.not_equal(column, pa.scalar(0, given))
-    if pat.is_boolean(given):
+        return pc.not_equal(column, pa.scalar(0, source))
+    if pat.is_boolean(source):
         return cast_values(column.cast(pa.int8()), kind)
     if pat.is_decimal(kind):
         return _to_decimal(column, kind)
@@ -72,21 +72,21 @@ def cast_values(column: pa.Array, kind: pa.DataType, zone: str = "") -> pa.Array
 
 def _cast_times(column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
     """Between dates, instants, and numbers of seconds since 1970."""
-    given = column.type
-    if pat.is_date32(given):
+    source = column.type
+    if pat.is_date32(source):
         return instants(to_instant(days_of(column) * DAY, zone), column)
     if pat.is_date32(kind):
         return dates(to_local(micros_of(column), zone) // DAY, column)
     if not pat.is_timestamp(kind):
         return _seconds(column, kind)
-    if pat.is_timestamp(given):
+    if pat.is_timestamp(source):
         return column.cast(kind)
-    if pat.is_floating(given):
+    if pat.is_floating(source):
         return _from_doubles(column)
-    if pat.is_decimal(given):
-        wide = column.cast(pa.decimal256(76, given.scale))
+    if pat.is_decimal(source):
+        wide = column.cast(pa.decimal256(76, source.scale))
         micros = pc.multiply(
-            wide.cast(pa.decimal256(60, given.scale)),
+            wide.cast(pa.decimal256(60, source.scale)),
             pa.scalar(Decimal(1_000_000), pa.decimal256(8, 0)),
         )
         return checked(lambda numbers: pc.trunc(numbers).cast(pa.int64()), micros).cast(kind)
@@ -96,12 +96,12 @@ def _cast_times(column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
 def _saturated(column: pa.Array) -> Int64s:
     """Microseconds of whole seconds, saturated at the last instant, as in Java."""
     seconds = column.cast(pa.int64()).fill_null(0).to_numpy()
-    most = _LAST // 1_000_000
-    kept = np.clip(seconds, -most - 1, most + 1)
-    found: Int64s = np.where(
-        kept > most, _LAST, np.where(kept < -most, -_LAST - 1, kept * 1_000_000)
+    limit = _LAST // 1_000_000
+    clipped = np.clip(seconds, -limit - 1, limit + 1)
+    micros: Int64s = np.where(
+        clipped > limit, _LAST, np.where(clipped < -limit, -_LAST - 1, clipped * 1_000_000)
     )
-    return found
+    return micros
 
 
 def _seconds(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ StreamKeys: TypeAlias = tuple[tuple[int, ...] | None, ...]
 
 
 class Kernel(StrEnum):
-    """How candidates are found; see `kernels.indexes`."""
+    """How a join looks up candidates; see `kernels.indexes`."""
 
     HASH = "hash"
     MERGE = "merge"
@@ -67,6 +67,10 @@ class RowLayout:
         }
 
 
+SORTED_LAYOUT: Final = RowLayout(time=0, keys=())
+"""The layout of the rows of a `sorted_chunk`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """A way to find rows of a chunk: an index, and the positions of the rows that it finds."""
@@ -82,6 +86,7 @@ class Chunk:
 
     rows: pa.RecordBatch
     times: Int64s
+    """The time of each row; in a `sorted_chunk`, what its rows are sorted by."""
     hashes: dict[int, UInt64s]
     """By number of key."""
     index: Index
@@ -137,21 +142,27 @@ def make_chunk(rows: pa.RecordBatch, layout: RowLayout, kernel: Kernel) -> Chunk
     return Chunk(rows, times, hashes, index, further, layout.untils(rows))
 
 
+def sorted_chunk(rows: pa.RecordBatch) -> Chunk:
+    """A chunk of rows that are no stream's: sorted by the integers of their first column."""
+    sorted_by = as_int64(rows.column(0))
+    return Chunk(rows, sorted_by, {}, TimeIndex(sorted_by))
+
+
 def _further(hashes: UInt64s, times: Int64s) -> Access:
     index, order = order_by_key_and_time(hashes, times)
     return Access(index, order.astype(np.int32))
 
 
-def keep_rows(chunk: Chunk, kept: Bools) -> Chunk:
+def keep_rows(chunk: Chunk, keep: Bools) -> Chunk:
     """The same chunk with only the rows to keep; there must be at least one."""
-    places = np.flatnonzero(kept)
+    places = np.flatnonzero(keep)
     times = chunk.times[places]
     return Chunk(
         chunk.rows.take(pa.array(places)),
         times,
         {k: values[places] for k, values in chunk.hashes.items()},
         _narrow(chunk.index, places, times),
-        {k: _narrow_further(access, kept, times) for k, access in chunk.further.items()},
+        {k: _narrow_further(access, keep, times) for k, access in chunk.further.items()},
         None if chunk.until is None else chunk.until[places],
     )
 
@@ -169,10 +180,10 @@ def _narrow(index: Index, places: Int64s, times: Int64s) -> Index:
     return TimeIndex(times) if isinstance(index, TimeIndex) else NoIndex(len(places))
 
 
-def _narrow_further(access: Access, kept: Bools, times: Int64s) -> Access:
+def _narrow_further(access: Access, keep: Bools, times: Int64s) -> Access:
     assert access.order is not None
-    places = np.flatnonzero(kept[access.order])
-    renumbered = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    places = np.flatnonzero(keep[access.order])
+    renumbered = np.cumsum(keep, dtype=np.int32) - np.int32(1)
     return Access(_narrow(access.index, places, times), renumbered[access.order[places]])
 
 

@@ -128,8 +128,8 @@ def _divided(values: Integers, by: Integers | int) -> Integers:
     """Quotients, halves rounded away from zero."""
     size: Any = abs(by)
     sign = np.where((values < 0) == (by < 0), 1, -1)
-    found: Integers = (2 * abs(values) + size) // (2 * size) * sign
-    return found
+    quotients: Integers = (2 * abs(values) + size) // (2 * size) * sign
+    return quotients
 
 
 def _rescaled(values: Integers, scale: int, to: int) -> Integers:
@@ -143,8 +143,8 @@ def _rest(a: Integers, b: Integers) -> Integers:
     """The remainder of a division, with the sign of the dividend."""
     if bool((abs(a) // abs(b) >= 10**_STEPS).any()):
         raise overflow()
-    found: Integers = abs(a) % abs(b) * np.where(a < 0, -1, 1)
-    return found
+    remainders: Integers = abs(a) % abs(b) * np.where(a < 0, -1, 1)
+    return remainders
 
 
 def _shortened(values: Integers) -> Integers:

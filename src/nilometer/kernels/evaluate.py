@@ -197,13 +197,13 @@ def _coalesce(coalesce: Coalesce, rows: _Rows, kind: pa.DataType) -> pa.Array:
     result, places = pa.nulls(rows.size, kind), np.arange(rows.size)
     for operand in coalesce.operands:
         values = _evaluate(operand, rows)
-        found = _bools(values.is_valid())
-        if found.any():
-            mine = in_common(values.filter(pa.array(found)), kind, coalesce.zone)
-            result = _put(result, places[found], mine)
-        if found.all():
+        valid = _bools(values.is_valid())
+        if valid.any():
+            mine = in_common(values.filter(pa.array(valid)), kind, coalesce.zone)
+            result = _put(result, places[valid], mine)
+        if valid.all():
             break
-        rows, places = rows.only(np.flatnonzero(~found)), places[~found]
+        rows, places = rows.only(np.flatnonzero(~valid)), places[~valid]
     return result
 
 

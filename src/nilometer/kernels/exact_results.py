@@ -89,8 +89,8 @@ def as_decimals(totals: Totals, kind: pa.DataType, valid: Bools) -> tuple[pa.Arr
     _, digits, top = _carried({**dict.fromkeys(range(4), np.zeros(size, np.int64)), **totals}, size)
     low = digits[0] | (digits[1] << BITS)
     high = digits[2] | (digits[3] << BITS)
-    most = 10**kind.precision - 1
-    fits = (top == high >> 63) & _between(low, high, -most, most)
+    limit = 10**kind.precision - 1
+    fits = (top == high >> 63) & _between(low, high, -limit, limit)
     values = np.stack([low, high], axis=1)
     return decimals_of_words(values, kind, valid), ~fits
 
@@ -101,13 +101,13 @@ def decimals_of_words(words: Int64s, kind: pa.DataType, valid: Bools) -> pa.Arra
     return pa.Array.from_buffers(kind, len(valid), buffers)
 
 
-def _between(low: Int64s, high: Int64s, least: int, most: int) -> Bools:
+def _between(low: Int64s, high: Int64s, minimum: int, maximum: int) -> Bools:
     def at_least(a: Int64s, b: Int64s, bound: int) -> Bools:
         word = np.uint64(bound & ((1 << 64) - 1))
         result: Bools = (b > bound >> 64) | ((b == bound >> 64) & (a.view(np.uint64) >= word))
         return result
 
-    return at_least(low, high, least) & ~at_least(low, high, most + 1)
+    return at_least(low, high, minimum) & ~at_least(low, high, maximum + 1)
 
 
 def _bitmap(valid: Bools) -> pa.Buffer:

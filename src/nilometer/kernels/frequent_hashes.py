@@ -12,16 +12,16 @@ _BITS: Final = 10
 _SHIFT: Final = np.uint64(64 - _BITS)
 
 
-def frequent_hashes(hashes: UInt64s, least: int) -> tuple[UInt64s, Int64s]:
-    """The hashes that occur at least `least` times, ascending, and how often each does; exact.
+def frequent_hashes(hashes: UInt64s, minimum: int) -> tuple[UInt64s, Int64s]:
+    """The hashes that occur at least `minimum` times, ascending, and how often each does; exact.
 
     Hashes are counted by their first bits. One that is frequent is so in its slot, too, so only
     the rows of full slots are sorted: hardly any if all hashes are rare.
     """
     slots = (hashes >> _SHIFT).view(np.int64)
-    is_full = np.bincount(slots, minlength=1 << _BITS) >= least
+    is_full = np.bincount(slots, minlength=1 << _BITS) >= minimum
     if not is_full.any():
         return np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    found, counts = np.unique(hashes[is_full[slots]], return_counts=True)
-    kept = counts >= least
-    return found[kept], counts[kept]
+    distinct, counts = np.unique(hashes[is_full[slots]], return_counts=True)
+    is_frequent = counts >= minimum
+    return distinct[is_frequent], counts[is_frequent]

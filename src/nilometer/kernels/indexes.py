@@ -171,7 +171,7 @@ def _log2(n: int) -> int:
 
 
 def _nonempty(probe_ids: Int64s, starts: Int64s, counts: Int64s) -> Runs:
-    found = counts > 0
-    if found.all():
+    nonempty = counts > 0
+    if nonempty.all():
         return Runs(probe_ids, starts, counts)
-    return Runs(probe_ids[found], starts[found], counts[found])
+    return Runs(probe_ids[nonempty], starts[nonempty], counts[nonempty])

@@ -84,8 +84,8 @@ def iteration_type(
     """The result type of a function; raises an error if its operands do not fit."""
     function = ITERATIONS[name]
     known = [one for one in function.parameters if one]
-    least = len(known) - (() in function.parameters)
-    if len(kinds) != function.operands or not least <= len(parameters) <= len(known):
+    required = len(known) - (() in function.parameters)
+    if len(kinds) != function.operands or not required <= len(parameters) <= len(known):
         raise PredicateError(
             f"{name.upper()} got {count(len(kinds) + len(parameters), 'argument')}"
         )
@@ -96,13 +96,13 @@ def iteration_type(
                 detail=f"it takes {' or '.join(map(str, taken))}",
             )
 
-    def asked(number: int, values: Kinds) -> pa.DataType:
+    def lambda_type(number: int, values: Kinds) -> pa.DataType:
         """As many of the values as are named; a missing lambda changes nothing."""
         if number >= len(parameters):
             return values[0]
         return type_of(number, values[: parameters[number]])
 
-    return function.gives(kinds, asked)
+    return function.gives(kinds, lambda_type)
 
 
 def _items_of(kind: pa.DataType, name: str) -> pa.DataType:
@@ -123,8 +123,8 @@ def _require_condition(kind: pa.DataType, name: str) -> None:
 
 
 def _true(column: pa.Array) -> Bools:
-    found: Bools = np.asarray(column.cast(pa.bool_()).fill_null(False))
-    return found
+    truth: Bools = np.asarray(column.cast(pa.bool_()).fill_null(False))
+    return truth
 
 
 def _lists(values: pa.Array, lengths: Int64s, present: Bools, kind: pa.DataType) -> pa.Array:
@@ -133,10 +133,10 @@ def _lists(values: pa.Array, lengths: Int64s, present: Bools, kind: pa.DataType)
     return pa.ListArray.from_arrays(pa.array(offsets), values.cast(kind.value_type), mask=mask)
 
 
-def _asked(given: Iterated, flat: _Flat) -> pa.Array:
+def _evaluated(iterated: Iterated, flat: _Flat) -> pa.Array:
     """The lambda's result for each item, and its number where it takes that."""
-    variables = [flat.values, pa.array(flat.numbers).cast(_INT)][: given.parameters[0]]
-    return given.ask(0, flat.parents, variables)
+    variables = [flat.values, pa.array(flat.numbers).cast(_INT)][: iterated.parameters[0]]
+    return iterated.ask(0, flat.parents, variables)
 
 
 def _transform_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
@@ -144,10 +144,10 @@ def _transform_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
     return pa.list_(type_of(0, [items, _INT]))
 
 
-def _transform(given: Iterated) -> pa.Array:
-    flat = _Flat.of(given.columns[0])
-    found = _asked(given, flat)
-    return _lists(found, flat.items.lengths, flat.items.present, given.kind)
+def _transform(iterated: Iterated) -> pa.Array:
+    flat = _Flat.of(iterated.columns[0])
+    results = _evaluated(iterated, flat)
+    return _lists(results, flat.items.lengths, flat.items.present, iterated.kind)
 
 
 def _filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
@@ -156,11 +156,11 @@ def _filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
     return kinds[0]
 
 
-def _filter(given: Iterated) -> pa.Array:
-    flat = _Flat.of(given.columns[0])
-    kept = _true(_asked(given, flat))
-    lengths = np.bincount(flat.parents[kept], minlength=len(flat.items.lengths))
-    return _lists(flat.values.filter(pa.array(kept)), lengths, flat.items.present, given.kind)
+def _filter(iterated: Iterated) -> pa.Array:
+    flat = _Flat.of(iterated.columns[0])
+    keep = _true(_evaluated(iterated, flat))
+    lengths = np.bincount(flat.parents[keep], minlength=len(flat.items.lengths))
+    return _lists(flat.values.filter(pa.array(keep)), lengths, flat.items.present, iterated.kind)
 
 
 def _test_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
@@ -171,10 +171,10 @@ def _test_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 def _test(settles: bool) -> Callable[[Iterated], pa.Array]:
     """Whether a condition holds for any item, or for all: NULL where NULLs leave that open."""
 
-    def run(given: Iterated) -> pa.Array:
-        flat = _Flat.of(given.columns[0])
-        found = _asked(given, flat).cast(pa.bool_())
-        truth, is_null = _true(found), np.asarray(found.is_null())
+    def run(iterated: Iterated) -> pa.Array:
+        flat = _Flat.of(iterated.columns[0])
+        answers = _evaluated(iterated, flat).cast(pa.bool_())
+        truth, is_null = _true(answers), np.asarray(answers.is_null())
         size = len(flat.items.lengths)
         is_settled = (truth == settles) & ~is_null
         settled = np.bincount(flat.parents[is_settled], minlength=size) > 0
@@ -189,9 +189,9 @@ def _zip_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
     return pa.list_(type_of(0, [_items_of(kind, "ZIP_WITH") for kind in kinds]))
 
 
-def _zip(given: Iterated) -> pa.Array:
+def _zip(iterated: Iterated) -> pa.Array:
     """Two arrays item by item, the shorter one padded with NULLs."""
-    both = [Items(column) for column in given.columns]
+    both = [Items(column) for column in iterated.columns]
     present = both[0].present & both[1].present
     lengths = np.where(present, np.maximum(both[0].lengths, both[1].lengths), 0)
     parents = np.repeat(np.arange(len(lengths)), lengths)
@@ -202,7 +202,7 @@ def _zip(given: Iterated) -> pa.Array:
         )
         for one in both
     ]
-    return _lists(given.ask(0, parents, values), lengths, present, given.kind)
+    return _lists(iterated.ask(0, parents, values), lengths, present, iterated.kind)
 
 
 def _aggregate_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
@@ -216,20 +216,20 @@ def _aggregate_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
     return type_of(1, [start])
 
 
-def _aggregate(given: Iterated) -> pa.Array:
+def _aggregate(iterated: Iterated) -> pa.Array:
     """Fold item by item, in all rows that have that many."""
-    items, state = Items(given.columns[0]), given.columns[1]
+    items, state = Items(iterated.columns[0]), iterated.columns[1]
     for number in range(int(items.lengths.max(initial=0))):
         rows = np.flatnonzero(items.lengths > number)
         value = items.values.take(pa.array(items.starts[rows] + number))
-        found = given.ask(0, rows, [state.take(pa.array(rows)), value])
+        results = iterated.ask(0, rows, [state.take(pa.array(rows)), value])
         order = np.arange(len(state))
         order[rows] = len(state) + np.arange(len(rows))
-        state = pa.concat_arrays([state, found.cast(state.type)]).take(pa.array(order))
-    if len(given.parameters) > 1:
-        state = given.ask(1, np.arange(len(state)), [state])
+        state = pa.concat_arrays([state, results.cast(state.type)]).take(pa.array(order))
+    if len(iterated.parameters) > 1:
+        state = iterated.ask(1, np.arange(len(state)), [state])
     rows = np.arange(len(state))
-    return state.take(pa.array(rows, mask=~items.present)).cast(given.kind)
+    return state.take(pa.array(rows, mask=~items.present)).cast(iterated.kind)
 
 
 def _map_filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
@@ -237,13 +237,13 @@ def _map_filter_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
     return kinds[0]
 
 
-def _map_filter(given: Iterated) -> pa.Array:
-    flat = _Flat.of(given.columns[0])
-    kept = _true(given.ask(0, flat.parents, [flat.keys, flat.values]))
-    lengths = np.bincount(flat.parents[kept], minlength=len(flat.items.lengths))
-    chosen = pa.array(kept)
+def _map_filter(iterated: Iterated) -> pa.Array:
+    flat = _Flat.of(iterated.columns[0])
+    keep = _true(iterated.ask(0, flat.parents, [flat.keys, flat.values]))
+    lengths = np.bincount(flat.parents[keep], minlength=len(flat.items.lengths))
+    chosen = pa.array(keep)
     keys, values = flat.keys.filter(chosen), flat.values.filter(chosen)
-    return make_maps(keys, values, lengths, flat.items.present, given.kind)
+    return make_maps(keys, values, lengths, flat.items.present, iterated.kind)
 
 
 def _values_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
@@ -257,11 +257,11 @@ def _keys_type(kinds: Kinds, type_of: TypeOf) -> pa.DataType:
 
 
 def _transform_map(of_keys: bool) -> Callable[[Iterated], pa.Array]:
-    def run(given: Iterated) -> pa.Array:
-        flat = _Flat.of(given.columns[0])
-        found = given.ask(0, flat.parents, [flat.keys, flat.values])
-        keys, values = (found, flat.values) if of_keys else (flat.keys, found)
-        return make_maps(keys, values, flat.items.lengths, flat.items.present, given.kind)
+    def run(iterated: Iterated) -> pa.Array:
+        flat = _Flat.of(iterated.columns[0])
+        results = iterated.ask(0, flat.parents, [flat.keys, flat.values])
+        keys, values = (results, flat.values) if of_keys else (flat.keys, results)
+        return make_maps(keys, values, flat.items.lengths, flat.items.present, iterated.kind)
 
     return run
 

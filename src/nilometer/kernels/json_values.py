@@ -36,10 +36,10 @@ def iso_time(micros: int) -> str:
     ('1970-01-01T00:00:00.000001Z', 'infinity')
     """
     try:
-        found = _BEGIN + timedelta(microseconds=micros)
+        instant = _BEGIN + timedelta(microseconds=micros)
     except OverflowError:
         return "infinity" if micros > 0 else "-infinity"
-    return found.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
 def columns_of(schema: pa.Schema) -> list[dict[str, str]]:
@@ -69,7 +69,7 @@ def unique_names(names: list[str]) -> list[str]:
     ['ts', 'ts_3', 'ts_2']
     """
     taken = set(names)
-    found: list[str] = []
+    unique: list[str] = []
     seen: set[str] = set()
     for name in names:
         chosen, number = name, 1
@@ -77,8 +77,8 @@ def unique_names(names: list[str]) -> list[str]:
             number += 1
             chosen = f"{name}_{number}"
         seen.add(chosen)
-        found.append(chosen)
-    return found
+        unique.append(chosen)
+    return unique
 
 
 def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -98,12 +98,12 @@ def values_of(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         return [None] * len(column)
     convert = _converter(kind)
     try:
-        found: list[Any] = column.to_pylist()
+        values: list[Any] = column.to_pylist()
     except _ODD:
         return [_odd_value(one, convert) for one in column]
     if convert is None:
-        return found
-    return [None if value is None else convert(value) for value in found]
+        return values
+    return [None if value is None else convert(value) for value in values]
 
 
 def _odd_value(one: pa.Scalar, convert: Callable[[Any], Any] | None) -> Any:
@@ -134,8 +134,8 @@ def _times(column: pa.Array) -> list[Any]:
     plain = column.cast(pa.timestamp("us", tz=column.type.tz), safe=False)
     if zone:
         plain = plain.cast(pa.timestamp("us", tz="UTC"))
-    found: list[Any] = pc.strftime(plain, format=f"%Y-%m-%dT%H:%M:%S{zone}").to_pylist()
-    return found
+    texts: list[Any] = pc.strftime(plain, format=f"%Y-%m-%dT%H:%M:%S{zone}").to_pylist()
+    return texts
 
 
 def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:

@@ -44,8 +44,8 @@ def add_interval(operator: Operator, left: pa.Array, right: pa.Array, zone: str)
     micros = micros_of(left)
     if (np.abs(micros.astype(np.float64)) + np.abs(lengths.astype(np.float64)) > _MOST).any():
         raise overflow()
-    found = plus_local(micros, days * DAY, zone) + (lengths - days * DAY)
-    return pa.array(found, mask=~valid).cast(INSTANT)
+    instants = plus_local(micros, days * DAY, zone) + (lengths - days * DAY)
+    return pa.array(instants, mask=~valid).cast(INSTANT)
 
 
 def plus_local(micros: Int64s, more: Int64s, zone: str) -> Int64s:
@@ -54,5 +54,5 @@ def plus_local(micros: Int64s, more: Int64s, zone: str) -> Int64s:
     moved = local + more
     same = moved - (local - micros)
     again = to_local(same, zone) == moved
-    found: Int64s = np.where(again, same, to_instant(moved, zone))
-    return found
+    instants: Int64s = np.where(again, same, to_instant(moved, zone))
+    return instants

@@ -75,8 +75,8 @@ def to_instant(local: Int64s, zone: str) -> Int64s:
         return local
     late = local >= _LATE
     column = pa.array(np.where(late, 0, local), pa.int64()).cast(pa.timestamp("us"))
-    found = pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="earliest")
-    micros = as_int64(found.cast(pa.int64()))
+    instants = pc.assume_timezone(column, zone, ambiguous="earliest", nonexistent="earliest")
+    micros = as_int64(instants.cast(pa.int64()))
     again = to_local(micros, zone)
     skipped: Int64s = np.where(late, 0, local) - again  # the gap that a clock skips
     micros = micros + skipped
@@ -131,8 +131,8 @@ def days_from_civil(year: Int64s, month: Int64s, day: Int64s) -> Int64s:
     """Days since 1970 of a year, a month (which may be beyond 1 to 12) and a day of it."""
     months = (year - 1970) * 12 + (month - 1)
     first = months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
-    found: Int64s = first + day - 1
-    return found
+    days: Int64s = first + day - 1
+    return days
 
 
 def month_length(year: Int64s, month: Int64s) -> Int64s:

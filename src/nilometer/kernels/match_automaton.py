@@ -31,14 +31,14 @@ _FEW: Final = 24
 
 
 @dataclass
-class Followed:
+class FollowedMatches:
     """Matches that began with some rows: how far each is, and when its end is known."""
 
     starts: Int64s
     states: Int64s
     seen: Int64s
     """How many rows each has seen."""
-    told: Int64s
+    known_at: Int64s
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Track:
 
     symbols: Int64s
     times: Int64s
-    told: Int64s
+    known_at: Int64s
     """The instant at which the condition of each row is known."""
     known: Int64s
     """For each row, the end of the rows in its partition whose conditions are known."""
@@ -80,7 +80,7 @@ class Automaton:
         """The contents of the states, for `restore`."""
         return self._keys
 
-    def follow(self, track: Track, open_ones: Followed, within: int | None) -> None:
+    def follow(self, track: Track, open_ones: FollowedMatches, within: int | None) -> None:
         """Follow matches to their ends, or as far as rows are known."""
         states = open_ones.states
         states[states == FRESH] = self._number(*self._closure([0]))
@@ -111,7 +111,7 @@ class Automaton:
         return np.asarray(codes, np.int64)[inverse]
 
     def _step(
-        self, track: Track, codes: Int64s, ones: Followed, until: Int64s, active: Int64s
+        self, track: Track, codes: Int64s, ones: FollowedMatches, until: Int64s, active: Int64s
     ) -> Int64s:
         """Advance matches by one row each; returns those that go on."""
         places = ones.starts[active] + ones.seen[active]
@@ -128,17 +128,17 @@ class Automaton:
         fresh = np.flatnonzero(after == FRESH)
         if len(fresh):
             symbols = track.symbols[places[fresh]]
-            given = zip(
+            transitions = zip(
                 before[fresh].tolist(), codes[fresh].tolist(), symbols.tolist(), strict=True
             )
-            for state, code, symbol in set(given):
-                found = self._after(state, symbol)
+            for state, code, symbol in set(transitions):
+                next_state = self._after(state, symbol)
                 self._require_rows()
-                self._table[state, code] = found
+                self._table[state, code] = next_state
             after = self._table[before, codes]
         ones.states[going] = after
         ones.seen[going] += 1
-        ones.told[going] = track.told[places]
+        ones.known_at[going] = track.known_at[places]
         left: Int64s = going[after >= _FIRST]
         return left
 
@@ -146,20 +146,20 @@ class Automaton:
         while len(self._keys) + _FIRST >= len(self._table):
             self._table = np.concatenate([self._table, np.full_like(self._table, FRESH)])
 
-    def _end(self, track: Track, ones: Followed, until: Int64s, over: Int64s) -> None:
+    def _end(self, track: Track, ones: FollowedMatches, until: Int64s, over: Int64s) -> None:
         """End matches that no further row can be part of."""
         for one in over:
             ones.states[one] = self._at_end(int(ones.states[one]))
             is_bounded = until[one] < FOREVER
-            last = track.told[track.ends[ones.starts[one]] - 1]
-            ones.told[one] = max(ones.told[one], until[one] if is_bounded else last)
+            last = track.known_at[track.ends[ones.starts[one]] - 1]
+            ones.known_at[one] = max(ones.known_at[one], until[one] if is_bounded else last)
 
     def _at_end(self, state: int) -> int:
         matched, steps = self._keys[state - _FIRST]
         is_absent = any(self._program[step].op is Op.ABSENT for step in steps)
         return int(Outcome.MATCHED if matched or is_absent else Outcome.FAILED)
 
-    def _run(self, track: Track, ones: Followed, until: Int64s, one: int) -> None:
+    def _run(self, track: Track, ones: FollowedMatches, until: Int64s, one: int) -> None:
         """Follow a single match."""
         start, state = int(ones.starts[one]), int(ones.states[one])
         first = start + int(ones.seen[one])
@@ -175,7 +175,7 @@ class Automaton:
                 if state < _FIRST:
                     break
         if place > first:
-            ones.told[one] = track.told[place - 1]
+            ones.known_at[one] = track.known_at[place - 1]
         ones.states[one], ones.seen[one] = state, place - start
         is_over = until[one] < track.frontier or track.ended
         if state >= _FIRST and place == end and is_over:
@@ -195,8 +195,8 @@ class Automaton:
                 going += [] if holds else [step]
             elif holds:
                 going.append(step + 1)
-        found, after = self._closure(going)
-        number = self._number(matched or found, after)
+        is_match, after = self._closure(going)
+        number = self._number(matched or is_match, after)
         if len(self._next) > _MOST_PAIRS:
             self._next.clear()
         self._next[state, symbol] = number
@@ -204,7 +204,7 @@ class Automaton:
 
     def _closure(self, steps: list[int]) -> tuple[bool, tuple[int, ...]]:
         """The state of a match that goes on at these steps; nothing less preferred than its end."""
-        found: list[int] = []
+        reached: list[int] = []
         tried: set[int] = set()
         waiting = steps[::-1]
         while waiting:
@@ -214,12 +214,12 @@ class Automaton:
             tried.add(step)
             now = self._program[step]
             if now.op is Op.MATCH:
-                return True, tuple(found)
+                return True, tuple(reached)
             if now.op is Op.SPLIT:
                 waiting += [now.second, now.first]
             else:
-                found.append(step)
-        return False, tuple(found)
+                reached.append(step)
+        return False, tuple(reached)
 
     def _number(self, matched: bool, steps: tuple[int, ...]) -> int:
         if not steps:

@@ -86,7 +86,7 @@ class SearchEnd(NamedTuple):
     outcome: Outcome
     path: tuple[int, ...] = ()
     """The variable of each row of the match."""
-    told: int = 0
+    known_at: int = 0
     """The instant at which this is known."""
 
 
@@ -99,7 +99,7 @@ class Ground:
 
     symbols: Int64s
     """For each row a bit for every variable that it may match."""
-    told: Int64s
+    known_at: Int64s
     """The instant at which that is known."""
     limit: int
     """The position after the last row that can be seen."""
@@ -159,7 +159,9 @@ class Searcher:
                 step = first
                 continue
             if going and op == _MATCH:
-                return SearchEnd(Outcome.MATCHED, tuple(path), _told(ground, furthest, looked_over))
+                return SearchEnd(
+                    Outcome.MATCHED, tuple(path), _known_at(ground, furthest, looked_over)
+                )
             if going and place >= limit:
                 if ground.over is None:
                     return SearchEnd(Outcome.OPEN)
@@ -184,7 +186,7 @@ class Searcher:
                     place += 1
                     continue
             if not waiting:
-                return SearchEnd(Outcome.FAILED, (), _told(ground, furthest, looked_over))
+                return SearchEnd(Outcome.FAILED, (), _known_at(ground, furthest, looked_over))
             if tally.tried > MOST_TRIED:
                 raise TooManyWaysError
             step, place, marks, length = waiting.pop()
@@ -203,10 +205,10 @@ class Searcher:
         return (*after, (paths.setdefault((*marks[-1], variable), len(paths)),))
 
 
-def _told(ground: Ground, furthest: int, looked_over: bool) -> int:
+def _known_at(ground: Ground, furthest: int, looked_over: bool) -> int:
     """The instant at which everything seen is known."""
-    told = int(ground.told[furthest])
-    return max(told, ground.over) if looked_over and ground.over is not None else told
+    known_at = int(ground.known_at[furthest])
+    return max(known_at, ground.over) if looked_over and ground.over is not None else known_at
 
 
 def _remembered(tracked: Tracked, places: tuple[int, ...], place: int) -> tuple[int, ...]:

@@ -52,15 +52,15 @@ def values_at_ranks(
     elements, states = _elements(instants, content, events, band)
     ends = np.cumsum(np.bincount(states, minlength=len(instants)))
     begins = np.concatenate([np.zeros(1, np.int64), ends])[instants.firsts][instants.groups]
-    asked = np.flatnonzero(ranks.sizes > 0)
-    further = asked[ranks.highs[asked] != ranks.lows[asked]]
-    wanted = np.concatenate([ranks.lows[asked], ranks.highs[further]])
-    places = np.concatenate([asked, further])
-    answers = _ask(elements, begins[places], ends[places], wanted - below[places])
+    nonempty = np.flatnonzero(ranks.sizes > 0)
+    further = nonempty[ranks.highs[nonempty] != ranks.lows[nonempty]]
+    wanted = np.concatenate([ranks.lows[nonempty], ranks.highs[further]])
+    places = np.concatenate([nonempty, further])
+    answers = _answers(elements, begins[places], ends[places], wanted - below[places])
     lows = np.zeros(len(instants), np.int64)
-    lows[asked] = answers[: len(asked)]
+    lows[nonempty] = answers[: len(nonempty)]
     highs = lows.copy()
-    highs[further] = answers[len(asked) :]
+    highs[further] = answers[len(nonempty) :]
     return lows, highs
 
 
@@ -118,13 +118,13 @@ def _elements(
     return elements, states[order]
 
 
-def _ask(elements: Elements, begins: Int64s, ends: Int64s, ranks: Int64s) -> Int64s:
+def _answers(elements: Elements, begins: Int64s, ends: Int64s, ranks: Int64s) -> Int64s:
     """The answers to queries, many of which repeat the one before."""
     if not len(ranks):
         return np.zeros(0, np.int64)
     new = np.ones(len(ranks), np.bool_)
     new[1:] = (ranks[1:] != ranks[:-1]) | (ends[1:] != ends[:-1]) | (begins[1:] != begins[:-1])
-    asked = np.flatnonzero(new)
-    answers = kth_smallest(elements, begins[asked], ends[asked], ranks[asked])
+    distinct = np.flatnonzero(new)
+    answers = kth_smallest(elements, begins[distinct], ends[distinct], ranks[distinct])
     everyone: Int64s = answers[np.cumsum(new) - 1]
     return everyone

@@ -21,9 +21,9 @@ def net_changes(rows: pa.Table, copies: Int64s) -> tuple[pa.Table, Int64s]:
     groups = row_groups(list(_whole(rows)), rows.num_rows)
     sums = np.zeros(len(groups), np.int64)
     np.add.at(sums, groups.numbers, copies)
-    kept = np.flatnonzero(sums)
-    kept = kept[np.argsort(groups.firsts[kept])]
-    return rows.take(pa.array(groups.firsts[kept])).combine_chunks(), sums[kept]
+    nonzero = np.flatnonzero(sums)
+    nonzero = nonzero[np.argsort(groups.firsts[nonzero])]
+    return rows.take(pa.array(groups.firsts[nonzero])).combine_chunks(), sums[nonzero]
 
 
 def _whole(rows: pa.Table) -> Iterator[pa.Array]:

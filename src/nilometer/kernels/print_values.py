@@ -76,10 +76,10 @@ def print_year(year: int) -> str:
 
 def print_times(local: Int64s) -> list[str]:
     """Local times as 2026-01-31 12:00:00.5, without zeros at the end."""
-    found = []
+    texts = []
     for day, rest in zip(print_dates(local // DAY), (local % DAY).tolist(), strict=True):
         seconds, micros = divmod(rest, 1_000_000)
         fraction = f".{micros:06}".rstrip("0").rstrip(".")
         hour, minute = seconds // 3600, seconds // 60 % 60
-        found.append(f"{day} {hour:02}:{minute:02}:{seconds % 60:02}{fraction}")
-    return found
+        texts.append(f"{day} {hour:02}:{minute:02}:{seconds % 60:02}{fraction}")
+    return texts

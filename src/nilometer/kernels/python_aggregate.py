@@ -28,7 +28,7 @@ class PythonAggregate:
         self.aggregate = aggregate
         self._is_class = isinstance(aggregate, type)
         self._can_retract = self._is_class and hasattr(aggregate, "retract")
-        self._told = threading.local()
+        self._received = threading.local()
         for method in ("update", "finish") if self._is_class else ():
             if not callable(getattr(aggregate, method, None)):
                 raise InputError(
@@ -41,11 +41,11 @@ class PythonAggregate:
 
     def takes(self, arguments: int) -> bool:
         """Whether it can be called with this many arguments."""
-        called, given = self.aggregate, [None] * arguments
+        called, values = self.aggregate, [None] * arguments
         if self._is_class:
-            called, given = self.aggregate.update, [None, *given]  # type: ignore[attr-defined]
+            called, values = self.aggregate.update, [None, *values]  # type: ignore[attr-defined]
         try:
-            inspect.signature(called).bind(*given)
+            inspect.signature(called).bind(*values)
         except TypeError:
             return False
         except ValueError:  # some functions written in C have no signature
@@ -65,24 +65,24 @@ class PythonAggregate:
 
     def _up_to_date(self, rows: list[tuple[Any, ...]]) -> Any:
         """An object that has received exactly these rows."""
-        before, self._told.now = getattr(self._told, "now", None), None
+        before, self._received.now = getattr(self._received, "now", None), None
         counted = self._counted(rows)
         if before is not None and counted is not None:
-            made, known = before
+            instance, known = before
             gone, new = known - counted, counted - known
             if gone.total() + new.total() < len(rows):
                 for row in gone.elements():
-                    made.retract(*row)
+                    instance.retract(*row)
                 for row in new.elements():
-                    made.update(*row)
-                self._told.now = (made, counted)
-                return made
-        made = self.aggregate()
+                    instance.update(*row)
+                self._received.now = (instance, counted)
+                return instance
+        instance = self.aggregate()
         for row in rows:
-            made.update(*row)
+            instance.update(*row)
         if counted is not None:
-            self._told.now = (made, counted)
-        return made
+            self._received.now = (instance, counted)
+        return instance
 
     def _counted(self, rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]] | None:
         """How often each row occurs; None if that is useless or unknown."""

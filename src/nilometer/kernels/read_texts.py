@@ -53,10 +53,10 @@ def read_texts(column: pa.Array, kind: pa.DataType, zone: str) -> pa.Array:
     def one(text: str | None) -> Any:
         if text is None:
             return None
-        found = read(text)
-        if found is None:
+        value = read(text)
+        if value is None:
             raise _unreadable(text, kind)
-        return found
+        return value
 
     values = [one(text) for text in column.to_pylist()]
     if pat.is_floating(kind):  # one rounding, whatever the type
@@ -95,8 +95,8 @@ def _read_whole(text: str, bits: int) -> int | None:
     plain = text.strip(_SPACE)
     if not _WHOLE.fullmatch(plain) or len(plain.lstrip("+-0")) > 19:
         return None
-    found = int(plain)
-    return found if -(2 ** (bits - 1)) <= found < 2 ** (bits - 1) else None
+    number = int(plain)
+    return number if -(2 ** (bits - 1)) <= number < 2 ** (bits - 1) else None
 
 
 def _read_float(text: str) -> str | None:
@@ -119,15 +119,15 @@ def _read_decimal(text: str, kind: pa.DataType) -> Decimal | None:
     plain = text.strip(_SPACE[:33])
     if not _DECIMAL.fullmatch(plain):
         return None
-    found = Decimal(plain)
-    if found and found.adjusted() >= kind.precision - kind.scale:
+    number = Decimal(plain)
+    if number and number.adjusted() >= kind.precision - kind.scale:
         raise PredicateError(
             f"{plain[:40]} does not fit into {type_name(kind)}",
             hint="cast it to a wider type, such as DECIMAL(38, 6) or DOUBLE",
         )
-    if found.adjusted() < -kind.scale - 2:
+    if number.adjusted() < -kind.scale - 2:
         return Decimal((0, (0,), -kind.scale))
-    rounded = found.quantize(Decimal((0, (1,), -kind.scale)), context=DIGITS)
+    rounded = number.quantize(Decimal((0, (1,), -kind.scale)), context=DIGITS)
     if rounded and rounded.adjusted() >= kind.precision - kind.scale:
         raise PredicateError(
             f"{plain[:40]} does not fit into {type_name(kind)}",
@@ -157,19 +157,19 @@ def day_number(year: int, month: int, day: int) -> int | None:
 
 def read_date(text: str) -> int | None:
     """The days since 1970 of a text; None if it is not a date."""
-    found = _DATE.fullmatch(text.strip(_SPACE))
-    if found is None:
+    match = _DATE.fullmatch(text.strip(_SPACE))
+    if match is None:
         return None
-    days = day_number(int(found[1]), int(found[2] or 1), int(found[3] or 1))
+    days = day_number(int(match[1]), int(match[2] or 1), int(match[3] or 1))
     return days if days is not None and abs(days) <= _LAST_DAY else None
 
 
 def read_timestamp(text: str, zone: str) -> int | None:
     """The microseconds since 1970 of a text, in this zone unless it names one; None: not a time."""
-    found = _TIMESTAMP.fullmatch(text.strip(_SPACE))
-    if found is None:
+    match = _TIMESTAMP.fullmatch(text.strip(_SPACE))
+    if match is None:
         return None
-    year, month, day, hour, minute, second, fraction, rest = found.groups()
+    year, month, day, hour, minute, second, fraction, rest = match.groups()
     days = day_number(int(year), int(month or 1), int(day or 1))
     clock = [int(part or 0) for part in (hour, minute, second)]
     if days is None or clock[0] > 23 or clock[1] > 59 or clock[2] > 59:

@@ -35,10 +35,10 @@ def time_field(name: str, kind: pa.DataType, form: TimeForm | None) -> pa.Field:
 
 def form_of(column: pa.Field) -> TimeForm | None:
     """The time format of a column, if it declares one."""
-    said = column.metadata or {}
-    if _EPOCH in said:
-        return EpochTimes(EpochUnit(said[_EPOCH].decode()))
-    return _written(said[_PATTERN].decode()) if _PATTERN in said else None
+    metadata = column.metadata or {}
+    if _EPOCH in metadata:
+        return EpochTimes(EpochUnit(metadata[_EPOCH].decode()))
+    return _written(metadata[_PATTERN].decode()) if _PATTERN in metadata else None
 
 
 @lru_cache
@@ -66,8 +66,8 @@ def with_distinct(column: pa.Field, values: int | None) -> pa.Field:
 
 def declared_distinct(column: pa.Field) -> int | None:
     """How many distinct values a column has, if its declaration says so."""
-    said = (column.metadata or {}).get(_DISTINCT)
-    return None if said is None else int(said)
+    declared = (column.metadata or {}).get(_DISTINCT)
+    return None if declared is None else int(declared)
 
 
 def declared_type(column: pa.Field) -> str:
@@ -79,8 +79,8 @@ def declared_type(column: pa.Field) -> str:
     'STRING DISTINCT 12'
     """
     form, values = form_of(column), declared_distinct(column)
-    told = [type_name(column.type), form, None if values is None else f"DISTINCT {values}"]
-    return " ".join(str(one) for one in told if one is not None)
+    words = [type_name(column.type), form, None if values is None else f"DISTINCT {values}"]
+    return " ".join(str(one) for one in words if one is not None)
 
 
 def read_times(values: pa.Array, form: TimeForm | None) -> pa.Array:
@@ -162,10 +162,10 @@ def _in_range(counted: pa.Array) -> pa.Array:
 
 def _read_each(values: pa.Array, form: TimeForm) -> pa.Array:
     """Parse each distinct value once."""
-    found = pc.dictionary_encode(values)
+    encoded = pc.dictionary_encode(values)
     try:
-        read = [None if one == "" else form.read(one) for one in found.dictionary.to_pylist()]
+        read = [None if one == "" else form.read(one) for one in encoded.dictionary.to_pylist()]
     except ValueError as error:
         raise pa.ArrowInvalid(str(error)) from error
     instants = pa.array(read, pa.int64()).cast(INSTANT)
-    return instants.take(found.indices)
+    return instants.take(encoded.indices)

@@ -73,13 +73,13 @@ class Routing:
 
     def belong(self, rows: pa.RecordBatch, stream: int, bucket: int) -> Bools:
         """Which rows of a stream come to a bucket."""
-        found = np.ones(len(rows), np.bool_)
+        belongs = np.ones(len(rows), np.bool_)
         stride = self.buckets
         for share, columns in zip(self.shares, self.places[stream], strict=True):
             stride //= share
             if columns is not None and share > 1:
-                found &= self._coordinates(rows, columns, share) == bucket // stride % share
-        return found
+                belongs &= self._coordinates(rows, columns, share) == bucket // stride % share
+        return belongs
 
     def first_copy(self, bucket: int, stream: int) -> int:
         """The first of the buckets that get the same rows of a stream as this one."""

@@ -64,10 +64,10 @@ class RowErrors:
         return {"count": self.count, "noted": self.noted} if self.count else None
 
     @classmethod
-    def from_json(cls, told: dict[str, Any] | None) -> RowErrors:
-        if told is None:
+    def from_json(cls, stored: dict[str, Any] | None) -> RowErrors:
+        if stored is None:
             return cls()
-        return cls(told["count"], [RowError(*one) for one in told["noted"]])
+        return cls(stored["count"], [RowError(*one) for one in stored["noted"]])
 
 
 _COLLECTED: ContextVar[RowErrors | None] = ContextVar("rows left out", default=None)
@@ -120,12 +120,12 @@ def compute(values: Sequence[tuple[Expression, pa.DataType]], rows: Rows) -> Com
     try:
         return work(rows.columns, rows.size), None
     except _FAILURES as error:
-        kept = _computable(work, rows, _collected(error))
-    places = pa.array(kept)
-    return work([column.take(places) for column in rows.columns], len(kept)), kept
+        computable = _computable(work, rows, _collected(error))
+    places = pa.array(computable)
+    return work([column.take(places) for column in rows.columns], len(computable)), computable
 
 
-def passing(test: Expression, rows: Rows, said: str | None = None) -> Bools:
+def passing(test: Expression, rows: Rows, text: str | None = None) -> Bools:
     """The rows in which a condition holds; where it cannot be computed it does not.
 
     The user's own text is reported with the reason.
@@ -133,15 +133,17 @@ def passing(test: Expression, rows: Rows, said: str | None = None) -> Bools:
     try:
         return is_true(test, rows.columns, rows.size)
     except _FAILURES as error:
-        kept = _computable(partial(is_true, test), rows, _collected(error), said)
-    places = pa.array(kept)
+        computable = _computable(partial(is_true, test), rows, _collected(error), text)
+    places = pa.array(computable)
     passed = np.zeros(rows.size, np.bool_)
-    passed[kept] = is_true(test, [column.take(places) for column in rows.columns], len(kept))
+    passed[computable] = is_true(
+        test, [column.take(places) for column in rows.columns], len(computable)
+    )
     return passed
 
 
 def leave_out(bad: Bools, error: PredicateError, rows: Rows) -> None:
-    """Record rows that the caller found cannot be computed, or raise the error."""
+    """Record rows that turned out not to be computable, or raise the error."""
     errors = _collected(error)
     for place in np.flatnonzero(bad):
         _note(errors, rows, int(place), in_one_line(error))
@@ -155,14 +157,14 @@ def _collected(error: Exception) -> RowErrors:
     return errors
 
 
-def _computable(work: _Work, rows: Rows, errors: RowErrors, said: str | None = None) -> Int64s:
+def _computable(work: _Work, rows: Rows, errors: RowErrors, text: str | None = None) -> Int64s:
     """The rows for which a computation succeeds; the others are recorded."""
-    kept = np.ones(rows.size, np.bool_)
+    computable = np.ones(rows.size, np.bool_)
     for place, why in _failing(work, rows, 0, rows.size):
-        kept[place] = False
-        reason = f"{why}; in: {said}" if said else why
+        computable[place] = False
+        reason = f"{why}; in: {text}" if text else why
         _note(errors, rows, place, reason)
-    return np.flatnonzero(kept)
+    return np.flatnonzero(computable)
 
 
 def _failing(work: _Work, rows: Rows, first: int, length: int) -> Iterator[tuple[int, str]]:

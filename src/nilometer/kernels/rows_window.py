@@ -90,13 +90,13 @@ def slide(
 
 def _may_end(chunk: Chunk, new: pa.RecordBatch, window: RowsWindow) -> Bools:
     """The open rows of partitions that get new rows (or, rarely, have the same hash)."""
-    found = is_open(_untils(chunk))
+    may_end = is_open(_untils(chunk))
     if window.partition:
         mine, theirs = (
             hash_rows([rows.column(c) for c in window.partition]) for rows in (chunk.rows, new)
         )
-        found &= np.isin(mine, theirs)
-    return found
+        may_end &= np.isin(mine, theirs)
+    return may_end
 
 
 def _untils(chunk: Chunk) -> Int64s:
@@ -142,8 +142,8 @@ def fit_to_join(rows: pa.RecordBatch, keys: Sequence[int], window: RowsWindow) -
 
 def is_open(ends: Int64s) -> Bools:
     """Which rows are still among the last of their partition."""
-    found: Bools = (ends == OPEN) | (ends == OPEN_BUT_UNFIT)
-    return found
+    still_open: Bools = (ends == OPEN) | (ends == OPEN_BUT_UNFIT)
+    return still_open
 
 
 def _in_order(rows: pa.RecordBatch, partition: Int64s, times: Int64s, window: RowsWindow) -> Int64s:

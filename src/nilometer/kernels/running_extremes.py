@@ -31,6 +31,6 @@ def running_extremes(
     best = np.zeros(len(instants), np.int64)  # 0: none yet
     np.maximum.at(best, places, 1 + (ranks if largest else last - ranks))
     base = instants.groups * (len(ordered) + 1)  # a state of the next group is above all of this
-    found = np.maximum(np.maximum.accumulate(base + best) - base - 1, 0)
-    extremes: Int64s = ordered[found if largest else last - found]
+    best_ranks = np.maximum(np.maximum.accumulate(base + best) - base - 1, 0)
+    extremes: Int64s = ordered[best_ranks if largest else last - best_ranks]
     return extremes

@@ -53,10 +53,10 @@ class StateValues:
         firsts = np.ones(len(order), np.bool_)
         firsts[1:] = np.diff(self.states[order]) != 0
         places = order[firsts]
-        found, some = np.zeros(self.size, np.int64), np.zeros(self.size, np.bool_)
-        found[self.states[places]] = self.values[places]
+        modes, some = np.zeros(self.size, np.int64), np.zeros(self.size, np.bool_)
+        modes[self.states[places]] = self.values[places]
         some[self.states[places]] = True
-        return found, some
+        return modes, some
 
 
 def all_events(
@@ -91,5 +91,5 @@ def _netted(size: int, states: Int64s, values: Int64s, counts: Int64s) -> StateV
     last[:-1] = (np.diff(states) != 0) | (np.diff(values) != 0)
     ends = np.flatnonzero(last)
     totals = np.diff(np.cumsum(counts)[ends], prepend=0)
-    kept = ends[totals != 0]
-    return StateValues(size, states[kept], values[kept], totals[totals != 0])
+    nonzero = ends[totals != 0]
+    return StateValues(size, states[nonzero], values[nonzero], totals[totals != 0])

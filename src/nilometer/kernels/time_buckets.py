@@ -27,12 +27,12 @@ class BucketTotals:
         length: int,
         per: Sequence[str],
         values: Sequence[str],
-        most: int,
+        limit: int,
     ) -> None:
-        """`length` in microseconds; more than `most` buckets of series are refused."""
+        """`length` in microseconds; more than `limit` buckets of series are refused."""
         self._time, self._length = time, length
         self._per, self._values = list(per), list(values)
-        self._most = most
+        self._limit = limit
         self._parts: list[pa.Table] = []
         self._rows = 0
 
@@ -59,24 +59,24 @@ class BucketTotals:
         if not self._parts:
             raise ValueError("nothing was added")
         self._merge()
-        (found,) = self._parts
-        found = found.sort_by([(one, "ascending") for one in (self._time, *self._per)])
-        columns = {one: found.column(one) for one in (self._time, *self._per)}
+        (totals,) = self._parts
+        totals = totals.sort_by([(one, "ascending") for one in (self._time, *self._per)])
+        columns = {one: totals.column(one) for one in (self._time, *self._per)}
         for one in self._values:
-            columns |= {f"{one}_{end}": found.column(f"{one}_{end}") for end in ("min", "max")}
-            counts = found.column(f"{one}_count").cast(pa.float64())
+            columns |= {f"{one}_{end}": totals.column(f"{one}_{end}") for end in ("min", "max")}
+            counts = totals.column(f"{one}_count").cast(pa.float64())
             none = pa.scalar(None, pa.float64())
             counts = pc.if_else(pc.equal(counts, 0.0), none, counts)
-            columns[f"{one}_mean"] = pc.divide(found.column(f"{one}_sum"), counts)
-        columns[ROWS] = found.column(ROWS)
+            columns[f"{one}_mean"] = pc.divide(totals.column(f"{one}_sum"), counts)
+        columns[ROWS] = totals.column(ROWS)
         return pa.table(columns)
 
     def _merge(self) -> None:
         merged = self._totals(pa.concat_tables(self._parts), "sum")
         self._parts, self._rows = [merged], len(merged)
-        if self._rows > self._most:
+        if self._rows > self._limit:
             raise TooLargeError(
-                f"these are more than {self._most:,} buckets",
+                f"these are more than {self._limit:,} buckets",
                 hint="use longer buckets, a shorter range of time, or fewer columns for series",
             )
 
@@ -86,9 +86,9 @@ class BucketTotals:
         for one in self._values:
             wanted += [(f"{one}_min", "min"), (f"{one}_max", "max"), (f"{one}_sum", "sum")]
             wanted.append((f"{one}_count", counting))
-        found = rows.group_by(keys, use_threads=False).aggregate(wanted)
+        totals = rows.group_by(keys, use_threads=False).aggregate(wanted)
         names = {f"{name}_{how}": name for name, how in wanted}
-        return found.rename_columns([names.get(one, one) for one in found.column_names])
+        return totals.rename_columns([names.get(one, one) for one in totals.column_names])
 
 
 def _clean(column: pa.Array) -> pa.Array:

@@ -57,11 +57,11 @@ class TopCounts:
     def changes(self, counts: Int64s, events: RowEvents) -> RowEvents:
         """How the shown copies change, given all counts before, and net events by time."""
         view = _View(np.arange(len(counts)), np.zeros(len(counts), np.int64), counts)
-        found = self._replay(view, events)
+        parts = self._replay(view, events)
         return RowEvents(
-            np.concatenate([part.rows for part in found] or [np.zeros(0, np.int64)]),
-            np.concatenate([part.times for part in found] or [np.zeros(0, np.int64)]),
-            np.concatenate([part.diffs for part in found] or [np.zeros(0, np.int64)]),
+            np.concatenate([part.rows for part in parts] or [np.zeros(0, np.int64)]),
+            np.concatenate([part.times for part in parts] or [np.zeros(0, np.int64)]),
+            np.concatenate([part.diffs for part in parts] or [np.zeros(0, np.int64)]),
         )
 
     def _replay(self, view: _View, events: RowEvents) -> list[RowEvents]:
@@ -85,16 +85,16 @@ class TopCounts:
         moved = int(np.abs(events.diffs).sum())
         starts = view.starts()
         ends = starts + view.counts
-        kept = np.zeros(len(starts), np.bool_)
-        kept[events.rows] = True
+        keep = np.zeros(len(starts), np.bool_)
+        keep[events.rows] = True
         for edge in (self._offset, self._end):
-            kept |= (view.counts > 0) & (ends >= edge - moved) & (starts <= edge + moved)
-        kept &= starts - moved < self._end
-        events = events.only(kept[events.rows])
-        renumbered = np.cumsum(kept) - 1
-        counts = view.counts[kept]
-        unseen = starts[kept] - (np.cumsum(counts) - counts)
-        narrow = _View(view.ranks[kept], unseen, counts)
+            keep |= (view.counts > 0) & (ends >= edge - moved) & (starts <= edge + moved)
+        keep &= starts - moved < self._end
+        events = events.only(keep[events.rows])
+        renumbered = np.cumsum(keep) - 1
+        counts = view.counts[keep]
+        unseen = starts[keep] - (np.cumsum(counts) - counts)
+        narrow = _View(view.ranks[keep], unseen, counts)
         return narrow, RowEvents(renumbered[events.rows], events.times, events.diffs)
 
     def _compute(self, view: _View, events: RowEvents) -> RowEvents:

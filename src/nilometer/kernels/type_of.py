@@ -98,7 +98,7 @@ def type_of(expression: Expression, arguments: Sequence[pa.DataType]) -> pa.Data
                 name,
                 kinds,
                 [one.parameters for one in lambdas],
-                lambda number, given: type_of(lambdas[number].body, [*arguments, *given]),
+                lambda number, variables: type_of(lambdas[number].body, [*arguments, *variables]),
             )
         case Call():
             for one in expression.arguments:
@@ -173,12 +173,12 @@ def constant_of(expression: Expression) -> Any:
     return NO_CONSTANT
 
 
-def _cast(given: pa.DataType, to: pa.DataType, zone: str) -> pa.DataType:
-    kind = cast_type(given, to)
-    what = f"CAST of {type_name(given)} values to {type_name(to)}"
+def _cast(source: pa.DataType, to: pa.DataType, zone: str) -> pa.DataType:
+    kind = cast_type(source, to)
+    what = f"CAST of {type_name(source)} values to {type_name(to)}"
     if kind is None:
         raise UnavailableError(f"{what} is not available here")
-    if is_local_cast(given, to) and not zone:
+    if is_local_cast(source, to) and not zone:
         raise UnavailableError(f"{what} is not available here in the session's time zone")
     return kind
 

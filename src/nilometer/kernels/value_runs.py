@@ -37,7 +37,7 @@ class ValueRun:
 
 
 def make_run(groups: Int64s, values: Int64s, counts: Int64s) -> tuple[ValueRun, Int64s]:
-    """A run of counts in any order, netted; and where each of its values was found."""
+    """A run of counts in any order, netted; and the position that each of its values came from."""
     order = order_by_two(groups, values)
     groups, values = groups[order], values[order]
     last = np.ones(len(order), np.bool_)
@@ -111,8 +111,8 @@ class GroupRuns:
         below, above = begins - 1, ends.copy()
         both = np.tile(large, 2)
         targets = np.concatenate([least[large], most[large] - 1])
-        found = self._bisect(both, longest[both], begins[both], ends[both], targets)
-        below[large], above[large] = found[: len(large)] - 1, found[len(large) :]
+        places = self._bisect(both, longest[both], begins[both], ends[both], targets)
+        below[large], above[large] = places[: len(large)] - 1, places[len(large) :]
         has_low, has_high = below >= begins, above < ends
         return Band(
             self._values(longest, np.where(has_low, below, -1)),

@@ -206,9 +206,9 @@ def _extend(
     nearest = order[0]
     links = rule.links((nearest,), tuples.rows)
     wanted = rule.links((*tuples.rows, nearest), order[1:])
-    found = _look_up(tuples, nearest, offered[nearest], links)
-    for first, last in _blocks(found, len(tuples)):
-        matches = _match(tuples, nearest, found.between(first, last), links, wanted)
+    candidates = _look_up(tuples, nearest, offered[nearest], links)
+    for first, last in _blocks(candidates, len(tuples)):
+        matches = _match(tuples, nearest, candidates.between(first, last), links, wanted)
         longer = _lengthen(tuples, nearest, matches, wanted, rule.bounds)
         longer = _refine(longer, frozenset(tuples.rows), sides, rule)
         yield from _extend(longer, order[1:], offered, sides, rule)
@@ -218,9 +218,9 @@ def _look_up(
     tuples: Tuples, stream: int, chunks: tuple[Chunk, ...], links: Sequence[int]
 ) -> Candidates:
     """The candidates of a stream: by the key with the fewest, or by time where none links it."""
-    ways: Sequence[int | None] = links or (None,)
-    found = [_look_up_by(key, tuples, stream, chunks) for key in ways]
-    return found[0] if len(found) == 1 else min(found, key=lambda f: f.total)
+    keys: Sequence[int | None] = links or (None,)
+    candidates = [_look_up_by(key, tuples, stream, chunks) for key in keys]
+    return candidates[0] if len(candidates) == 1 else min(candidates, key=lambda f: f.total)
 
 
 def _look_up_by(
@@ -232,17 +232,17 @@ def _look_up_by(
     return Candidates(chunks, accesses, [access.index.find(probes) for access in accesses])
 
 
-def _blocks(found: Candidates, tuples: int) -> Iterator[tuple[int, int]]:
+def _blocks(candidates: Candidates, tuples: int) -> Iterator[tuple[int, int]]:
     """Ranges of tuples with not many more than MOST_CANDIDATES candidates each."""
-    total = found.total
+    total = candidates.total
     if total <= MOST_CANDIDATES:
         if total:
             yield 0, tuples
         return
-    candidates = np.zeros(tuples, dtype=np.int64)
-    for r in found.runs:
-        candidates[r.probes] += r.counts
-    seen = np.cumsum(candidates)
+    counts = np.zeros(tuples, dtype=np.int64)
+    for r in candidates.runs:
+        counts[r.probes] += r.counts
+    seen = np.cumsum(counts)
     first = 0
     while first < tuples:
         before = seen[first - 1] if first else 0
@@ -254,7 +254,7 @@ def _blocks(found: Candidates, tuples: int) -> Iterator[tuple[int, int]]:
 def _match(
     tuples: Tuples,
     stream: int,
-    found: Candidates,
+    candidates: Candidates,
     links: Sequence[int],
     wanted: Sequence[int],
 ) -> FittingRows:
@@ -263,7 +263,9 @@ def _match(
     fresh = [k for k in wanted if k not in tuples.hashes]
     parts: list[FittingRows] = []
     base = 0
-    for chunk, access, run in zip(found.chunks, found.accesses, found.runs, strict=True):
+    for chunk, access, run in zip(
+        candidates.chunks, candidates.accesses, candidates.runs, strict=True
+    ):
         which, places = run.expand()
         if access.order is not None:
             places = access.order[places].astype(np.int64)
@@ -359,6 +361,6 @@ def pick(
     values: dict[tuple[int, int], pa.Array] = {}
     for stream in {stream for stream, _ in columns}:
         wanted = [column for s, column in columns if s == stream]
-        found = sides[stream].gatherer.columns(wanted, tuples.rows[stream])
-        values.update({(stream, c): v for c, v in zip(wanted, found, strict=True)})
+        picked = sides[stream].gatherer.columns(wanted, tuples.rows[stream])
+        values.update({(stream, c): v for c, v in zip(wanted, picked, strict=True)})
     return [values[place] for place in columns]

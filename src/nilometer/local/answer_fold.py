@@ -86,7 +86,7 @@ class AnswerFold:
         ahead = sum(one.rows.nbytes for one in self._ahead)
         return int(self._rows.nbytes + self._copies.nbytes + ahead)
 
-    def now(self, most: int) -> FoldedAnswer:
+    def now(self, limit: int) -> FoldedAnswer:
         """The current answer, limited to a number of rows.
 
         Raises LogGapError if its first changes are deleted, TooLargeError if it needs too much
@@ -102,8 +102,8 @@ class AnswerFold:
             assert self._place is not None
             place = self._ahead[0].first if self._ahead else self._place
             total = int(self._copies.sum())
-            rows = self._repeated(min(total, most))
-            return FoldedAnswer(rows, self._watermark, place, total > most)
+            rows = self._repeated(min(total, limit))
+            return FoldedAnswer(rows, self._watermark, place, total > limit)
 
     def _forget(self) -> None:
         self._rows = self._schema.empty_table()

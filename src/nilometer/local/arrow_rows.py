@@ -30,12 +30,12 @@ _WIDER = {
 _HINT = "give a pyarrow Table, a pandas DataFrame, or the path of a file or a folder of files"
 
 
-def rows_of(name: str, given: Any, time: str | None = None) -> pa.Table:
+def rows_of(name: str, source: Any, time: str | None = None) -> pa.Table:
     """All rows of a table, a data frame or files; the rows of a stream have instants as times."""
-    if isinstance(given, str | Path):
-        path = Path(given).expanduser()
+    if isinstance(source, str | Path):
+        path = Path(source).expanduser()
         return read_files(name, find_files(name, path), time)[1]
-    rows = _usual_types(name, _table(name, given))
+    rows = _usual_types(name, _table(name, source))
     if time is None:
         return rows
     place = find_column(name, rows.column_names, time)
@@ -47,15 +47,15 @@ def rows_of(name: str, given: Any, time: str | None = None) -> pa.Table:
     return rows.set_column(place, pa.field(field.name, TIMESTAMP), times.cast(TIMESTAMP))
 
 
-def _table(name: str, given: Any) -> pa.Table:
-    if isinstance(given, pa.Table):
-        return given
-    if isinstance(given, pa.RecordBatch):
-        return pa.Table.from_batches([given])
+def _table(name: str, source: Any) -> pa.Table:
+    if isinstance(source, pa.Table):
+        return source
+    if isinstance(source, pa.RecordBatch):
+        return pa.Table.from_batches([source])
     pandas = sys.modules.get("pandas")  # a caller with a data frame has already imported it
-    if pandas is not None and isinstance(given, pandas.DataFrame):
-        return pa.Table.from_pandas(given, preserve_index=False)
-    raise InputError(f"{name} has no rows", detail=f"got {type(given).__name__}", hint=_HINT)
+    if pandas is not None and isinstance(source, pandas.DataFrame):
+        return pa.Table.from_pandas(source, preserve_index=False)
+    raise InputError(f"{name} has no rows", detail=f"got {type(source).__name__}", hint=_HINT)
 
 
 def _usual_types(name: str, rows: pa.Table) -> pa.Table:

@@ -50,8 +50,8 @@ def finish_rows(answer: pa.Table, finish: Finish) -> pa.Table:
     if not finish.is_needed:
         return answer
     ordered = sort_rows(answer, finish.keys).slice(finish.offset, finish.limit)
-    kept = [place for place in range(answer.num_columns) if place not in finish.hidden]
-    return ordered.select(kept)
+    shown = [place for place in range(answer.num_columns) if place not in finish.hidden]
+    return ordered.select(shown)
 
 
 def in_order_of_time(answer: pa.Table) -> pa.Table:
@@ -76,7 +76,7 @@ def sort_rows(answer: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """A column as a single chunk."""
-    found = column.combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        return found.chunk(0) if found.num_chunks else pa.array([], found.type)
-    return found
+    combined = column.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        return combined.chunk(0) if combined.num_chunks else pa.array([], combined.type)
+    return combined

@@ -137,13 +137,13 @@ class LocalDatabase:
     def rows_without_time(self, tree: exp.Expr) -> dict[str, int]:
         """How many rows have no time, of each stream that a query reads."""
         names = {one.name.lower() for one in tree.find_all(exp.Table)}
-        found = {}
+        counts = {}
         for name, relation in self._relations.items():
             if relation.time is None or name.lower() not in names:
                 continue
             columns = (relation.time, *(relation.end or ()))
-            found[name] = count_without_time(*(self.tables[name].column(one) for one in columns))
-        return found
+            counts[name] = count_without_time(*(self.tables[name].column(one) for one in columns))
+        return counts
 
     def add(self, relation: Relation, rows: pa.Table) -> None:
         """Add a stream or a table that is already described."""
@@ -237,7 +237,7 @@ class LocalDatabase:
 
 
 def _only_spark(expression: str, refused: SqlError | None = None) -> OnlySparkError:
-    """The error for an expression; what it was refused for is told with it."""
+    """The error for an expression; its detail says why it was refused."""
     detail = None
     if refused is not None and not isinstance(refused, NoEngineError):
         advice = refused.hint if refused.hint and ELSEWHERE_HINT not in refused.hint else ""

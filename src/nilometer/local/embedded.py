@@ -21,7 +21,7 @@ from nilometer.model.names import nearest
 from nilometer.model.time import read_instant
 from nilometer.sql.catalog import Relation
 from nilometer.sql.declare import (
-    Given,
+    InputColumns,
     check_function,
     describe_stream,
     describe_table,
@@ -81,9 +81,9 @@ class EmbeddedDatabase:
         >>> db.create_stream("Sales", "sales.csv", time="ts")
         """
         self._require_new(name)
-        found = rows_of(name, rows, time)
-        relation = describe_stream(name, _given(found), time, rate=rate, distinct=distinct)
-        self._db.add(relation, found)
+        table = rows_of(name, rows, time)
+        relation = describe_stream(name, _given(table), time, rate=rate, distinct=distinct)
+        self._db.add(relation, table)
 
     def create_table(self, name: str, rows: Rows) -> None:
         """Register rows under a name; statements read them as a static table.
@@ -91,8 +91,8 @@ class EmbeddedDatabase:
         >>> db.create_table("Stores", "stores.parquet")
         """
         self._require_new(name)
-        found = rows_of(name, rows)
-        self._db.add(describe_table(name, _given(found)), found)
+        table = rows_of(name, rows)
+        self._db.add(describe_table(name, _given(table)), table)
 
     def create_function(
         self,
@@ -228,8 +228,8 @@ class EmbeddedDatabase:
         return next((known for known in self.relations if known.lower() == name.lower()), None)
 
 
-def _given(rows: pa.Table) -> Given:
-    return Given(tuple(rows.column_names), tuple(rows.schema.types))
+def _given(rows: pa.Table) -> InputColumns:
+    return InputColumns(tuple(rows.column_names), tuple(rows.schema.types))
 
 
 def _type_of(name: str, returns: str) -> pa.DataType:

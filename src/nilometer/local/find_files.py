@@ -49,8 +49,8 @@ class Files:
         """The files that exist, sorted by name."""
         if not self.path.is_dir():
             return [self.path]
-        found = (file for file in _visible(self.path) if kind_of(file.name) is self.kind)
-        return sorted(file for file in found if file.stat().st_size)
+        files = (file for file in _visible(self.path) if kind_of(file.name) is self.kind)
+        return sorted(file for file in files if file.stat().st_size)
 
     @property
     def pattern(self) -> str:
@@ -72,8 +72,8 @@ def kind_of(name: str) -> FileKind | None:
 def find_files(name: str, path: Path) -> Files:
     """The files of the stream or table `name`; an error if there are none, or several kinds."""
     if path.is_dir():
-        found = {file: kind for file in sorted(_visible(path)) if (kind := kind_of(file.name))}
-        kinds = set(found.values())
+        files = {file: kind for file in sorted(_visible(path)) if (kind := kind_of(file.name))}
+        kinds = set(files.values())
         if not kinds:
             raise InputError(
                 f"there are no files for {name} in {path}",
@@ -85,11 +85,11 @@ def find_files(name: str, path: Path) -> Files:
                 detail=f"there are {' and '.join(sorted(kinds))}",
                 hint="put each kind into a folder of its own",
             )
-        if not any(file.stat().st_size for file in found):
+        if not any(file.stat().st_size for file in files):
             raise InputError(f"the files for {name} in {path} are empty", hint=_EMPTY)
         kind = kinds.pop()
         if kind is FileKind.CSV:
-            check_header(next(iter(found)))
+            check_header(next(iter(files)))
         return Files(path, kind)
     if not path.exists():
         raise InputError(f"there is no file or folder {path} for {name}")

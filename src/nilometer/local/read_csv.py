@@ -42,10 +42,10 @@ def read_csv(content: bytes, names: list[str]) -> pa.Table:
     )
     read = pa_csv.ReadOptions(column_names=names, block_size=max(1 << 20, len(content) // 4))
     try:
-        found = pa_csv.read_csv(pa.BufferReader(content), read, parse, convert)
+        table = pa_csv.read_csv(pa.BufferReader(content), read, parse, convert)
     except pa.ArrowInvalid as error:
         raise OnlySparkError("not every line has all columns", detail=str(error)) from None
-    rows = found.slice(1)
+    rows = table.slice(1)
     _require_no_other_header(rows, names)
     return rows
 

@@ -31,13 +31,13 @@ def read_lines(content: bytes) -> list[_Row]:
 
 def type_of_rows(rows: Iterable[_Row]) -> pa.StructType:
     """The columns of all rows, sorted by name."""
-    found: dict[str, _Seen] = {}
+    kinds: dict[str, _Seen] = {}
     for row in rows:
         for name, value in row.items():
             kind = _KINDS.get(type(value))
-            if kind is None or found.get(name) is not kind:
-                found[name] = _wider(name, found.get(name), kind or _kind(name, value))
-    return _final(found)
+            if kind is None or kinds.get(name) is not kind:
+                kinds[name] = _wider(name, kinds.get(name), kind or _kind(name, value))
+    return _final(kinds)
 
 
 def rows_as_table(rows: list[_Row], kind: pa.StructType) -> pa.Table:
@@ -55,10 +55,10 @@ def _decode(line: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> _Row:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise OnlySparkError("an object has the same field twice")
-    return found
+    return fields
 
 
 def _refuse(word: str) -> NoReturn:

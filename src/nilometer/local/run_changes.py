@@ -51,8 +51,8 @@ class LocalChanges:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the answer."""
-        found = changelog_table(self.staged.columns, []).schema
-        return found.remove(len(found) - 1) if self.plan.appends else found
+        schema = changelog_table(self.staged.columns, []).schema
+        return schema.remove(len(schema) - 1) if self.plan.appends else schema
 
     def feed(self, rows: Mapping[str, pa.RecordBatch], now: int | None = None) -> pa.Table:
         """The changes that a micro-batch at the time `now` causes."""
@@ -69,9 +69,9 @@ class LocalChanges:
     def _run(self, rows: Mapping[str, pa.RecordBatch], now: int | None, is_all: bool) -> pa.Table:
         batches = [[stage.stage.no_rows(now) for _ in stage.buckets] for stage in self.stages]
         for number, stream, reader in self._readers:
-            given = rows.get(reader.relation)
-            if given is not None:
-                self.stages[number].split_into(batches[number], stream, *reader.read(given, now))
+            new_rows = rows.get(reader.relation)
+            if new_rows is not None:
+                self.stages[number].split_into(batches[number], stream, *reader.read(new_rows, now))
         self._overhear(rows, now, batches)
         answer: list[pa.RecordBatch] = []
         for number, (stage, planned) in enumerate(
@@ -98,11 +98,11 @@ class LocalChanges:
     ) -> None:
         """Give stages the times of streams that others read."""
         for number, planned in enumerate(self.staged.stages):
-            for stream, given in enumerate(planned.overhears, start=len(planned.inputs)):
-                source = given.plan.sources[given.source]
-                found = rows.get(source.relation.name)
-                if found is not None:
-                    read, _ = read_source(given.plan, source).read(found, now)
+            for stream, overheard in enumerate(planned.overhears, start=len(planned.inputs)):
+                source = overheard.plan.sources[overheard.source]
+                new_rows = rows.get(source.relation.name)
+                if new_rows is not None:
+                    read, _ = read_source(overheard.plan, source).read(new_rows, now)
                     largest = largest_time(read.column(time_place(source)))
                     for batch in batches[number]:
                         batch.add(stream, [], Punctuation(largest))

@@ -72,8 +72,8 @@ class LocalQuery:
         carried: list[pa.RecordBatch | None] = []
         selected: list[pa.Array | None] = []
         for reader, source in zip(self._inputs, self.plan.sources, strict=True):
-            given = rows.get(source.relation.name)
-            one, chosen = (None, None) if given is None else reader.read(given, now)
+            new_rows = rows.get(source.relation.name)
+            one, chosen = (None, None) if new_rows is None else reader.read(new_rows, now)
             carried.append(one)
             selected.append(chosen)
         return carried, selected

@@ -56,9 +56,9 @@ class LocalStage:
         self, rows: Sequence[pa.RecordBatch | None], selected: Sequence[pa.Array | None]
     ) -> list[MicroBatch]:
         batches = [MicroBatch.empty(len(rows)) for _ in self.buckets]
-        for stream, given in enumerate(rows):
-            if given is not None:
-                self.split_into(batches, stream, given, selected[stream] if selected else None)
+        for stream, batch in enumerate(rows):
+            if batch is not None:
+                self.split_into(batches, stream, batch, selected[stream] if selected else None)
         return batches
 
     def split_into(

@@ -14,7 +14,7 @@ from nilometer.kernels.evaluate import evaluate
 from nilometer.log.layout import SENSOR, LogLayout
 from nilometer.model.expressions import Expression
 from nilometer.sql.bind.expression_binder import ExpressionBinder
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.catalog import Relation
 from nilometer.sql.expressions.compile_scalar import compile_over
 from nilometer.sql.expressions.scalars import ColumnRef, column
@@ -32,8 +32,8 @@ class SensorFilter:
 
     def versions(self, static: pa.Table) -> Int64s:
         """The versions of static values that satisfy the condition."""
-        given = [static.column(name).combine_chunks() for name in self.columns]
-        truth = evaluate(self.test, given, len(static)).cast(pa.bool_()).fill_null(False)
+        columns = [static.column(name).combine_chunks() for name in self.columns]
+        truth = evaluate(self.test, columns, len(static)).cast(pa.bool_()).fill_null(False)
         chosen = truth.to_numpy(zero_copy_only=False)
         versions: Int64s = np.asarray(static.column(SENSOR), dtype=np.int64)[chosen]
         return versions
@@ -43,7 +43,7 @@ class SensorFilter:
 def _read(where: str, names: tuple[str, ...], types: tuple[pa.DataType, ...]) -> SensorFilter:
     relation = Relation(_TABLE, names, types, is_table=True)
     meanings = {name: column(ColumnRef(_TABLE, name)) for name in names}
-    unit = Unit(_TABLE, meanings, (), {_TABLE: relation})
+    unit = FromUnit(_TABLE, meanings, (), {_TABLE: relation})
     condition = ExpressionBinder(Scope(where, (unit,)), "where").bind(read_expression(where))
     refs = [ref for ref in condition.columns if isinstance(ref, ColumnRef)]
     test = compile_over(condition, condition.columns, {})

@@ -38,9 +38,9 @@ class ShownRows:
         if self._static is None or not self._all_known(versions):
             self._read_static_rows()
         if self._filter is not None:
-            kept = self._chosen[versions]
-            if not kept.all():
-                rows = rows.take(pa.array(np.flatnonzero(kept)))
+            keep = self._chosen[versions]
+            if not keep.all():
+                rows = rows.take(pa.array(np.flatnonzero(keep)))
         return expand(self._layout, rows, self._static)
 
     def _all_known(self, versions: np.ndarray[tuple[int], np.dtype[np.int32]]) -> bool:

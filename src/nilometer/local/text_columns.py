@@ -136,9 +136,9 @@ def _unchecked(column: pa.ChunkedArray, _: str) -> pa.ChunkedArray:
 
 
 def _checked(column: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
-    found = pc.match_substring_regex(column, pattern)
-    if not pc.all(found).as_py():
-        bad = column.filter(pc.invert(pc.fill_null(found, True)))[0].as_py()
+    matches = pc.match_substring_regex(column, pattern)
+    if not pc.all(matches).as_py():
+        bad = column.filter(pc.invert(pc.fill_null(matches, True)))[0].as_py()
         raise pa.ArrowInvalid(f"got {bad!r}")
     return column
 

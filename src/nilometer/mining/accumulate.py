@@ -16,10 +16,10 @@ from nilometer.mining.table_function import (
     ColumnArgument,
     Columns,
     FollowFunction,
-    Found,
     Numbers,
     OptionArgument,
     ResultColumn,
+    RowResults,
     Saved,
     TableArgument,
     Tables,
@@ -40,7 +40,7 @@ class Accumulating:
         if saved is not None:
             self._running.load(saved)
 
-    def follow(self, times: Int64s, columns: Columns) -> Found:
+    def follow(self, times: Int64s, columns: Columns) -> RowResults:
         vectors = as_vectors(columns["value"])
         live = as_numbers(columns["live"]) if "live" in columns else np.zeros(len(times))
         rows: list[int] = []
@@ -52,7 +52,7 @@ class Accumulating:
             if total is not None:
                 rows.append(row)
                 totals.append(total)
-        return Found(np.array(rows, np.int64), _columns(totals, "live" in columns))
+        return RowResults(np.array(rows, np.int64), _columns(totals, "live" in columns))
 
     def dead_after(self) -> int | None:
         last = self._running.last

@@ -13,13 +13,13 @@ from nilometer.mining.table_function import (
     CheckedCall,
     ColumnArgument,
     Columns,
-    Found,
     MiningError,
     Numbers,
     OptionArgument,
     OptionKind,
     ResultColumn,
     RowFunction,
+    RowResults,
     TableArgument,
     Tables,
     Takes,
@@ -37,18 +37,18 @@ class Classifying:
     def __init__(self, classifier: PatternClassifier) -> None:
         self._classifier = classifier
 
-    def look(self, columns: Columns) -> Found:
+    def look(self, columns: Columns) -> RowResults:
         patterns, usable = as_matrix(columns["pattern"], self._classifier.length)
-        found = self._classifier.classify(patterns[usable])
+        classified = self._classifier.classify(patterns[usable])
         places = pa.array(np.where(usable, np.cumsum(usable) - 1, 0), mask=~usable)
-        kept = (
-            pa.array(found.names, pa.string()),
-            pa.array(found.confidence, from_pandas=True),
-            pa.array(found.seconds, pa.string()),
-            pa.array(found.second_confidence, from_pandas=True),
-            pa.array(found.nearest, from_pandas=True),
+        results = (
+            pa.array(classified.names, pa.string()),
+            pa.array(classified.confidence, from_pandas=True),
+            pa.array(classified.seconds, pa.string()),
+            pa.array(classified.second_confidence, from_pandas=True),
+            pa.array(classified.nearest, from_pandas=True),
         )
-        return Found(np.arange(len(usable)), tuple(one.take(places) for one in kept))
+        return RowResults(np.arange(len(usable)), tuple(one.take(places) for one in results))
 
 
 def _learn(rows: pa.RecordBatch, options: ClassifierOptions) -> PatternClassifier:
@@ -123,18 +123,18 @@ class Classify:
             choices=SCALES,
         ),
         OptionArgument(
-            "neighbours", OptionKind.INTEGER, "how many neighbours vote", default=5, least=1
+            "neighbours", OptionKind.INTEGER, "how many neighbours vote", default=5, minimum=1
         ),
-        OptionArgument("depth", OptionKind.INTEGER, "the maximum depth of the tree", least=1),
+        OptionArgument("depth", OptionKind.INTEGER, "the maximum depth of the tree", minimum=1),
         OptionArgument(
-            "leaf", OptionKind.INTEGER, "the fewest patterns in a leaf of the tree", 5, least=1
+            "leaf", OptionKind.INTEGER, "the fewest patterns in a leaf of the tree", 5, minimum=1
         ),
-        OptionArgument("clusters", OptionKind.INTEGER, "the clusters of each class", 4, least=1),
+        OptionArgument("clusters", OptionKind.INTEGER, "the clusters of each class", 4, minimum=1),
         OptionArgument(
             "unknown",
             OptionKind.NUMBER,
             "the class is NULL if no known pattern is as near as this, in the scale chosen",
-            least=0,
+            minimum=0,
         ),
     )
     tables = (

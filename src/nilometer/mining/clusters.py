@@ -40,7 +40,7 @@ class ClusterMiner:
 
     def __init__(self, call: CheckedCall, saved: Saved | None) -> None:
         chosen = call.options
-        self._found = OnlineClusters(
+        self._clusters = OnlineClusters(
             chosen["clusters"],
             apart=chosen["apart"],
             metric=chosen["metric"],
@@ -49,34 +49,34 @@ class ClusterMiner:
             window=call.window,
         )
         if saved is not None:
-            self._found.load(saved)
+            self._clusters.load(saved)
 
     def add(self, times: Int64s, columns: Columns) -> None:
         """Add the next items, except those that are NULL or differ in length from the first."""
         items = columns["item"]
-        if self._found.length is None:
+        if self._clusters.length is None:
             lengths = pc.list_value_length(items).fill_null(0).to_numpy(zero_copy_only=False)
             if not lengths.any():
                 return
-            self._found.set_length(int(lengths[lengths > 0][0]))
-        matrix, usable = as_matrix(items, self._found.length)
-        self._found.add(matrix[usable], times[usable])
+            self._clusters.set_length(int(lengths[lengths > 0][0]))
+        matrix, usable = as_matrix(items, self._clusters.length)
+        self._clusters.add(matrix[usable], times[usable])
 
     def forget(self, before: int) -> None:
         """Remove items that leave the window."""
-        self._found.forget(before)
+        self._clusters.forget(before)
 
     def answer(self) -> pa.RecordBatch:
         """The clusters, ordered by number."""
-        found = self._found.answer()
+        clusters = self._clusters.answer()
         names = [column.name for column in _RESULTS]
         return result_rows(
-            _RESULTS, [{name: getattr(one, name) for name in names} for one in found]
+            _RESULTS, [{name: getattr(one, name) for name in names} for one in clusters]
         )
 
     def save(self) -> Saved:
         """The micro-clusters, and with a window the items."""
-        return self._found.save()
+        return self._clusters.save()
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,14 @@ class Clusters:
     )
     options: tuple[OptionArgument, ...] = (
         OptionArgument(
-            "clusters", OptionKind.INTEGER, "the maximum number of clusters", 8, least=1
+            "clusters", OptionKind.INTEGER, "the maximum number of clusters", 8, minimum=1
         ),
         OptionArgument(
             "apart",
             OptionKind.NUMBER,
             "clusters whose centres are nearer to each other than this are one",
-            least=0,
-            most=1e100,
+            minimum=0,
+            maximum=1e100,
         ),
         OptionArgument(
             "metric",
@@ -115,14 +115,14 @@ class Clusters:
             OptionKind.INTEGER,
             "how many micro-clusters are kept; more make clusters finer, and take longer",
             default=256,
-            least=2,
-            most=4096,
+            minimum=2,
+            maximum=4096,
         ),
         OptionArgument(
             "dimensions",
             OptionKind.INTEGER,
             "distances are computed after a random projection to this many dimensions: faster",
-            least=1,
+            minimum=1,
         ),
     )
     tables: tuple[TableArgument, ...] = ()

@@ -40,12 +40,12 @@ class FrequentSequences:
     With `counters`, memory is bounded and counts may be too small by a reported error; with None
     all rows are kept, counts are exact, and rows can be forgotten. Times are microseconds.
 
-    >>> found = FrequentSequences(longest=3)
-    >>> found.add([0, 1, 2, 3, 4, 5], ["x", "y", "x", "y", "x", "y"], list("aabbcd"))
-    >>> [one.sequence for one in found.answer()]
+    >>> sequences = FrequentSequences(longest=3)
+    >>> sequences.add([0, 1, 2, 3, 4, 5], ["x", "y", "x", "y", "x", "y"], list("aabbcd"))
+    >>> [one.sequence for one in sequences.answer()]
     [('a', 'b')]
-    >>> found.add([6, 7], ["y", "y"], ["b", "c"])
-    >>> found.answer()[0].occurrences
+    >>> sequences.add([6, 7], ["y", "y"], ["b", "c"])
+    >>> sequences.answer()[0].occurrences
     2
     """
 
@@ -112,8 +112,8 @@ class FrequentSequences:
             streams.update(s for s, n in counts.counts.items() if n >= self._support)
         needed = self._across * len(self._streams) - 1e-9
         error = max((counts.error for counts in self._streams.values()), default=0)
-        found = [self._describe(s, n, error) for s, n in streams.items() if n >= needed]
-        return sorted(found, key=_best_first)[:most]
+        sequences = [self._describe(s, n, error) for s, n in streams.items() if n >= needed]
+        return sorted(sequences, key=_best_first)[:most]
 
     def save(self) -> Saved:
         """What `load` needs; without a window, bounded by the streams and their counters."""
@@ -137,10 +137,10 @@ def _by_stream(
     streams: Iterable[str | None], values: Iterable[str | None]
 ) -> dict[str, tuple[list[int], list[str]]]:
     """For each stream, the positions of its rows and their symbols."""
-    found: dict[str, tuple[list[int], list[str]]] = {}
+    by_stream: dict[str, tuple[list[int], list[str]]] = {}
     for place, (stream, value) in enumerate(zip(streams, values, strict=True)):
         if stream is not None and value is not None:
-            rows = found.setdefault(stream, ([], []))
+            rows = by_stream.setdefault(stream, ([], []))
             rows[0].append(place)
             rows[1].append(value)
-    return found
+    return by_stream

@@ -12,16 +12,16 @@ from nilometer.mining.table_function import Numbers
 
 
 def group_by_ward(
-    weights: Int64s, places: Numbers, most: int, apart: float | None = None
+    weights: Int64s, places: Numbers, limit: int, apart: float | None = None
 ) -> Int64s:
     """The group of each point, numbered from 0 in the order of the first point of each.
 
-    While there are more than `most` groups, the two whose merging increases the sum of squared
+    While there are more than `limit` groups, the two whose merging increases the sum of squared
     distances from the centres least are merged (Ward, JASA 58, 1963). Then, while the centres of
     two groups are nearer than `apart`, the nearest two are merged.
     """
     groups = _Groups(weights, places)
-    while groups.number > most:
+    while groups.number > limit:
         groups.join(*_least(groups.costs))
     while apart is not None and groups.number > 1:
         away = groups.squared_distances()
@@ -69,8 +69,8 @@ class _Groups:
 
     def _pair_weights(self) -> Numbers:
         weights = self._weights
-        found: Numbers = np.multiply.outer(weights, weights) / np.add.outer(weights, weights)
-        return found
+        pair_weights: Numbers = np.multiply.outer(weights, weights) / np.add.outer(weights, weights)
+        return pair_weights
 
 
 def squared_distances(places: Numbers, item: Numbers) -> Numbers:
@@ -79,8 +79,8 @@ def squared_distances(places: Numbers, item: Numbers) -> Numbers:
     Computed from differences, in the same order on any number of cores: never by BLAS.
     """
     away = places - item
-    found: Numbers = np.einsum("ij,ij->i", away, away)
-    return found
+    squares: Numbers = np.einsum("ij,ij->i", away, away)
+    return squares
 
 
 def _least(costs: Numbers) -> tuple[int, int]:

@@ -29,8 +29,8 @@ class HitSet:
     @classmethod
     def of(cls, segments: Codes) -> HitSet:
         """The hits of segments, where each segment counts once."""
-        found = cls(segments, np.ones(len(segments), np.int64))
-        return cls.none(segments.shape[1]).joined(found)
+        hits = cls(segments, np.ones(len(segments), np.int64))
+        return cls.none(segments.shape[1]).joined(hits)
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -53,13 +53,13 @@ class HitSet:
         """The hits reduced to these letters, given by step and code."""
         # The additional column is for negative codes.
         wanted = np.pad(letters, ((0, 0), (0, 1)))
-        kept = wanted[np.arange(len(letters)), np.maximum(self.hits, -1)]
-        found = HitSet(np.where(kept, self.hits, np.int16(NOTHING)), self.counts)
-        return HitSet.none(len(letters)).joined(found)
+        keep = wanted[np.arange(len(letters)), np.maximum(self.hits, -1)]
+        reduced = HitSet(np.where(keep, self.hits, np.int16(NOTHING)), self.counts)
+        return HitSet.none(len(letters)).joined(reduced)
 
     def letters(self, symbols: int) -> Int64s:
         """How many segments have each symbol at each step."""
-        found = np.zeros((self.hits.shape[1], symbols), np.int64)
+        counts = np.zeros((self.hits.shape[1], symbols), np.int64)
         rows, places = np.nonzero(self.hits >= 0)
-        np.add.at(found, (places, self.hits[rows, places]), self.counts[rows])
-        return found
+        np.add.at(counts, (places, self.hits[rows, places]), self.counts[rows])
+        return counts

@@ -42,21 +42,21 @@ class FunctionCall:
 class LastUsed:
     """A cache of this process that keeps the most recently used objects."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._made: OrderedDict[object, Any] = OrderedDict()
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._values: OrderedDict[object, Any] = OrderedDict()
 
     def find(self, key: object) -> Any:
         """The object cached under a key, or None."""
-        if key in self._made:
-            self._made.move_to_end(key)
-        return self._made.get(key)
+        if key in self._values:
+            self._values.move_to_end(key)
+        return self._values.get(key)
 
-    def keep(self, key: object, made: Any) -> None:
+    def keep(self, key: object, value: Any) -> None:
         """Cache an object under a key."""
-        self._made[key] = made
-        while len(self._made) > self._most:
-            self._made.popitem(last=False)
+        self._values[key] = value
+        while len(self._values) > self._limit:
+            self._values.popitem(last=False)
 
 
 WORKERS: Final = LastUsed(64)
@@ -88,13 +88,13 @@ class StaticTables:
             repr(self._call.call.tables),
             *(ref.id for one in self.buffers for ref in one.refs),
         )
-        found: str | None = _CONTENTS.find(names)
-        if found is None:
+        digest: str | None = _CONTENTS.find(names)
+        if digest is None:
             rows = self._all_rows()
-            found = _digest(names[0], rows)
-            _CONTENTS.keep(names, found)
-            WORKERS.keep(found, rows)
-        return found
+            digest = _digest(names[0], rows)
+            _CONTENTS.keep(names, digest)
+            WORKERS.keep(digest, rows)
+        return digest
 
     def read(self) -> Tables:
         """The rows by table name, in an order that does not depend on arrival."""
@@ -130,11 +130,11 @@ class StaticTables:
 
 
 def _digest(types: str, tables: Tables) -> str:
-    made = sha256(types.encode())
+    digest = sha256(types.encode())
     for name, rows in tables.items():
-        made.update(name.encode())
-        made.update(rows.serialize())
-    return made.hexdigest()
+        digest.update(name.encode())
+        digest.update(rows.serialize())
+    return digest.hexdigest()
 
 
 def _in_order(rows: pa.RecordBatch) -> pa.RecordBatch:

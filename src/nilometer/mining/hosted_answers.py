@@ -25,8 +25,8 @@ from nilometer.mining.saved_state import decode, encode
 from nilometer.mining.table_function import AnswerFunction, Columns, Miner, Saved
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
-    SpeaksLater,
-    Stored,
+    EmitsWithoutInput,
+    StoredChunks,
     make_changes,
     no_changes,
     row_columns,
@@ -41,7 +41,7 @@ _DUE: Final = "due"
 
 
 @dataclass(frozen=True)
-class AnswersSpec(SpeaksLater):
+class AnswersSpec(EmitsWithoutInput):
     """A function that answers; results are the columns of the key, then its own."""
 
     function: FunctionCall
@@ -85,7 +85,7 @@ class HostedAnswers:
         """The last instant that was answered."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """Everything that it keeps in the store."""
         return (*self._tables.buffers, self._pending.buffer, self._states)
 
@@ -97,8 +97,8 @@ class HostedAnswers:
         if instant <= self._answered:
             return no_changes(self._spec.types)
         self._answered = instant
-        found = list(self._answer(ready, instant))
-        return pa.concat_batches(found) if found else no_changes(self._spec.types)
+        changes = list(self._answer(ready, instant))
+        return pa.concat_batches(changes) if changes else no_changes(self._spec.types)
 
     def _answer(self, ready: pa.RecordBatch, instant: int) -> Iterator[pa.RecordBatch]:
         """The changes of all keys that rows enter or leave."""
@@ -127,18 +127,18 @@ class HostedAnswers:
     def _held(self, ids: RowIds, instant: int) -> dict[tuple[int, int], _Key]:
         """The known keys that have new rows or are due."""
         if self._spec.function.call.window is None:
-            found = self._states.find(ids)
+            groups = self._states.find(ids)
         else:
             known = self._states.contents()
             wanted = set(zip(ids.h1.tolist(), ids.h2.tolist(), strict=True))
             names = zip(known.ids.h1.tolist(), known.ids.h2.tolist(), strict=True)
-            asked = np.array([name in wanted for name in names], np.bool_)
-            found = known.only(np.flatnonzero(asked | (known.value(_DUE) <= instant)))
+            has_rows = np.array([name in wanted for name in names], np.bool_)
+            groups = known.only(np.flatnonzero(has_rows | (known.value(_DUE) <= instant)))
         keys = {}
-        for number in range(len(found)):
-            values = [column.slice(number, 1) for column in found.keys[1:]]
-            saved = decode(found.keys[0][number].as_py())
-            name = (int(found.ids.h1[number]), int(found.ids.h2[number]))
+        for number in range(len(groups)):
+            values = [column.slice(number, 1) for column in groups.keys[1:]]
+            saved = decode(groups.keys[0][number].as_py())
+            name = (int(groups.ids.h1[number]), int(groups.ids.h2[number]))
             keys[name] = self._old_key(values, saved)
         return keys
 
@@ -187,19 +187,19 @@ class HostedAnswers:
             held = np.concatenate([key.held, times])
             key.held = held[held >= instant - window]
             key.due = self._round_up(int(key.held[0]) + window + 1)
-        self._tell(key, self._typed(key.miner.answer()), instant)
+        self._add_changes(key, self._typed(key.miner.answer()), instant)
 
     def _empty(self, key: _Key, instant: int) -> None:
         """Retract the answer of an empty window; later rows start afresh."""
         key.held, key.due = np.zeros(0, np.int64), FOREVER
         key.miner = self._miner(None)
-        self._tell(key, self._no_answer(), instant)
+        self._add_changes(key, self._no_answer(), instant)
 
     def _typed(self, answer: pa.RecordBatch) -> pa.RecordBatch:
         columns = [c.cast(kind) for c, kind in zip(answer.columns, self._own, strict=True)]
         return pa.RecordBatch.from_arrays(columns, self._names)
 
-    def _tell(self, key: _Key, answer: pa.RecordBatch, instant: int) -> None:
+    def _add_changes(self, key: _Key, answer: pa.RecordBatch, instant: int) -> None:
         going, coming = _differences(key.last, answer)
         key.last = answer
         for rows, diff in ((going, -1), (coming, 1)):

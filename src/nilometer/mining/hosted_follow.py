@@ -15,8 +15,8 @@ from nilometer.mining.hosted import FunctionCall, KeyRows, StaticTables, only, r
 from nilometer.mining.hosted_rows import passed_on
 from nilometer.mining.registry import find_function
 from nilometer.mining.saved_state import decode, encode
-from nilometer.mining.table_function import Columns, FollowFunction, Found
-from nilometer.operators.change_operator import Stored, no_changes, row_columns
+from nilometer.mining.table_function import Columns, FollowFunction, RowResults
+from nilometer.operators.change_operator import StoredChunks, no_changes, row_columns
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
 from nilometer.operators.watermarks import NEVER
@@ -48,7 +48,7 @@ class HostedFollow:
         """Once the frontier reaches this, many states are no longer needed."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """Everything that it keeps in the store."""
         return (*self._tables.buffers, self._states)
 
@@ -60,15 +60,15 @@ class HostedFollow:
             return no_changes(self._spec.types)
         groups, keys = rows_by_key(changes, self._spec.function.keys)
         columns = self._spec.function.columns(row_columns(changes))
-        found = self._follow(groups.ids, keys, columns)
+        results = self._follow(groups.ids, keys, columns)
         self._sweep(frontier)
-        return passed_on(changes, found, self._spec.passed, self._spec.types)
+        return passed_on(changes, results, self._spec.passed, self._spec.types)
 
-    def _follow(self, ids: RowIds, keys: Sequence[KeyRows], columns: Columns) -> Found:
+    def _follow(self, ids: RowIds, keys: Sequence[KeyRows], columns: Columns) -> RowResults:
         function = cast(FollowFunction, find_function(self._spec.function.name))
         tables = self._tables.read()
         known = self._known(ids)
-        parts: list[tuple[KeyRows, Found]] = []
+        parts: list[tuple[KeyRows, RowResults]] = []
         states: list[bytes] = []
         untils = np.zeros(len(ids), np.int64)
         for key in keys:
@@ -88,15 +88,15 @@ class HostedFollow:
         names = zip(held.ids.h1.tolist(), held.ids.h2.tolist(), strict=True)
         return dict(zip(names, (one.as_py() for one in held.keys[0]), strict=True))
 
-    def _together(self, parts: Sequence[tuple[KeyRows, Found]]) -> Found:
+    def _together(self, parts: Sequence[tuple[KeyRows, RowResults]]) -> RowResults:
         """The results of all keys, by the positions of rows in the input."""
-        rows = [key.places[found.rows] for key, found in parts]
+        rows = [key.places[results.rows] for key, results in parts]
         kinds = self._spec.types[self._spec.passed : -1]
         columns = tuple(
-            pa.concat_arrays([found.columns[i].cast(kind) for _, found in parts])
+            pa.concat_arrays([results.columns[i].cast(kind) for _, results in parts])
             for i, kind in enumerate(kinds)
         )
-        return Found(np.concatenate(rows) if rows else np.zeros(0, np.int64), columns)
+        return RowResults(np.concatenate(rows) if rows else np.zeros(0, np.int64), columns)
 
     def _sweep(self, frontier: int) -> None:
         """Drop keys whose states are no longer needed, once they are at least half of all."""

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from nilometer.mining.hosted import WORKERS, FunctionCall, StaticTables
 from nilometer.mining.registry import find_function
-from nilometer.mining.table_function import Found, RowFunction, RowWorker
+from nilometer.mining.table_function import RowFunction, RowResults, RowWorker
 from nilometer.operators.change_operator import (
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     no_changes,
@@ -43,7 +43,7 @@ class HostedRows:
         self._tables = StaticTables(spec.function, store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """Everything that it keeps in the store."""
         return tuple(self._tables.buffers)
 
@@ -53,8 +53,8 @@ class HostedRows:
         changes = inputs[0]
         if not len(changes):
             return no_changes(self._spec.types)
-        found = self._worker().look(self._spec.function.columns(row_columns(changes)))
-        return passed_on(changes, found, self._spec.passed, self._spec.types)
+        results = self._worker().look(self._spec.function.columns(row_columns(changes)))
+        return passed_on(changes, results, self._spec.passed, self._spec.types)
 
     def _worker(self) -> RowWorker:
         spec = self._spec.function
@@ -76,13 +76,13 @@ class HostedRows:
 
 
 def passed_on(
-    changes: pa.RecordBatch, found: Found, passed: int, types: Sequence[pa.DataType]
+    changes: pa.RecordBatch, results: RowResults, passed: int, types: Sequence[pa.DataType]
 ) -> pa.RecordBatch:
     """The first columns of rows that have results, the results, and the rows' time."""
-    rows = pa.array(found.rows)
+    rows = pa.array(results.rows)
     own = [column.take(rows) for column in row_columns(changes)[:passed]]
-    times, diffs = times_of(changes)[found.rows], diffs_of(changes)[found.rows]
-    given = zip(found.columns, types[passed:-1], strict=True)
-    columns = [*own, *(column.cast(kind) for column, kind in given)]
+    times, diffs = times_of(changes)[results.rows], diffs_of(changes)[results.rows]
+    typed = zip(results.columns, types[passed:-1], strict=True)
+    columns = [*own, *(column.cast(kind) for column, kind in typed)]
     columns.append(pa.array(times).cast(types[-1]))
     return make_changes(columns, times, np.asarray(diffs))

@@ -41,12 +41,12 @@ class LaggedPairs:
     def recoded(self, codes: Int64s) -> LaggedPairs:
         """The same pairs, where symbol i becomes codes[i], or is dropped if that is negative."""
         own = codes[: len(self.matches)]
-        kept = own >= 0
-        made = LaggedPairs.none(int(own.max(initial=-1)) + 1, len(self.known) - 1)
-        made.matches[own[kept]] = self.matches[kept]
-        made.begins[own[kept]] = self.begins[kept]
-        made.known[:] = self.known
-        return made
+        keep = own >= 0
+        result = LaggedPairs.none(int(own.max(initial=-1)) + 1, len(self.known) - 1)
+        result.matches[own[keep]] = self.matches[keep]
+        result.begins[own[keep]] = self.begins[keep]
+        result.known[:] = self.known
+        return result
 
     def remove(self, other: LaggedPairs) -> None:
         """Subtract the counts of other pairs."""
@@ -72,7 +72,7 @@ def count_pairs(
     """
     import scipy.fft  # noqa: PLC0415  slow to load, and an extra
 
-    found = LaggedPairs.none(symbols, lags)
+    pairs = LaggedPairs.none(symbols, lags)
     size = scipy.fft.next_fast_len(len(firsts) + len(seconds) + lags, real=True)
     wanted = (np.arange(1, lags + 1) - offset) % size
 
@@ -82,10 +82,10 @@ def count_pairs(
 
     known_first = scipy.fft.rfft(firsts != NOTHING, size)
     known_second = scipy.fft.rfft(seconds != NOTHING, size)
-    found.known[1:] = lagged(known_first, known_second)
+    pairs.known[1:] = lagged(known_first, known_second)
     for code in np.unique(firsts[firsts >= 0]):
         first = scipy.fft.rfft(firsts == code, size)
-        found.begins[code, 1:] = lagged(first, known_second)
+        pairs.begins[code, 1:] = lagged(first, known_second)
         second = scipy.fft.rfft(seconds == code, size)
-        found.matches[code, 1:] = lagged(first, second)
-    return found
+        pairs.matches[code, 1:] = lagged(first, second)
+    return pairs

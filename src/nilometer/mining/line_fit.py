@@ -47,7 +47,7 @@ class Fit:
         return shares
 
     def patterns(self, floor: float) -> Numbers:
-        """The logarithm of each amount plus so many sigmas: less cannot be told from 0."""
+        """The logarithm of each amount plus so many sigmas: less cannot be distinguished from 0."""
         return np.log(self.amounts + floor * self.sigmas)
 
 
@@ -55,8 +55,8 @@ class LineFit:
     """Fits templates, which are expected counts of a unit amount in a unit of live time.
 
     >>> fit = LineFit([[0, 10, 0, 0], [0, 0, 0, 10]], background=[[5, 5, 5, 5]])
-    >>> found = fit.fit([[10, 30, 10, 10]], live=[2.0])
-    >>> found.amounts.round(3).tolist(), found.background.round(3).tolist()
+    >>> fitted = fit.fit([[10, 30, 10, 10]], live=[2.0])
+    >>> fitted.amounts.round(3).tolist(), fitted.background.round(3).tolist()
     ([[1.0, 0.0]], [1.0])
     """
 
@@ -76,15 +76,15 @@ class LineFit:
 
         spectra = np.asarray(counts, np.float64).reshape(-1, self.channels)
         lives = np.ones(len(spectra)) if live is None else np.asarray(live, np.float64)
-        found = np.zeros((len(spectra), len(self._shapes)))
-        sigmas, chi2 = np.zeros_like(found), np.zeros(len(spectra))
+        weights = np.zeros((len(spectra), len(self._shapes)))
+        sigmas, chi2 = np.zeros_like(weights), np.zeros(len(spectra))
         fitted = np.zeros_like(spectra)
         # One by one and in one thread: sums of many rows at once are rounded differently.
         with threadpool_limits(1, user_api="blas"):
             for row, spectrum in enumerate(spectra):
-                found[row], sigmas[row], chi2[row], fitted[row] = self._fit(spectrum)
+                weights[row], sigmas[row], chi2[row], fitted[row] = self._fit(spectrum)
         units = 1.0 / (self._heights * lives[:, None])
-        amounts, sigmas = found * units, sigmas * units
+        amounts, sigmas = weights * units, sigmas * units
         extra = amounts[:, self.count :].sum(axis=1)
         return Fit(amounts[:, : self.count], sigmas[:, : self.count], extra, chi2, fitted)
 
@@ -95,13 +95,13 @@ class LineFit:
         for _ in range(_ROUNDS):
             weighted = self._shapes / variance
             factor = dpotrf(weighted @ self._shapes.T, lower=1)[0]
-            found = _not_negative(factor, weighted @ spectrum)
-            expected = found @ self._shapes
+            weights = _not_negative(factor, weighted @ spectrum)
+            expected = weights @ self._shapes
             variance = np.maximum(expected, _LEAST_VARIANCE)
         sigmas = np.sqrt(np.diag(dpotri(factor, lower=1)[0]))
-        free = max(1, self.channels - len(found))
+        free = max(1, self.channels - len(weights))
         chi2 = float(((spectrum - expected) ** 2 / variance).sum() / free)
-        return found, sigmas, chi2, expected
+        return weights, sigmas, chi2, expected
 
 
 def _not_negative(factor: Numbers, towards: Numbers) -> Numbers:
@@ -109,10 +109,10 @@ def _not_negative(factor: Numbers, towards: Numbers) -> Numbers:
     from scipy.linalg.lapack import dpotrs, dtrtrs  # noqa: PLC0415  an extra
     from scipy.optimize import nnls  # noqa: PLC0415  an extra
 
-    found: Numbers = dpotrs(factor, towards, lower=1)[0]
-    if found.min() < 0:
-        found = nnls(factor.T, dtrtrs(factor, towards, lower=1)[0])[0]
-    return found
+    solution: Numbers = dpotrs(factor, towards, lower=1)[0]
+    if solution.min() < 0:
+        solution = nnls(factor.T, dtrtrs(factor, towards, lower=1)[0])[0]
+    return solution
 
 
 def _check(shapes: Numbers, heights: Numbers) -> None:

@@ -14,13 +14,13 @@ from nilometer.mining.table_function import (
     CheckedCall,
     ColumnArgument,
     Columns,
-    Found,
     MiningError,
     Numbers,
     OptionArgument,
     OptionKind,
     ResultColumn,
     RowFunction,
+    RowResults,
     TableArgument,
     Tables,
     Takes,
@@ -49,15 +49,15 @@ class Fitting:
         self._floor = floor
         self._least = least
 
-    def look(self, columns: Columns) -> Found:
+    def look(self, columns: Columns) -> RowResults:
         spectra, usable = as_matrix(columns["counts"], self._fit.channels)
         lives = as_numbers(columns["live"]) if "live" in columns else np.ones(len(spectra))
         with np.errstate(invalid="ignore"):
             usable &= np.isfinite(lives) & (lives > 0) & (spectra >= 0).all(axis=1)
         fit = self._fit.fit(spectra[usable], lives[usable])
         places = pa.array(np.where(usable, np.cumsum(usable) - 1, 0), mask=~usable)
-        kept = self._columns(fit)
-        return Found(np.arange(len(usable)), tuple(one.take(places) for one in kept))
+        results = self._columns(fit)
+        return RowResults(np.arange(len(usable)), tuple(one.take(places) for one in results))
 
     def _columns(self, fit: Fit) -> tuple[pa.Array, ...]:
         significance = fit.amounts / fit.sigmas
@@ -156,14 +156,14 @@ class Lines:
             OptionKind.NUMBER,
             "how many sigmas are added to an amount before its logarithm enters the pattern",
             default=2.0,
-            least=1e-3,
+            minimum=1e-3,
         ),
         OptionArgument(
             "significance",
             OptionKind.NUMBER,
             "the smallest amount, in sigmas, at which a template counts as seen",
             default=3.0,
-            least=0,
+            minimum=0,
         ),
     )
     tables = (

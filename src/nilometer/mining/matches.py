@@ -16,12 +16,12 @@ from nilometer.mining.table_function import (
     Columns,
     Follower,
     FollowFunction,
-    Found,
     MiningError,
     Numbers,
     OptionArgument,
     OptionKind,
     ResultColumn,
+    RowResults,
     Saved,
     TableArgument,
     Tables,
@@ -47,7 +47,7 @@ class Matches:
             "distance",
             OptionKind.NUMBER,
             "the largest distance of a match; by default that of a correlation of 0.9",
-            least=0.0,
+            minimum=0.0,
         ),
         OptionArgument(
             "normalize",
@@ -101,7 +101,7 @@ class MatchFollower:
         self._matcher = matcher
         self._times = times
 
-    def follow(self, times: Int64s, columns: Columns) -> Found:
+    def follow(self, times: Int64s, columns: Columns) -> RowResults:
         """The matches that the next rows confirm, each at the row that confirms it."""
         matches = self._matcher.add(as_numbers(columns["value"]))
         both = np.concatenate([self._times, times])
@@ -111,7 +111,7 @@ class MatchFollower:
             for name in ("start", "end", "known")
         )
         self._times = both[-self._matcher.kept :].copy()
-        return Found(
+        return RowResults(
             known - (len(both) - len(times)),
             (
                 pa.array([one.distance for one in matches], pa.float64()),

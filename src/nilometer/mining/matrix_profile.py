@@ -57,12 +57,12 @@ def _best_correlations(values: Numbers, places: Int64s, length: int, zone: int) 
         left = _unit_vectors(values, places[rows], length)
         for second in range(first, len(places), _AT_ONCE):
             columns = slice(second, second + _AT_ONCE)
-            found = left @ _unit_vectors(values, places[columns], length).T
+            correlations = left @ _unit_vectors(values, places[columns], length).T
             if places[second] - places[rows][-1] <= zone:
                 near = np.abs(places[rows, None] - places[None, columns]) <= zone
-                found[near] = -np.inf
-            best[rows] = np.maximum(best[rows], found.max(axis=1))
-            best[columns] = np.maximum(best[columns], found.max(axis=0))
+                correlations[near] = -np.inf
+            best[rows] = np.maximum(best[rows], correlations.max(axis=1))
+            best[columns] = np.maximum(best[columns], correlations.max(axis=0))
     return best
 
 

@@ -63,8 +63,8 @@ class MicroClusters:
             # Relative to the first of each group: single members stay exactly where they are.
             base = rows[order[begins]]
             away = (rows[order] - base[sorted_groups]) * weights
-            found: Numbers = base + np.add.reduceat(away, begins) / totals
-            return found
+            result: Numbers = base + np.add.reduceat(away, begins) / totals
+            return result
 
         centres = means(self.centres)
         away = self.centres[order] - centres[sorted_groups]
@@ -106,8 +106,8 @@ class ItemSummary:
     `projection` is a matrix with a row for each projected dimension; no rows: no projection.
     """
 
-    def __init__(self, most: int, projection: Numbers) -> None:
-        self._most = most
+    def __init__(self, limit: int, projection: Numbers) -> None:
+        self._limit = limit
         self._projection = projection
         self.micro = single_items(np.zeros((0, projection.shape[1])), projection)
 
@@ -122,9 +122,9 @@ class ItemSummary:
         """
         begin = 0
         while begin < len(later):
-            if len(self.micro) == self._most:
-                groups = group_by_ward(self.micro.numbers, self.micro.places, self._most // 2)
+            if len(self.micro) == self._limit:
+                groups = group_by_ward(self.micro.numbers, self.micro.places, self._limit // 2)
                 self.micro = self.micro.grouped(groups)
-            end = begin + self._most - len(self.micro)
+            end = begin + self._limit - len(self.micro)
             self.micro = self.micro.followed_by(later.cut(begin, end))
             begin = end

@@ -104,11 +104,11 @@ class MotifFinder:
         number = 0
         while number < self._motifs and profile.min(initial=np.inf) <= self._radius:
             start = _first_near(profile, self._length, profile.min())
-            found = self._finding(FindingKind.MOTIF, number + 1, start)
-            if found.distance <= self._radius:
+            finding = self._finding(FindingKind.MOTIF, number + 1, start)
+            if finding.distance <= self._radius:
                 number += 1
-                yield found
-            for place in found.occurrences:
+                yield finding
+            for place in finding.occurrences:
                 shut(profile, place - self._forgotten, self._zone)
 
     def _find_discords(self, profile: Numbers) -> Iterator[Finding]:
@@ -117,10 +117,10 @@ class MotifFinder:
         number = 0
         while number < self._discords and np.isfinite(profile).any():
             start = _first_near(profile, self._length, profile.max())
-            found = self._finding(FindingKind.DISCORD, number + 1, start)
-            if np.isfinite(found.distance):
+            finding = self._finding(FindingKind.DISCORD, number + 1, start)
+            if np.isfinite(finding.distance):
                 number += 1
-                yield found
+                yield finding
             shut(profile, start, self._length - 1, -np.inf)
 
     def _finding(self, kind: FindingKind, number: int, start: int) -> Finding:

@@ -53,31 +53,36 @@ class Motifs:
             OptionKind.INTEGER,
             "of a motif and of a discord, in rows",
             required=True,
-            least=SHORTEST,
+            minimum=SHORTEST,
         ),
         OptionArgument(
-            "motifs", OptionKind.INTEGER, "how many motifs at most", default=3, least=0, most=1000
+            "motifs",
+            OptionKind.INTEGER,
+            "how many motifs at most",
+            default=3,
+            minimum=0,
+            maximum=1000,
         ),
         OptionArgument(
             "discords",
             OptionKind.INTEGER,
             "how many discords at most",
             default=1,
-            least=0,
-            most=1000,
+            minimum=0,
+            maximum=1000,
         ),
         OptionArgument(
             "radius",
             OptionKind.NUMBER,
             "the largest distance of an occurrence; by default that of a correlation of 0.9",
-            least=0.0,
+            minimum=0.0,
         ),
         OptionArgument(
             "rows",
             OptionKind.INTEGER,
             "how many of the last rows are searched; by default all in the window",
-            least=2 * SHORTEST,
-            most=100_000,
+            minimum=2 * SHORTEST,
+            maximum=100_000,
         ),
     )
     tables: tuple[TableArgument, ...] = ()
@@ -103,12 +108,14 @@ class Motifs:
 
     def miner(self, call: CheckedCall, tables: Tables, saved: Saved | None) -> Miner:
         """The miner of one key."""
-        given = call.options
-        finder = MotifFinder(given["length"], given["motifs"], given["discords"], given["radius"])
+        options = call.options
+        finder = MotifFinder(
+            options["length"], options["motifs"], options["discords"], options["radius"]
+        )
         if saved is None:
-            return MotifMiner(finder, np.empty(0, dtype=np.int64), given["rows"])
+            return MotifMiner(finder, np.empty(0, dtype=np.int64), options["rows"])
         finder.add(saved["values"])
-        return MotifMiner(finder, saved["times"], given["rows"])
+        return MotifMiner(finder, saved["times"], options["rows"])
 
 
 class MotifMiner:
@@ -136,21 +143,22 @@ class MotifMiner:
 
     def answer(self) -> pa.RecordBatch:
         """Motifs, the best first, then discords."""
-        found = self._finder.answer()
+        findings = self._finder.answer()
         starts, nearest = (
             pa.array(self._times[places]).cast(_TIMESTAMP)
             for places in (
-                np.array([one.start for one in found], dtype=np.int64) - self._finder.forgotten,
-                np.array([one.nearest for one in found], dtype=np.int64) - self._finder.forgotten,
+                np.array([one.start for one in findings], dtype=np.int64) - self._finder.forgotten,
+                np.array([one.nearest for one in findings], dtype=np.int64)
+                - self._finder.forgotten,
             )
         )
         columns = [
-            pa.array([one.kind.value for one in found], pa.string()),
-            pa.array([one.number for one in found], pa.int64()),
+            pa.array([one.kind.value for one in findings], pa.string()),
+            pa.array([one.number for one in findings], pa.int64()),
             starts,
             nearest,
-            pa.array([one.distance for one in found], pa.float64()),
-            pa.array([len(one.occurrences) for one in found], pa.int64()),
+            pa.array([one.distance for one in findings], pa.float64()),
+            pa.array([len(one.occurrences) for one in findings], pa.int64()),
         ]
         return pa.RecordBatch.from_arrays(columns, [one.name for one in _RESULTS])
 

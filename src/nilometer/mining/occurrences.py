@@ -66,7 +66,7 @@ def no_rows() -> SymbolRows:
 def count_ending(rows: SymbolRows, begin: int, shape: SequenceShape) -> Counter[Symbols]:
     """How often sequences occur with their last row at `begin` or later."""
     if shape.gap:
-        return Counter(found for _, end, found in _minimal(rows, shape) if end >= begin)
+        return Counter(sequence for _, end, sequence in _minimal(rows, shape) if end >= begin)
     counts: Counter[Symbols] = Counter()
     for length in range(shape.shortest, shape.longest + 1):
         first = max(begin - length + 1, 0)
@@ -78,7 +78,7 @@ def count_crossing(rows: SymbolRows, cut: int, shape: SequenceShape) -> Counter[
     """How often sequences occur with their first row before `cut` and their last at or after it."""
     if shape.gap:
         places = _minimal(rows, shape)
-        return Counter(found for start, end, found in places if start < cut <= end)
+        return Counter(sequence for start, end, sequence in places if start < cut <= end)
     counts: Counter[Symbols] = Counter()
     for length in range(shape.shortest, shape.longest + 1):
         near = rows.cut(max(cut - length + 1, 0), cut + length - 1)
@@ -89,7 +89,7 @@ def count_crossing(rows: SymbolRows, cut: int, shape: SequenceShape) -> Counter[
 def count_beginning(rows: SymbolRows, end: int, shape: SequenceShape) -> Counter[Symbols]:
     """How often sequences occur with their first row before `end`."""
     if shape.gap:
-        return Counter(found for start, _, found in _minimal(rows, shape) if start < end)
+        return Counter(sequence for start, _, sequence in _minimal(rows, shape) if start < end)
     counts: Counter[Symbols] = Counter()
     for length in range(shape.shortest, shape.longest + 1):
         counts.update(_runs(rows.cut(0, end + length - 1), length, shape.span))
@@ -119,10 +119,10 @@ def _minimal(rows: SymbolRows, shape: SequenceShape) -> Iterator[tuple[int, int,
                 ending[length - 1] = starts
             if length < shape.shortest:
                 continue
-            for found, start in starts.items():
-                if start > latest.get(found, -1):
-                    latest[found] = start
-                    yield start, end, found
+            for sequence, start in starts.items():
+                if start > latest.get(sequence, -1):
+                    latest[sequence] = start
+                    yield start, end, sequence
         recent = [ending, *recent[: shape.gap]]
 
 
@@ -138,8 +138,8 @@ def _ending_at(
         starts: dict[Symbols, int] = {}
         for before in recent:
             for prefix, start in before[length - 1].items():
-                found = (*prefix, symbol)
-                if start > starts.get(found, -1):
-                    starts[found] = start
+                sequence = (*prefix, symbol)
+                if start > starts.get(sequence, -1):
+                    starts[sequence] = start
         ending.append(starts)
     return ending

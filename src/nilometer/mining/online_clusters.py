@@ -75,13 +75,13 @@ class OnlineClusters:
     dimensions      distances are taken after a random projection to so many: faster
     window          microseconds; then items have times and can be forgotten
 
-    >>> found = OnlineClusters(2)
-    >>> found.add([[0, 1], [9, 9], [0, 2], [9, 8], [0, 3]])
-    >>> for one in found.answer():
+    >>> clusters = OnlineClusters(2)
+    >>> clusters.add([[0, 1], [9, 9], [0, 2], [9, 8], [0, 3]])
+    >>> for one in clusters.answer():
     ...     print(one.cluster, one.size, one.centre.tolist(), round(one.radius, 3))
     1 3 [0.0, 2.0] 0.816
     2 2 [9.0, 8.5] 0.5
-    >>> found.assign([[8, 8], [1, 1]]).tolist()
+    >>> clusters.assign([[8, 8], [1, 1]]).tolist()
     [2, 1]
     """
 
@@ -163,12 +163,13 @@ class OnlineClusters:
         micro = self._micro_clusters()
         if not len(micro):
             return []
-        found = micro.grouped(self._labels(micro))
-        total = int(found.numbers.sum())
+        groups = micro.grouped(self._labels(micro))
+        total = int(groups.numbers.sum())
         return [
             Cluster(number, size, size / total, sqrt(scatter / size), centre)
             for number, (size, scatter, centre) in enumerate(
-                zip(found.numbers.tolist(), found.scatters.tolist(), found.centres, strict=True), 1
+                zip(groups.numbers.tolist(), groups.scatters.tolist(), groups.centres, strict=True),
+                1,
             )
         ]
 
@@ -176,12 +177,12 @@ class OnlineClusters:
         """The number of the cluster that items would now belong to; 0 if they are unusable."""
         micro = self._micro_clusters()
         matrix, usable = self._usable(np.atleast_2d(np.asarray(items, np.float64)))
-        found = np.zeros(len(matrix), np.int64)
+        numbers = np.zeros(len(matrix), np.int64)
         if len(micro):
             labels = self._labels(micro)
             for place, item in enumerate(single_items(matrix, self._projection()).places):
-                found[place] = labels[np.argmin(squared_distances(micro.places, item))] + 1
-        return np.where(usable, found, 0)
+                numbers[place] = labels[np.argmin(squared_distances(micro.places, item))] + 1
+        return np.where(usable, numbers, 0)
 
     def save(self) -> Saved:
         """What `load` needs: the micro-clusters, and with a window the items."""

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.mining.frequent_sets import WORK, Found, SetSearch, Wanted
+from nilometer.mining.frequent_sets import WORK, CountedSet, SetKind, SetSearch
 from nilometer.mining.hit_set import Codes
 from nilometer.mining.segment_counts import SegmentCounts
 from nilometer.mining.symbols import (
@@ -113,10 +113,10 @@ class PartialPatterns:
         Segments start at multiples of the period. One counts if it neither starts before the first
         sample nor ends after the last, and something in it is known.
         """
-        found = np.asarray(positions, np.int64)
-        if (np.diff(found) < 1).any() or (len(found) and found[0] < self._next(int(found[0]))):
+        steps = np.asarray(positions, np.int64)
+        if (np.diff(steps) < 1).any() or (len(steps) and steps[0] < self._next(int(steps[0]))):
             raise MiningError("the positions of samples must ascend")
-        self._add_codes(found, encode(self.symbols, values))
+        self._add_codes(steps, encode(self.symbols, values))
 
     def merge(self, other: PartialPatterns) -> None:
         """Add the samples of another, which follow directly, as if they had been added here."""
@@ -144,7 +144,7 @@ class PartialPatterns:
         self._counts.remove(rows, len(self.symbols.names))
 
     def patterns(
-        self, wanted: Wanted | str = Wanted.MAXIMAL, most: int = 100, work: float = WORK
+        self, wanted: SetKind | str = SetKind.MAXIMAL, most: int = 100, work: float = WORK
     ) -> list[Pattern]:
         """At most so many frequent patterns, ordered by length, then by frequency.
 
@@ -155,10 +155,12 @@ class PartialPatterns:
         letters = np.argwhere(frequent)
         hits = counts.hits.only(frequent)
         has = hits.hits[:, letters[:, 0]] == letters[:, 1]
-        found = SetSearch(has, hits.counts, counts.frequent(), Wanted(wanted)).run(work)
-        sets = [*found.sets, *_left_out(found.sets, counts.letters[frequent])]
+        result = SetSearch(has, hits.counts, counts.frequent(), SetKind(wanted)).run(work)
+        sets = [*result.sets, *_left_out(result.sets, counts.letters[frequent])]
         best = sorted(sets, key=lambda one: (-len(one[0]), -one[1], one[0]))[:most]
-        return [self._pattern(letters[list(one)], support, found.complete) for one, support in best]
+        return [
+            self._pattern(letters[list(one)], support, result.complete) for one, support in best
+        ]
 
     def save(self) -> Saved:
         """What `load` needs."""
@@ -176,11 +178,13 @@ class PartialPatterns:
     def load(cls, saved: Saved) -> Self:
         """Restore from a saved state, which can be reused."""
         symbols = load_alphabet(saved["symbols"])
-        made = cls(saved["period"], saved["confidence"], symbols, hits=saved["hits"])
-        made._counts = SegmentCounts.load(made.period, made.confidence, made.hits, saved)
-        made._ends = None if saved["ends"] is None else (saved["ends"][0], saved["ends"][1])
-        made._open = (saved["positions"], saved["codes"])
-        return made
+        restored = cls(saved["period"], saved["confidence"], symbols, hits=saved["hits"])
+        restored._counts = SegmentCounts.load(
+            restored.period, restored.confidence, restored.hits, saved
+        )
+        restored._ends = None if saved["ends"] is None else (saved["ends"][0], saved["ends"][1])
+        restored._open = (saved["positions"], saved["codes"])
+        return restored
 
     def _next(self, first: int = 0) -> int:
         return first if self._ends is None else self._ends[1] + 1
@@ -212,7 +216,7 @@ class PartialPatterns:
         return Pattern(tuple(symbols), support, missed, self.segments, complete)
 
 
-def _left_out(sets: Sequence[Found], counts: Int64s) -> Iterator[Found]:
+def _left_out(sets: Sequence[CountedSet], counts: Int64s) -> Iterator[CountedSet]:
     """Frequent letters, with exact counts, that are in no set because segments were dropped."""
     shown = {letter for one, _ in sets for letter in one}
     return (((n,), count) for n, count in enumerate(counts.tolist()) if n not in shown)

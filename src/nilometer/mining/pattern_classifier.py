@@ -56,8 +56,8 @@ class PatternClassifier:
     """Learns from patterns of known classes; the same rows in the same order give the same model.
 
     >>> known = PatternClassifier([[0, 1], [0, 2], [5, 0], [6, 0]], ["a", "a", "b", "b"])
-    >>> found = known.classify([[0, 1.5], [6, 0]])
-    >>> found.names.tolist(), found.nearest.tolist()
+    >>> classified = known.classify([[0, 1.5], [6, 0]])
+    >>> classified.names.tolist(), classified.nearest.tolist()
     (['a', 'b'], [0.5, 0.0])
     """
 
@@ -72,7 +72,7 @@ class PatternClassifier:
         raw = np.asarray(patterns, np.float64)
         _check(raw, classes, self._options)
         self._names, codes = np.unique(np.asarray(classes, np.str_), return_inverse=True)
-        given = np.ones(len(raw)) if weights is None else np.asarray(weights, np.float64)
+        sample_weights = np.ones(len(raw)) if weights is None else np.asarray(weights, np.float64)
         with _THREADS.limit(limits=1):
             self._scale = _scaling(self._options.scale, raw)
             known = self._scale(raw)
@@ -81,7 +81,7 @@ class PatternClassifier:
             self._known = NearestNeighbors(
                 n_neighbors=min(count, len(known)), algorithm="kd_tree"
             ).fit(known)
-            self._shares = _learn(known, codes, given, self._options)
+            self._shares = _learn(known, codes, sample_weights, self._options)
 
     @property
     def length(self) -> int:
@@ -98,9 +98,9 @@ class PatternClassifier:
             scaled = self._scale(raw)
             usable = np.all(np.abs(scaled) <= _LARGEST, axis=1)
             scaled = np.where(usable[:, None], scaled, 0.0)
-            found = self._known.kneighbors(scaled)
-            shares = self._shares(scaled, found)
-        return self._rank(shares, np.where(usable, found[0][:, 0], np.nan))
+            neighbours = self._known.kneighbors(scaled)
+            shares = self._shares(scaled, neighbours)
+        return self._rank(shares, np.where(usable, neighbours[0][:, 0], np.nan))
 
     def _rank(self, shares: Numbers, nearest: Numbers) -> Classified:
         order = np.argsort(-shares, axis=1, kind="stable")
@@ -121,7 +121,7 @@ def _learn(
 ) -> Callable[[Numbers, _Neighbours], Numbers]:
     """The function by which the method assigns shares to all classes, one column each."""
     if options.method == "neighbours":
-        return lambda _, found: _vote(found, codes, weights)
+        return lambda _, neighbours: _vote(neighbours, codes, weights)
     if options.method == "tree":
         shares = _tree(known, codes, weights, options)
     else:
@@ -176,18 +176,18 @@ def _tree(
 
     def shares(scaled: Numbers) -> Numbers:
         size = rows[tree.apply(scaled)][:, None]
-        found: Numbers = (size * tree.predict_proba(scaled) + _ADDED * of_all) / (size + _ADDED)
-        return found
+        shrunk: Numbers = (size * tree.predict_proba(scaled) + _ADDED * of_all) / (size + _ADDED)
+        return shrunk
 
     return shares
 
 
-def _vote(found: _Neighbours, codes: Int64s, weights: Numbers) -> Numbers:
+def _vote(neighbours: _Neighbours, codes: Int64s, weights: Numbers) -> Numbers:
     """The share of each class in the neighbours' weights, divided by their distances.
 
     If a neighbour is equal to the pattern, only such neighbours count.
     """
-    distances, rows = found
+    distances, rows = neighbours
     equal = distances == 0
     votes = np.where(equal, 1.0, 0.0)
     apart = ~equal.any(axis=1)

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from nilometer.mining.frequent_sets import Wanted
+from nilometer.mining.frequent_sets import SetKind
 from nilometer.mining.partial_patterns import PartialPatterns, Pattern
 from nilometer.mining.several_periods import SeveralPeriods
 from nilometer.mining.symbol_miner import OPTIONS, VALUE, SymbolMiner, check_series
@@ -53,8 +53,8 @@ class PatternsFunction:
             "period",
             OptionKind.INTEGER,
             "the length of a segment, in samples",
-            least=1,
-            most=LONGEST,
+            minimum=1,
+            maximum=LONGEST,
         ),
         OptionArgument(
             "periods",
@@ -67,32 +67,32 @@ class PatternsFunction:
             OptionKind.NUMBER,
             "the minimum share of segments that follow a pattern",
             default=0.8,
-            least=0.01,
-            most=1,
+            minimum=0.01,
+            maximum=1,
         ),
         OptionArgument(
             "report",
             OptionKind.TEXT,
             "maximal: patterns without a longer frequent one around them; closed: those without a "
             "longer one that is as frequent; all: all that are frequent",
-            default=Wanted.MAXIMAL.value,
-            choices=tuple(one.value for one in Wanted),
+            default=SetKind.MAXIMAL.value,
+            choices=tuple(one.value for one in SetKind),
         ),
         OptionArgument(
             "most",
             OptionKind.INTEGER,
             "how many patterns are reported, the longest first",
             default=100,
-            least=1,
-            most=10_000,
+            minimum=1,
+            maximum=10_000,
         ),
         OptionArgument(
             "hits",
             OptionKind.INTEGER,
             "how many different segments are kept; with more, supports are lower bounds (missed)",
             default=1000,
-            least=1,
-            most=100_000,
+            minimum=1,
+            maximum=100_000,
         ),
         *OPTIONS,
     )
@@ -124,30 +124,30 @@ class PatternsFunction:
 
     def report(self, call: CheckedCall, mined: Mined) -> pa.RecordBatch:
         """A row for each pattern, the longest first; with several periods, one after the other."""
-        found = mined.patterns(call.options["report"], call.options["most"])
-        return result_rows(self.results(call), [_row(one) for one in found])
+        patterns = mined.patterns(call.options["report"], call.options["most"])
+        return result_rows(self.results(call), [_row(one) for one in patterns])
 
 
 def periods_of(call: CheckedCall) -> list[int] | None:
     """The periods, if the call has several; raises an error if they are invalid."""
-    given = call.options["periods"]
-    if (given is None) == (call.options["period"] is None):
+    option = call.options["periods"]
+    if (option is None) == (call.options["period"] is None):
         raise MiningError(
             "PATTERNS needs a period, or several, and not both",
             hint="write period => 24, or periods => [24, 168]",
         )
-    if given is None:
+    if option is None:
         return None
-    periods = [int(one) for one in given]
+    periods = [int(one) for one in option]
     if (
         not periods
-        or list(given) != periods
+        or list(option) != periods
         or len(set(periods)) < len(periods)
         or not all(1 <= one <= LONGEST for one in periods)
     ):
         raise MiningError(
             f"periods are different whole numbers from 1 to {LONGEST}",
-            detail=f"got {', '.join(f'{one:g}' for one in given) or 'none'}",
+            detail=f"got {', '.join(f'{one:g}' for one in option) or 'none'}",
         )
     return periods
 

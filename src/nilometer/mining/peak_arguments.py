@@ -59,17 +59,21 @@ OPTIONS: Final = (
         OptionKind.NUMBER,
         "the least area of a peak in standard deviations",
         4.0,
-        least=1,
+        minimum=1,
     ),
     OptionArgument(
         "most",
         OptionKind.INTEGER,
         "the maximum number of peaks of a spectrum; the most significant are kept",
         20,
-        least=1,
+        minimum=1,
     ),
     OptionArgument(
-        "tolerance", OptionKind.NUMBER, "how far a peak may be from its line, in fwhm", 0.5, least=0
+        "tolerance",
+        OptionKind.NUMBER,
+        "how far a peak may be from its line, in fwhm",
+        0.5,
+        minimum=0,
     ),
 )
 

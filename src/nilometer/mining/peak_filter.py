@@ -42,9 +42,9 @@ class PeakFilter:
         """The widths of lines at each channel, in channels."""
         self._deviations = np.maximum(self.widths, 1e-9) / _WIDTH_OF_DEVIATION
         sides = np.ceil(_REACH * self.widths).clip(_LEAST_SIDE, _MOST_SIDE)
-        most = int(sides.max(initial=_LEAST_SIDE))
-        around = np.arange(-most, most + 1)
-        self._edges = np.arange(-most, most + 2) - 0.5
+        widest = int(sides.max(initial=_LEAST_SIDE))
+        around = np.arange(-widest, widest + 1)
+        self._edges = np.arange(-widest, widest + 2) - 0.5
         places = np.arange(channels)[:, None] + around
         inside = (np.abs(around) <= sides[:, None]) & (places >= 0) & (places < channels)
         to_end = np.minimum(np.arange(channels), np.arange(channels)[::-1])
@@ -81,8 +81,8 @@ class PeakFilter:
 
     def inside(self, channels: Int64s) -> Int64s:
         """The nearest channels that have neighbours on both sides."""
-        found: Int64s = np.clip(channels, 1, len(self.widths) - 2)
-        return found
+        clipped: Int64s = np.clip(channels, 1, len(self.widths) - 2)
+        return clipped
 
 
 def _fit(lines: Numbers, inside: Bools) -> Numbers:
@@ -107,5 +107,5 @@ def _ratio(above: Numbers, below: Numbers) -> Numbers:
 
 
 def _apply(weights: Any, spectra: Numbers) -> Numbers:
-    found: Numbers = (weights @ np.ascontiguousarray(spectra.T)).T
-    return found
+    filtered: Numbers = (weights @ np.ascontiguousarray(spectra.T)).T
+    return filtered

@@ -16,11 +16,11 @@ from nilometer.mining.ragged_vectors import matrices_of
 from nilometer.mining.table_function import (
     CheckedCall,
     Columns,
-    Found,
     MiningError,
     Numbers,
     ResultColumn,
     RowFunction,
+    RowResults,
     Tables,
     WindowUse,
 )
@@ -45,18 +45,18 @@ class PeakFinding:
         self._lines = lines
         self._blank = blank
 
-    def look(self, columns: Columns) -> Found:
-        found = [
+    def look(self, columns: Columns) -> RowResults:
+        parts = [
             self._look(columns, rows, counts)
             for rows, counts in matrices_of(columns["counts"])
             if counts.shape[1] <= _MOST_CHANNELS
         ]
-        rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in found)])
-        values = np.concatenate([np.zeros((5, 0)), *(values for _, values in found)], axis=1)
+        rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in parts)])
+        values = np.concatenate([np.zeros((5, 0)), *(values for _, values in parts)], axis=1)
         order = np.argsort(rows, kind="stable")
         values = values[:, order]
         names, energies = self._lines.match(values[1])
-        return Found(
+        return RowResults(
             rows[order],
             (
                 *map(pa.array, values),
@@ -70,8 +70,8 @@ class PeakFinding:
         background, scale, usable = self._background(columns, rows, counts.shape[1])
         usable &= _are_counts(counts)
         peaks = self._peaks.find(counts[usable], background[usable], scale[usable])
-        said = (peaks.channel, peaks.energy, peaks.area, peaks.sigma, peaks.significance)
-        return rows[usable][peaks.spectrum], np.stack(said)
+        properties = (peaks.channel, peaks.energy, peaks.area, peaks.sigma, peaks.significance)
+        return rows[usable][peaks.spectrum], np.stack(properties)
 
     def _background(
         self, columns: Columns, rows: Int64s, length: int
@@ -135,15 +135,15 @@ def _check_scale(scale: EnergyScale) -> None:
 
 
 def _check_background(call: CheckedCall) -> None:
-    given = {*call.types, *call.tables}
-    if {"background", "blank"} <= given:
+    arguments = {*call.types, *call.tables}
+    if {"background", "blank"} <= arguments:
         raise MiningError(
             "background and blank are given, but there is one background only",
             hint="background is a column of the input, blank a table: leave one out",
             argument="blank",
         )
     for name, other in (("blank", "live"), ("live", "blank"), ("scale", "background")):
-        if name in given and other not in given:
+        if name in arguments and other not in arguments:
             raise MiningError(f"{name} is given without {other}", argument=name)
 
 

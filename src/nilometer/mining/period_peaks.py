@@ -94,8 +94,8 @@ def find_periods(lags: Lags, most: int, least: float) -> list[Period]:
 
     confidences = lags.confidences
     scores = (confidences - lags.chance) / (1.0 - lags.chance)
-    peaks, found = find_peaks(scores, prominence=least)
-    peaks, prominences = peaks[scores[peaks] > 0], found["prominences"][scores[peaks] > 0]
+    peaks, properties = find_peaks(scores, prominence=least)
+    peaks, prominences = peaks[scores[peaks] > 0], properties["prominences"][scores[peaks] > 0]
     matches = lags.matches[peaks]
     likely = betainc(matches, lags.begins[peaks] - matches + 1, lags.chance) * len(scores)
     periods = [
@@ -174,11 +174,11 @@ def _thinned(periods: Sequence[Period]) -> list[Period]:
 
 def _with_multiples(periods: Sequence[Period]) -> list[Period]:
     """The periods, in ascending order, each with the one it is a multiple of."""
-    found: list[Period] = []
+    linked: list[Period] = []
     for one in periods:
-        bases = [base.period for base in found if _is_multiple(one, base)]
-        found.append(replace(one, multiple_of=bases[0]) if bases else one)
-    return found
+        bases = [base.period for base in linked if _is_multiple(one, base)]
+        linked.append(replace(one, multiple_of=bases[0]) if bases else one)
+    return linked
 
 
 def _is_multiple(one: Period, base: Period) -> bool:

@@ -32,9 +32,9 @@ class Periodicity:
     depends only on `longest` and the number of symbols. Elfeky, Aref, Elmagarmid: Using convolution
     to mine obscure periodic patterns in one pass (EDBT 2004).
 
-    >>> found = Periodicity(longest=20)
-    >>> found.add(list("abcd" * 20))
-    >>> [(one.period, one.symbol, one.confidence) for one in found.periods()][:2]
+    >>> periodicity = Periodicity(longest=20)
+    >>> periodicity.add(list("abcd" * 20))
+    >>> [(one.period, one.symbol, one.confidence) for one in periodicity.periods()][:2]
     [(4, None, 1.0), (4, 'a', 1.0)]
     """
 
@@ -63,10 +63,10 @@ class Periodicity:
 
     def add_at(self, positions: Int64s, values: Any) -> None:
         """Add the next samples at ascending steps; samples at other steps are unknown."""
-        found = np.asarray(positions, np.int64)
-        if (np.diff(found) < 1).any() or (len(found) and found[0] < self._next(found[0])):
+        steps = np.asarray(positions, np.int64)
+        if (np.diff(steps) < 1).any() or (len(steps) and steps[0] < self._next(steps[0])):
             raise MiningError("the positions of samples must ascend")
-        self._add_codes(found, encode(self.symbols, values))
+        self._add_codes(steps, encode(self.symbols, values))
 
     def merge(self, other: Periodicity) -> None:
         """Add the samples of another, which follow directly, as if they had been added here."""
@@ -118,13 +118,13 @@ class Periodicity:
     @classmethod
     def load(cls, saved: Saved) -> Self:
         """Restore from a saved state, which can be reused."""
-        made = cls(saved["longest"], load_alphabet(saved["symbols"]))
+        restored = cls(saved["longest"], load_alphabet(saved["symbols"]))
         counted = (saved["matches"].copy(), saved["begins"].copy(), saved["both"].copy())
-        made._pairs = LaggedPairs(*counted)
-        made._counts, made._known = saved["counts"].copy(), saved["known"]
-        made._ends = None if saved["ends"] is None else (saved["ends"][0], saved["ends"][1])
-        made._head, made._tail = saved["head"], saved["tail"]
-        return made
+        restored._pairs = LaggedPairs(*counted)
+        restored._counts, restored._known = saved["counts"].copy(), saved["known"]
+        restored._ends = None if saved["ends"] is None else (saved["ends"][0], saved["ends"][1])
+        restored._head, restored._tail = saved["head"], saved["tail"]
+        return restored
 
     def _next(self, first: int = 0) -> int:
         return first if self._ends is None else self._ends[1] + 1

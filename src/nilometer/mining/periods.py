@@ -56,24 +56,24 @@ class PeriodsFunction:
             OptionKind.INTEGER,
             "the longest period to look for, in samples; periods near it are detected less well",
             default=4096,
-            least=2,
-            most=1_000_000,
+            minimum=2,
+            maximum=1_000_000,
         ),
         OptionArgument(
             "most",
             OptionKind.INTEGER,
             "how many periods are reported for each symbol and of the whole series",
             default=10,
-            least=1,
-            most=1000,
+            minimum=1,
+            maximum=1000,
         ),
         OptionArgument(
             "least",
             OptionKind.NUMBER,
             "how far the score of a period must stand out from its surroundings",
             default=0.1,
-            least=0,
-            most=2,
+            minimum=0,
+            maximum=2,
         ),
         *OPTIONS,
     )
@@ -105,8 +105,8 @@ class PeriodsFunction:
     def report(self, call: CheckedCall, mined: Periodicity) -> pa.RecordBatch:
         """A row for each period, the best first."""
         options = call.options
-        found = mined.periods(options["most"], options["least"])
-        rows = [_row(rank, one, options["step"]) for rank, one in enumerate(found, 1)]
+        periods = mined.periods(options["most"], options["least"])
+        rows = [_row(rank, one, options["step"]) for rank, one in enumerate(periods, 1)]
         return result_rows(RESULTS, rows)
 
 

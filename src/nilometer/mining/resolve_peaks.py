@@ -24,8 +24,8 @@ def near_others(rows: Int64s, channels: Int64s, widths: Numbers) -> Bools:
     """Which peaks, ordered by row and channel, have another one nearby."""
     apart = np.diff(channels) > _NEAR * widths[channels[1:]]
     near = (np.diff(rows) == 0) & ~apart
-    found: Bools = np.append(near, False) | np.append(False, near)
-    return found
+    is_near: Bools = np.append(near, False) | np.append(False, near)
+    return is_near
 
 
 @dataclass(frozen=True)
@@ -99,5 +99,5 @@ def _solve(
     turned = square.transpose(0, 2, 1)
     damped = turned @ square + _DAMPING * np.eye(2 * size)
     solved = np.linalg.solve(damped, turned @ sums.reshape(count, 2 * size, 1))
-    found = solved.reshape(count, 2, size)
-    return found[pairs.spectrum, 0, pairs.rank], found[pairs.spectrum, 1, pairs.rank]
+    solutions = solved.reshape(count, 2, size)
+    return solutions[pairs.spectrum, 0, pairs.rank], solutions[pairs.spectrum, 1, pairs.rank]

@@ -50,9 +50,9 @@ class Samples:
         saved: Saved = {"positions": self.positions, "times": self.times}
         if self.values.type == pa.float64():
             return saved | {"numbers": self.values.to_numpy(zero_copy_only=False)}
-        found = pc.dictionary_encode(self.values)
-        places = pc.fill_null(found.indices, -1).to_numpy(zero_copy_only=False)
-        return saved | {"places": places, "texts": found.dictionary.to_pylist()}
+        encoded = pc.dictionary_encode(self.values)
+        places = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
+        return saved | {"places": places, "texts": encoded.dictionary.to_pylist()}
 
     @classmethod
     def load(cls, saved: Saved) -> Samples:

@@ -23,8 +23,8 @@ def save_counts(streams: Mapping[str, SequenceCounts], longest: int) -> Saved:
     every = list(streams.values())
     rows = [part for counts in every for part in (counts.first, counts.last)]
     sequences = np.full((sum(len(counts.counts) for counts in every), longest), _NOTHING, np.int32)
-    for place, found in enumerate(chain.from_iterable(counts.counts for counts in every)):
-        sequences[place, : len(found)] = _numbers(found, symbols)
+    for place, sequence in enumerate(chain.from_iterable(counts.counts for counts in every)):
+        sequences[place, : len(sequence)] = _numbers(sequence, symbols)
     return {
         "streams": list(streams),
         "seen": np.array([counts.seen for counts in every], np.int64),
@@ -69,6 +69,6 @@ def load_counts(
     }
 
 
-def _numbers(found: Iterable[str], symbols: dict[str, int]) -> Int32s:
+def _numbers(texts: Iterable[str], symbols: dict[str, int]) -> Int32s:
     """The numbers of symbols; new ones get the next."""
-    return np.array([symbols.setdefault(one, len(symbols)) for one in found], np.int32)
+    return np.array([symbols.setdefault(one, len(symbols)) for one in texts], np.int32)

@@ -16,9 +16,9 @@ def encode(saved: Saved) -> bytes:
     header: dict[str, Any] = {}
     for name, value in saved.items():
         if isinstance(value, np.ndarray):
-            kept = np.ascontiguousarray(value)
-            header[name] = {"array": kept.dtype.str, "shape": kept.shape}
-            arrays.append(kept.tobytes())
+            array = np.ascontiguousarray(value)
+            header[name] = {"array": array.dtype.str, "shape": array.shape}
+            arrays.append(array.tobytes())
         else:
             header[name] = {"value": value}
     text = json.dumps(header, separators=(",", ":")).encode()

@@ -15,21 +15,21 @@ from nilometer.mining.table_function import MiningError, Saved
 class SegmentCounts:
     """Counts letters (a symbol at a step) exactly, and segments in a hit set of bounded size.
 
-    If there are more than `most` distinct segments, letters that are not frequent so far are
+    If there are more than `limit` distinct segments, letters that are not frequent so far are
     removed from them; if that is not enough, the rarest are dropped. So a set of letters may be in
     more segments than the hit set says, by at most `lost` plus the `dropped` of each of its
     letters.
     """
 
-    def __init__(self, period: int, confidence: float, most: int) -> None:
-        self.period, self.confidence, self.most = period, confidence, most
+    def __init__(self, period: int, confidence: float, limit: int) -> None:
+        self.period, self.confidence, self.limit = period, confidence, limit
         self.segments = 0
         self.letters = np.zeros((period, 0), np.int64)
         self.dropped = np.zeros((period, 0), np.int64)
         self.lost = 0
         self._kept, self._fresh = HitSet.none(period), HitSet.none(period)
         # The hit set is trimmed after fixed numbers of segments: the same however they are batched.
-        self._pace = max(1, most // 4)
+        self._pace = max(1, limit // 4)
 
     @property
     def hits(self) -> HitSet:
@@ -64,7 +64,7 @@ class SegmentCounts:
         if not self.exact:
             raise MiningError(
                 "segments cannot be forgotten where some were lost",
-                detail=f"there were more than {self.most} different ones",
+                detail=f"there were more than {self.limit} different ones",
                 hint="let it keep more: hits=…",
             )
         gone = HitSet.of(rows[(rows != NOTHING).any(axis=1)])
@@ -100,14 +100,14 @@ class SegmentCounts:
         }
 
     @classmethod
-    def load(cls, period: int, confidence: float, most: int, saved: Saved) -> Self:
+    def load(cls, period: int, confidence: float, limit: int, saved: Saved) -> Self:
         """Restore from a saved state, which can be reused."""
-        made = cls(period, confidence, most)
-        made.letters, made.dropped = saved["letters"], saved["dropped"]
-        made.lost, made.segments = saved["lost"], saved["segments"]
-        made._kept = HitSet(saved["kept"], saved["kept_counts"])
-        made._fresh = HitSet(saved["fresh"], saved["fresh_counts"])
-        return made
+        restored = cls(period, confidence, limit)
+        restored.letters, restored.dropped = saved["letters"], saved["dropped"]
+        restored.lost, restored.segments = saved["lost"], saved["segments"]
+        restored._kept = HitSet(saved["kept"], saved["kept_counts"])
+        restored._fresh = HitSet(saved["fresh"], saved["fresh_counts"])
+        return restored
 
     def _count_letters(self, counts: Int64s) -> None:
         self.letters = _wider(self.letters, counts.shape[1]) + counts
@@ -116,14 +116,14 @@ class SegmentCounts:
     def _settle(self) -> None:
         """Merge new hits, and enforce the bound."""
         self._kept, self._fresh = self.hits, HitSet.none(self.period)
-        if len(self._kept) <= self.most:
+        if len(self._kept) <= self.limit:
             return
         fewer = self._kept.only(self.letters >= self.frequent())
         symbols = self.letters.shape[1]
         self.dropped = self.dropped + self._kept.letters(symbols) - fewer.letters(symbols)
-        if len(fewer) > self.most:
+        if len(fewer) > self.limit:
             # Half of them, so that it is not needed again soon.
-            staying = np.sort(np.argsort(-fewer.counts, kind="stable")[: max(1, self.most // 2)])
+            staying = np.sort(np.argsort(-fewer.counts, kind="stable")[: max(1, self.limit // 2)])
             self.lost += int(fewer.counts.sum() - fewer.counts[staying].sum())
             fewer = HitSet(fewer.hits[staying], fewer.counts[staying])
         self._kept = fewer
@@ -135,6 +135,6 @@ def _wider(table: Int64s, columns: int) -> Int64s:
 
 def _recoded(table: Int64s, codes: Int64s, symbols: int) -> Int64s:
     own = codes[: table.shape[1]]
-    made = np.zeros((len(table), symbols), np.int64)
-    made[:, own[own >= 0]] = table[:, own >= 0]
-    return made
+    recoded = np.zeros((len(table), symbols), np.int64)
+    recoded[:, own[own >= 0]] = table[:, own >= 0]
+    return recoded

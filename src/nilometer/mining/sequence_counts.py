@@ -115,8 +115,8 @@ class SequenceCounts:
 
     def _without(self, leaving: Mapping[Symbols, int]) -> Counter[Symbols]:
         counts = self.counts
-        for found, number in leaving.items():
-            counts[found] -= number
-            if not counts[found]:
-                del counts[found]
+        for sequence, number in leaving.items():
+            counts[sequence] -= number
+            if not counts[sequence]:
+                del counts[sequence]
         return counts

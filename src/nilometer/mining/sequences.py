@@ -44,7 +44,7 @@ class SequenceMiner:
     def __init__(self, call: CheckedCall, saved: Saved | None) -> None:
         chosen = call.options
         self._most: int = chosen["most"]
-        self._found = FrequentSequences(
+        self._sequences = FrequentSequences(
             shortest=chosen["shortest"],
             longest=chosen["longest"],
             gap=chosen["gap"],
@@ -54,27 +54,27 @@ class SequenceMiner:
             counters=None if call.window is not None else chosen["counters"],
         )
         if saved is not None:
-            self._found.load(saved)
+            self._sequences.load(saved)
 
     def add(self, times: Int64s, columns: Columns) -> None:
         """Count what ends in the next rows."""
-        self._found.add(times, symbol_texts(columns["stream"]), symbol_texts(columns["value"]))
+        self._sequences.add(times, symbol_texts(columns["stream"]), symbol_texts(columns["value"]))
 
     def forget(self, before: int) -> None:
         """Subtract what begins in rows that leave."""
-        self._found.forget(before)
+        self._sequences.forget(before)
 
     def answer(self) -> pa.RecordBatch:
         """The best sequences first."""
-        found = self._found.answer(self._most)
+        sequences = self._sequences.answer(self._most)
         names = [column.name for column in _RESULTS]
         return result_rows(
-            _RESULTS, [{name: getattr(one, name) for name in names} for one in found]
+            _RESULTS, [{name: getattr(one, name) for name in names} for one in sequences]
         )
 
     def save(self) -> Saved:
         """The counts, and the rows in which occurrences can begin."""
-        return self._found.save()
+        return self._sequences.save()
 
 
 @dataclass(frozen=True)
@@ -91,44 +91,44 @@ class Sequences:
     )
     options: tuple[OptionArgument, ...] = (
         OptionArgument(
-            "shortest", OptionKind.INTEGER, "the least number of symbols", default=2, least=1
+            "shortest", OptionKind.INTEGER, "the least number of symbols", default=2, minimum=1
         ),
         OptionArgument(
-            "longest", OptionKind.INTEGER, "the largest number of symbols", 5, least=1, most=64
+            "longest", OptionKind.INTEGER, "the largest number of symbols", 5, minimum=1, maximum=64
         ),
         OptionArgument(
             "gap",
             OptionKind.INTEGER,
             "how many other rows of the stream may lie between two neighbours",
             default=0,
-            least=0,
+            minimum=0,
         ),
         OptionArgument(
-            "span", OptionKind.DURATION, "the longest time an occurrence may span", least=0
+            "span", OptionKind.DURATION, "the longest time an occurrence may span", minimum=0
         ),
         OptionArgument(
             "across",
             OptionKind.NUMBER,
             "the share of the streams in which it must occur: 1 is all of them",
             default=1.0,
-            least=0,
-            most=1,
+            minimum=0,
+            maximum=1,
         ),
         OptionArgument(
             "support",
             OptionKind.INTEGER,
             "the least number of occurrences in such a stream",
             default=1,
-            least=1,
+            minimum=1,
         ),
-        OptionArgument("most", OptionKind.INTEGER, "at most this many are reported", 20, least=1),
+        OptionArgument("most", OptionKind.INTEGER, "at most this many are reported", 20, minimum=1),
         OptionArgument(
             "counters",
             OptionKind.INTEGER,
             "how many sequences are counted in each stream; in a window all are",
             default=COUNTERS,
-            least=1,
-            most=1_000_000,
+            minimum=1,
+            maximum=1_000_000,
         ),
     )
     tables: tuple[TableArgument, ...] = ()

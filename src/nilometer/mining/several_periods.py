@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from nilometer.kernels.arrays import Int64s
-from nilometer.mining.frequent_sets import Wanted
+from nilometer.mining.frequent_sets import SetKind
 from nilometer.mining.partial_patterns import PartialPatterns, Pattern
 from nilometer.mining.symbols import Alphabet
 from nilometer.mining.table_function import Saved
@@ -33,7 +33,7 @@ class SeveralPeriods:
         for part in self._parts:
             part.add_at(positions, values)
 
-    def patterns(self, wanted: Wanted | str = Wanted.MAXIMAL, most: int = 100) -> list[Pattern]:
+    def patterns(self, wanted: SetKind | str = SetKind.MAXIMAL, most: int = 100) -> list[Pattern]:
         """At most so many frequent patterns of each period, in the order of the periods."""
         return [one for part in self._parts for one in part.patterns(wanted, most)]
 
@@ -47,9 +47,9 @@ class SeveralPeriods:
     @classmethod
     def load(cls, saved: Saved) -> Self:
         """Restore from a saved state, which can be reused."""
-        made = cls.__new__(cls)
-        made._parts = [_load_part(saved, period) for period in saved["periods"]]
-        return made
+        restored = cls.__new__(cls)
+        restored._parts = [_load_part(saved, period) for period in saved["periods"]]
+        return restored
 
 
 def _load_part(saved: Saved, period: int) -> PartialPatterns:

@@ -32,11 +32,11 @@ def z_candidates(series: Numbers, shape: Numbers, limit: float) -> Int64s:
     if series.size * length <= _FEW:
         return np.flatnonzero(unbroken(series, length))
     bound = np.sqrt(limit**2 + 2 * length * _SLACK)
-    found = [
+    starts = [
         start + np.flatnonzero(unbroken(block, length) & _may_be_close(block, shape, bound))
         for start, block in _blocks(series, length)
     ]
-    return np.concatenate(found)
+    return np.concatenate(starts)
 
 
 def _blocks(series: Numbers, length: int) -> Iterator[tuple[int, Numbers]]:

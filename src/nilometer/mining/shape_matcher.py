@@ -110,11 +110,11 @@ class ShapeMatcher:
         self._distances = np.concatenate([self._distances, self._new_distances()])
         self._seen += len(new)
         best = self._best_from(max(0, held - self.length - self.length // 2 + 1))
-        found = [self._match(begin + int(at), float(self._distances[at])) for at in best]
+        matches = [self._match(begin + int(at), float(self._distances[at])) for at in best]
         self._values = self._values[-self.kept :].copy()
         known = max(0, len(self._values) - self.length + 1)
         self._distances = self._distances[len(self._distances) - known :].copy()
-        return found
+        return matches
 
     def _new_distances(self) -> Numbers:
         """Distances of subsequences that are complete now; infinite if not within the limit."""
@@ -141,11 +141,11 @@ class ShapeMatcher:
         )
         step = max(1, _AT_ONCE // (2 * half + 1))
         # The first of the smallest is the one in the middle.
-        kept = [
+        is_best = [
             beside[starts[at : at + step]].argmin(axis=1) == half
             for at in range(0, len(starts), step)
         ]
-        return np.asarray(starts[np.concatenate(kept)])
+        return np.asarray(starts[np.concatenate(is_best)])
 
     def _match(self, start: int, distance: float) -> ShapeMatch:
         end = start + self.length - 1

@@ -25,7 +25,7 @@ _AT_ONCE: Final = 128
 
 
 @dataclass(frozen=True)
-class FoundPeaks:
+class MeasuredPeaks:
     """Peaks ordered by spectrum and channel."""
 
     spectrum: Int64s
@@ -44,8 +44,8 @@ class SpectrumPeaks:
     """Finds peaks that exceed the continuum by a number of standard deviations.
 
     >>> counts = [9, 9, 9, 9, 9, 9, 10, 23, 56, 84, 56, 23, 10, 9, 9, 9, 9, 9, 9]
-    >>> found = SpectrumPeaks(EnergyScale(fwhm=2.4), significance=4).find([counts])
-    >>> found.energy.tolist(), found.area.round().tolist()
+    >>> peaks = SpectrumPeaks(EnergyScale(fwhm=2.4), significance=4).find([counts])
+    >>> peaks.energy.tolist(), peaks.area.round().tolist()
     ([9.5], [197.0])
     """
 
@@ -60,7 +60,7 @@ class SpectrumPeaks:
         counts: npt.ArrayLike,
         background: npt.ArrayLike | None = None,
         scale: npt.ArrayLike = 1.0,
-    ) -> FoundPeaks:
+    ) -> MeasuredPeaks:
         """The peaks of spectra, one per row, after subtracting their scaled backgrounds."""
         spectra = np.asarray(counts, np.float64)
         net, variance = spectra, spectra
@@ -75,7 +75,7 @@ class SpectrumPeaks:
             ]
         )
 
-    def _find(self, net: Numbers, variance: Numbers, first: int) -> FoundPeaks:
+    def _find(self, net: Numbers, variance: Numbers, first: int) -> MeasuredPeaks:
         line_filter: PeakFilter = self._filter(net.shape[1])
         areas, sigmas = line_filter.areas(net), line_filter.sigmas(variance)
         heights = np.divide(areas, sigmas, out=np.zeros_like(areas), where=sigmas > 0)
@@ -89,34 +89,34 @@ class SpectrumPeaks:
             middles[near], area[near] = resolved
         sigma = sigmas[rows, channels] / response
         energy = self._scale.energy(middles)
-        return FoundPeaks(rows + first, middles, energy, area, sigma, area / sigma)
+        return MeasuredPeaks(rows + first, middles, energy, area, sigma, area / sigma)
 
     def _highest(self, heights: Numbers, widths: Numbers) -> tuple[Int64s, Int64s]:
         """The rows and channels of the peaks: local maxima, none within a width of a higher one."""
         # An additional column separates the end of a spectrum from the start of the next.
         fenced = np.pad(heights, ((0, 0), (0, 1)), constant_values=-np.inf)
-        places, found = find_peaks(fenced.ravel(), height=self._least)
+        places, properties = find_peaks(fenced.ravel(), height=self._least)
         rows, channels = np.divmod(places, fenced.shape[1])
-        kept = _without_lower(rows, channels, found["peak_heights"], widths)
-        rows, channels = rows[kept], channels[kept]
+        keep = _without_lower(rows, channels, properties["peak_heights"], widths)
+        rows, channels = rows[keep], channels[keep]
         order = np.lexsort((channels, -heights[rows, channels], rows))
         rank = np.arange(len(order)) - np.searchsorted(rows, rows)
-        kept = np.sort(order[rank < self._most])
-        return rows[kept], channels[kept]
+        keep = np.sort(order[rank < self._most])
+        return rows[keep], channels[keep]
 
 
 def _without_lower(rows: Int64s, channels: Int64s, heights: Numbers, widths: Numbers) -> Int64s:
     """The peaks without those within one width of a higher one."""
-    kept = np.arange(len(rows))
+    keep = np.arange(len(rows))
     while True:
-        left, right = kept[:-1], kept[1:]
+        left, right = keep[:-1], keep[1:]
         distance = channels[right] - channels[left]
         near = (rows[left] == rows[right]) & (distance < widths[channels[left]])
         left_goes = near & (heights[left] < heights[right])
         goes = np.append(left_goes, False) | np.append(False, near & ~left_goes)
         if not goes.any():
-            return kept
-        kept = kept[~goes]
+            return keep
+        keep = keep[~goes]
 
 
 def _vertex(heights: Numbers, rows: Int64s, channels: Int64s) -> Numbers:
@@ -127,6 +127,6 @@ def _vertex(heights: Numbers, rows: Int64s, channels: Int64s) -> Numbers:
     return np.clip(shift, -0.5, 0.5)
 
 
-def _joined(parts: Sequence[FoundPeaks]) -> FoundPeaks:
-    names = [one.name for one in fields(FoundPeaks)]
-    return FoundPeaks(*(np.concatenate([getattr(one, name) for one in parts]) for name in names))
+def _joined(parts: Sequence[MeasuredPeaks]) -> MeasuredPeaks:
+    names = [one.name for one in fields(MeasuredPeaks)]
+    return MeasuredPeaks(*(np.concatenate([getattr(one, name) for one in parts]) for name in names))

@@ -67,13 +67,13 @@ def plain_distances(rows: Numbers, shape: Numbers) -> Numbers:
 def distances_at(series: Numbers, starts: Int64s, shape: Numbers, measure: Measure) -> Numbers:
     """The distances from a shape of the subsequences of a series that start at these positions."""
     windows = sliding_window_view(series, len(shape))
-    found = np.empty(len(starts))
+    distances = np.empty(len(starts))
     step = max(1, _AT_ONCE // len(shape))
     for at in range(0, len(starts), step):
         # Sums along contiguous rows are added in the same order for any number of rows.
         rows = np.ascontiguousarray(windows[starts[at : at + step]])
-        found[at : at + step] = measure(rows, shape)
-    return found
+        distances[at : at + step] = measure(rows, shape)
+    return distances
 
 
 def unbroken(series: Numbers, length: int) -> Bools:

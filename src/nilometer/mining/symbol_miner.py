@@ -41,7 +41,7 @@ OPTIONS: Final = (
         OptionKind.DURATION,
         "how far apart samples are: the last row of each step since 1970 is a sample, and steps "
         "without rows match nothing; without it every row is a sample",
-        least=1,
+        minimum=1,
     ),
     OptionArgument(
         "breaks",
@@ -54,24 +54,24 @@ OPTIONS: Final = (
         "into how many levels numbers are cut, each with the same share of the window or else of "
         "the first samples (learn); 0: every number is a symbol",
         default=4,
-        least=0,
-        most=64,
+        minimum=0,
+        maximum=64,
     ),
     OptionArgument(
         "learn",
         OptionKind.INTEGER,
         "from how many known samples the levels are learnt where there is no window",
         default=1000,
-        least=1,
-        most=100_000,
+        minimum=1,
+        maximum=100_000,
     ),
     OptionArgument(
         "symbols",
         OptionKind.INTEGER,
         "how many symbols are distinguished: the first ones that occur; others match nothing",
         default=32,
-        least=1,
-        most=1000,
+        minimum=1,
+        maximum=1000,
     ),
 )
 
@@ -211,8 +211,8 @@ class SymbolMiner(Generic[Mined]):
 
 def uses_levels(call: CheckedCall) -> bool:
     """Whether values are divided into levels."""
-    given = call.options["breaks"] is not None or call.options["levels"] > 0
-    return is_levelled(call.types["value"]) and given
+    has_levels = call.options["breaks"] is not None or call.options["levels"] > 0
+    return is_levelled(call.types["value"]) and has_levels
 
 
 def check_series(call: CheckedCall) -> None:

@@ -63,29 +63,29 @@ class FirstSeen:
     ([0, 1, -1, 0, -2], ['b', 'a'])
     """
 
-    def __init__(self, most: int = 32, names: Sequence[str] = ()) -> None:
-        self.most = most
+    def __init__(self, limit: int = 32, names: Sequence[str] = ()) -> None:
+        self.limit = limit
         self.names = list(names)
         self.full = False
         """Whether the limit has been exceeded."""
 
     def encode(self, values: pa.Array) -> Int64s:
         """The codes of strings; NULL is unknown."""
-        found = pc.dictionary_encode(values)
-        coded = [*(self._code(text) for text in found.dictionary.to_pylist()), NOTHING]
-        places = pc.fill_null(found.indices, -1).to_numpy(zero_copy_only=False)
+        encoded = pc.dictionary_encode(values)
+        coded = [*(self._code(text) for text in encoded.dictionary.to_pylist()), NOTHING]
+        places = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
         codes: Int64s = np.array(coded, np.int64)[places]
         return codes
 
     def save(self) -> Saved:
         """What `load_alphabet` needs."""
-        return {"most": self.most, "names": self.names, "full": self.full}
+        return {"most": self.limit, "names": self.names, "full": self.full}
 
     def _code(self, text: str) -> int:
         try:
             return self.names.index(text)
         except ValueError:
-            if len(self.names) >= self.most:
+            if len(self.names) >= self.limit:
                 self.full = True
                 return OTHER
             self.names.append(text)
@@ -99,9 +99,9 @@ def load_alphabet(saved: Saved) -> Alphabet:
     """Restore an alphabet."""
     if "breaks" in saved:
         return Levels(saved["breaks"])
-    made = FirstSeen(saved["most"], saved["names"])
-    made.full = saved["full"]
-    return made
+    restored = FirstSeen(saved["most"], saved["names"])
+    restored.full = saved["full"]
+    return restored
 
 
 def quantile_breaks(numbers: Numbers, levels: int) -> Numbers:
@@ -140,9 +140,9 @@ def check_symbols(kind: pa.DataType) -> None:
         )
 
 
-def encode(symbols: Alphabet, given: Any) -> Int64s:
+def encode(symbols: Alphabet, sequence: Any) -> Int64s:
     """The codes of values that a caller passes as a sequence or an array."""
-    values = given if isinstance(given, pa.Array) else pa.array(given, from_pandas=True)
+    values = sequence if isinstance(sequence, pa.Array) else pa.array(sequence, from_pandas=True)
     return symbols.encode(as_texts(values) if isinstance(symbols, FirstSeen) else values)
 
 
@@ -155,7 +155,7 @@ def codes_in(symbols: Alphabet, other: Alphabet) -> Int64s:
         if other.full:
             raise MiningError(
                 "a part with more symbols than it distinguishes cannot be merged",
-                detail=f"it distinguishes {other.most}",
+                detail=f"it distinguishes {other.limit}",
                 hint="let it distinguish more: FirstSeen(…)",
             )
         own = symbols.encode(pa.array(other.names, pa.string()))

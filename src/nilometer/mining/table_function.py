@@ -90,8 +90,8 @@ class OptionArgument:
     about: str
     default: Any = None
     required: bool = False
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     choices: tuple[str, ...] = ()
 
 
@@ -148,7 +148,7 @@ Numbers: TypeAlias = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Found:
+class RowResults:
     """Results for rows: ascending row numbers, and the function's columns."""
 
     rows: Int64s
@@ -158,14 +158,14 @@ class Found:
 class RowWorker(Protocol):
     """Computes results for rows, each by itself."""
 
-    def look(self, columns: Columns) -> Found:
+    def look(self, columns: Columns) -> RowResults:
         """The results of rows. An unusable row has none, or NULLs; it is not an error."""
 
 
 class Follower(Protocol):
     """Follows the rows of one key. The same rows give the same results in any batches."""
 
-    def follow(self, times: Int64s, columns: Columns) -> Found:
+    def follow(self, times: Int64s, columns: Columns) -> RowResults:
         """The results of the next rows, in order of time and not earlier than previous ones."""
 
     def dead_after(self) -> int | None:

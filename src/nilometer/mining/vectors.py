@@ -12,8 +12,8 @@ from nilometer.mining.table_function import Numbers
 
 def as_numbers(column: pa.Array) -> Numbers:
     """The values of a column of numbers; NULL is NaN."""
-    found: Numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return found
+    numbers: Numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def as_matrix(column: pa.Array, length: int | None = None) -> tuple[Numbers, Bools]:

@@ -17,10 +17,10 @@ from nilometer.mining.table_function import MiningError, Saved
 class WindowPeriodicity(Periodicity):
     """A Periodicity that can forget its first samples, and finds the phases of periods.
 
-    >>> found = WindowPeriodicity(longest=20)
-    >>> found.add(list("xyzzyxyx" + "abcd" * 20))
-    >>> found.forget(8)
-    >>> [(one.period, one.symbol, one.phase) for one in found.periods()][:3]
+    >>> periodicity = WindowPeriodicity(longest=20)
+    >>> periodicity.add(list("xyzzyxyx" + "abcd" * 20))
+    >>> periodicity.forget(8)
+    >>> [(one.period, one.symbol, one.phase) for one in periodicity.periods()][:3]
     [(4, None, None), (4, 'a', 0), (4, 'b', 1)]
     """
 
@@ -71,9 +71,9 @@ class WindowPeriodicity(Periodicity):
     @classmethod
     def load(cls, saved: Saved) -> Self:
         """Restore from a saved state."""
-        made = super().load(saved)
-        made._positions, made._codes = saved["positions"], saved["codes"]
-        return made
+        restored = super().load(saved)
+        restored._positions, restored._codes = saved["positions"], saved["codes"]
+        return restored
 
     def _add_codes(self, positions: Int64s, codes: Int64s) -> None:
         super()._add_codes(positions, codes)

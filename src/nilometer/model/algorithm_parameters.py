@@ -28,17 +28,17 @@ class AlgorithmParameters:
     """After how many tuples old ones are removed."""
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> AlgorithmParameters:
+    def read(cls, texts: Mapping[str, str]) -> AlgorithmParameters:
         """Parameters from what a user wrote; raises an error that says what is wrong with it."""
-        found: dict[str, Any] = {}
-        for name, text in given.items():
+        parameters: dict[str, Any] = {}
+        for name, text in texts.items():
             reader = _READERS.get(name.lower())
             if reader is None:
                 raise InputError(
                     f"there is no parameter {name!r} of algorithms", hint=f"choose {_NAMES}"
                 )
-            found[name.lower()] = reader(text)
-        return cls(**found)
+            parameters[name.lower()] = reader(text)
+        return cls(**parameters)
 
     @property
     def given(self) -> dict[str, str]:
@@ -57,12 +57,12 @@ def _read_order(text: str) -> tuple[str, ...]:
 
 
 def _read_buckets(text: str) -> tuple[int, ...]:
-    return tuple(_read_count(one, least=0) for one in text.split(","))
+    return tuple(_read_count(one, minimum=0) for one in text.split(","))
 
 
-def _read_count(text: str, least: int = 1) -> int:
-    if not text.strip().isdecimal() or int(text) < least:
-        raise InputError(f"a number of {least} or more is expected, got {text.strip()!r}")
+def _read_count(text: str, minimum: int = 1) -> int:
+    if not text.strip().isdecimal() or int(text) < minimum:
+        raise InputError(f"a number of {minimum} or more is expected, got {text.strip()!r}")
     return int(text)
 
 

@@ -62,8 +62,8 @@ class Source:
     text: str
 
     def __post_init__(self) -> None:
-        most = MOST_TEXT if self.kind is SourceKind.SELECT else _MOST_TITLE
-        _require_text(self.text, "the source of a panel", most)
+        limit = MOST_TEXT if self.kind is SourceKind.SELECT else _MOST_TITLE
+        _require_text(self.text, "the source of a panel", limit)
         if not self.text.strip():
             raise InputError(
                 "a panel needs a source", hint="name a query or a stream, or write a SELECT"
@@ -126,41 +126,41 @@ class Panel:
             raise InputError("a heat map shows one column of numbers")
 
     @classmethod
-    def from_json(cls, found: Any, where: str = "the panel") -> Panel:
+    def from_json(cls, content: Any, where: str = "the panel") -> Panel:
         """A panel from JSON; whatever is missing, unknown or of the wrong type is refused."""
-        given = _object(found, where, _PANEL_KEYS)
-        sources = [one for one in SourceKind if given.get(one.value) is not None]
+        fields = _object(content, where, _PANEL_KEYS)
+        sources = [one for one in SourceKind if fields.get(one.value) is not None]
         if len(sources) != 1:
             raise InputError(
                 f"{where} needs one source",
                 detail=f"it has {', '.join(sources) or 'none'}",
                 hint="give query, stream or select",
             )
-        text = _text(given, sources[0].value, where)
-        y = given.get("y") or []
+        text = _text(fields, sources[0].value, where)
+        y = fields.get("y") or []
         if isinstance(y, str):
             y = [y]
         if not isinstance(y, list) or not all(isinstance(one, str) for one in y):
             raise InputError(f"y of {where} is not a list of columns", detail=f"got {y!r:.80}")
-        width = given.get("width", COLUMNS // 2)
+        width = fields.get("width", COLUMNS // 2)
         if not isinstance(width, int) or isinstance(width, bool):
             raise InputError(f"width of {where} is not a whole number", detail=f"got {width!r:.80}")
         return cls(
-            _text(given, "title", where),
-            PanelKind(_one_of(given.get("kind"), PanelKind, f"the kind of {where}")),
+            _text(fields, "title", where),
+            PanelKind(_one_of(fields.get("kind"), PanelKind, f"the kind of {where}")),
             Source(sources[0], text),
-            _optional(given, "x", where),
+            _optional(fields, "x", where),
             tuple(y),
-            _optional(given, "series", where),
-            _optional(given, "value", where),
-            Combine(_one_of(given.get("combine") or Combine.ALL, Combine, f"combine of {where}")),
-            _optional(given, "unit", where) or "",
+            _optional(fields, "series", where),
+            _optional(fields, "value", where),
+            Combine(_one_of(fields.get("combine") or Combine.ALL, Combine, f"combine of {where}")),
+            _optional(fields, "unit", where) or "",
             width,
         )
 
     def to_json(self) -> dict[str, Any]:
         """The panel as JSON, without what is empty."""
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "title": self.title,
             "kind": self.kind.value,
             self.source.kind.value: self.source.text,
@@ -171,7 +171,7 @@ class Panel:
             "combine": None if self.combine is Combine.ALL else self.combine.value,
             "unit": self.unit,
         }
-        return {key: one for key, one in found.items() if one} | {"width": self.width}
+        return {key: one for key, one in content.items() if one} | {"width": self.width}
 
 
 @dataclass(frozen=True)
@@ -200,15 +200,15 @@ class Dashboard:
             )
 
     @classmethod
-    def from_json(cls, found: Any, name: str | None = None) -> Dashboard:
+    def from_json(cls, content: Any, name: str | None = None) -> Dashboard:
         """A dashboard from its export, under its own name or another."""
-        given = _object(found, "the dashboard", ("name", "title", "panels"))
-        panels = given.get("panels", [])
+        fields = _object(content, "the dashboard", ("name", "title", "panels"))
+        panels = fields.get("panels", [])
         if not isinstance(panels, list):
             raise InputError("the panels of a dashboard are a list", detail=f"got {panels!r:.80}")
         return cls(
-            name or _text(given, "name", "the dashboard"),
-            _text(given, "title", "the dashboard"),
+            name or _text(fields, "name", "the dashboard"),
+            _text(fields, "title", "the dashboard"),
             tuple(Panel.from_json(one, f"panel {i}") for i, one in enumerate(panels, 1)),
         )
 
@@ -244,41 +244,41 @@ _PANEL_KEYS: Final = (
 )
 
 
-def _object(found: Any, where: str, known: tuple[str, ...]) -> Mapping[str, Any]:
-    if not isinstance(found, dict):
-        raise InputError(f"{where} is not a JSON object", detail=f"got {found!r:.80}")
-    for key in found:
+def _object(content: Any, where: str, known: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(content, dict):
+        raise InputError(f"{where} is not a JSON object", detail=f"got {content!r:.80}")
+    for key in content:
         if key not in known:
             raise InputError(
                 f"{where} has no field {key!r:.60}",
                 hint=nearest(str(key), known) or f"it may have {', '.join(known)}",
             )
-    return found
+    return content
 
 
-def _text(given: Mapping[str, Any], key: str, where: str) -> str:
-    found = given.get(key)
-    if not isinstance(found, str):
+def _text(fields: Mapping[str, Any], key: str, where: str) -> str:
+    text = fields.get(key)
+    if not isinstance(text, str):
         raise InputError(
             f"{where} needs a text for {key}",
-            detail=None if found is None else f"got {found!r:.80}",
+            detail=None if text is None else f"got {text!r:.80}",
         )
-    return found
+    return text
 
 
-def _optional(given: Mapping[str, Any], key: str, where: str) -> str | None:
-    return None if given.get(key) in (None, "") else _text(given, key, where)
+def _optional(fields: Mapping[str, Any], key: str, where: str) -> str | None:
+    return None if fields.get(key) in (None, "") else _text(fields, key, where)
 
 
-def _one_of(found: Any, known: type[StrEnum], what: str) -> str:
+def _one_of(value: Any, known: type[StrEnum], what: str) -> str:
     names = [one.value for one in known]
-    if found not in names:
+    if value not in names:
         raise InputError(
             f"{what} is not known",
-            detail=f"got {found!r:.80}",
+            detail=f"got {value!r:.80}",
             hint=f"it may be {', '.join(names)}",
         )
-    return str(found)
+    return str(value)
 
 
 def _require_title(title: str, what: str) -> None:
@@ -287,8 +287,10 @@ def _require_title(title: str, what: str) -> None:
         raise InputError(f"{what} needs a title")
 
 
-def _require_text(text: str, what: str, most: int) -> None:
-    if len(text) > most:
-        raise InputError(f"{what} is too long", detail=f"it has {len(text)} characters, not {most}")
+def _require_text(text: str, what: str, limit: int) -> None:
+    if len(text) > limit:
+        raise InputError(
+            f"{what} is too long", detail=f"it has {len(text)} characters, not {limit}"
+        )
     if "\0" in text or any("\ud800" <= one <= "\udfff" for one in text):
         raise InputError(f"{what} is not valid text", hint="leave out NUL and lone surrogates")

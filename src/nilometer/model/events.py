@@ -25,17 +25,17 @@ def event(name: str, spare: str | None = None, **fields: Any) -> dict[str, Any]:
 
 def event_of(record: logging.LogRecord) -> str | None:
     """The name of the event that a record logs, if it has one."""
-    found: str | None = getattr(record, _EVENT, None)
-    return found
+    event: str | None = getattr(record, _EVENT, None)
+    return event
 
 
 def fields_of(record: logging.LogRecord) -> Mapping[str, Any]:
     """The fields of the event that a record logs."""
-    found: Mapping[str, Any] = getattr(record, _FIELDS, {})
-    return found
+    fields: Mapping[str, Any] = getattr(record, _FIELDS, {})
+    return fields
 
 
 def spared_by(record: logging.LogRecord) -> str | None:
     """The key by which records like this are counted and limited; None: all are logged."""
-    found: str | None = getattr(record, _SPARE, None)
-    return found
+    key: str | None = getattr(record, _SPARE, None)
+    return key

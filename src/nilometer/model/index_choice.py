@@ -42,17 +42,17 @@ def choose_loops(loads: Sequence[StreamLoad], links: Links | None = None) -> Ord
 
 
 def choose_indexes(
-    loads: Sequence[StreamLoad], most: int, buckets: float, links: Links | None = None
+    loads: Sequence[StreamLoad], limit: int, buckets: float, links: Links | None = None
 ) -> frozenset[int]:
-    """The windows, at most `most`, on which hash tables with this many buckets save the most.
+    """The windows, at most `limit`, on which hash tables with this many buckets save the most.
 
     >>> loads = [StreamLoad(100, 10, 5), StreamLoad(1, 10, 5), StreamLoad(1, 10, 5)]
-    >>> sorted(choose_indexes(loads, most=1, buckets=10))
+    >>> sorted(choose_indexes(loads, limit=1, buckets=10))
     [0]
     """
-    if most < 0:
-        raise InputError(f"the number of hash tables is 0 or more, got {most}")
-    return _cheapest(len(loads), most, cost_of_indexes(loads, buckets, links))
+    if limit < 0:
+        raise InputError(f"the number of hash tables is 0 or more, got {limit}")
+    return _cheapest(len(loads), limit, cost_of_indexes(loads, buckets, links))
 
 
 def indexes_that_pay(
@@ -69,7 +69,7 @@ def indexes_that_pay(
     """
     cost = cost_of_indexes(loads, buckets, links)
     looks = sweeps * (buckets - 1)
-    choices = (_cheapest(len(loads), most, cost) for most in range(len(loads) + 1))
+    choices = (_cheapest(len(loads), limit, cost) for limit in range(len(loads) + 1))
     return min(choices, key=lambda chosen: cost(chosen) + looks * len(chosen))
 
 
@@ -96,12 +96,12 @@ def with_indexes(
     return [replace(load, buckets=buckets if i in chosen else None) for i, load in enumerate(loads)]
 
 
-def _cheapest(streams: int, most: int, cost: Cost) -> frozenset[int]:
-    most = min(most, streams)
-    if comb(streams, most) <= MOST_CHOICES:
-        return min(map(frozenset, combinations(range(streams), most)), key=cost)
+def _cheapest(streams: int, limit: int, cost: Cost) -> frozenset[int]:
+    limit = min(limit, streams)
+    if comb(streams, limit) <= MOST_CHOICES:
+        return min(map(frozenset, combinations(range(streams), limit)), key=cost)
     chosen: frozenset[int] = frozenset()
-    while len(chosen) < most:
+    while len(chosen) < limit:
         chosen = min((chosen | {i} for i in range(streams) if i not in chosen), key=cost)
     return chosen
 

@@ -20,8 +20,8 @@ def installed(group: str, taken: Container[str] = ()) -> dict[str, EntryPoint]:
     """What packages add to a group, by lower-case name; names already taken are left out."""
     from importlib.metadata import entry_points  # noqa: PLC0415  takes its time to load
 
-    found = {one.name.lower(): one for one in entry_points(group=group)}
-    return {name: one for name, one in found.items() if name not in taken}
+    entries = {one.name.lower(): one for one in entry_points(group=group)}
+    return {name: one for name, one in entries.items() if name not in taken}
 
 
 def load_installed(entry: EntryPoint, noun: str) -> Any:
@@ -70,8 +70,8 @@ class KnownClasses(Mapping[str, type]):
         """The installed package that a class comes from."""
         if name in self.built_in:
             return "nilometer"
-        found = self._others[name].dist
-        return found.name if found is not None else self._others[name].module
+        distribution = self._others[name].dist
+        return distribution.name if distribution is not None else self._others[name].module
 
     def __getitem__(self, name: str) -> type:
         if (place := self.built_in.get(name)) is None:
@@ -80,8 +80,8 @@ class KnownClasses(Mapping[str, type]):
             extra, package = self.packages[name]
             require_packages(f"{self.noun} {name}", extra, [package])
         module, _, attribute = place.partition(":")
-        found: type = getattr(import_module(module), attribute)
-        return found
+        loaded: type = getattr(import_module(module), attribute)
+        return loaded
 
     def __contains__(self, name: object) -> bool:
         return name in self.built_in or name in self._others
@@ -97,12 +97,12 @@ class KnownClasses(Mapping[str, type]):
         return installed(self.group, taken=self.built_in)
 
     def _load(self, entry: EntryPoint) -> type:
-        found = load_installed(entry, self.noun)
-        missing = [one for one in self.needed if not hasattr(found, one)]
-        if missing or not isinstance(found, type):
+        loaded = load_installed(entry, self.noun)
+        missing = [one for one in self.needed if not hasattr(loaded, one)]
+        if missing or not isinstance(loaded, type):
             raise InputError(
                 f"{self.noun} {entry.name} is not a {self.noun}",
                 detail=f"{entry.value} has no {', '.join(missing)}" if missing else entry.value,
                 hint=f"a {self.noun} is a class with {self.form}",
             )
-        return found
+        return loaded

@@ -163,10 +163,10 @@ class Join:
 
         A window has no more hash buckets than tuples, so that no lookup hits an empty bucket.
         """
-        size, given = self.loads[stream].size, self.loads[stream].buckets
+        size, hash_buckets = self.loads[stream].size, self.loads[stream].buckets
         values = self._values[stream]
-        if given is not None:
-            return size / given if values.keys() & partial.values.keys() else size
+        if hash_buckets is not None:
+            return size / hash_buckets if values.keys() & partial.values.keys() else size
         if self.scan is Scan.NLJ:
             return size
         buckets = prod(values[key] for key in values.keys() & partial.values.keys())
@@ -181,13 +181,17 @@ class Join:
     def work(self, partial: Partial, stream: int) -> float:
         """What a partial tuple costs in the stream's window: comparisons, predicates of matches."""
         joined = partial.streams | {stream}
-        asked = sum(
+        predicate_cost = sum(
             one.cost
             for one in self.predicates
             if one.streams <= joined and not one.streams <= partial.streams
         )
         looked_at = self.looked_at(partial, stream)
-        return looked_at + asked * self.matches(partial, stream) if asked else looked_at
+        return (
+            looked_at + predicate_cost * self.matches(partial, stream)
+            if predicate_cost
+            else looked_at
+        )
 
     def extended(self, partial: Partial, stream: int) -> Partial:
         """The partial result with one more stream."""

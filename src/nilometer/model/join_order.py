@@ -80,9 +80,9 @@ def choose_global_order(
     for stream in _fast_streams(loads):
         orders = [m for o in orders for m in _moved(o, stream, range(o.index(stream), -1, -1))]
     costs = {order: _global_cost(join, order) for order in dict.fromkeys(orders)}
-    least = min(costs.values(), default=0.0)
+    lowest = min(costs.values(), default=0.0)
     # Orders of equal cost differ by rounding errors; those must not decide.
-    return next((order for order, cost in costs.items() if isclose(cost, least)), ())
+    return next((order for order, cost in costs.items() if isclose(cost, lowest)), ())
 
 
 def has_drifted(
@@ -139,10 +139,10 @@ def _bettered(join: Join, origin: int, order: Order) -> Order:
         places = range(len(order))
         moves = {m for stream in order for m in _moved(order, stream, places)}
         costs = {m: join.comparisons(origin, m) for m in sorted(moves) if join.allows(origin, m)}
-        least = min(costs.values(), default=cost)
-        if least > cost or isclose(least, cost):
+        lowest = min(costs.values(), default=cost)
+        if lowest > cost or isclose(lowest, cost):
             return order
-        order, cost = min(costs, key=costs.__getitem__), least
+        order, cost = min(costs, key=costs.__getitem__), lowest
 
 
 def _ascending_orders(join: Join) -> list[Order]:

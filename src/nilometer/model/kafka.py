@@ -47,8 +47,8 @@ def read_kafka_url(address: str) -> dict[str, str]:
     >>> read_kafka_url("plant")
     {'topic': 'plant'}
     """
-    scheme, found, rest = address.partition("://")
-    if not found:
+    scheme, separator, rest = address.partition("://")
+    if not separator:
         return {"topic": address} if address else {}
     if scheme.lower() != "kafka":
         raise InputError(
@@ -154,22 +154,22 @@ def _security(chosen: Mapping[str, Any]) -> dict[str, Any]:
         (False, True): "sasl_plaintext",
         (True, True): "sasl_ssl",
     }
-    found: dict[str, Any] = {"security.protocol": protocols[secure, known]}
+    settings: dict[str, Any] = {"security.protocol": protocols[secure, known]}
     if secure:
         files = {
             "ssl.ca.location": chosen["ca"],
             "ssl.certificate.location": chosen["cert"],
             "ssl.key.location": chosen["cert_key"],
         }
-        found |= {name: str(path) for name, path in files.items() if path is not None}
-        found["enable.ssl.certificate.verification"] = not chosen["insecure"]
+        settings |= {name: str(path) for name, path in files.items() if path is not None}
+        settings["enable.ssl.certificate.verification"] = not chosen["insecure"]
     if known:
         if chosen["password"] is None:
             raise InputError(
                 f"user {chosen['user']} has no password", hint="give the option password"
             )
-        found["sasl.mechanisms"] = (chosen["sasl"] or "plain").upper()
-        found["sasl.username"], found["sasl.password"] = chosen["user"], chosen["password"]
+        settings["sasl.mechanisms"] = (chosen["sasl"] or "plain").upper()
+        settings["sasl.username"], settings["sasl.password"] = chosen["user"], chosen["password"]
     elif chosen["sasl"] is not None:
         raise InputError("option sasl without a user", hint="give the options user and password")
-    return found
+    return settings

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def tell_left_out(counts: Mapping[str, int]) -> str | None:
+def describe_left_out(counts: Mapping[str, int]) -> str | None:
     """A sentence on how many rows of which streams have no time; None if all have one.
 
-    >>> tell_left_out({"A": 3})
+    >>> describe_left_out({"A": 3})
     '3 rows have no time and were left out'
     """
     parts = [f"{rows:,} of {name}" for name, rows in counts.items() if rows]

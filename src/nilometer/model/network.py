@@ -70,7 +70,7 @@ class TimeNetwork:
         [('A', 'B'), ('B', 'C')]
         """
         before, waiting = {i: i}, [i]
-        for near in waiting:  # by number of steps: what is found is appended
+        for near in waiting:  # by number of steps: each stream reached is appended
             for far, bound in enumerate(self.given[near]):
                 is_tight = self.closed[i][near] + bound == self.closed[i][far]
                 if bound < FOREVER and is_tight and far not in before:

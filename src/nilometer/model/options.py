@@ -47,11 +47,11 @@ class OptionError(InputError):
         """The option's name as it was given."""
 
 
-def read_options(owner: str, known: Sequence[Option], given: Mapping[str, str]) -> dict[str, Any]:
+def read_options(owner: str, known: Sequence[Option], texts: Mapping[str, str]) -> dict[str, Any]:
     """The values of all options, given or default; a wrong one is refused by name."""
     table = {option.name: option for option in known}
     chosen = {option.name: option.default for option in known}
-    for name, text in given.items():
+    for name, text in texts.items():
         option = table.get(name.lower())
         if option is None:
             raise OptionError(
@@ -87,12 +87,12 @@ def seconds(text: str) -> float:
     return parse_duration(text) / 1_000_000
 
 
-def whole(least: int, most: int) -> Callable[[str], int]:
+def whole(minimum: int, maximum: int) -> Callable[[str], int]:
     """A parser of whole numbers within inclusive bounds."""
 
     def parse(text: str) -> int:
-        if not re.fullmatch(r"\s*-?[0-9]+\s*", text) or not least <= int(text) <= most:
-            raise ValueError(f"write a whole number from {least} to {most}")
+        if not re.fullmatch(r"\s*-?[0-9]+\s*", text) or not minimum <= int(text) <= maximum:
+            raise ValueError(f"write a whole number from {minimum} to {maximum}")
         return int(text)
 
     return parse
@@ -123,15 +123,15 @@ def parse_size(text: str) -> int:
     >>> parse_size("64MB"), parse_size("1.5 kb"), parse_size("10")
     (67108864, 1536, 10)
     """
-    found = _SIZE.fullmatch(text)
-    unit = _UNITS.get(found[2].lower()) if found else None
-    if found is None or unit is None:
+    match = _SIZE.fullmatch(text)
+    unit = _UNITS.get(match[2].lower()) if match else None
+    if match is None or unit is None:
         raise InputError(
             "cannot read a size",
             detail=f"got {text!r}",
             hint="write a number and a unit, such as '64MB' or '1.5 GB'",
         )
-    return int(float(found[1]) * unit)
+    return int(float(match[1]) * unit)
 
 
 def parse_count(text: str) -> int:

@@ -72,8 +72,8 @@ async def connect_within(
     Raises OSError if no address is within reach.
     """
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    *others, last = _within(host, found, reach)
+    resolved = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    *others, last = _within(host, resolved, reach)
     for address in others:
         with suppress(OSError):
             return await connect(address)
@@ -88,8 +88,8 @@ def addresses_within(host: str, port: int, reach: Reach) -> list[str]:
     return _within(host, socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), reach)
 
 
-def _within(host: str, found: Iterable[tuple[Any, ...]], reach: Reach) -> list[str]:
-    addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+def _within(host: str, resolved: Iterable[tuple[Any, ...]], reach: Reach) -> list[str]:
+    addresses = list(dict.fromkeys(str(one[4][0]) for one in resolved))
     allowed = [one for one in addresses if needed_reach(one) <= reach]
     if not allowed:
         raise OSError(
@@ -108,12 +108,12 @@ def needed_reach(address: str) -> Reach:
     >>> needed_reach("10.0.0.7").name
     'PRIVATE'
     """
-    found = _literal(address)
-    if isinstance(found, IPv6Address):
-        found = _embedded(found) or found
-    if found is None or _is_special(found):
+    literal = _literal(address)
+    if isinstance(literal, IPv6Address):
+        literal = _embedded(literal) or literal
+    if literal is None or _is_special(literal):
         return Reach.ANYWHERE
-    return Reach.PUBLIC if found.is_global else Reach.PRIVATE
+    return Reach.PUBLIC if literal.is_global else Reach.PRIVATE
 
 
 def _is_special(address: IPv4Address | IPv6Address) -> bool:

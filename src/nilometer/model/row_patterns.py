@@ -42,8 +42,8 @@ class Repeat:
     """A part repeated; as often as possible if greedy, else as rarely as possible."""
 
     part: Pattern
-    least: int
-    most: int | None
+    minimum: int
+    maximum: int | None
     greedy: bool = True
 
 
@@ -89,19 +89,19 @@ def names_in(pattern: Pattern) -> Iterator[str]:
                 yield from names_in(one)
 
 
-def least_rows(pattern: Pattern) -> int:
+def min_rows(pattern: Pattern) -> int:
     """The minimum number of rows in a match."""
     match pattern:
         case Variable():
             return 1
         case Absent():
             return 0
-        case Repeat(part, least):
-            return least * least_rows(part)
+        case Repeat(part, minimum):
+            return minimum * min_rows(part)
         case Sequence(parts):
-            return sum(map(least_rows, parts))
+            return sum(map(min_rows, parts))
         case Alternation(parts):
-            return min(map(least_rows, parts))
+            return min(map(min_rows, parts))
 
 
 def max_rows(pattern: Pattern) -> int | None:
@@ -111,9 +111,9 @@ def max_rows(pattern: Pattern) -> int | None:
             return 1
         case Absent():
             return 0
-        case Repeat(part, _, most):
+        case Repeat(part, _, maximum):
             inner = max_rows(part)
-            return None if most is None or inner is None else most * inner
+            return None if maximum is None or inner is None else maximum * inner
     parts = [max_rows(one) for one in pattern.parts]
     known = [one for one in parts if one is not None]
     if len(known) < len(parts):
@@ -126,11 +126,11 @@ def count_steps(pattern: Pattern) -> int:
     match pattern:
         case Variable() | Absent():
             return 1
-        case Repeat(part, least, most):
+        case Repeat(part, minimum, maximum):
             inner = count_steps(part)
-            if most is None:
-                return least * inner + inner + 2
-            return least * inner + (most - least) * (inner + 1)
+            if maximum is None:
+                return minimum * inner + inner + 2
+            return minimum * inner + (maximum - minimum) * (inner + 1)
         case Sequence(parts):
             return sum(map(count_steps, parts))
         case Alternation(parts):
@@ -155,13 +155,13 @@ def _build(pattern: Pattern, names: tuple[str, ...], steps: list[PatternStep]) -
                 _build(one, names, steps)
         case Alternation(parts):
             _build_alternation(parts, names, steps)
-        case Repeat(part, least, most, greedy):
-            for _ in range(least):
+        case Repeat(part, minimum, maximum, greedy):
+            for _ in range(minimum):
                 _build(part, names, steps)
-            if most is None:
+            if maximum is None:
                 _build_loop(part, greedy, names, steps)
             else:
-                _build_options(part, most - least, greedy, names, steps)
+                _build_options(part, maximum - minimum, greedy, names, steps)
 
 
 def _split(inside: int, outside: int, greedy: bool) -> PatternStep:
@@ -218,9 +218,9 @@ def show_pattern(pattern: Pattern) -> str:
             return " ".join(_in_brackets(one, Alternation) for one in parts)
         case Alternation(parts):
             return " | ".join(map(show_pattern, parts))
-        case Repeat(part, least, most, greedy):
+        case Repeat(part, minimum, maximum, greedy):
             shown = _in_brackets(part, (Alternation, Sequence, Repeat))
-            return f"{shown}{_show_count(least, most)}{'' if greedy else '?'}"
+            return f"{shown}{_show_count(minimum, maximum)}{'' if greedy else '?'}"
 
 
 def _in_brackets(pattern: Pattern, kinds: type | tuple[type, ...]) -> str:
@@ -228,14 +228,14 @@ def _in_brackets(pattern: Pattern, kinds: type | tuple[type, ...]) -> str:
     return f"({shown})" if isinstance(pattern, kinds) else shown
 
 
-def _show_count(least: int, most: int | None) -> str:
-    match least, most:
+def _show_count(minimum: int, maximum: int | None) -> str:
+    match minimum, maximum:
         case 0, None:
             return "*"
         case 1, None:
             return "+"
         case 0, 1:
             return "?"
-    if least == most:
-        return f"{{{least}}}"
-    return f"{{{least},{'' if most is None else most}}}"
+    if minimum == maximum:
+        return f"{{{minimum}}}"
+    return f"{{{minimum},{'' if maximum is None else maximum}}}"

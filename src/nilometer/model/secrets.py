@@ -57,7 +57,7 @@ def with_secrets(text: str) -> str:
     """
     if (whole := _REFERENCE.fullmatch(text)) is not None:
         return _secret(whole)
-    return _REFERENCE.sub(lambda found: quote(_secret(found), safe=""), text)
+    return _REFERENCE.sub(lambda reference: quote(_secret(reference), safe=""), text)
 
 
 def options_with_secrets(options: Mapping[str, str]) -> dict[str, str]:
@@ -65,9 +65,9 @@ def options_with_secrets(options: Mapping[str, str]) -> dict[str, str]:
     return {name: with_secrets(text) for name, text in options.items()}
 
 
-def _secret(found: re.Match[str]) -> str:
-    variable = f"{VARIABLE}{found[1]}"
-    value = os.environ[variable] if variable in os.environ else _in_folder(found[1], variable)
+def _secret(reference: re.Match[str]) -> str:
+    variable = f"{VARIABLE}{reference[1]}"
+    value = os.environ[variable] if variable in os.environ else _in_folder(reference[1], variable)
     value = value.rstrip("\n")
     if value:
         _resolved.update({value, quote(value, safe="")})
@@ -167,10 +167,10 @@ def shown_text(text: str) -> str:
     return _QUERY.sub(_shown_parameter, text)
 
 
-def _shown_parameter(found: re.Match[str]) -> str:
-    name, value = found[1], found[2]
-    meant = unquote(name)
-    is_hidden = is_secret(meant) or _PARAMETERS.fullmatch(meant)
+def _shown_parameter(parameter: re.Match[str]) -> str:
+    name, value = parameter[1], parameter[2]
+    decoded = unquote(name)
+    is_hidden = is_secret(decoded) or _PARAMETERS.fullmatch(decoded)
     return f"{name}={HIDDEN if is_hidden else value}"
 
 
@@ -182,11 +182,11 @@ def shown_address(address: str) -> str:
     """
     if _is_json(address):
         try:
-            found = json.loads(address)
+            options = json.loads(address)
         except ValueError:
             return HIDDEN
         return json.dumps(
-            {name: _shown_value(name, value) for name, value in found.items()}, ensure_ascii=False
+            {name: _shown_value(name, value) for name, value in options.items()}, ensure_ascii=False
         )
     return shown_text(address)
 

@@ -37,7 +37,7 @@ class ServedAt:
 
 
 @contextmanager
-def told_where(folder: Path, address: str) -> Iterator[None]:
+def announced_at(folder: Path, address: str) -> Iterator[None]:
     """Within this context, record in a database folder the address at which it is served."""
     file, aside = folder / SERVER_FILE, folder / f"{SERVER_FILE}.new"
     with suppress(OSError):  # with a full disk, the server works all the same
@@ -81,10 +81,10 @@ def written_holder() -> str:
 def find_server(folder: Path) -> ServedAt | None:
     """The server that has a folder open; None if there is none, or none that can be trusted."""
     holder = holder_of(folder)
-    told = None if holder is None else _read(folder / SERVER_FILE)
-    if told is None or holder != _holder(told.pid, told.host):
+    server = None if holder is None else _read(folder / SERVER_FILE)
+    if server is None or holder != _holder(server.pid, server.host):
         return None
-    return told
+    return server
 
 
 def _holder(pid: int, host: str) -> str:
@@ -95,13 +95,13 @@ def _read(file: Path) -> ServedAt | None:
     """The content of a file that only this user or root can have written: a token may go there."""
     try:
         with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), encoding="utf-8") as opened:
-            found = os.fstat(opened.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_mode & _OTHERS_WRITE:
+            status = os.fstat(opened.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_mode & _OTHERS_WRITE:
                 return None
-            if found.st_uid not in (os.geteuid(), 0):
+            if status.st_uid not in (os.geteuid(), 0):
                 return None
-            told = json.loads(opened.read(_LONGEST))
-        address, pid, host = told["address"], told["pid"], told["host"]
+            fields = json.loads(opened.read(_LONGEST))
+        address, pid, host = fields["address"], fields["pid"], fields["host"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if not (isinstance(address, str) and isinstance(pid, int) and isinstance(host, str)):

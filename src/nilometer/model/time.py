@@ -51,41 +51,41 @@ def is_time_unit(word: str) -> bool:
     return word.lower() in _UNITS
 
 
-def parse_duration(given: Duration) -> int:
+def parse_duration(duration: Duration) -> int:
     """The length in microseconds of a duration that must not be negative.
 
     >>> parse_duration("1h 30m"), parse_duration("INTERVAL '5' SECOND"), parse_duration("0.8 S")
     (5400000000, 5000000, 800000)
     """
-    length = parse_signed_duration(given)
+    length = parse_signed_duration(duration)
     if length < 0:
         raise DurationError(
             "a window cannot have a negative length",
-            detail=f"got {given!r}",
+            detail=f"got {duration!r}",
             hint="for a lower and an upper bound use nm.between(A, B, '-2s', '5s')",
         )
     return length
 
 
-def parse_signed_duration(given: Duration) -> int:
+def parse_signed_duration(duration: Duration) -> int:
     """The length in microseconds, negative if the text begins with a minus sign.
 
     >>> parse_signed_duration("-2s"), parse_signed_duration(timedelta(milliseconds=3))
     (-2000000, 3000)
     """
-    if isinstance(given, timedelta):
-        length = given // timedelta(microseconds=1)
-    elif isinstance(given, str):
-        length = _parse_text(given)
+    if isinstance(duration, timedelta):
+        length = duration // timedelta(microseconds=1)
+    elif isinstance(duration, str):
+        length = _parse_text(duration)
     else:
         raise DurationError(
             "a duration must be text or a timedelta",
-            detail=f"got {given!r} of type {type(given).__name__}",
+            detail=f"got {duration!r} of type {type(duration).__name__}",
             hint=_EXAMPLES,
         )
     if abs(length) > _LONGEST:
         raise DurationError(
-            "a duration may not exceed 1000 years", detail=f"got {given!r}", hint=_EXAMPLES
+            "a duration may not exceed 1000 years", detail=f"got {duration!r}", hint=_EXAMPLES
         )
     return length
 

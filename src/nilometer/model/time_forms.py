@@ -150,7 +150,7 @@ def meanings(number: float | Decimal) -> str:
     >>> meanings(5)
     '5 would be 1970-01-01 in any unit'
     """
-    found = []
+    dates = []
     for unit in EpochUnit:
         try:
             counted = count_micros(number, unit)
@@ -158,14 +158,14 @@ def meanings(number: float | Decimal) -> str:
             return f"{number} is not a time in any unit"
         if not EARLIEST <= counted <= LATEST:
             continue
-        found.append(f"{_day(counted)} as {unit.noun}")
+        dates.append(f"{_day(counted)} as {unit.noun}")
         if abs(counted) < _YEAR:
             break
-    if not found:
+    if not dates:
         return f"{number} is not a time in any unit"
-    if len(found) == 1 and abs(count_micros(number, EpochUnit.SECONDS)) < _YEAR:
-        return f"{number} would be {found[0].split()[0]} in any unit"
-    return f"{str(number)[:_SHOWN]} would be {', '.join(found)}"
+    if len(dates) == 1 and abs(count_micros(number, EpochUnit.SECONDS)) < _YEAR:
+        return f"{number} would be {dates[0].split()[0]} in any unit"
+    return f"{str(number)[:_SHOWN]} would be {', '.join(dates)}"
 
 
 def read_unit(text: str) -> EpochUnit:

@@ -48,7 +48,7 @@ class TimePattern:
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
-        self._found: set[str] = set()
+        self._parts: set[str] = set()
         written = "".join(self._token(token) for token in _tokens(pattern))
         self._require_whole()
         self._regex = re.compile(written, re.IGNORECASE | re.ASCII)
@@ -58,16 +58,16 @@ class TimePattern:
         match = self._regex.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"not a text of the form {self._pattern}")
-        found = match.groupdict()
+        parts = match.groupdict()
         moment = datetime(
-            _year(found),
-            _month(found),
-            int(found["day"]),
-            _hour(found),
-            int(found.get("minute") or 0),
-            int(found.get("second") or 0),
-            int((found.get("fraction") or "").ljust(6, "0")),
-            _zone(found.get("zone")),
+            _year(parts),
+            _month(parts),
+            int(parts["day"]),
+            _hour(parts),
+            int(parts.get("minute") or 0),
+            int(parts.get("second") or 0),
+            int((parts.get("fraction") or "").ljust(6, "0")),
+            _zone(parts.get("zone")),
         )
         return (moment - _1970) // timedelta(microseconds=1)
 
@@ -82,9 +82,9 @@ class TimePattern:
         if token not in _PARTS:
             raise self._refusal(f"{token} cannot be used in it")
         name, expression = _PARTS[token]
-        if name in self._found:
+        if name in self._parts:
             raise self._refusal(f"{token} repeats a part that is already there")
-        self._found.add(name)
+        self._parts.add(name)
         return f"(?P<{name}>{expression})"
 
     def _require_whole(self) -> None:
@@ -95,10 +95,10 @@ class TimePattern:
             ("day", {"day"}),
             ("hour", {"hour", "half_hour"}),
         ):
-            is_optional = what == "hour" and not self._found & {"minute", "second", "half"}
-            if len(self._found & names) != 1 and not is_optional:
+            is_optional = what == "hour" and not self._parts & {"minute", "second", "half"}
+            if len(self._parts & names) != 1 and not is_optional:
                 raise self._refusal(f"it has not exactly one {what}")
-        if ("half_hour" in self._found) != ("half" in self._found):
+        if ("half_hour" in self._parts) != ("half" in self._parts):
             raise self._refusal("h and a (AM, PM) go together")
 
     def _refusal(self, why: str) -> InputError:
@@ -122,25 +122,25 @@ def _tokens(pattern: str) -> list[str]:
     return tokens
 
 
-def _year(found: dict[str, str | None]) -> int:
-    short = found.get("short_year")
-    return int(found.get("year") or 0) if short is None else 2000 + int(short)
+def _year(parts: dict[str, str | None]) -> int:
+    short = parts.get("short_year")
+    return int(parts.get("year") or 0) if short is None else 2000 + int(short)
 
 
-def _month(found: dict[str, str | None]) -> int:
-    named = found.get("short_month") or found.get("long_month")
+def _month(parts: dict[str, str | None]) -> int:
+    named = parts.get("short_month") or parts.get("long_month")
     if named is None:
-        return int(found["month"] or 0)
+        return int(parts["month"] or 0)
     return [name[:3] for name in _MONTHS].index(named[:3].lower()) + 1
 
 
-def _hour(found: dict[str, str | None]) -> int:
-    half = found.get("half_hour")
+def _hour(parts: dict[str, str | None]) -> int:
+    half = parts.get("half_hour")
     if half is None:
-        return int(found.get("hour") or 0)
+        return int(parts.get("hour") or 0)
     if not 1 <= int(half) <= 12:
         raise ValueError(f"there is no hour {half} AM or PM")
-    return int(half) % 12 + (12 if (found["half"] or "").lower() == "pm" else 0)
+    return int(half) % 12 + (12 if (parts["half"] or "").lower() == "pm" else 0)
 
 
 def _zone(text: str | None) -> tzinfo:

@@ -162,15 +162,15 @@ def range_window(stream: str, length: Duration) -> RangeWindow:
     return RangeWindow(stream, parse_duration(length))
 
 
-def read_windows(given: Windows) -> tuple[Window, ...]:
+def read_windows(windows: Windows) -> tuple[Window, ...]:
     """The windows that a user gave in any accepted form."""
-    if isinstance(given, (UniformWindow, PairWindow, RangeWindow, DerivedWindow)):
-        return (given,)
-    if isinstance(given, Mapping):
-        return tuple(_pair(pair, length) for pair, length in given.items())
-    if isinstance(given, Iterable) and not isinstance(given, str):
-        return tuple(w for one in given for w in read_windows(one))
-    return (UniformWindow(parse_duration(given)),)
+    if isinstance(windows, (UniformWindow, PairWindow, RangeWindow, DerivedWindow)):
+        return (windows,)
+    if isinstance(windows, Mapping):
+        return tuple(_pair(pair, length) for pair, length in windows.items())
+    if isinstance(windows, Iterable) and not isinstance(windows, str):
+        return tuple(w for one in windows for w in read_windows(one))
+    return (UniformWindow(parse_duration(windows)),)
 
 
 def _pair(pair: object, length: Duration) -> PairWindow:

@@ -44,7 +44,7 @@ from nilometer.operators.aggregate_orders import (
 from nilometer.operators.aggregate_results import COVARIANCES, POWER, SUMMED, SumResults
 from nilometer.operators.aggregate_totals import ROWS, RunningTotals, Totals, extreme_name
 from nilometer.operators.change_operator import (
-    Stored,
+    StoredChunks,
     diffs_of,
     no_changes,
     row_columns,
@@ -104,7 +104,7 @@ class AggregateOperator:
         self._opened = spec.keys > 0 or spec.each_instant
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return tuple(self._tables().values())
 
@@ -161,8 +161,8 @@ class AggregateOperator:
             keys = columns[: self._spec.keys]
             if self._spec.each_instant:  # the groups of different instants are different groups
                 keys = [pa.array(times), *keys]
-            found = row_groups(keys, len(changes))
-            groups, ids, firsts = found.numbers, found.ids, found.firsts
+            grouped = row_groups(keys, len(changes))
+            groups, ids, firsts = grouped.numbers, grouped.ids, grouped.firsts
         else:
             groups, ids = np.zeros(len(changes), np.int64), identify_rows([], 1)
             firsts = np.zeros(0, np.int64)

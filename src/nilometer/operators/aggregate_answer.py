@@ -53,15 +53,15 @@ def answer_changes(
     columns += [_only(result, shown) for result in answer.results]
     is_new = _is_new(instants)
     if test is not None:
-        given = Rows(columns, len(shown), names, counted=is_new[shown])
-        passed = np.flatnonzero(passing(test, given))
+        inputs = Rows(columns, len(shown), names, counted=is_new[shown])
+        passed = np.flatnonzero(passing(test, inputs))
         columns = [_only(column, passed) for column in columns]
         shown = shown[passed]
-    given = Rows(columns, len(shown), names, counted=is_new[shown])
-    computed, kept = compute(values, given)
+    inputs = Rows(columns, len(shown), names, counted=is_new[shown])
+    computed, computable = compute(values, inputs)
     rows = [canonical(value) for value in computed]
-    if kept is not None:
-        shown = shown[kept]
+    if computable is not None:
+        shown = shown[computable]
     gone, come, states = _differences(instants, rows, shown)
     diffs = np.concatenate([np.full(len(gone), -1), np.ones(len(come), np.int64)])
     places = np.concatenate([gone, come])

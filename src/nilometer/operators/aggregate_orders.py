@@ -94,8 +94,8 @@ class OrderedArgument:
         if call.function in _LARGEST:
             ranks = last - ranks
         keys, _ = self._values(Ranks(self.counts, ranks, ranks, spread=0.0))
-        found = self.content.values(keys, some)
-        return _last_field(found) if call.function in _BY else found
+        values = self.content.values(keys, some)
+        return _last_field(values) if call.function in _BY else values
 
     def _whole(self, call: AggregateCall) -> pa.Array:
         """The results that contain all values, in every state."""
@@ -106,11 +106,11 @@ class OrderedArgument:
         if call.function is AggregateFunction.SET or call.distinct:
             held = held.distinct()
         shown = held.repeated(reverse=call.reverse)
-        found = self.content.values(shown.values, np.ones(len(shown.values), np.bool_))
+        values = self.content.values(shown.values, np.ones(len(shown.values), np.bool_))
         if call.function is not AggregateFunction.SET:
-            found = _last_field(found)
+            values = _last_field(values)
         offsets = pa.array(shown.offsets, pa.int32())
-        lists = pa.ListArray.from_arrays(offsets, found)
+        lists = pa.ListArray.from_arrays(offsets, values)
         if call.function is not AggregateFunction.TEXT:
             return lists
         joined = pc.binary_join(lists.cast(pa.list_(pa.string())), call.separator)
@@ -123,7 +123,7 @@ class OrderedArgument:
         states, keys, counts = all_events(self.instants, self.content.runs, self.events)
         values = self.content.values(keys, np.ones(len(keys), np.bool_))
         numbers = as_int64(values.cast(pa.int64()))
-        found = np.zeros(len(some), np.int64)
+        bits = np.zeros(len(some), np.int64)
         for bit in np.int64(1) << np.arange(64):
             has = np.flatnonzero(numbers & bit)
             if not len(has):
@@ -137,8 +137,8 @@ class OrderedArgument:
                     is_set = times > 0
                 case _:
                     is_set = times % 2 == 1
-            found[is_set] |= bit
-        return pa.array(found, mask=None if some.all() else ~some).cast(values.type)
+            bits[is_set] |= bit
+        return pa.array(bits, mask=None if some.all() else ~some).cast(values.type)
 
     def _percentile(self, last: Int64s, fraction: float, some: Bools) -> pa.Array:
         """Between two values it is interpolated, as Spark does."""

@@ -154,11 +154,11 @@ class SumResults:
         first = min([*ones, *others, *(place // 2 for place in products)], default=0)
         size, weights = self._totals.size, counts.astype(object)
         x, y = (as_integers(digits, size, first) for digits in (ones, others))
-        found = weights * as_integers(products, size, 2 * first) - x * y
+        numerators = weights * as_integers(products, size, 2 * first) - x * y
         divisors = weights * (weights - 1 if sample else weights)
         valid = counts > (1 if sample else 0)
-        divisors[~valid], found[~valid] = 1, 0
-        values = _divide(found, divisors, 2 * (BITS * first + SMALLEST_DOUBLE))
+        divisors[~valid], numerators[~valid] = 1, 0
+        values = _divide(numerators, divisors, 2 * (BITS * first + SMALLEST_DOUBLE))
         values[self._totals[f"{ref.label} nan"] != 0] = np.nan
         return pa.array(values, mask=_mask(valid))
 
@@ -186,11 +186,11 @@ class SumResults:
         values[special] = np.nan
         return pa.array(values, mask=_mask(valid | special))
 
-    def _powers(self, ref: ArgumentRef, most: int) -> tuple[list[Integers], int]:
+    def _powers(self, ref: ArgumentRef, highest: int) -> tuple[list[Integers], int]:
         """The sums of the first powers, exactly, in powers of a unit; and the place of that."""
-        digits = [self._totals.digits(ref, name) for name in POWERS[:most]]
+        digits = [self._totals.digits(ref, name) for name in POWERS[:highest]]
         first = min(
-            (place // power for power, found in enumerate(digits, 1) for place in found), default=0
+            (place // power for power, sums in enumerate(digits, 1) for place in sums), default=0
         )
         size = self._totals.size
         return [as_integers(one, size, k * first) for k, one in enumerate(digits, 1)], first

@@ -39,8 +39,8 @@ class Totals:
     values: Mapping[str, Int64s]
 
     def __getitem__(self, name: str) -> Int64s:
-        found = self.values.get(name)
-        return np.zeros(self.size, np.int64) if found is None else found
+        column = self.values.get(name)
+        return np.zeros(self.size, np.int64) if column is None else column
 
     def count(self, ref: ArgumentRef) -> Int64s:
         """The number of values of an argument."""
@@ -96,10 +96,10 @@ class RunningTotals:
         if not finite.all():
             places = np.flatnonzero(finite)
             states, diffs, values = states[places], diffs[places], take(values, places)
-        digits = found = digits_of(values)
+        digits = powers = digits_of(values)
         for place, name in enumerate(POWERS[:power]):
-            found = digits if place == 0 else found.times(digits)
-            self._add_digits(f"{ref.label} {name}", found, diffs, states)
+            powers = digits if place == 0 else powers.times(digits)
+            self._add_digits(f"{ref.label} {name}", powers, diffs, states)
 
     def add_pairs(self, ref: ArgumentRef, events: ArgumentEvents) -> None:
         """Add pairs of doubles to be summed, with the sum of their products."""
@@ -108,8 +108,8 @@ class RunningTotals:
         self._add_some(f"{ref.label} nan", events, ~finite)
         places = np.flatnonzero(finite)
         first, second = (digits_of(take(values, places)) for values in (one, other))
-        found = {"first": first, "second": second, "product": first.times(second)}
-        for name, digits in found.items():
+        by_name = {"first": first, "second": second, "product": first.times(second)}
+        for name, digits in by_name.items():
             self._add_digits(
                 f"{ref.label} {name}", digits, events.diffs[places], events.states[places]
             )
@@ -135,7 +135,7 @@ class RunningTotals:
     def totals(self) -> Totals:
         """Return all totals in every state."""
         none_yet = np.zeros(len(self._instants.firsts), np.int64)
-        values = {name: kept[self._instants.groups] for name, kept in self._initial.items()}
+        values = {name: value[self._instants.groups] for name, value in self._initial.items()}
         values |= self._extremes
         for name, changes in self._changes.items():
             values[name] = self._instants.running(changes, self._initial.get(name, none_yet))

@@ -15,7 +15,7 @@ from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
 from nilometer.kernels.row_errors import Rows, compute
 from nilometer.model.expressions import Expression
 from nilometer.model.time import FOREVER, LATEST
-from nilometer.operators.change_operator import TIME, Stored
+from nilometer.operators.change_operator import TIME, StoredChunks
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.content import Content, content_of, rows_content
 from nilometer.operators.share import Share, StreamShare, take_over
@@ -84,7 +84,7 @@ class RunningBlock:
         return [a + b for a, b in zip(self.join.rows_held, waiting, strict=True)]
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         return [*self.join.stored, *self._waiting]
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:
@@ -115,9 +115,11 @@ class RunningBlock:
 
     def _finish(self, result: pa.RecordBatch) -> pa.RecordBatch:
         rows = Rows(result.columns, len(result), self._spec.names)
-        values, kept = compute(list(zip(self._spec.values, self._spec.types, strict=True)), rows)
-        if kept is not None:
-            result = result.take(pa.array(kept))
+        values, computable = compute(
+            list(zip(self._spec.values, self._spec.types, strict=True)), rows
+        )
+        if computable is not None:
+            result = result.take(pa.array(computable))
         times = as_int64(result.column(0))
         if self._spec.until is not None:  # a row that ends where it begins never holds
             lasts = as_int64(result.column(self._spec.until)) > times

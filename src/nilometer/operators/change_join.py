@@ -124,10 +124,10 @@ class ChangeJoin:
         results = [no_changes(self._spec.types)]
         waiting = [list(inputs)]
         while waiting:
-            given = waiting.pop()
-            sides = [self._side(i, changes) for i, changes in enumerate(given)]
-            if self._meet_in_vain(sides) and (middle := _middle(given)) is not None:
-                earlier, later = zip(*(_split(one, middle) for one in given), strict=True)
+            piece = waiting.pop()
+            sides = [self._side(i, changes) for i, changes in enumerate(piece)]
+            if self._meet_in_vain(sides) and (middle := _middle(piece)) is not None:
+                earlier, later = zip(*(_split(one, middle) for one in piece), strict=True)
                 waiting += [list(later), list(earlier)]
                 continue
             joined = self._join_all(sides)
@@ -200,9 +200,9 @@ class ChangeJoin:
         first = changes.select(list(range(len(self._spec.output))))
         rows = Rows(first.columns, len(changes), self._spec.names, counted=diffs_of(changes) > 0)
         wanted = list(zip(self._spec.values, self._spec.types, strict=True))
-        values, kept = compute(wanted, rows)
-        if kept is not None:
-            changes = changes.take(pa.array(kept))
+        values, computable = compute(wanted, rows)
+        if computable is not None:
+            changes = changes.take(pa.array(computable))
         return make_changes(values, times_of(changes), diffs_of(changes))
 
     def _side(self, number: int, changes: pa.RecordBatch) -> Side:
@@ -238,10 +238,12 @@ class ChangeJoin:
         counts = np.zeros(len(groups), np.int64)
         np.add.at(counts, groups.numbers, diffs_of(changes))
         alive = np.flatnonzero(counts)
-        kept = changes.take(pa.array(groups.firsts[alive]))
-        kept = kept.set_column(kept.num_columns - 1, kept.schema[-1], pa.array(counts[alive]))
+        netted = changes.take(pa.array(groups.firsts[alive]))
+        netted = netted.set_column(
+            netted.num_columns - 1, netted.schema[-1], pa.array(counts[alive])
+        )
         buffer.replace(
-            [make_chunk(kept, self._layouts[number], self._spec.kernel)] if len(kept) else []
+            [make_chunk(netted, self._layouts[number], self._spec.kernel)] if len(netted) else []
         )
 
     def snapshot(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ TIME: Final = "_time"
 DIFF: Final = "_diff"
 
 
-class Stored(Protocol):
+class StoredChunks(Protocol):
     """Some chunks that an operator keeps."""
 
     refs: list[ChunkRef]
@@ -33,7 +33,7 @@ class ChangeOperator(Protocol):
     """A running operator. It never reads a clock."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
@@ -46,7 +46,7 @@ class ChangeOperator(Protocol):
         """Continue where a snapshot was taken, with the same store."""
 
 
-class SpeaksLater:
+class EmitsWithoutInput:
     """Marks the spec of an operator that may emit in a period without input."""
 
 

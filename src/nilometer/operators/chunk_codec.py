@@ -101,9 +101,9 @@ def read_chunk_file(path: Path, checksum: int, layout: RowLayout, kernel: Kernel
     rows = pa.ipc.open_stream(pa.py_buffer(sections["rows"])).read_next_batch()
     times = layout.times(rows)
     hashes = {key: np.frombuffer(sections[f"hashes {key}"], np.uint64) for key in layout.own}
-    found = [_access(key, sections, fields) for key, fields in header["index"].items()]
-    index = found[0].index if found else _plain_index(kernel, times)
-    further = dict(zip(layout.own[1:], found[1:], strict=bool(found)))
+    accesses = [_access(key, sections, fields) for key, fields in header["index"].items()]
+    index = accesses[0].index if accesses else _plain_index(kernel, times)
+    further = dict(zip(layout.own[1:], accesses[1:], strict=bool(accesses)))
     return Chunk(rows, times, hashes, index, further, layout.untils(rows))
 
 

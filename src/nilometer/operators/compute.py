@@ -56,9 +56,9 @@ class Compute(Stateless):
         if not len(changes):
             return no_changes(self._spec.types)
         wanted = list(zip(self._spec.values, self._spec.types, strict=True))
-        shown, kept = compute(wanted, changed_rows(changes, self._spec.names))
-        if kept is not None:
-            changes = changes.take(pa.array(kept))
+        shown, computable = compute(wanted, changed_rows(changes, self._spec.names))
+        if computable is not None:
+            changes = changes.take(pa.array(computable))
         names = [f"c{i}" for i in range(len(shown))]
         return pa.RecordBatch.from_arrays([*shown, *changes.columns[-2:]], [*names, TIME, DIFF])
 

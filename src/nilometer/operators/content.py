@@ -28,7 +28,7 @@ class HasContent(Protocol):
     """An operator of which it is known what its state says."""
 
     def content(self, marks: Sequence[int]) -> Content:
-        """What its state says, at these watermarks of the stage's streams it was told last.
+        """What its state says, given the latest watermarks of the stage's streams.
 
         It raises NoContentError for state of which that is not known.
         """

@@ -47,9 +47,9 @@ class CopiedRows:
         ranks[order] = np.arange(len(hashes)) - np.repeat(np.cumsum(times) - times, times)
         is_new = ranks >= (self._before.of(known) - self._here.of(known))[group]
         self._here = self._here.plus(_Counts(known, times))
-        found = np.zeros(len(chosen), np.bool_)
-        found[places[is_new]] = True
-        return found
+        result = np.zeros(len(chosen), np.bool_)
+        result[places[is_new]] = True
+        return result
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ class _Counts:
 
     def _with(self, other: _Counts) -> UInt64s:
         both = np.sort(np.concatenate([self.hashes, other.hashes]))
-        found: UInt64s = both[np.diff(both, prepend=~both[:1]) != 0]
-        return found
+        merged: UInt64s = both[np.diff(both, prepend=~both[:1]) != 0]
+        return merged
 
 
 def _hash(rows: pa.RecordBatch) -> UInt64s:

@@ -29,13 +29,19 @@ def aggregate_frames(
 ) -> pa.Array:
     """An aggregate of rows [first, end) for each frame: of a column, or without one, of rows."""
     argument = [] if column is None else [column.type]
-    given = (pa.int64(), *argument)
-    asked = replace(call, column=None if column is None else 1)
-    kind = aggregate_type(asked, given)
+    types = (pa.int64(), *argument)
+    own_call = replace(call, column=None if column is None else 1)
+    kind = aggregate_type(own_call, types)
     spec = AggregateSpec(
-        1, given, (asked,), None, (Argument(0), Argument(1)), (pa.int64(), kind), each_instant=True
+        1,
+        types,
+        (own_call,),
+        None,
+        (Argument(0), Argument(1)),
+        (pa.int64(), kind),
+        each_instant=True,
     )
-    owners, found = [pa.array([], pa.int64())], [pa.array([], kind)]
+    owners, aggregates = [pa.array([], pa.int64())], [pa.array([], kind)]
     for part in _parts(ends - firsts):
         lengths = ends[part] - firsts[part]
         owner = np.repeat(np.arange(part.start, part.stop), lengths)
@@ -46,11 +52,11 @@ def aggregate_frames(
         changes = make_changes([pa.array(owner), *values], nothing, nothing + 1)
         result = AggregateOperator(spec, store).process([changes], FOREVER)
         owners.append(result.column(0))
-        found.append(result.column(1))
+        aggregates.append(result.column(1))
     places = np.full(len(firsts), -1, np.int64)
     there = np.asarray(pa.concat_arrays(owners))
     places[there] = np.arange(len(there))
-    results = pa.concat_arrays(found).take(pa.array(places, mask=places < 0))
+    results = pa.concat_arrays(aggregates).take(pa.array(places, mask=places < 0))
     return pc.fill_null(results, 0) if call.function in _COUNTS else results
 
 

@@ -19,9 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s, as_int64
-from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
+from nilometer.kernels.chunk import SORTED_LAYOUT, Chunk, Kernel, sorted_chunk
 from nilometer.kernels.gather import join_batches, take
-from nilometer.kernels.indexes import TimeIndex
 from nilometer.kernels.row_ids import RowIds
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.content import Content, batch_content
@@ -30,9 +29,8 @@ from nilometer.operators.share import ROUTE, Share
 _RATIO: Final = 4
 _MOST_BYTES: Final = 128 << 20
 """A larger run is cut: Arrow and Spark's state have limits of 2 GiB."""
-_LAYOUT: Final = RowLayout(time=0, keys=())
 _IDS: Final = 2
-"""The hashes come first; the first hash takes the position of the time in other chunks."""
+"""The hashes come first; chunks are sorted by the first one."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,8 @@ class Groups:
 
     def value(self, name: str) -> Int64s:
         """One of the values of every group."""
-        found = self.values.get(name)
-        return np.zeros(len(self), np.int64) if found is None else found
+        column = self.values.get(name)
+        return np.zeros(len(self), np.int64) if column is None else column
 
     def only(self, places: Int64s) -> Groups:
         """Some of the groups."""
@@ -85,15 +83,15 @@ class GroupTable:
             groups = table.contents()
             if self._key_types:
                 keys = [f"k{i}" for i in range(len(self._key_types))]
-                kept = share.of(place, pa.RecordBatch.from_arrays(list(groups.keys), keys))
+                here = share.of(place, pa.RecordBatch.from_arrays(list(groups.keys), keys))
             else:
-                kept = share.of_routes(place, groups.value(ROUTE))
-            found = groups.only(np.flatnonzero(kept))
+                here = share.of_routes(place, groups.value(ROUTE))
+            own = groups.only(np.flatnonzero(here))
             if number is not None:
-                numbered = found.value(number)
+                numbered = own.value(number)
                 numbers = np.where(numbered != 0, joint_numbers(numbered, place, len(old)), 0)
-                found = replace(found, values={**found.values, number: numbers})
-            parts.append(found)
+                own = replace(own, values={**own.values, number: numbers})
+            parts.append(own)
         self._write(self._overlay(parts), 0)
 
     def lookup(self, ids: RowIds) -> dict[str, Int64s]:
@@ -105,11 +103,11 @@ class GroupTable:
         wanted = np.arange(len(ids))
         for ref in reversed(self.refs):
             rows = self._load(ref).rows
-            places, found = _find(rows, ids.only(wanted))
+            places, occurs = _find(rows, ids.only(wanted))
             for name, column in _value_columns(rows, self._first_value):
                 target = values.setdefault(name, np.zeros(len(ids), np.int64))
-                target[wanted[found]] = column[places[found]]
-            wanted = wanted[~found]
+                target[wanted[occurs]] = column[places[occurs]]
+            wanted = wanted[~occurs]
             if not len(wanted):
                 break
         return values
@@ -119,9 +117,9 @@ class GroupTable:
         parts: list[Groups] = []
         wanted = np.arange(len(ids))
         for ref in reversed(self.refs):
-            rows, found = _find(self._load(ref).rows, ids.only(wanted))
-            parts.append(self._read([ref]).only(rows[found]))
-            wanted = wanted[~found]
+            rows, occurs = _find(self._load(ref).rows, ids.only(wanted))
+            parts.append(self._read([ref]).only(rows[occurs]))
+            wanted = wanted[~occurs]
         return _only_alive(self._overlay(parts))
 
     def contents(self) -> Groups:
@@ -215,15 +213,14 @@ class GroupTable:
         arrays += [pa.array(column) for column in values.values()]
         rows = pa.RecordBatch.from_arrays(arrays, ["h1", "h2", *keys, *values])
         for part in _cut(rows, groups.ids.h1):
-            hashes = as_int64(part.column(0))
-            chunk = Chunk(part, hashes, {}, TimeIndex(hashes))
+            chunk = sorted_chunk(part)
             ref = self._store.add(chunk, run)
             self._loaded[ref.id] = chunk
             self.refs.append(ref)
 
     def _load(self, ref: ChunkRef) -> Chunk:
         if ref.id not in self._loaded:
-            self._loaded[ref.id] = self._store.load(ref, _LAYOUT, Kernel.MERGE)
+            self._loaded[ref.id] = self._store.load(ref, SORTED_LAYOUT, Kernel.MERGE)
         return self._loaded[ref.id]
 
     def _drop(self, ref: ChunkRef) -> None:
@@ -248,16 +245,16 @@ def _find(rows: pa.RecordBatch, ids: RowIds) -> tuple[Int64s, Bools]:
     h1, h2 = as_int64(rows.column(0)), as_int64(rows.column(1))
     places = np.searchsorted(h1, ids.h1)
     places[places == len(h1)] = 0
-    found: Bools = (h1[places] == ids.h1) & (h2[places] == ids.h2)
-    unsure = np.flatnonzero((h1[places] == ids.h1) & ~found)
+    occurs: Bools = (h1[places] == ids.h1) & (h2[places] == ids.h2)
+    unsure = np.flatnonzero((h1[places] == ids.h1) & ~occurs)
     while len(unsure):  # other groups have the same first hash
         places[unsure] += 1
         unsure = unsure[places[unsure] < len(h1)]
         unsure = unsure[h1[places[unsure]] == ids.h1[unsure]]
         hit = h2[places[unsure]] == ids.h2[unsure]
-        found[unsure[hit]] = True
+        occurs[unsure[hit]] = True
         unsure = unsure[~hit]
-    return places, found
+    return places, occurs
 
 
 def _sorted(groups: Groups) -> Groups:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from nilometer.kernels.arrays import Bools
 from nilometer.kernels.chunk import Kernel, RowLayout, make_chunk
 from nilometer.operators.chunk_store import ChunkStore
-from nilometer.operators.share import Chooses
+from nilometer.operators.share import RowChooser
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
@@ -35,7 +35,7 @@ class HoldBack:
             chunk = make_chunk(rows, self._layouts[stream], self._kernel)
             self.buffers[stream].add(chunk)
 
-    def take_over(self, old: Sequence[HoldBack], shares: Sequence[Chooses]) -> None:
+    def take_over(self, old: Sequence[HoldBack], shares: Sequence[RowChooser]) -> None:
         """Take over the rows of every stream that belong here."""
         self.frontier = min(one.frontier for one in old)
         for i, (buffer, share) in enumerate(zip(self.buffers, shares, strict=False)):

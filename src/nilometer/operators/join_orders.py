@@ -110,10 +110,10 @@ def _distinct(chunk: Chunk, key: int, rows: int) -> float:
         return 1.0
     hashes = chunk.hashes[key]
     sample = hashes[:: max(1, len(hashes) // _SAMPLE)]
-    found = len(np.unique(sample))
-    if found < len(sample) / 2:  # values repeat: the sample has seen all of them
-        return float(found)
-    return float(max(1, found * rows // len(sample)))
+    distinct = len(np.unique(sample))
+    if distinct < len(sample) / 2:  # values repeat: the sample has seen all of them
+        return float(distinct)
+    return float(max(1, distinct * rows // len(sample)))
 
 
 def _numbers(saved: float | list[float]) -> float | tuple[float, ...]:

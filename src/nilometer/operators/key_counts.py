@@ -47,7 +47,7 @@ class KeyCount:
     key: int
     """The number of the routing key."""
     hash: int
-    """By which values that are equal are told from others."""
+    """The same for equal values, and different for others."""
     rows: int
     text: str
     """The key as a condition: `sensor_id = 'a17'`."""
@@ -93,18 +93,18 @@ def routing_keys(routing: Routing, names: Sequence[Sequence[str]]) -> tuple[Rout
 
     Columns that only one of several streams has are no key: its rows are just dealt out.
     """
-    found = []
+    keys = []
     for dimension in range(len(routing.shares)):
         columns = tuple(places[dimension] for places in routing.places)
         some = [one for one in columns if one is not None]
         is_key = len(some) > 1 or len(columns) == 1
         if some and is_key and len(some[0]) <= _MOST_COLUMNS:
-            told = tuple(
+            key_names = tuple(
                 tuple(own[place] for place in chosen or ())
                 for own, chosen in zip(names, columns, strict=True)
             )
-            found.append(RoutingKey(columns, told))
-    return tuple(found)
+            keys.append(RoutingKey(columns, key_names))
+    return tuple(keys)
 
 
 def count_keys(keys: Sequence[RoutingKey], rows: Sequence[pa.RecordBatch]) -> list[KeyCount]:
@@ -125,14 +125,14 @@ def _count(number: int, key: RoutingKey, rows: Sequence[pa.RecordBatch]) -> list
         return []
     hashes = np.concatenate([hash_rows(part.columns) for part in parts])
     ends = np.cumsum([len(part) for part in parts])
-    found = []
+    counts = []
     for one, count in zip(*frequent_hashes(hashes, len(hashes) // MOST_KEYS + 1), strict=True):
         row = int(np.argmax(hashes == one))
         stream = int(np.searchsorted(ends, row, "right"))
         text = parts[stream].text(row - int(ends[stream]) + len(parts[stream]))
         counted = round(int(count) * total / len(hashes))
-        found.append(KeyCount(number, int(one), counted, text))
-    return found
+        counts.append(KeyCount(number, int(one), counted, text))
+    return counts
 
 
 @dataclass(frozen=True)

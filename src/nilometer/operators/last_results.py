@@ -11,7 +11,13 @@ import pyarrow as pa
 
 from nilometer.errors import InternalError
 from nilometer.kernels.rows_window import RowsWindow
-from nilometer.operators.change_operator import TIME, Stored, diffs_of, make_changes, no_changes
+from nilometer.operators.change_operator import (
+    TIME,
+    StoredChunks,
+    diffs_of,
+    make_changes,
+    no_changes,
+)
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.open_rows import OpenRows
 from nilometer.operators.share import Share
@@ -41,7 +47,7 @@ class LastResults:
         self._open = OpenRows(schema, len(columns), window, store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         return [self._open.buffer]
 
     def process(self, inputs: Sequence[pa.RecordBatch], frontier: int) -> pa.RecordBatch:
@@ -50,11 +56,11 @@ class LastResults:
         if (diffs != 1).any():
             raise InternalError("results under a ROWS window only come, one by one")
         rows = inputs[0].remove_column(inputs[0].num_columns - 1)
-        found = [no_changes(self._types)]
+        changes = [no_changes(self._types)]
         for moved, times, diff in self._open.slide(rows):
             columns = moved.columns[: len(self._types)]
-            found.append(make_changes(columns, times, np.full(len(moved), diff)))
-        return pa.concat_batches(found)
+            changes.append(make_changes(columns, times, np.full(len(moved), diff)))
+        return pa.concat_batches(changes)
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""

@@ -15,7 +15,7 @@ from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.evaluate import evaluate
 from nilometer.kernels.rows_window import RowsWindow
 from nilometer.model.expressions import Expression
-from nilometer.operators.change_operator import Stored, make_changes, no_changes
+from nilometer.operators.change_operator import StoredChunks, make_changes, no_changes
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.hold_back import HoldBack
 from nilometer.operators.open_rows import OpenRows
@@ -67,7 +67,7 @@ class RunningLastRows:
         return [self._open.buffer.rows + sum(buffer.rows for buffer in self._hold_back.buffers)]
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         return [self._open.buffer, *self._hold_back.buffers]
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from nilometer.operators.change_operator import (
-    SpeaksLater,
-    Stored,
+    EmitsWithoutInput,
+    StoredChunks,
     diffs_of,
     make_changes,
     row_columns,
@@ -23,7 +23,7 @@ from nilometer.operators.share import Share
 
 
 @dataclass(frozen=True, slots=True)
-class LastingSpec(SpeaksLater):
+class LastingSpec(EmitsWithoutInput):
     """Rows of these types are kept for this many microseconds."""
 
     length: int
@@ -41,7 +41,7 @@ class Lasting:
         self._pending = Pending(spec.types, store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._pending.buffer,)
 

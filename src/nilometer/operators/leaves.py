@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from nilometer.operators.block import BlockSpec, RunningBlock
-from nilometer.operators.change_operator import Stored
+from nilometer.operators.change_operator import StoredChunks
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.content import Content
 from nilometer.operators.last_rows import LastRowsSpec, RunningLastRows
@@ -32,7 +32,7 @@ class BlockOfChanges(RunningBlock):
         return [held[0] + self._pending.buffer.rows, *held[1:]]
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         return [*super().stored, self._pending.buffer]
 
     def process(
@@ -79,7 +79,7 @@ class ReceivingLeaf:
         return [self._pending.buffer.rows]
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         return [self._pending.buffer]
 
     def hold(self, stream: int, rows: pa.RecordBatch) -> None:

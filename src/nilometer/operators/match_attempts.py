@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from nilometer.kernels.arrays import Bools, Int64s
-from nilometer.kernels.match_automaton import FRESH, Automaton, Followed, Track, may_begin
+from nilometer.kernels.match_automaton import FRESH, Automaton, FollowedMatches, Track, may_begin
 from nilometer.kernels.match_search import (
     MOST_TRIED,
     AskedRow,
@@ -41,10 +41,10 @@ _UNSEEN: Final = -1
 
 
 @dataclass
-class Begun:
+class MatchStarts:
     """What is known about rows as the first of a match."""
 
-    NAMES: ClassVar = ("symbols", "states", "seen", "told")
+    NAMES: ClassVar = ("symbols", "states", "seen", "known_at")
     AT_FIRST: ClassVar = (_UNSEEN, FRESH, 0, 0)
 
     is_open: Bools
@@ -54,12 +54,12 @@ class Begun:
     states: Int64s
     """Outcomes, or states of the automaton."""
     seen: Int64s
-    told: Int64s
+    known_at: Int64s
     """The instants at which the outcomes are known."""
 
     @property
     def columns(self) -> tuple[Int64s, ...]:
-        return (self.symbols, self.states, self.seen, self.told)
+        return (self.symbols, self.states, self.seen, self.known_at)
 
     @property
     def outcomes(self) -> Int64s:
@@ -75,7 +75,7 @@ class Attempts:
         self,
         matching: Matching,
         rows: OrderedRows,
-        begun: Begun,
+        begun: MatchStarts,
         automaton: Automaton,
         frontier: int,
         ended: bool,
@@ -90,9 +90,9 @@ class Attempts:
         known = rows.lasts + 1 if ended else np.maximum(rows.lasts + 1 - matching.ahead, 0)
         self._known = np.maximum(known, rows.starts)
         ahead = np.minimum(rows.places + matching.ahead, rows.lasts)
-        self._told = rows.times[ahead]
+        self._known_at = rows.times[ahead]
         self._paths: dict[int, tuple[int, ...]] = {}
-        self._answers: dict[int, _Answers] = {}
+        self._answers: dict[int, _ConditionAnswers] = {}
         self._searcher = Searcher(
             matching.program, matching.asked, matching.tracked, matching.sees_all
         )
@@ -104,7 +104,7 @@ class Attempts:
         fails = begun.is_open & (begun.states == FRESH) & (begun.symbols != _UNSEEN)
         fails &= ~may_begin(self._matching.program, begun.symbols)
         begun.states[fails] = int(Outcome.FAILED)
-        begun.told[fails] = self._told[fails]
+        begun.known_at[fails] = self._known_at[fails]
         tried = np.flatnonzero(
             begun.is_open & (begun.outcomes == Outcome.OPEN) & (begun.symbols != _UNSEEN)
         )
@@ -117,18 +117,18 @@ class Attempts:
             some = tried[first : first + _SIDE_BY_SIDE].tolist()
             results = self._search(some)
             self._answers.clear()
-            for start, found in zip(some, results, strict=True):
-                if found.outcome is not Outcome.OPEN:
-                    begun.states[start] = int(found.outcome)
-                    begun.told[start] = found.told
-                    self._paths[start] = found.path
+            for start, end in zip(some, results, strict=True):
+                if end.outcome is not Outcome.OPEN:
+                    begun.states[start] = int(end.outcome)
+                    begun.known_at[start] = end.known_at
+                    self._paths[start] = end.path
 
     def path_of(self, start: int) -> tuple[int, ...]:
         """The variables of the rows of the match that begins with a row."""
         if start not in self._paths:
-            [found] = self._search([start])
-            assert found.outcome is Outcome.MATCHED
-            self._paths[start] = found.path
+            [end] = self._search([start])
+            assert end.outcome is Outcome.MATCHED
+            self._paths[start] = end.path
         return self._paths[start]
 
     def _see_rows(self) -> None:
@@ -141,8 +141,8 @@ class Attempts:
         for number, one in enumerate(self._matching.conditions):
             holds = np.ones(len(places), np.bool_)
             if one.plain is not None:
-                given = [near(slot, rows, places) for slot in one.near]
-                holds = passing(one.plain, Rows(given, len(places)), one.text)
+                columns = [near(slot, rows, places) for slot in one.near]
+                holds = passing(one.plain, Rows(columns, len(places)), one.text)
             bits |= holds.astype(np.int64) << number
         symbols[places] = bits
 
@@ -151,16 +151,16 @@ class Attempts:
         track = Track(
             begun.symbols,
             rows.times,
-            self._told,
+            self._known_at,
             self._known,
             rows.lasts + 1,
             self._frontier,
             self._ended,
         )
-        ones = Followed(tried, begun.states[tried], begun.seen[tried], begun.told[tried])
+        ones = FollowedMatches(tried, begun.states[tried], begun.seen[tried], begun.known_at[tried])
         self._automaton.follow(track, ones, self._matching.within)
         begun.states[tried], begun.seen[tried] = ones.states, ones.seen
-        begun.told[tried] = ones.told
+        begun.known_at[tried] = ones.known_at
 
     def _search(self, starts: Sequence[int]) -> list[SearchEnd]:
         """The results of searches from some rows: side by side, or one by one if too many."""
@@ -170,7 +170,7 @@ class Attempts:
         except TooManyWaysError:
             if len(starts) == 1 or tally.tried <= MOST_TRIED:
                 raise
-        return [found for start in starts for found in self._search_together([start], Tally())]
+        return [end for start in starts for end in self._search_together([start], Tally())]
 
     def _search_together(self, starts: Sequence[int], tally: Tally) -> list[SearchEnd]:
         """The same; the conditions of all searches are evaluated together."""
@@ -181,63 +181,63 @@ class Attempts:
         }
         answers: dict[int, bool | None] = dict.fromkeys(starts)
         while answers:
-            asked: dict[int, AskedRow] = {}
+            requests: dict[int, AskedRow] = {}
             for start, answer in answers.items():
-                found = self._advance(start, going[start], answer)
-                if isinstance(found, AskedRow):
-                    asked[start] = found
+                outcome = self._advance(start, going[start], answer)
+                if isinstance(outcome, AskedRow):
+                    requests[start] = outcome
                 else:
-                    done[start] = found
-            self._look_up(asked)
+                    done[start] = outcome
+            self._look_up(requests)
             rounds += 1
             if rounds > _MOST_ROUNDS:
                 raise TooManyWaysError
-            answers = {start: self._answers[start].of(one) for start, one in asked.items()}
+            answers = {start: self._answers[start].of(one) for start, one in requests.items()}
         return [done[start] for start in starts]
 
     def _advance(self, start: int, search: Search, answer: bool | None) -> AskedRow | SearchEnd:
         """Run a search until it is done, or asks for a condition not looked up yet."""
         try:
-            asked = next(search) if answer is None else search.send(answer)
-            while (known := self._known_answer(start, asked)) is not None:
-                asked = search.send(known)
+            request = next(search) if answer is None else search.send(answer)
+            while (known := self._known_answer(start, request)) is not None:
+                request = search.send(known)
         except StopIteration as stopped:
-            found: SearchEnd = stopped.value
-            return found
-        return asked
+            end: SearchEnd = stopped.value
+            return end
+        return request
 
-    def _known_answer(self, start: int, asked: AskedRow) -> bool | None:
+    def _known_answer(self, start: int, request: AskedRow) -> bool | None:
         answers = self._answers.get(start)
-        return None if answers is None else answers.of(asked)
+        return None if answers is None else answers.of(request)
 
-    def _look_up(self, asked: dict[int, AskedRow]) -> None:
+    def _look_up(self, requests: dict[int, AskedRow]) -> None:
         """Evaluate conditions, those of each variable together."""
-        for variable in {one.variable for one in asked.values()}:
-            mine = {start: one for start, one in asked.items() if one.variable == variable}
+        for variable in {one.variable for one in requests.values()}:
+            mine = {start: one for start, one in requests.items() if one.variable == variable}
             condition = self._matching.conditions[variable]
             assert condition.rest is not None
             blocks = [self._block(start, one) for start, one in mine.items()]
             look = AskedRows(list(mine), list(mine.values()), blocks, variable)
-            given: list[pa.Array] = [
+            columns: list[pa.Array] = [
                 asked_column(slot, look, self._searcher.tracked, self._rows, self._store)
                 for slot in condition.slots
             ]
             size = sum(map(len, blocks))
-            holds = passing(condition.rest, Rows(given, size), condition.text).tolist()
+            holds = passing(condition.rest, Rows(columns, size), condition.text).tolist()
             for (start, one), block in zip(mine.items(), blocks, strict=True):
-                found, holds = holds[: len(block)], holds[len(block) :]
-                answers = self._answers.setdefault(start, _Answers())
-                answers.begin(one, dict(zip(block.tolist(), found, strict=True)))
+                passed, holds = holds[: len(block)], holds[len(block) :]
+                answers = self._answers.setdefault(start, _ConditionAnswers())
+                answers.begin(one, dict(zip(block.tolist(), passed, strict=True)))
 
-    def _block(self, start: int, asked: AskedRow) -> Int64s:
+    def _block(self, start: int, request: AskedRow) -> Int64s:
         """The row asked for, and those that follow if nothing else changes."""
-        if not self._steady[asked.variable]:
-            return np.asarray([asked.place], np.int64)
+        if not self._steady[request.variable]:
+            return np.asarray([request.place], np.int64)
         answers = self._answers.get(start)
-        length = _FIRST_BLOCK if answers is None else answers.next_length(asked)
-        end = min(self._ground(start).limit, asked.place + length)
-        bits = self._begun.symbols[asked.place : end] >> asked.variable & 1
-        return asked.place + np.flatnonzero(bits)
+        length = _FIRST_BLOCK if answers is None else answers.next_length(request)
+        end = min(self._ground(start).limit, request.place + length)
+        bits = self._begun.symbols[request.place : end] >> request.variable & 1
+        return request.place + np.flatnonzero(bits)
 
     @cached_property
     def _steady(self) -> list[bool]:
@@ -256,16 +256,18 @@ class Attempts:
         rows, within = self._rows, self._matching.within
         end, known = int(rows.lasts[start]) + 1, int(self._known[start])
         if within is None:
-            over = int(self._told[end - 1]) if self._ended else None
-            return Ground(self._begun.symbols, self._told, known, over)
+            over = int(self._known_at[end - 1]) if self._ended else None
+            return Ground(self._begun.symbols, self._known_at, known, over)
         until = int(rows.times[start]) + within
         end = start + int(np.searchsorted(rows.times[start:end], until, "right"))
         is_over = (until < self._frontier or self._ended) and end <= known
-        return Ground(self._begun.symbols, self._told, min(end, known), until if is_over else None)
+        return Ground(
+            self._begun.symbols, self._known_at, min(end, known), until if is_over else None
+        )
 
 
 @dataclass
-class _Answers:
+class _ConditionAnswers:
     """The known answers of the condition that a search asked for last."""
 
     variable: int = -1
@@ -273,19 +275,19 @@ class _Answers:
     length: int = 0
     places: dict[int, bool] = field(default_factory=dict)
 
-    def of(self, asked: AskedRow) -> bool | None:
+    def of(self, request: AskedRow) -> bool | None:
         """The answer, if it has been looked up."""
-        if asked.variable != self.variable or asked.before != self.before:
+        if request.variable != self.variable or request.before != self.before:
             return None
-        return self.places.get(asked.place)
+        return self.places.get(request.place)
 
-    def begin(self, asked: AskedRow, places: dict[int, bool]) -> None:
+    def begin(self, request: AskedRow, places: dict[int, bool]) -> None:
         """Replace the known answers by those for other rows."""
-        self.length = self.next_length(asked)
-        self.variable, self.before, self.places = asked.variable, asked.before, places
+        self.length = self.next_length(request)
+        self.variable, self.before, self.places = request.variable, request.before, places
 
-    def next_length(self, asked: AskedRow) -> int:
+    def next_length(self, request: AskedRow) -> int:
         """How many rows to look up: more if the same condition was asked for before."""
-        if asked.variable != self.variable or asked.before != self.before:
+        if request.variable != self.variable or request.before != self.before:
             return _FIRST_BLOCK
         return min(2 * self.length, _LONGEST_BLOCK)

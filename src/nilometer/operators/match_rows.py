@@ -22,16 +22,16 @@ from nilometer.kernels.match_search import Outcome
 from nilometer.kernels.row_errors import Rows, compute
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
-    SpeaksLater,
-    Stored,
+    EmitsWithoutInput,
+    StoredChunks,
     make_changes,
     no_changes,
     row_columns,
 )
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.group_table import Groups, GroupTable
-from nilometer.operators.match_attempts import Attempts, Begun
-from nilometer.operators.match_slots import FoundMatches, column_of
+from nilometer.operators.match_attempts import Attempts, MatchStarts
+from nilometer.operators.match_slots import MatchedRows, column_of
 from nilometer.operators.match_spec import Matching, SkipTo
 from nilometer.operators.ordered_rows import OrderedRows, in_order, keep_in_order
 from nilometer.operators.stream_buffer import StreamBuffer
@@ -40,16 +40,16 @@ _COUNT: Final = "matches"
 
 
 @dataclass
-class _Chosen:
+class _EmittedMatches:
     """Matches that are emitted."""
 
     starts: list[int]
     paths: list[tuple[int, ...]]
-    told: list[int]
+    known_at: list[int]
 
 
 @dataclass(frozen=True)
-class MatchSpec(SpeaksLater):
+class MatchSpec(EmitsWithoutInput):
     """Matches in rows whose first columns are the user's, and whose last is the time."""
 
     matching: Matching
@@ -72,7 +72,7 @@ class MatchRows:
         self._spec = spec
         self._matching = spec.matching
         self._store = store
-        layout = RowLayout(len(spec.input_types) + len(Begun.NAMES), ())
+        layout = RowLayout(len(spec.input_types) + len(MatchStarts.NAMES), ())
         self._held = StreamBuffer(layout, Kernel.MERGE, store)
         self._counts = GroupTable((), store)
         self._automaton = Automaton(spec.matching.program)
@@ -80,7 +80,7 @@ class MatchRows:
         """The instants at which something ends even if no row arrives."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._held, self._counts)
 
@@ -99,26 +99,28 @@ class MatchRows:
         self._keep(rows, begun)
         return self._shown(rows, chosen)
 
-    def _gather(self, new: pa.RecordBatch) -> tuple[OrderedRows, Begun]:
+    def _gather(self, new: pa.RecordBatch) -> tuple[OrderedRows, MatchStarts]:
         """All rows in order, and what is known about each as the first of a match."""
-        given = [pa.repeat(pa.scalar(value, pa.int64()), len(new)) for value in Begun.AT_FIRST]
-        columns = [*row_columns(new), *given]
+        at_first = [
+            pa.repeat(pa.scalar(value, pa.int64()), len(new)) for value in MatchStarts.AT_FIRST
+        ]
+        columns = [*row_columns(new), *at_first]
         fresh = make_changes(columns, as_int64(new.column(-2)), as_int64(new.column(-1)))
         held = [chunk.rows for chunk in self._held.chunks()]
         both = pa.concat_batches([*held, fresh]) if held else fresh
         rows = in_order(both, self._spec.keys, self._spec.passed)
-        own = [as_int64(column).copy() for column in rows.columns[-len(given) :]]
-        del rows.columns[-len(given) :]
-        return rows, Begun(rows.is_open.copy(), *own)
+        own = [as_int64(column).copy() for column in rows.columns[-len(at_first) :]]
+        del rows.columns[-len(at_first) :]
+        return rows, MatchStarts(rows.is_open.copy(), *own)
 
-    def _choose(self, rows: OrderedRows, begun: Begun, attempts: Attempts) -> _Chosen:
+    def _choose(self, rows: OrderedRows, begun: MatchStarts, attempts: Attempts) -> _EmittedMatches:
         """The matches known now; their rows, and rows that fail, are no longer open."""
-        chosen = _Chosen([], [], [])
+        chosen = _EmittedMatches([], [], [])
         tried = np.flatnonzero(begun.is_open)
         outcomes = begun.outcomes[tried]
         if self._matching.is_free:
             for start in tried[outcomes == Outcome.MATCHED].tolist():
-                self._take(chosen, start, attempts, int(begun.told[start]))
+                self._take(chosen, start, attempts, int(begun.known_at[start]))
             begun.is_open[tried[outcomes != Outcome.OPEN]] = False
             return chosen
         numbers = rows.numbers[tried]
@@ -128,10 +130,10 @@ class MatchRows:
         return chosen
 
     def _choose_one_by_one(
-        self, tried: Int64s, begun: Begun, attempts: Attempts, chosen: _Chosen
+        self, tried: Int64s, begun: MatchStarts, attempts: Attempts, chosen: _EmittedMatches
     ) -> None:
         """The matches of a partition, each after the one before it."""
-        outcomes, told = begun.outcomes[tried], begun.told[tried].tolist()
+        outcomes, known_at = begun.outcomes[tried], begun.known_at[tried].tolist()
         places, latest, first = tried.tolist(), -FOREVER, 0
         is_open = (outcomes == Outcome.OPEN).tolist()
         for place in np.flatnonzero(outcomes != Outcome.FAILED).tolist():
@@ -140,16 +142,18 @@ class MatchRows:
             if is_open[place]:
                 begun.is_open[tried[:place]] = False
                 return
-            latest = max(latest, *told[first : place + 1])
+            latest = max(latest, *known_at[first : place + 1])
             path = self._take(chosen, places[place], attempts, latest)
             first = bisect_left(places, places[place] + self._next_start(path), place)
         begun.is_open[tried] = False
 
-    def _take(self, chosen: _Chosen, start: int, attempts: Attempts, told: int) -> tuple[int, ...]:
+    def _take(
+        self, chosen: _EmittedMatches, start: int, attempts: Attempts, known_at: int
+    ) -> tuple[int, ...]:
         path = attempts.path_of(start)
         chosen.starts.append(start)
         chosen.paths.append(path)
-        chosen.told.append(told)
+        chosen.known_at.append(known_at)
         return path
 
     def _next_start(self, path: tuple[int, ...]) -> int:
@@ -163,7 +167,7 @@ class MatchRows:
         wanted = (there[0] if matching.skip is SkipTo.FIRST else there[-1]) if there else 0
         return max(wanted, 1)
 
-    def _keep(self, rows: OrderedRows, begun: Begun) -> None:
+    def _keep(self, rows: OrderedRows, begun: MatchStarts) -> None:
         """Keep the rows that may be part of matches, and those looked back at."""
         places = rows.places
         firsts = np.full(len(rows.groups), len(rows))
@@ -178,7 +182,7 @@ class MatchRows:
         self._forget_states(begun)
         keep_in_order(self._held, rows, begun.columns, kept, begun.is_open)
 
-    def _forget_states(self, begun: Begun) -> None:
+    def _forget_states(self, begun: MatchStarts) -> None:
         """Restart the automaton where there are too many states to keep."""
         if len(self._automaton.keys) > MOST_STATES:
             again = begun.outcomes == Outcome.OPEN
@@ -186,7 +190,7 @@ class MatchRows:
             begun.seen[again] = 0
             self._automaton.restore([])
 
-    def _shown(self, rows: OrderedRows, chosen: _Chosen) -> pa.RecordBatch:
+    def _shown(self, rows: OrderedRows, chosen: _EmittedMatches) -> pa.RecordBatch:
         """The output rows of matches."""
         spec, matching = self._spec, self._matching
         if not chosen.starts:
@@ -195,27 +199,27 @@ class MatchRows:
         path = np.concatenate([np.asarray(one, np.int64) for one in chosen.paths])
         starts = np.asarray(chosen.starts, np.int64)
         numbers = self._numbers(rows, starts)
-        matches = FoundMatches(
-            rows, starts, lengths, path, numbers, np.asarray(chosen.told, np.int64)
+        matches = MatchedRows(
+            rows, starts, lengths, path, numbers, np.asarray(chosen.known_at, np.int64)
         )
         looks = matches.looks(matching.all_rows)
-        given = [
+        arguments = [
             column_of(one, matches, looks, matching.variables, self._store)
             for one in matching.slots
         ]
         kinds = spec.types[len(matching.before) :]
-        asked = list(zip(matching.measures, kinds, strict=False))
-        values, kept = compute(asked, Rows(given, len(looks), spec.names))
-        looks = looks if kept is None else looks[kept]
+        measures = list(zip(matching.measures, kinds, strict=False))
+        values, computable = compute(measures, Rows(arguments, len(looks), spec.names))
+        looks = looks if computable is None else looks[computable]
         places = pa.array(matches.places[looks])
-        told = matches.told[matches.owners[looks]]
+        known_at = matches.known_at[matches.owners[looks]]
         columns = [
             *(rows.columns[place].take(places) for place in matching.before),
             *values,
             *(rows.columns[place].take(places) for place in matching.behind),
-            pa.array(told).cast(spec.types[-1]),
+            pa.array(known_at).cast(spec.types[-1]),
         ]
-        return make_changes(columns, told, np.ones(len(told), np.int64))
+        return make_changes(columns, known_at, np.ones(len(known_at), np.int64))
 
     def _numbers(self, rows: OrderedRows, starts: Int64s) -> Int64s:
         """The numbers of matches in their partitions, continued from before."""

@@ -60,8 +60,8 @@ def asked_column(
     else:
         wanted = (slot.variables, slot.last)
         number = [(one.variables, one.last) for one in tracked].index(wanted)
-        found = [_marked(slot, one.marks[number]) for one in look.asked]
-        places = np.repeat(np.asarray(found, np.int64), look.lengths)
+        marked = [_marked(slot, one.marks[number]) for one in look.asked]
+        places = np.repeat(np.asarray(marked, np.int64), look.lengths)
     return _stepped(slot, rows, places, places >= 0)
 
 
@@ -89,7 +89,7 @@ def _marked(slot: Navigation, places: tuple[int, ...]) -> int:
 
 
 @dataclass(frozen=True)
-class FoundMatches:
+class MatchedRows:
     """Consecutive matches: their rows, and the variable of each row."""
 
     rows: OrderedRows
@@ -99,7 +99,7 @@ class FoundMatches:
     path: Int64s
     """The variables of all rows of all matches."""
     numbers: Int64s
-    told: Int64s
+    known_at: Int64s
     """The instant at which each match is known."""
 
     @cached_property
@@ -123,7 +123,7 @@ class FoundMatches:
 
 
 def column_of(
-    slot: Slot, matches: FoundMatches, looks: Int64s, variables: Sequence[str], store: ChunkStore
+    slot: Slot, matches: MatchedRows, looks: Int64s, variables: Sequence[str], store: ChunkStore
 ) -> pa.Array:
     """The values that a measure sees from some positions in the paths of matches."""
     owners = matches.owners[looks]

@@ -130,13 +130,13 @@ class Matching:
     @property
     def tracked(self) -> tuple[Tracked, ...]:
         """What these see of the match so far, apart from aggregates."""
-        found: dict[tuple[frozenset[int], bool], int] = {}
+        counts: dict[tuple[frozenset[int], bool], int] = {}
         for number, condition in enumerate(self.conditions):
             for one in condition.slots:
                 if isinstance(one, Navigation) and not one.is_near(number):
                     key = (one.variables, one.last)
-                    found[key] = max(found.get(key, 0), one.offset + 1)
-        return tuple(Tracked(*key, count) for key, count in found.items())
+                    counts[key] = max(counts.get(key, 0), one.offset + 1)
+        return tuple(Tracked(*key, count) for key, count in counts.items())
 
     @property
     def sees_all(self) -> bool:

@@ -108,11 +108,11 @@ def combine_buckets(reports: Iterable[str]) -> JoinMetrics:
 
 def _looks(reports: Sequence[Mapping[str, Any]]) -> tuple[Look, ...]:
     """What each bucket has seen; one without a report has seen nothing."""
-    found = [Look()] * reports[0]["buckets"]
+    looks = [Look()] * reports[0]["buckets"]
     for report in reports:
         rows, stands_for, keys = report["look"]
-        found[report["bucket"]] = Look(rows, stands_for, tuple(KeyCount(*one) for one in keys))
-    return tuple(found)
+        looks[report["bucket"]] = Look(rows, stands_for, tuple(KeyCount(*one) for one in keys))
+    return tuple(looks)
 
 
 def _instant(mark: int) -> int | None:

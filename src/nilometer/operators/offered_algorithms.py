@@ -45,14 +45,14 @@ def find_algorithm(name: str) -> OfferedAlgorithm:
             hint="pip install nilometer-papers",
         )
     wanted = name.upper().replace("-", "_")
-    found = offered.get(wanted) or offered.get(f"{wanted}_NLJ")
-    if found is None:
+    algorithm = offered.get(wanted) or offered.get(f"{wanted}_NLJ")
+    if algorithm is None:
         raise InputError(
             f"there is no algorithm {name!r}",
             detail=nearest(name, offered),
             hint=f"choose {', '.join(offered)}",
         )
-    return found
+    return algorithm
 
 
 def _offered() -> Mapping[str, OfferedAlgorithm]:
@@ -60,11 +60,11 @@ def _offered() -> Mapping[str, OfferedAlgorithm]:
 
 
 def _load(entry: EntryPoint) -> Sequence[OfferedAlgorithm]:
-    found: Sequence[OfferedAlgorithm] = load_installed(entry, "algorithms of")
-    if not all(isinstance(one, OfferedAlgorithm) for one in found):
+    algorithms: Sequence[OfferedAlgorithm] = load_installed(entry, "algorithms of")
+    if not all(isinstance(one, OfferedAlgorithm) for one in algorithms):
         raise InputError(
             f"algorithms of {entry.name} are not algorithms",
             detail=entry.value,
             hint="name a sequence of OfferedAlgorithm",
         )
-    return found
+    return algorithms

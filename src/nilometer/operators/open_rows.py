@@ -13,7 +13,7 @@ from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, make_chunk
 from nilometer.kernels.rows_window import OPEN, RowsWindow, is_open, slide
 from nilometer.model.time import EARLIEST, FOREVER
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
-from nilometer.operators.share import Chooses
+from nilometer.operators.share import RowChooser
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
@@ -68,7 +68,7 @@ class OpenRows:
             self.buffer.add(make_chunk(rows, self._layout, Kernel.MERGE))
         self.buffer.tidy(NEVER, 0, _is_open)
 
-    def take_over(self, old: Sequence[OpenRows], share: Chooses) -> None:
+    def take_over(self, old: Sequence[OpenRows], share: RowChooser) -> None:
         """Take over the partitions that belong here."""
         self.buffer.take_over([one.buffer for one in old], share)
 

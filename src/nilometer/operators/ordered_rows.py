@@ -69,12 +69,12 @@ def in_order(rows: pa.RecordBatch, keys: Sequence[int], passed: int) -> OrderedR
 
 
 def keep_in_order(
-    buffer: StreamBuffer, rows: OrderedRows, more: Sequence[Int64s], kept: Int64s, is_open: Bools
+    buffer: StreamBuffer, rows: OrderedRows, more: Sequence[Int64s], keep: Int64s, is_open: Bools
 ) -> None:
     """Keep only some rows, with more columns; equal rows stay in order."""
-    kept = kept[np.argsort(rows.times[kept], kind="stable")]
-    columns = [column.take(pa.array(kept)) for column in rows.columns]
-    columns += [pa.array(one[kept]) for one in more]
-    left = make_changes(columns, rows.times[kept], is_open[kept].astype(np.int64))
+    keep = keep[np.argsort(rows.times[keep], kind="stable")]
+    columns = [column.take(pa.array(keep)) for column in rows.columns]
+    columns += [pa.array(one[keep]) for one in more]
+    left = make_changes(columns, rows.times[keep], is_open[keep].astype(np.int64))
     layout = RowLayout(len(columns), ())
     buffer.replace([make_chunk(left, layout, Kernel.MERGE)] if len(left) else [])

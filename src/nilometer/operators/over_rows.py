@@ -19,8 +19,8 @@ from nilometer.kernels.chunk import Kernel, RowLayout
 from nilometer.kernels.expression_types import common_type
 from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import (
-    SpeaksLater,
-    Stored,
+    EmitsWithoutInput,
+    StoredChunks,
     make_changes,
     no_changes,
 )
@@ -104,7 +104,7 @@ OverFunction: TypeAlias = Offset | Numbering | Picked | Framed | Running
 
 
 @dataclass(frozen=True)
-class OverSpec(SpeaksLater):
+class OverSpec(EmitsWithoutInput):
     """OVER of rows: columns that pass first, then keys and arguments, then the time."""
 
     functions: tuple[OverFunction, ...]
@@ -143,8 +143,8 @@ class OverSpec(SpeaksLater):
 
     def running(self, *, by_rows: bool) -> tuple[AggregateCall, ...]:
         """The aggregates of all rows until now; see `Running`."""
-        found = (one for one in self.functions if isinstance(one, Running))
-        return tuple(one.call for one in found if one.by_rows is by_rows)
+        aggregates = (one for one in self.functions if isinstance(one, Running))
+        return tuple(one.call for one in aggregates if one.by_rows is by_rows)
 
     @property
     def _frames(self) -> list[OverFrame]:
@@ -168,7 +168,7 @@ class OverRows:
         assert not self._totals or not spec.ahead, "rows are added up when they come"
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         totals = (table for one in self._totals.values() for table in one.stored)
         return (self._held, self._gone, *totals)
@@ -199,13 +199,13 @@ class OverRows:
             else self._result(one, rows, gone, shown)
             for one in self._spec.functions
         ]
-        told = rows.times[np.minimum(shown + self._spec.ahead, rows.lasts[shown])]
+        known_at = rows.times[np.minimum(shown + self._spec.ahead, rows.lasts[shown])]
         passed = [column.take(pa.array(shown)) for column in rows.columns[: self._spec.passed]]
         kinds = self._spec.types[self._spec.passed :]
         own = [one.cast(kind) for one, kind in zip(results, kinds, strict=False)]
         self._keep(rows, rows.is_open & ~known, gone, frontier)
-        columns = [*passed, *own, pa.array(told).cast(self._spec.types[-1])]
-        return make_changes(columns, told, np.ones(len(told), np.int64))
+        columns = [*passed, *own, pa.array(known_at).cast(self._spec.types[-1])]
+        return make_changes(columns, known_at, np.ones(len(known_at), np.int64))
 
     def _result(
         self,
@@ -239,26 +239,26 @@ class OverRows:
         first_waiting = np.full(len(rows.groups), len(rows))
         np.minimum.at(first_waiting, rows.numbers[waiting], places[waiting])
         next_place = np.minimum(first_waiting[rows.numbers], rows.lasts + 1)
-        kept = waiting | (places >= next_place - spec.back)
+        keep = waiting | (places >= next_place - spec.back)
         if spec.length >= 0:
             safe = np.minimum(next_place, max(len(rows) - 1, 0))
             is_one = next_place <= rows.lasts
             oldest = np.where(is_one, rows.times[safe], frontier) if len(rows) else rows.times
-            kept |= rows.times >= np.minimum(oldest, frontier) - spec.length
+            keep |= rows.times >= np.minimum(oldest, frontier) - spec.length
         since = np.full(len(rows.groups), FOREVER)
-        np.minimum.at(since, rows.numbers[kept], rows.times[kept])
-        kept = rows.times >= since[rows.numbers]
+        np.minimum.at(since, rows.numbers[keep], rows.times[keep])
+        keep = rows.times >= since[rows.numbers]
         instants = np.cumsum(rows.begins_instant) - 1
         for function in spec.functions:
-            kept |= np.isin(instants, instants[_kept_for_ever(function, rows)])
-        self._count_gone(rows, kept, gone)
-        keep_in_order(self._held, rows, (), np.flatnonzero(kept), waiting)
+            keep |= np.isin(instants, instants[_kept_for_ever(function, rows)])
+        self._count_gone(rows, keep, gone)
+        keep_in_order(self._held, rows, (), np.flatnonzero(keep), waiting)
 
-    def _count_gone(self, rows: OrderedRows, kept: Bools, gone: dict[str, Int64s]) -> None:
+    def _count_gone(self, rows: OrderedRows, keep: Bools, gone: dict[str, Int64s]) -> None:
         if not self._spec.counts:
             return
-        size, dropped = len(rows.groups), rows.numbers[~kept]
-        instants = rows.numbers[~kept & rows.begins_instant]
+        size, dropped = len(rows.groups), rows.numbers[~keep]
+        instants = rows.numbers[~keep & rows.begins_instant]
         nothing = np.zeros(size, np.int64)
         counts = {
             _ROWS: gone.get(_ROWS, nothing) + np.bincount(dropped, minlength=size),
@@ -384,7 +384,7 @@ def _bounds(frame: OverFrame, rows: OrderedRows, shown: Int64s) -> tuple[Int64s,
         if not len(mine):
             continue
         start, last = rows.starts[shown[mine[0]]], rows.lasts[shown[mine[0]]]
-        times, asked = rows.times[start : last + 1], rows.times[shown[mine]]
-        firsts[mine] = start + np.searchsorted(times, asked - frame.length)
-        ends[mine] = start + np.searchsorted(times, asked, "right") - 1
+        times, shown_times = rows.times[start : last + 1], rows.times[shown[mine]]
+        firsts[mine] = start + np.searchsorted(times, shown_times - frame.length)
+        ends[mine] = start + np.searchsorted(times, shown_times, "right") - 1
     return firsts, ends

@@ -19,8 +19,8 @@ from nilometer.kernels.gather import join_batches, take
 from nilometer.kernels.row_groups import row_groups
 from nilometer.model.time import EARLIEST
 from nilometer.operators.change_operator import (
-    SpeaksLater,
-    Stored,
+    EmitsWithoutInput,
+    StoredChunks,
     diffs_of,
     make_changes,
     row_columns,
@@ -33,7 +33,7 @@ from nilometer.operators.share import Share
 
 
 @dataclass(frozen=True, slots=True)
-class PacedSpec(SpeaksLater):
+class PacedSpec(EmitsWithoutInput):
     """Changes of rows of these types at multiples of this many microseconds."""
 
     every: int
@@ -53,7 +53,7 @@ class Paced:
         """The instant at which the waiting changes take effect."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._waiting,)
 

@@ -20,7 +20,7 @@ from nilometer.model.time import FOREVER
 from nilometer.operators.change_operator import no_changes, times_of
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.content import Content, rows_content
-from nilometer.operators.share import Chooses
+from nilometer.operators.share import RowChooser
 from nilometer.operators.stream_buffer import StreamBuffer
 from nilometer.operators.watermarks import NEVER
 
@@ -43,13 +43,13 @@ class Pending:
             _between(chunk, self._frontier, frontier)
             for chunk in self.buffer.chunks(before=frontier)
         ]
-        kept = []
+        later = []
         for changes in new:
             early, late = _split(changes, times_of(changes) < frontier)
             ready.append(early)
             if len(late):
-                kept.append(late)
-        self._keep(kept, frontier)
+                later.append(late)
+        self._keep(later, frontier)
         some = [changes for changes in ready if len(changes)]
         return join_batches(some) if some else no_changes(self._types)
 
@@ -64,10 +64,10 @@ class Pending:
     def content(self) -> Content:
         """What it keeps, however it is cut."""
         first = self._frontier
-        kept = [_between(chunk, first, FOREVER + 1) for chunk in self.buffer.chunks()]
-        return first, rows_content(kept)
+        parts = [_between(chunk, first, FOREVER + 1) for chunk in self.buffer.chunks()]
+        return first, rows_content(parts)
 
-    def take_over(self, old: Sequence[Pending], share: Chooses) -> None:
+    def take_over(self, old: Sequence[Pending], share: RowChooser) -> None:
         """Take over what belongs here of changes that have not taken effect."""
         self._frontier = min(one._frontier for one in old)
         self.buffer.take_over([one.buffer for one in old], share, self._frontier)

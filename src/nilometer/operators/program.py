@@ -17,8 +17,8 @@ from nilometer.operators.aggregate import AggregateSpec
 from nilometer.operators.change_operator import (
     ChangeOperator,
     ChangeSpec,
-    SpeaksLater,
-    Stored,
+    EmitsWithoutInput,
+    StoredChunks,
     no_changes,
 )
 from nilometer.operators.chunk_store import ChunkStore
@@ -46,7 +46,7 @@ class Step:
     @property
     def is_silent_alone(self) -> bool:
         """Whether it emits nothing in a period without input."""
-        return not self.speaks_first and not isinstance(self.spec, SpeaksLater)
+        return not self.speaks_first and not isinstance(self.spec, EmitsWithoutInput)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class RunningProgram:
         return [rows for leaf in self._leaves for rows in leaf.rows_held]
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """Everything in the store."""
         return [
             *(one for leaf in self._leaves for one in leaf.stored),
@@ -181,11 +181,11 @@ class RunningProgram:
 
     def content(self, marks: Sequence[int]) -> Content:
         """What its state says."""
-        found, first = [], 0
+        contents, first = [], 0
         for leaf in self._leaves:
-            found.append(content_of(leaf, marks[first : first + leaf.streams]))
+            contents.append(content_of(leaf, marks[first : first + leaf.streams]))
             first += leaf.streams
-        return tuple(found), tuple(content_of(operator) for operator in self._steps)
+        return tuple(contents), tuple(content_of(operator) for operator in self._steps)
 
     def take_over(self, old: Sequence[RunningProgram], shares: Sequence[StreamShare]) -> None:
         """Take over, without any state yet, what belongs to this bucket; a share per stream."""

@@ -17,7 +17,7 @@ from nilometer.model.expressions import Argument
 from nilometer.model.time import FOREVER
 from nilometer.operators.aggregate import AggregateOperator, AggregateSpec
 from nilometer.operators.change_operator import (
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     row_columns,
@@ -44,17 +44,21 @@ class RunningAggregates:
         taken = dict.fromkeys(one.column for one in self._calls if one.column is not None)
         self._columns = (*keys, *taken)
         self._keys = len(keys)
-        given = tuple(types[place] for place in self._columns)
+        own_types = tuple(types[place] for place in self._columns)
         places = {place: len(keys) + number for number, place in enumerate(taken)}
-        asked = [
+        own_calls = [
             one if one.column is None else replace(one, column=places[one.column])
             for one in self._calls
         ]
-        kinds = (*given[: len(keys)], pa.int64(), *(aggregate_type(one, given) for one in asked))
+        kinds = (
+            *own_types[: len(keys)],
+            pa.int64(),
+            *(aggregate_type(one, own_types) for one in own_calls),
+        )
         spec = AggregateSpec(
             len(keys),
-            given,
-            (_COUNT, *asked),
+            own_types,
+            (_COUNT, *own_calls),
             None,
             tuple(map(Argument, range(len(kinds)))),
             kinds,
@@ -63,7 +67,7 @@ class RunningAggregates:
         self._operator: AggregateOperator = spec.start(store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return self._operator.stored
 
@@ -72,20 +76,20 @@ class RunningAggregates:
 
         Times only have to grow within a partition.
         """
-        given = [columns[place] for place in self._columns]
-        changes = make_changes(given, times, np.ones(len(times), np.int64))
-        found = self._operator.process([changes], FOREVER)
-        found = found.take(pa.array(np.flatnonzero(diffs_of(found) > 0)))
-        answers = row_columns(found)
+        own_columns = [columns[place] for place in self._columns]
+        changes = make_changes(own_columns, times, np.ones(len(times), np.int64))
+        results = self._operator.process([changes], FOREVER)
+        results = results.take(pa.array(np.flatnonzero(diffs_of(results) > 0)))
+        answers = row_columns(results)
         keys = [
             pa.concat_arrays([answer, canonical(column)])
-            for answer, column in zip(answers[: self._keys], given, strict=False)
+            for answer, column in zip(answers[: self._keys], own_columns, strict=False)
         ]
-        both = np.concatenate([times_of(found), times])
+        both = np.concatenate([times_of(results), times])
         numbers = row_groups([*keys, pa.array(both)], len(both)).numbers
         places = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
-        places[numbers[: len(found)]] = np.arange(len(found))
-        mine = places[numbers[len(found) :]]
+        places[numbers[: len(results)]] = np.arange(len(results))
+        mine = places[numbers[len(results) :]]
         wanted = pa.array(mine, mask=mine < 0)
         return {
             call: answer.take(wanted)

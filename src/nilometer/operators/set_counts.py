@@ -19,7 +19,7 @@ from nilometer.kernels.row_groups import RowGroups, group_ids
 from nilometer.kernels.row_ids import identify_rows, join_ids
 from nilometer.kernels.timeline import Timeline, run_timeline
 from nilometer.operators.change_operator import (
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     no_changes,
@@ -56,7 +56,7 @@ class SetCounts:
         self._table = GroupTable((), store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._table,)
 

@@ -24,7 +24,7 @@ ROUTE: Final = "route"
 """The value of a group that says to which bucket it goes; 0: it has no rows."""
 
 
-class Chooses(Protocol):
+class RowChooser(Protocol):
     """Chooses among the rows that an old bucket holds."""
 
     def of(self, old: int, rows: pa.RecordBatch) -> Bools: ...
@@ -92,8 +92,8 @@ class Share:
         return replace(self, columns=columns)
 
     def _have(self, places: Int64s) -> Bools:
-        found: Bools = places % self.after == self.bucket
-        return found
+        is_here: Bools = places % self.after == self.bucket
+        return is_here
 
     def _all(self, old: int, rows: int) -> Bools:
         """All or nothing of an old bucket: h mod n mod m is h mod m, if m divides n."""

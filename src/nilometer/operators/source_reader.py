@@ -34,12 +34,12 @@ class SourceReader:
         """The columns of rows that arrived at the time `now`, and which of them are selected."""
         for array, kind in self.arrays:
             rows = self._expanded(rows, array, kind)
-        given = [*rows.columns, self._clock(len(rows), now)]
+        all_columns = [*rows.columns, self._clock(len(rows), now)]
         wanted = list(self.columns)
         if self.selection is not None:
             wanted.append((self.selection, pa.bool_()))
-        found = Rows(given, len(rows), rows.schema.names, self.relation)
-        columns, _ = compute(wanted, found)
+        inputs = Rows(all_columns, len(rows), rows.schema.names, self.relation)
+        columns, _ = compute(wanted, inputs)
         selected = None if self.selection is None else columns.pop()
         names = [f"c{i}" for i in range(len(columns))]
         return pa.RecordBatch.from_arrays(columns, names), selected
@@ -47,9 +47,9 @@ class SourceReader:
     def _expanded(
         self, rows: pa.RecordBatch, array: Expression, kind: pa.DataType
     ) -> pa.RecordBatch:
-        found = Rows(rows.columns, len(rows), rows.schema.names, self.relation)
-        (arrays,), kept = compute([(array, kind)], found)
-        columns = rows.columns if kept is None else rows.take(pa.array(kept)).columns
+        inputs = Rows(rows.columns, len(rows), rows.schema.names, self.relation)
+        (arrays,), computable = compute([(array, kind)], inputs)
+        columns = rows.columns if computable is None else rows.take(pa.array(computable)).columns
         wider = expand_arrays(columns, arrays)
         names = [f"c{i}" for i in range(len(columns), len(wider))]
         return pa.RecordBatch.from_arrays(wider, [*rows.schema.names, *names])

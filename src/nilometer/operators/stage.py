@@ -21,7 +21,7 @@ from nilometer.kernels.gather import join_batches
 from nilometer.kernels.routing import Routing
 from nilometer.kernels.row_errors import RowErrors
 from nilometer.model.time import EARLIEST, FOREVER
-from nilometer.operators.change_operator import Stored
+from nilometer.operators.change_operator import StoredChunks
 from nilometer.operators.chunk_store import ChunkStore
 from nilometer.operators.content import Content, content_of
 from nilometer.operators.envelope import Header
@@ -51,7 +51,7 @@ class RunningOperator(Protocol):
     @property
     def rows_held(self) -> list[int]: ...
     @property
-    def stored(self) -> Sequence[Stored]: ...
+    def stored(self) -> Sequence[StoredChunks]: ...
     def hold(self, stream: int, rows: pa.RecordBatch) -> None: ...
     def process(
         self, rows: Sequence[pa.RecordBatch], before: Sequence[int], after: Sequence[int]
@@ -182,8 +182,8 @@ class BucketRun:
             [p.watermark for p in batch.punctuation],
         )
         own = batch.punctuation[: len(before)]
-        kept = [p.largest_kept for p in own if p.largest_kept is not None]
-        self._reached = max(self._reached, *kept, NEVER)
+        largest_kept = [p.largest_kept for p in own if p.largest_kept is not None]
+        self._reached = max(self._reached, *largest_kept, NEVER)
         return self.process_between(batch, before, self._known())
 
     @property

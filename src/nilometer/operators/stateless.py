@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nilometer.operators.change_operator import Stored
+from nilometer.operators.change_operator import StoredChunks
 from nilometer.operators.content import Content
 from nilometer.operators.share import Share
 
@@ -14,7 +14,7 @@ class Stateless:
     """An operator whose output in a period depends on its input in that period only."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """Everything that it keeps in the store: nothing."""
         return ()
 

@@ -18,7 +18,7 @@ from nilometer.kernels.chunk import Chunk, Kernel, RowLayout, keep_rows, merge_c
 from nilometer.model.time import FOREVER
 from nilometer.operators.chunk_store import ChunkRef, ChunkStore
 from nilometer.operators.copied_rows import CopiedRows
-from nilometer.operators.share import Chooses
+from nilometer.operators.share import RowChooser
 
 FANOUT: Final = 16
 MOST_BYTES: Final = 128 << 20
@@ -55,7 +55,9 @@ class StreamBuffer:
         """Continue with the chunks of a snapshot."""
         self.refs = list(refs)
 
-    def take_over(self, old: Sequence[StreamBuffer], share: Chooses, since: int = -FOREVER) -> None:
+    def take_over(
+        self, old: Sequence[StreamBuffer], share: RowChooser, since: int = -FOREVER
+    ) -> None:
         """Take over what belongs here of other buffers, as far as it is not older than `since`.
 
         Rows of one buffer stay in their order; of copies only one counts.
@@ -68,9 +70,9 @@ class StreamBuffer:
             for ref in buffer.refs:
                 chunk = buffer._load(ref)
                 chosen = share.of(number, chunk.rows) & (chunk.times >= since)
-                kept = _keep(chunk, chosen if copies is None else copies.new(chunk.rows, chosen))
-                if kept is not None:
-                    self._put(kept, ref.level, len(self.refs))
+                part = _keep(chunk, chosen if copies is None else copies.new(chunk.rows, chosen))
+                if part is not None:
+                    self._put(part, ref.level, len(self.refs))
 
     def add(self, chunk: Chunk) -> None:
         """Add a chunk of new rows."""
@@ -83,9 +85,9 @@ class StreamBuffer:
             if chunk is not self._load(ref) or 2 * np.count_nonzero(alive) <= len(chunk):
                 place = self.refs.index(ref)
                 self._drop(ref)
-                kept = _keep(chunk, alive)
-                if kept is not None:
-                    self._put(kept, ref.level, place)
+                rest = _keep(chunk, alive)
+                if rest is not None:
+                    self._put(rest, ref.level, place)
 
     def replace(self, chunks: Iterable[Chunk]) -> None:
         """Replace all chunks by these."""
@@ -124,11 +126,15 @@ class StreamBuffer:
         level = max(ref.level for ref in group) + (1 if len(group) > 1 else 0)
         place = self.refs.index(group[0])
         parts = [self._load(ref) for ref in group]
-        kept = [part for part in (_keep(part, survivors(part)) for part in parts) if part]
+        survived = [part for part in (_keep(part, survivors(part)) for part in parts) if part]
         for ref in group:
             self._drop(ref)
-        if kept:
-            merged = kept[0] if len(kept) == 1 else merge_chunks(kept, self._layout, self._kernel)
+        if survived:
+            merged = (
+                survived[0]
+                if len(survived) == 1
+                else merge_chunks(survived, self._layout, self._kernel)
+            )
             self._put(merged, level, place)
 
     def _dead_rows(self, ref: ChunkRef, horizon: int) -> int:
@@ -152,7 +158,7 @@ class StreamBuffer:
         self._store.remove(ref)
 
 
-def _keep(chunk: Chunk, kept: Bools) -> Chunk | None:
-    if kept.all():
+def _keep(chunk: Chunk, keep: Bools) -> Chunk | None:
+    if keep.all():
         return chunk
-    return keep_rows(chunk, kept) if kept.any() else None
+    return keep_rows(chunk, keep) if keep.any() else None

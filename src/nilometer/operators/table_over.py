@@ -21,7 +21,7 @@ from nilometer.kernels.expression_types import common_type, is_integer
 from nilometer.kernels.net_changes import net_changes
 from nilometer.kernels.order_codes import NULL_CODE, joint_codes, order_codes
 from nilometer.operators.change_operator import (
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     no_changes,
@@ -120,7 +120,7 @@ class OverTable:
         self._store = store
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return ()
 
@@ -140,11 +140,11 @@ class OverTable:
         passed = columns[: self._spec.passed]
         kinds = self._spec.types[self._spec.passed :]
         together = np.stack([times_of(changes), diffs_of(changes)])
-        said = [
-            _Sorted.of(columns, one, self._spec.passed, together).say(self._store).cast(kind)
+        results = [
+            _Sorted.of(columns, one, self._spec.passed, together).values(self._store).cast(kind)
             for one, kind in zip(self._spec.windows, kinds, strict=True)
         ]
-        return make_changes([*passed, *said], times_of(changes), diffs_of(changes))
+        return make_changes([*passed, *results], times_of(changes), diffs_of(changes))
 
     def snapshot(self) -> dict[str, Any]:
         """What `restore` needs, apart from the chunks in the store."""
@@ -186,20 +186,20 @@ class _Sorted:
         begins[1:] = (np.diff(parts) != 0) | (np.diff(peers) != 0)
         return cls(columns, window, order, starts, ends, begins)
 
-    def say(self, store: ChunkStore) -> pa.Array:
+    def values(self, store: ChunkStore) -> pa.Array:
         """The window's value for each row, in the order of the rows."""
         match self.window.function:
             case Ranked() as ranked:
-                found = pa.array(self._ranked(ranked))
+                values = pa.array(self._ranked(ranked))
             case Shifted() as shifted:
-                found = self._shifted(shifted)
+                values = self._shifted(shifted)
             case Nth() as nth:
-                found = self._nth(nth)
+                values = self._nth(nth)
             case AggregateCall() as call:
-                found = self._aggregate(call, store)
+                values = self._aggregate(call, store)
         back = np.empty_like(self.order)
         back[self.order] = np.arange(len(back))
-        return found.take(pa.array(back))
+        return values.take(pa.array(back))
 
     @property
     def _places(self) -> Int64s:
@@ -229,12 +229,12 @@ class _Sorted:
             case "CUME_DIST":
                 return (last - self.starts + 1) / size
         # NTILE: the first parts have one row more than the others
-        least, more = size // ranked.parts, size % ranked.parts
-        large = more * (least + 1)
+        base, more = size // ranked.parts, size % ranked.parts
+        large = more * (base + 1)
         return np.where(
             before < large,
-            before // (least + 1) + 1,
-            more + (before - large) // np.maximum(least, 1) + 1,
+            before // (base + 1) + 1,
+            more + (before - large) // np.maximum(base, 1) + 1,
         )
 
     def _column(self, place: int) -> pa.Array:
@@ -267,10 +267,10 @@ class _Sorted:
         column = self._column(function.column)
         if function.ignores_nulls:
             valid = np.asarray(column.is_valid())
-            kept = np.flatnonzero(valid)
+            known = np.flatnonzero(valid)
             counts = np.concatenate([[0], np.cumsum(valid)])
             firsts, lasts = counts[firsts], counts[np.maximum(lasts + 1, firsts)] - 1
-            column = column.take(pa.array(kept))
+            column = column.take(pa.array(known))
         chosen = lasts if function.number < 0 else firsts + function.number - 1
         missing = (lasts < firsts) | (chosen > lasts)
         return column.take(pa.array(np.where(missing, 0, chosen), mask=missing))
@@ -281,8 +281,8 @@ class _Sorted:
             np.stack([firsts, np.maximum(lasts + 1, firsts)]), axis=1, return_inverse=True
         )
         column = None if call.column is None else self._column(call.column)
-        found = aggregate_frames(call, column, frames[0], frames[1], store)
-        return found.take(pa.array(mine.ravel()))
+        values = aggregate_frames(call, column, frames[0], frames[1], store)
+        return values.take(pa.array(mine.ravel()))
 
     def _frames(self) -> tuple[Int64s, Int64s]:
         """The first and the last position of the frame of each row."""
@@ -347,8 +347,8 @@ def _ranks(numbers: Int64s) -> Int64s:
 def _codes(column: pa.Array, term: OrderTerm) -> Int64s:
     """Numbers that compare as a term of ORDER BY requires."""
     codes = order_codes(column)
-    most = int(codes.max(initial=0)) + 1
-    ordered = most - codes if term.descending else codes
-    nulls = most + 1 if term.nulls_last else 0
-    found: Int64s = np.where(codes == NULL_CODE, nulls, ordered)
-    return found
+    above = int(codes.max(initial=0)) + 1
+    ordered = above - codes if term.descending else codes
+    nulls = above + 1 if term.nulls_last else 0
+    result: Int64s = np.where(codes == NULL_CODE, nulls, ordered)
+    return result

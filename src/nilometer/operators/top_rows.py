@@ -22,7 +22,7 @@ from nilometer.kernels.row_groups import group_ids, row_groups
 from nilometer.kernels.row_ids import join_ids
 from nilometer.kernels.top_counts import RowEvents, TopCounts
 from nilometer.operators.change_operator import (
-    Stored,
+    StoredChunks,
     diffs_of,
     make_changes,
     no_changes,
@@ -77,7 +77,7 @@ class TopRows:
         self._boundary = GroupTable(spec.types, store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return tuple(self._tables.values())
 

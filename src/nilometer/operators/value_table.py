@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from nilometer.kernels.arrays import Bools, Int64s, as_int64
-from nilometer.kernels.chunk import Chunk, Kernel, RowLayout
-from nilometer.kernels.indexes import TimeIndex
+from nilometer.kernels.chunk import SORTED_LAYOUT, Chunk, Kernel, sorted_chunk
 from nilometer.kernels.order_codes import joint_codes, order_codes
 from nilometer.kernels.order_keys import has_order_keys, order_keys, values_of_keys
 from nilometer.kernels.row_groups import row_groups
@@ -33,7 +32,6 @@ from nilometer.operators.group_table import joint_numbers
 
 _FANOUT: Final = 8
 _MOST_ROWS: Final = 4 << 20
-_LAYOUT: Final = RowLayout(time=0, keys=())
 
 
 @dataclass(frozen=True)
@@ -73,10 +71,10 @@ class ValueTable:
                 rows = table._load(ref).rows
                 own = joint_numbers(as_int64(rows.column(0)), place, len(old))
                 held = _as_run(rows).counts if self._has_keys else as_int64(rows.column(2))
-                kept = np.isin(own, numbers)
-                groups.append(own[kept])
-                values.append(rows.column(1).filter(pa.array(kept)))
-                counts.append(held[kept])
+                keep = np.isin(own, numbers)
+                groups.append(own[keep])
+                values.append(rows.column(1).filter(pa.array(keep)))
+                counts.append(held[keep])
         if groups:
             column = pa.concat_arrays(values)
             run = self._net(np.concatenate(groups), column, np.concatenate(counts))
@@ -154,18 +152,17 @@ class ValueTable:
         counts = run.counts
         for begin in range(0, len(counts), _MOST_ROWS):
             part = slice(begin, begin + _MOST_ROWS)
-            kept = np.cumsum(counts[part]) if self._has_keys else counts[part]
-            arrays = [pa.array(run.groups[part]), column[part], pa.array(kept)]
+            stored_counts = np.cumsum(counts[part]) if self._has_keys else counts[part]
+            arrays = [pa.array(run.groups[part]), column[part], pa.array(stored_counts)]
             rows = pa.RecordBatch.from_arrays(arrays, ["group", "value", "count"])
-            groups = as_int64(rows.column(0))
-            chunk = Chunk(rows, groups, {}, TimeIndex(groups))
+            chunk = sorted_chunk(rows)
             ref = self._store.add(chunk, level)
             self._loaded[ref.id] = chunk
             self.refs.append(ref)
 
     def _load(self, ref: ChunkRef) -> Chunk:
         if ref.id not in self._loaded:
-            self._loaded[ref.id] = self._store.load(ref, _LAYOUT, Kernel.MERGE)
+            self._loaded[ref.id] = self._store.load(ref, SORTED_LAYOUT, Kernel.MERGE)
         return self._loaded[ref.id]
 
 

@@ -26,13 +26,13 @@ class StreamClock:
     """Times are arrival times: the watermark is the time of the micro-batch."""
     senders: int = 0
     """If the tuples come from another stage: how many buckets that has."""
-    told: bool = False
+    stated: bool = False
     """The watermark comes with the tuples: lateness and idle do not apply here."""
 
     @property
     def needs_now(self) -> bool:
         """Whether the watermark depends on the time of micro-batches."""
-        return not self.told and (self.idle is not None or self.by_arrival)
+        return not self.stated and (self.idle is not None or self.by_arrival)
 
 
 class Watermarks:
@@ -53,18 +53,18 @@ class Watermarks:
         largest: Sequence[int | None],
         now: int | None = None,
         frontiers: Mapping[tuple[int, int], int] | None = None,
-        told: Sequence[int | None] | None = None,
+        stated: Sequence[int | None] | None = None,
     ) -> None:
         """Advance by a micro-batch: the largest timestamp of each stream in it, and its time.
 
         The frontiers, by stream and sender, are the instants before which senders are done;
-        `told` holds the watermarks that came with the streams.
+        `stated` holds the watermarks that came with the streams.
         """
         for (stream, sender), frontier in (frontiers or {}).items():
             self._frontiers[stream][sender] = frontier
         for i, (clock, time) in enumerate(zip(self._clocks, largest, strict=True)):
-            if clock.told:
-                mark = told[i] if told is not None else None
+            if clock.stated:
+                mark = stated[i] if stated is not None else None
                 self.marks[i] = max(self.marks[i], NEVER if mark is None else mark)
             elif clock.senders:
                 self.marks[i] = max(self.marks[i], min(self._frontiers[i]))
@@ -75,24 +75,24 @@ class Watermarks:
             if time is not None or self._heard[i] is None:
                 self._heard[i] = now
         if now is not None:
-            self._follow_the_speaking(now)
+            self._follow_active_streams(now)
 
-    def _follow_the_speaking(self, now: int) -> None:
+    def _follow_active_streams(self, now: int) -> None:
         silent = [self._is_silent(i, now) for i in range(len(self.marks))]
-        speaking = [
+        active = [
             mark
             for mark, clock, quiet in zip(self.marks, self._clocks, silent, strict=True)
             if not quiet and not clock.ended and not clock.senders
         ]
-        if not speaking:
+        if not active:
             return
         for i, quiet in enumerate(silent):
             if quiet:
-                self.marks[i] = max(self.marks[i], min(speaking))
+                self.marks[i] = max(self.marks[i], min(active))
 
     def _is_silent(self, i: int, now: int) -> bool:
         clock, heard = self._clocks[i], self._heard[i]
-        if clock.told or clock.idle is None or heard is None:
+        if clock.stated or clock.idle is None or heard is None:
             return False
         return now - heard >= clock.idle
 

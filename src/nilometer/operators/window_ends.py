@@ -17,8 +17,8 @@ from nilometer.errors import InternalError
 from nilometer.kernels.row_groups import row_groups
 from nilometer.kernels.timeline import run_timeline
 from nilometer.operators.change_operator import (
-    SpeaksLater,
-    Stored,
+    EmitsWithoutInput,
+    StoredChunks,
     diffs_of,
     make_changes,
     no_changes,
@@ -35,7 +35,7 @@ _LONGEST: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class WindowEndsSpec(SpeaksLater):
+class WindowEndsSpec(EmitsWithoutInput):
     """Rows of these types, one for each copy and instant."""
 
     types: tuple[pa.DataType, ...]
@@ -53,7 +53,7 @@ class WindowEnds:
         """The rows known to hold at the frontier."""
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._held.buffer,)
 
@@ -80,8 +80,8 @@ class WindowEnds:
         since = np.arange(len(shown)) - (np.cumsum(lengths) - lengths)[shown]
         each = np.repeat(np.arange(len(shown)), copies[shown])
         times = (line.times[shown] + since)[each]
-        found = shown_rows([changes], rows[shown[each]])
-        return make_changes(found, times, np.ones(len(times), np.int64))
+        columns = shown_rows([changes], rows[shown[each]])
+        return make_changes(columns, times, np.ones(len(times), np.int64))
 
     def _carry(
         self, changes: pa.RecordBatch, rows: np.ndarray, copies: np.ndarray, frontier: int

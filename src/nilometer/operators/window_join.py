@@ -200,19 +200,21 @@ class WindowJoin:
     def content(self, marks: Sequence[int]) -> Content:
         """What its state says: the rows that may still be part of a new result.
 
-        Of others some may be held: until it is found that no row which is held can join them.
+        Others may still be held, until it turns out that no held row can join them.
         """
         if self._windows:
             raise NoContentError("a ROWS window")
         horizons = [self._spec.network.horizon(i, marks) for i in self._streams]
-        found = [list(buffer.chunks()) for buffer in self.buffers]
-        rows, before = sum(map(len, (c for own in found for c in own))), -1
+        chunks = [list(buffer.chunks()) for buffer in self.buffers]
+        rows, before = sum(map(len, (c for own in chunks for c in own))), -1
         while rows != before:
             for i in self._streams:
-                kept = [(c, self._survivors(i, horizons[i], marks, c, found)) for c in found[i]]
-                found[i] = [keep_rows(chunk, alive) for chunk, alive in kept if alive.any()]
-            rows, before = sum(map(len, (c for own in found for c in own))), rows
-        return tuple(rows_content([chunk.rows for chunk in own]) for own in found)
+                survivors = [
+                    (c, self._survivors(i, horizons[i], marks, c, chunks)) for c in chunks[i]
+                ]
+                chunks[i] = [keep_rows(chunk, alive) for chunk, alive in survivors if alive.any()]
+            rows, before = sum(map(len, (c for own in chunks for c in own))), rows
+        return tuple(rows_content([chunk.rows for chunk in own]) for own in chunks)
 
     def _accept(self, stream: int, rows: pa.RecordBatch, watermark: int) -> pa.RecordBatch:
         accepted, late = drop_late(rows, self._layouts[stream], watermark)
@@ -270,15 +272,15 @@ class WindowJoin:
         A row is dead when no stream can have a new partner for it, and also when a stream that
         has gone past it holds none of its key in its window. What counts in a ROWS window stays.
         """
-        kept = self._alive(stream, horizon, marks, chunk)
-        counting = None if chunk.until is None else kept & is_open(chunk.until)
+        alive = self._alive(stream, horizon, marks, chunk)
+        counting = None if chunk.until is None else alive & is_open(chunk.until)
         for j, mark in enumerate(marks):
-            passed = kept & (chunk.times < mark - self._rule.bounds[stream][j])
+            passed = alive & (chunk.times < mark - self._rule.bounds[stream][j])
             places = np.flatnonzero(passed)
             if j != stream and len(places):
                 theirs = self.buffers[j].chunks() if held is None else held[j]
-                kept[places] = self._has_partner(chunk, places, stream, j, theirs)
-        return kept if counting is None else kept | counting
+                alive[places] = self._has_partner(chunk, places, stream, j, theirs)
+        return alive if counting is None else alive | counting
 
     def _has_partner(
         self, chunk: Chunk, places: Int64s, stream: int, other: int, held: Sequence[Chunk]
@@ -291,7 +293,7 @@ class WindowJoin:
             times - bounds[other][stream],
             times + bounds[stream][other],
         )
-        found = np.zeros(len(places), dtype=np.bool_)
+        has_partner = np.zeros(len(places), dtype=np.bool_)
         for theirs in held:
-            found[theirs.access(key).index.find(probes).probes] = True
-        return found
+            has_partner[theirs.access(key).index.find(probes).probes] = True
+        return has_partner

@@ -20,8 +20,8 @@ from nilometer.kernels.cut_time import CutRows, cut_time
 from nilometer.kernels.row_groups import row_groups
 from nilometer.model.time_windows import HoppingWindows, SessionWindows, TimeWindows
 from nilometer.operators.change_operator import (
-    SpeaksLater,
-    Stored,
+    EmitsWithoutInput,
+    StoredChunks,
     diffs_of,
     make_changes,
     row_columns,
@@ -36,7 +36,7 @@ from nilometer.operators.watermarks import NEVER
 
 
 @dataclass(frozen=True, slots=True)
-class WindowRowsSpec(SpeaksLater):
+class WindowRowsSpec(EmitsWithoutInput):
     """Append-only rows, emitted with the starts and ends of their windows appended."""
 
     windows: TimeWindows
@@ -61,7 +61,7 @@ class WindowRows:
             self._open = OpenSessions(spec.windows, spec.keys, len(spec.types) - 2, store)
 
     @property
-    def stored(self) -> Sequence[Stored]:
+    def stored(self) -> Sequence[StoredChunks]:
         """All state that it keeps in the store."""
         return (self._pending.buffer, *(() if self._open is None else (self._open.buffer,)))
 

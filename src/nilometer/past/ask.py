@@ -51,10 +51,10 @@ def prepare_question(
 
 def _kinder(error: SqlError, question: PastQuestion, tables: Mapping[str, pa.Table]) -> SqlError:
     """The same error, with a position and a hint if a column is not known."""
-    found = _NO_COLUMN.search(error.message)
-    if found is None:
+    match = _NO_COLUMN.search(error.message)
+    if match is None:
         return error
-    name = found[1]
+    name = match[1]
     known = sorted({column for one in tables.values() for column in one.column_names})
     return UnknownNameError(
         f"there is no column {name}",

@@ -109,12 +109,12 @@ def _within(source: RowSource, bounds: Bounds) -> Iterator[pa.RecordBatch]:
         rows = batch
         if source.time is not None and bounds != (None, None):
             time = rows.column(source.time)
-            kept = pc.is_valid(time)
+            keep = pc.is_valid(time)
             if low is not None:
-                kept = pc.and_(kept, pc.greater_equal(time, _instant(low, time.type)))
+                keep = pc.and_(keep, pc.greater_equal(time, _instant(low, time.type)))
             if high is not None:
-                kept = pc.and_(kept, pc.less_equal(time, _instant(high, time.type)))
-            rows = rows.filter(kept)
+                keep = pc.and_(keep, pc.less_equal(time, _instant(high, time.type)))
+            rows = rows.filter(keep)
         if len(rows):
             yield rows
 
@@ -124,15 +124,15 @@ def _values(source: RowSource, wanted: Thinning, per: Sequence[str]) -> list[str
     if not wanted.columns:
         others = [one for one in source.schema if one.name not in (*per, source.time)]
         return [one.name for one in others if _is_number(one.type) and one.name != ROWS]
-    found = [_column(source.schema, one, source.name) for one in wanted.columns]
-    for one in found:
+    columns = [_column(source.schema, one, source.name) for one in wanted.columns]
+    for one in columns:
         if not _is_number(source.schema.field(one).type) or one in per:
             raise InputError(
                 f"column {one} has no numbers to downsample",
                 detail=f"it is a {source.schema.field(one).type}",
                 hint="name numeric columns that do not distinguish series",
             )
-    return found
+    return columns
 
 
 def _buckets(
@@ -163,9 +163,9 @@ def _points(
     numbers = row_groups(keys, len(table)).numbers if per else np.zeros(len(table), np.int64)
     times = np.asarray(table.column(source.time).cast(pa.int64()))
     numbers_of_values = np.asarray(table.column(values[0]).cast(pa.float64()))
-    kept = np.sort(np.concatenate([_empty(), *_chosen(times, numbers_of_values, numbers, count)]))
-    found = table.take(pa.array(kept))
-    return found.take(pa.array(np.argsort(times[kept], kind="stable")))
+    places = np.sort(np.concatenate([_empty(), *_chosen(times, numbers_of_values, numbers, count)]))
+    points = table.take(pa.array(places))
+    return points.take(pa.array(np.argsort(times[places], kind="stable")))
 
 
 def _chosen(times: Int64s, values: Float64s, series: Int64s, count: int) -> Iterator[Int64s]:

@@ -62,17 +62,17 @@ def error_words(error: NilometerError) -> Words:
     }
 
 
-def told_error(told: Words) -> NilometerError:
+def read_error(words: Words) -> NilometerError:
     """The error that `error_words` described."""
-    kind = getattr(errors, told["kind"], None)
+    kind = getattr(errors, words["kind"], None)
     if not (isinstance(kind, type) and issubclass(kind, NilometerError)):
         kind = InternalError
-    found: NilometerError = kind(told["message"], detail=told["detail"], hint=told["hint"])
-    return found
+    error: NilometerError = kind(words["message"], detail=words["detail"], hint=words["hint"])
+    return error
 
 
 def _exactly(source: BinaryIO, size: int) -> bytes:
-    found = source.read(size)
-    if len(found) < size:
+    content = source.read(size)
+    if len(content) < size:
         raise EOFError
-    return found
+    return content

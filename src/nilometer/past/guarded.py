@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from nilometer.errors import ClosedError, InputError, LimitError, NilometerError, SqlError
 from nilometer.extras import require_extras
-from nilometer.past.frames import Words, read_table, receive, send, table_bytes, told_error
+from nilometer.past.frames import Words, read_error, read_table, receive, send, table_bytes
 from nilometer.past.sandbox import (
     AnswerLimits,
     Cancelling,
@@ -50,7 +50,7 @@ class GuardedSandbox:
         Statements may also call the macros: parameters and bodies, by name.
         """
         require_extras("SELECT over what is stored", "history")
-        self._told: Words = {"memory": memory, "macros": dict(macros or {})}
+        self._settings: Words = {"memory": memory, "macros": dict(macros or {})}
         self._room = threading.BoundedSemaphore(_MOST)
         self._lock = threading.Lock()
         self._idle: list[_Process] = []
@@ -67,8 +67,8 @@ class GuardedSandbox:
     def value(self, sql: str) -> Any:
         """The value of an expression without columns; None if it cannot be determined."""
         try:
-            found = self._ask("value", sql)
-            return read_table(found).column(0)[0].as_py()
+            table = self._ask("value", sql)
+            return read_table(table).column(0)[0].as_py()
         except (SqlError, InputError, ValueError, OverflowError):
             return None
 
@@ -82,8 +82,8 @@ class GuardedSandbox:
 
     def types(self, sql: str, tables: Mapping[str, pa.Table]) -> list[str]:
         """DuckDB's names for the types of an answer's columns."""
-        found: list[str] = json.loads(self._ask("types", sql, rows=tables))
-        return found
+        names: list[str] = json.loads(self._ask("types", sql, rows=tables))
+        return names
 
     def run(
         self,
@@ -101,8 +101,8 @@ class GuardedSandbox:
             one.is_usable = False  # from here on, to cancel is to end it
             if cancelling is not None:
                 cancelling(one.cancel)
-            given = [limits.rows, limits.bytes, limits.seconds]
-            return read_table(one.ask({"do": "run", "sql": sql, "limits": given}, tables))
+            bounds = [limits.rows, limits.bytes, limits.seconds]
+            return read_table(one.ask({"do": "run", "sql": sql, "limits": bounds}, tables))
 
     def _ask(
         self, what: str, sql: str, *, rows: Mapping[str, Rows] | None = None, **more: Any
@@ -144,7 +144,7 @@ class GuardedSandbox:
                     return one
                 self._all.discard(one)
                 one.end()
-            one = _Process(self._told)
+            one = _Process(self._settings)
             self._all.add(one)
             return one
 
@@ -163,8 +163,8 @@ AnySandbox: TypeAlias = Sandbox | GuardedSandbox
 class _Process:
     """One process, which answers one request at a time."""
 
-    def __init__(self, told: Words) -> None:
-        self._told: Words | None = told
+    def __init__(self, settings: Words) -> None:
+        self._settings: Words | None = settings
         self._process = subprocess.Popen(
             [sys.executable, "-m", "nilometer.past.worker"],
             stdin=subprocess.PIPE,
@@ -186,15 +186,15 @@ class _Process:
         """Its answer; raises the error with which it refuses."""
         self.is_usable = False
         try:
-            found = self._converse(words, tables)
+            answer = self._converse(words, tables)
         except (EOFError, OSError, ValueError):
             raise self._why_gone() from None
-        if isinstance(found, NilometerError):
+        if isinstance(answer, NilometerError):
             # A process out of memory may never get it back: another answers the next request.
-            self.is_usable = found.message != too_much_memory().message
-            raise found
+            self.is_usable = answer.message != too_much_memory().message
+            raise answer
         self.is_usable = True
-        return found
+        return answer
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
@@ -231,15 +231,15 @@ class _Process:
 
     def _begin(self) -> None:
         """Send the process its settings, once."""
-        if self._told is None:
+        if self._settings is None:
             return
-        told, self._told = self._told, None
+        settings, self._settings = self._settings, None
         self._seconds = _STARTING
         timer = threading.Timer(_STARTING, self._be_late)
         timer.daemon = True
         timer.start()
         try:
-            self.ask(told)
+            self.ask(settings)
         finally:
             timer.cancel()
 
@@ -254,15 +254,15 @@ class _Process:
             send(to, {}, table_bytes(rows if is_whole else rows.schema.empty_table()))
         failed: Exception | None = None
         while True:
-            told, body = receive(source)
-            match told["is"]:
+            head, body = receive(source)
+            match head["is"]:
                 case "next":
-                    failed = self._send_more(to, (tables or {})[told["table"]]) or failed
+                    failed = self._send_more(to, (tables or {})[head["table"]]) or failed
                 case "error" if failed is not None:
                     self.is_usable = True
                     raise failed
                 case "error":
-                    return told_error(told)
+                    return read_error(head)
                 case _:
                     return body
 
@@ -296,7 +296,7 @@ def _end_all(processes: set[_Process]) -> None:
 
 def _environment() -> dict[str, str]:
     """The environment of a process: no secrets."""
-    found = {name: value for name, value in os.environ.items() if name in _KEPT}
+    variables = {name: value for name, value in os.environ.items() if name in _KEPT}
     # Arrow's other memory pools reserve more addresses at once than a process may have.
-    found["ARROW_DEFAULT_MEMORY_POOL"] = "system"
-    return {**found, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}
+    variables["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+    return {**variables, "PYTHONPATH": os.pathsep.join(one for one in sys.path if one)}

@@ -112,7 +112,7 @@ class _Splitting:
         types = self.sandbox.types(part, self.empty)
         whole = self._whole(tree, select, form, types)
         named = [one.with_name(f"{PART_COLUMN}{n}") for n, one in enumerate(self._shape(part))]
-        made = PartedQuestion(
+        parted = PartedQuestion(
             self.large,
             part,
             pa.schema(named),
@@ -120,8 +120,8 @@ class _Splitting:
             _tables_in(form.part, self.empty) - {self.large},
             _tables_in(whole, self.empty),
         )
-        self._require_same(made)
-        return made
+        self._require_same(parted)
+        return parted
 
     def _most_rows(self, tree: exp.Query, select: exp.Select) -> int | None:
         return self.most_rows if select is tree else None
@@ -143,11 +143,11 @@ class _Splitting:
         _at(copied, path).replace(whole.query)
         return copied
 
-    def _require_same(self, made: PartedQuestion) -> None:
+    def _require_same(self, parted: PartedQuestion) -> None:
         """Refuse a split that would not answer with the columns and types of the query."""
-        self.sandbox.require_safe(made.whole, {*made.whole_tables, PARTS})
-        found = self._shape(made.whole, {PARTS: made.schema.empty_table()})
-        if not found.equals(self._shape(self.question.sql)):
+        self.sandbox.require_safe(parted.whole, {*parted.whole_tables, PARTS})
+        schema = self._shape(parted.whole, {PARTS: parted.schema.empty_table()})
+        if not schema.equals(self._shape(self.question.sql)):
             raise NotInPartsError("its answer would have other types")
 
     def _shape(self, sql: str, more: Mapping[str, pa.Table] | None = None) -> pa.Schema:

@@ -119,10 +119,10 @@ def _paged(select: exp.Select, most_rows: int | None) -> int | None:
 def _number(clause: exp.Expr | None) -> int | None:
     if clause is None:
         return None
-    found = clause.expression if isinstance(clause, exp.Limit | exp.Offset) else None
-    if not isinstance(found, exp.Literal) or found.is_string or not found.name.isdecimal():
+    literal = clause.expression if isinstance(clause, exp.Limit | exp.Offset) else None
+    if not isinstance(literal, exp.Literal) or literal.is_string or not literal.name.isdecimal():
         raise NotInPartsError("LIMIT and OFFSET are not plain numbers")
-    return int(found.name)
+    return int(literal.name)
 
 
 @dataclass
@@ -208,8 +208,8 @@ class _Groups:
         part = select.copy()
         for name in ("having", "order", "limit", "offset", "distinct", "group"):
             part.set(name, None)
-        given = [*replacing.keys, *replacing.parts]
-        aliased = [exp.alias_(one.copy(), f"{PART_COLUMN}{n}") for n, one in enumerate(given)]
+        expressions = [*replacing.keys, *replacing.parts]
+        aliased = [exp.alias_(one.copy(), f"{PART_COLUMN}{n}") for n, one in enumerate(expressions)]
         part.set("expressions", aliased)
         if replacing.keys:
             part.set("group", by_first(len(replacing.keys)))
@@ -254,10 +254,10 @@ class _Replacing:
             isinstance(one, exp.Query | exp.Star) and not _is_counted(one) for one in tree.walk()
         ):
             raise NotInPartsError("it has a subquery next to its aggregates")
-        found = tree.copy().transform(self._one)
-        if any(one.table != MERGED for one in found.find_all(exp.Column)):
+        replaced = tree.copy().transform(self._one)
+        if any(one.table != MERGED for one in replaced.find_all(exp.Column)):
             raise NotInPartsError("it selects something other than aggregates and grouping keys")
-        return found
+        return replaced
 
     def _one(self, node: exp.Expr) -> exp.Expr:
         text = self._canonical(node)
@@ -328,24 +328,24 @@ def _keys(select: exp.Select, known: Collection[str]) -> list[exp.Expr]:
 
 
 def _key(tree: exp.Expr, select: exp.Select, taken: Collection[str]) -> exp.Expr:
-    found: exp.Expr = tree
+    key: exp.Expr = tree
     if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdecimal():
-        found = select.expressions[int(tree.name) - 1].unalias()
+        key = select.expressions[int(tree.name) - 1].unalias()
     else:
         aliases = {
             one.alias.lower(): one.this for one in select.expressions if isinstance(one, exp.Alias)
         }
         if isinstance(tree, exp.Column) and not tree.table and tree.name.lower() in aliases:
-            meant = aliases[tree.name.lower()]
-            is_same = isinstance(meant, exp.Column) and meant.name.lower() == tree.name.lower()
+            aliased = aliases[tree.name.lower()]
+            is_same = isinstance(aliased, exp.Column) and aliased.name.lower() == tree.name.lower()
             if tree.name.lower() in taken and not is_same:
                 raise NotInPartsError(
                     f"{tree.name} is both a column and an alias of another expression"
                 )
-            found = meant
-    if found.find(exp.Query, exp.Star):
+            key = aliased
+    if key.find(exp.Query, exp.Star):
         raise NotInPartsError("it groups by a subquery or a star")
-    copied: exp.Expr = found.copy()
+    copied: exp.Expr = key.copy()
     return copied
 
 
@@ -360,8 +360,8 @@ def _output(tree: exp.Expr, names: Sequence[str]) -> int | None:
         return int(tree.name) - 1
     if not isinstance(tree, exp.Column) or tree.table:
         return None
-    found = [n for n, one in enumerate(names) if one.lower() == tree.name.lower()]
-    return found[0] if len(found) == 1 else None
+    places = [n for n, one in enumerate(names) if one.lower() == tree.name.lower()]
+    return places[0] if len(places) == 1 else None
 
 
 def _require_no_alias(tree: exp.Expr, select: exp.Select) -> None:
@@ -376,11 +376,11 @@ def _put_rest(query: exp.Select, select: exp.Select, orders: list[exp.Ordered]) 
     if orders:
         query.set("order", exp.Order(expressions=[one.copy() for one in orders]))
     for name in ("limit", "offset", "distinct"):
-        if (found := select.args.get(name)) is not None:
-            query.set(name, found.copy())
+        if (clause := select.args.get(name)) is not None:
+            query.set(name, clause.copy())
 
 
 def _ordered(term: exp.Ordered, by: exp.Expr) -> exp.Ordered:
-    found = term.copy()
-    found.set("this", by)
-    return found
+    ordered = term.copy()
+    ordered.set("this", by)
+    return ordered

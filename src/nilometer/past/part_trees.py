@@ -16,9 +16,9 @@ MERGED: Final = "merged parts"
 def same_values(unit: exp.Expr, kind: type[exp.AggFunc]) -> exp.Expr:
     """Another aggregate over the same values."""
     if isinstance(unit, exp.Filter):
-        found = unit.copy()
-        found.set("this", kind(this=unit.this.this.copy()))
-        return found
+        copied = unit.copy()
+        copied.set("this", kind(this=unit.this.this.copy()))
+        return copied
     return kind(this=unit.this.copy())
 
 

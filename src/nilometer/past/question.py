@@ -204,14 +204,14 @@ def _instant(entry: exp.Table, sql: str, value: Callable[[str], Any]) -> int | N
             place=place,
             hint="write FOR SYSTEM_TIME AS OF '…'",
         )
-    found = _micros(version.expression, value)
-    if found is None:
+    instant = _micros(version.expression, value)
+    if instant is None:
         raise SqlError(
             "cannot read the instant",
             place=place,
             hint="write FOR SYSTEM_TIME AS OF '2026-01-31 12:00:00'",
         )
-    return found
+    return instant
 
 
 def _micros(tree: exp.Expr, value: Callable[[str], Any]) -> int | None:
@@ -220,17 +220,17 @@ def _micros(tree: exp.Expr, value: Callable[[str], Any]) -> int | None:
         return None
     with sqlglot_errors("this is not supported in a query over stored data"):
         text = tree.sql(dialect="duckdb", comments=False)
-    found = value(f"CAST({text} AS TIMESTAMPTZ)")
-    if isinstance(found, datetime):
-        return read_instant(found)
+    instant = value(f"CAST({text} AS TIMESTAMPTZ)")
+    if isinstance(instant, datetime):
+        return read_instant(instant)
     return None
 
 
 def _columns_of(tree: exp.Expr, table: StoredColumns) -> frozenset[str]:
     """The columns that may matter: those whose names occur, or all where a whole row is used."""
     names = {one.name.lower() for one in tree.find_all(exp.Identifier)}
-    found = frozenset(one for one in table.columns if one.lower() in names)
-    return frozenset(table.columns) if not found or _reads_rows(tree) else found
+    used = frozenset(one for one in table.columns if one.lower() in names)
+    return frozenset(table.columns) if not used or _reads_rows(tree) else used
 
 
 def _reads_rows(tree: exp.Expr) -> bool:
@@ -288,21 +288,21 @@ def _limits(
     """The bound that a condition sets on the time: whether it is a lower one, and its value."""
     if isinstance(tree, exp.Between) and _is_time(tree.this, entry, time):
         for is_low, one in ((True, tree.args["low"]), (False, tree.args["high"])):
-            if (is_low or not _is_volatile(one)) and (found := _micros(one, value)) is not None:
-                yield is_low, found
+            if (is_low or not _is_volatile(one)) and (bound := _micros(one, value)) is not None:
+                yield is_low, bound
     if not isinstance(tree, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.EQ):
         return
     for column, other, is_right in ((tree.left, tree.right, True), (tree.right, tree.left, False)):
-        if not _is_time(column, entry, time) or (found := _micros(other, value)) is None:
+        if not _is_time(column, entry, time) or (bound := _micros(other, value)) is None:
             continue
         if isinstance(tree, exp.EQ):
-            yield True, found
+            yield True, bound
         is_low = isinstance(tree, exp.GT | exp.GTE) == is_right
         if isinstance(tree, exp.EQ) or not is_low:
             if not _is_volatile(other):
-                yield False, found
+                yield False, bound
         else:
-            yield True, found
+            yield True, bound
 
 
 def _is_volatile(tree: exp.Expr) -> bool:

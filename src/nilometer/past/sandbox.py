@@ -99,8 +99,8 @@ class Sandbox:
         for name, body in (macros or {}).items():
             self._root.execute(f"CREATE MACRO {name}{body}")
         self._functions = safe_functions() | set(macros or ())
-        found = self._root.execute("SELECT lower(type_name) FROM duckdb_types()").fetchall()
-        self._types = frozenset(str(one) for (one,) in found)
+        type_names = self._root.execute("SELECT lower(type_name) FROM duckdb_types()").fetchall()
+        self._types = frozenset(str(one) for (one,) in type_names)
         self._root.execute("SET lock_configuration = true")
         for hostile in _HOSTILE:
             if self._passes(hostile):
@@ -129,19 +129,19 @@ class Sandbox:
     @cached_property
     def _by_row(self) -> frozenset[str]:
         with self._cursor() as cursor:
-            found = {str(one).lower() for (one,) in cursor.execute(_BY_ROW).fetchall()}
-        return frozenset(found - _BY_CLOCK) | _EXPANDED_BY_ROW
+            names = {str(one).lower() for (one,) in cursor.execute(_BY_ROW).fetchall()}
+        return frozenset(names - _BY_CLOCK) | _EXPANDED_BY_ROW
 
     def _parsed(self, sql: str) -> dict[str, Any]:
         """A query as DuckDB has parsed it."""
         with self._cursor() as cursor, _errors():
-            found = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
-        parsed: dict[str, Any] = json.loads(found[0][0])
+            rows = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchall()
+        parsed: dict[str, Any] = json.loads(rows[0][0])
         if parsed["error"]:
-            said = str(parsed.get("error_message"))
-            if _is_about_memory(said):
+            message = str(parsed.get("error_message"))
+            if _is_about_memory(message):
                 raise too_much_memory()
-            raise SqlError("cannot read the query", detail=said)
+            raise SqlError("cannot read the query", detail=message)
         if len(parsed["statements"]) != 1:
             raise SqlError("expected one query")
         first: dict[str, Any] = parsed["statements"][0]
@@ -319,7 +319,7 @@ def _calls_only(node: Any, functions: Collection[str]) -> bool:
 
 def _first(reader: pa.RecordBatchReader, limits: AnswerLimits) -> list[pa.RecordBatch]:
     """The first rows up to the limit, in batches; an answer of too many bytes is refused."""
-    found, left, size = [], limits.rows, 0
+    batches, left, size = [], limits.rows, 0
     for batch in reader:
         size += batch.nbytes
         if limits.bytes is not None and size > limits.bytes:
@@ -329,11 +329,11 @@ def _first(reader: pa.RecordBatchReader, limits: AnswerLimits) -> list[pa.Record
                 hint="ask for fewer rows or columns: WHERE, LIMIT, GROUP BY",
             )
         if left is not None and len(batch) >= left:
-            found.append(batch.slice(0, left))
+            batches.append(batch.slice(0, left))
             break
-        found.append(batch)
+        batches.append(batch)
         left = None if left is None else left - len(batch)
-    return found
+    return batches
 
 
 @contextmanager
@@ -353,9 +353,9 @@ def _errors() -> Iterator[None]:
         raise SqlError(_sentence(error)) from None
 
 
-def _is_about_memory(said: str) -> bool:
+def _is_about_memory(message: str) -> bool:
     """Whether the system refused DuckDB memory, which gives a different error each time."""
-    return "Failed to allocate" in said or "bad_alloc" in said or "bad allocation" in said
+    return "Failed to allocate" in message or "bad_alloc" in message or "bad allocation" in message
 
 
 def _sentence(error: Exception) -> str:

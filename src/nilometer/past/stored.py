@@ -182,7 +182,7 @@ class ChangingTable:
 
 
 def _bounded(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    found, size = [], 0
+    held, size = [], 0
     for batch in batches:
         size += batch.nbytes
         if size > MOST_BYTES:
@@ -190,8 +190,8 @@ def _bounded(batches: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
                 "the query would hold too many rows in memory",
                 hint="ask for a shorter range of time, or read each table once",
             )
-        found.append(batch)
-    return found
+        held.append(batch)
+    return held
 
 
 def _joined(some: list[pa.RecordBatch]) -> pa.RecordBatch:

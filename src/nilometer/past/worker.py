@@ -76,15 +76,15 @@ class Worker:
                 sandbox.require_safe(words["sql"], words["tables"])
                 send(self._to, {"is": "done"})
             case "value":
-                asked = f"SELECT {words['sql']}"
-                sandbox.require_safe(asked, ())
-                send(self._to, {"is": "done"}, table_bytes(sandbox.run(asked, {})))
+                statement = f"SELECT {words['sql']}"
+                sandbox.require_safe(statement, ())
+                send(self._to, {"is": "done"}, table_bytes(sandbox.run(statement, {})))
             case "bind":
                 sandbox.bind(words["sql"], dict(self._tables(words)))
                 send(self._to, {"is": "done"})
             case "is_by_row":
-                found = sandbox.is_by_row(words["sql"], words["aggregates"])
-                send(self._to, {"is": "done"}, b"yes" if found else b"")
+                by_row = sandbox.is_by_row(words["sql"], words["aggregates"])
+                send(self._to, {"is": "done"}, b"yes" if by_row else b"")
             case "types":
                 types = sandbox.types(words["sql"], dict(self._tables(words)))
                 send(self._to, {"is": "done"}, json.dumps(types).encode())
@@ -121,8 +121,8 @@ class Worker:
 def _bound_memory(memory: int) -> None:
     """Let the system bound the memory that DuckDB does not count."""
     with suppress(OSError, ValueError), open("/proc/self/statm", encoding="ascii") as file:
-        most = int(file.read().split()[0]) * resource.getpagesize() + memory + _BESIDE
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        limit = int(file.read().split()[0]) * resource.getpagesize() + memory + _BESIDE
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def main() -> None:

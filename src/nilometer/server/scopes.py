@@ -20,7 +20,7 @@ from nilometer.sql.ddl.nodes import (
     Drop,
     ExplainQuery,
     Insert,
-    Kind,
+    ObjectKind,
     Rename,
     Show,
     StartQuery,
@@ -80,9 +80,9 @@ def scope_needed(statement: AnyStatement) -> Scope:
             return Scope.WRITE
         case StartQuery() | StopQuery() | AlterQuery() | AlterAlert() | CreateAlert(deliver=None):
             return Scope.WRITE
-        case Rename(kind=Kind.QUERY | Kind.VIEW | Kind.TABLE | Kind.ALERT):
+        case Rename(kind=ObjectKind.QUERY | ObjectKind.VIEW | ObjectKind.TABLE | ObjectKind.ALERT):
             return Scope.WRITE
-        case Drop(kind=Kind.QUERY | Kind.VIEW | Kind.TABLE | Kind.ALERT):
+        case Drop(kind=ObjectKind.QUERY | ObjectKind.VIEW | ObjectKind.TABLE | ObjectKind.ALERT):
             return Scope.WRITE
         case _:
             return Scope.ADMIN

@@ -24,7 +24,7 @@ from nilometer.errors import InputError, NilometerError, SessionError, in_one_li
 from nilometer.garbage import collect_as_usual
 from nilometer.model.events import event
 from nilometer.model.secrets import read_secrets_in
-from nilometer.model.served_at import told_where
+from nilometer.model.served_at import announced_at
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.types.allowed_files import allow_files
 from nilometer.server.app import make_app
@@ -108,7 +108,7 @@ def run_server(
         stack.callback(service.close)
         sessions = Sessions(tokens)
         address = _address(settings, listening)
-        stack.enter_context(told_where(place.folder.expanduser(), address))
+        stack.enter_context(announced_at(place.folder.expanduser(), address))
         for line in _greeting(address, pg, first, sessions):
             say(line)
         started = {"version": VERSION, "address": address, "database": str(place.folder)}

@@ -61,8 +61,8 @@ from nilometer.sql.statements import (
     AnyStatement,
     ReadStatement,
     Statement,
+    numbered_errors,
     read_each,
-    told_number,
 )
 from nilometer.upkeep.backup import BackupMade
 from nilometer.upkeep.manifest import Manifest
@@ -129,7 +129,7 @@ class Service:
             for one in found:
                 require_scope(asker.scopes, scope_needed(one.statement))
             for number, one in enumerate(found, 1):
-                with told_number(number, len(found)):
+                with numbered_errors(number, len(found)):
                     done = await self._do(one, asker)
             return done
 

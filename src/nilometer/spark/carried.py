@@ -14,7 +14,7 @@ from nilometer.model.time import EARLIEST
 from nilometer.spark.log_stream import StreamFrame
 from nilometer.spark.pack import NOW, SELECTED
 from nilometer.spark.uncomputable import FAILED, ROW, Check, mark_failed, unless_failed
-from nilometer.sql.expressions.pattern_guards import limit_said
+from nilometer.sql.expressions.pattern_guards import limit_note
 from nilometer.sql.expressions.scalars import ColumnRef, quote_name, spell_own, tree_of
 from nilometer.sql.physical.join_places import time_place
 from nilometer.sql.plan.carried_columns import guards_of
@@ -62,11 +62,11 @@ def checked_rows(
     computed = {i: sql for i, sql in columns.items() if not _is_own(source.carried[i], types)}
     checks = [Check(sql, pat.is_nested(source.carried[i].kind)) for i, sql in computed.items()]
     refs = [source.carried[i].ref for i in computed]
-    texts = [f"{ref}{limit_said(tree_of(ref))}" for ref in refs]
+    texts = [f"{ref}{limit_note(tree_of(ref))}" for ref in refs]
     if source.below:
         selection = _selection(plan, number)
         checks.insert(0, Check(selection))
-        said = limit_said(*(one.tree for one in source.below))
+        said = limit_note(*(one.tree for one in source.below))
         texts.insert(0, " AND ".join(map(str, source.below)) + said)
         more = (f"{unless_failed(selection)} AS {SELECTED}", *more)
     if not checks:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from nilometer.spark.relations import arrow_types
-from nilometer.sql.declare import Given
+from nilometer.sql.declare import InputColumns
 
 
-def given_frame(frame: DataFrame) -> Given:
+def given_frame(frame: DataFrame) -> InputColumns:
     """The columns of a DataFrame."""
-    return Given(tuple(frame.columns), arrow_types(frame.schema), frame.isStreaming)
+    return InputColumns(tuple(frame.columns), arrow_types(frame.schema), frame.isStreaming)

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.engine.balance import Balance
-from nilometer.engine.control import EngineControl, Report
+from nilometer.engine.control import BucketReport, EngineControl
 from nilometer.engine.failure import read_failure
 from nilometer.engine.plan import HostedPlan
 from nilometer.engine.plan_set import APART, PlanEntry
@@ -199,7 +199,7 @@ class SharedEngine:
                 hosted = self._hosted.get(report.query)
                 if hosted is not None and not self._is_old(report):
                     hosted.take(report)
-                    self._balance.take(report.query, report.told.get("millis", 0) / 1000)
+                    self._balance.take(report.query, report.content.get("millis", 0) / 1000)
             self._sharing = _by_subplan(list(self._hosted.values()))
             for query in stuck_queries(self._folder):
                 hosted, entry = self._hosted.get(query), self._control.entry(query)
@@ -208,9 +208,9 @@ class SharedEngine:
                 if (why := stuck_results(self._folder, query, entry.attempt)) is not None:
                     hosted.fail(read_failure(why))
 
-    def _is_old(self, report: Report) -> bool:
+    def _is_old(self, report: BucketReport) -> bool:
         """Whether a report is about the failure of an earlier attempt."""
-        entry, attempt = self._control.entry(report.query), report.told.get("attempt")
+        entry, attempt = self._control.entry(report.query), report.content.get("attempt")
         return entry is not None and attempt is not None and attempt != entry.attempt
 
     def _start_again(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nilometer.engine.control import Report
+from nilometer.engine.control import BucketReport
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ def last_seconds(running: Iterable[StreamingQuery]) -> float | None:
     return max(found, default=None)
 
 
-def progress_of(report: Report) -> dict[str, Any]:
+def progress_of(report: BucketReport) -> dict[str, Any]:
     """A report in Spark's form."""
-    told = report.told
+    told = report.content
     observed = {f"nilometer-{n}": {"buckets": [one]} for n, one in enumerate(told["metrics"])}
     began = datetime.fromtimestamp(report.time / 1_000_000, UTC)
     return {

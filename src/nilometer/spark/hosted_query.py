@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nilometer.engine.control import Report
+from nilometer.engine.control import BucketReport
 from nilometer.engine.failure import read_failure
 from nilometer.engine.plan_set import APART
 from nilometer.errors import NilometerError, SlowQueryError
@@ -93,9 +93,9 @@ class HostedQuery:
         """Wait until the results of all rows that are stored now are readable."""
         self.engine.wait_for_rows(self)
 
-    def take(self, report: Report) -> None:
+    def take(self, report: BucketReport) -> None:
         """Take in a report of its bucket."""
-        told = report.told
+        told = report.content
         if "positions" in told:
             self.positions = [Position.from_json(one) for one in told["positions"]]
         if "subplan" in told:

@@ -17,7 +17,7 @@ from nilometer.operators.offered_algorithms import find_algorithm
 from nilometer.spark.conditions import Where, read_conditions
 from nilometer.spark.relations import arrow_types
 from nilometer.spark.streams import Input, JoinedStream, Keys, read_streams
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.catalog import Catalog, Engine, Relation
 from nilometer.sql.expressions.scalars import RESULT_TIME, ColumnRef, Scalar, column
 from nilometer.sql.plan.join_plan import ChosenAlgorithm, Item, JoinPlan, Source
@@ -76,10 +76,10 @@ def _relation(stream: JoinedStream) -> Relation:
     return Relation(stream.name, tuple(stream.columns), types, time, stream.clock)
 
 
-def _unit(relation: Relation) -> Unit:
+def _unit(relation: Relation) -> FromUnit:
     columns = {c: column(ColumnRef(relation.name, c)) for c in relation.columns}
     time = ColumnRef(relation.name, relation.time_column)
-    return Unit(relation.name, columns, (time,), {relation.name: relation})
+    return FromUnit(relation.name, columns, (time,), {relation.name: relation})
 
 
 def _equalities(joined: Sequence[JoinedStream]) -> list[Scalar]:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from nilometer.errors import InputError
-from nilometer.model.left_out import tell_left_out
+from nilometer.model.left_out import describe_left_out
 from nilometer.model.time import EARLIEST, LATEST
 from nilometer.sql.expressions.scalars import quote_name
 
@@ -123,7 +123,7 @@ def told_left_out(answer: DataFrame) -> str | None:
     """The counts in a sentence; None if no row was left out."""
     left_out = getattr(answer, _ATTRIBUTE, None)
     counts = left_out.counts() if isinstance(left_out, LeftOut) else {}
-    return tell_left_out(counts)
+    return describe_left_out(counts)
 
 
 def _tell(name: str, observation: Observation, found: dict[str, Any]) -> None:

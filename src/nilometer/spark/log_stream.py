@@ -113,8 +113,8 @@ def describe_log(name: str, layout: LogLayout) -> Relation:
     """A log as a relation of statements: its watermark comes with its rows."""
     schema = spark_schema(layout.shown)
     types = arrow_types(schema)
-    told = layout.time is not None
-    clock = StreamClock(told=told, by_arrival=not told)
+    stated = layout.time is not None
+    clock = StreamClock(stated=stated, by_arrival=not stated)
     return Relation(name, tuple(schema.names), types, layout.time, clock)
 
 

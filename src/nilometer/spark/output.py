@@ -20,7 +20,7 @@ from nilometer.spark.uncomputable import (
     mark_failed,
     unless_failed,
 )
-from nilometer.sql.expressions.pattern_guards import limit_said
+from nilometer.sql.expressions.pattern_guards import limit_note
 from nilometer.sql.expressions.scalars import RESULT_TIME, Ref, Scalar, quote_name, spell
 from nilometer.sql.plan.carried_columns import leaves_as, only_stream, output_names
 from nilometer.sql.plan.function_calls import blame_call
@@ -122,7 +122,7 @@ class ResultShape(Shape):
             tuple(self._spell(item.value) for item in self.plan.items),
             tuple(item.name for item in self.plan.items),
             tuple(
-                f"{one}{limit_said(one.tree)}"
+                f"{one}{limit_note(one.tree)}"
                 for one in (*self.plan.after, *(item.value for item in self.plan.items))
             ),
             tuple(

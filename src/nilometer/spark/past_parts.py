@@ -21,7 +21,7 @@ from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.spans import Span, gathered
 from nilometer.log.told_range import require_same_log
-from nilometer.past.frames import error_words, read_table, table_bytes, told_error
+from nilometer.past.frames import error_words, read_error, read_table, table_bytes
 from nilometer.past.guarded import GuardedSandbox
 from nilometer.past.question import TableUse
 from nilometer.past.sandbox import AnswerLimits, Cancelling
@@ -95,7 +95,7 @@ def ask_parts(
     ):
         found = frame.toArrow()
     for told in found.column("error").drop_null().to_pylist():
-        raise told_error(json.loads(told))
+        raise read_error(json.loads(told))
     if found.nbytes > _MOST_BYTES:
         raise _too_large()
     tables = [read_table(one.as_buffer()) for one in found.column(0)]

@@ -16,7 +16,7 @@ from nilometer.model.time import Duration
 from nilometer.operators.watermarks import StreamClock
 from nilometer.spark.relations import arrow_types
 from nilometer.spark.types import arrow_schema, common_key_type, why_no_key
-from nilometer.sql.declare import Given, clock_of, time_column
+from nilometer.sql.declare import InputColumns, clock_of, time_column
 
 Keys: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
 PerStream = TypeVar("PerStream")
@@ -28,14 +28,16 @@ class Input:
 
     schema: StructType
     is_streaming: bool
-    is_told: bool = False
+    states_watermark: bool = False
     """Whether its watermark comes with its rows, as for a log."""
 
     @cached_property
-    def given(self) -> Given:
+    def given(self) -> InputColumns:
         """The same, its types as Arrow has them."""
         kinds = arrow_types(self.schema)
-        return Given(tuple(self.schema.names), kinds, self.is_streaming, self.is_told)
+        return InputColumns(
+            tuple(self.schema.names), kinds, self.is_streaming, self.states_watermark
+        )
 
 
 @dataclass(frozen=True)

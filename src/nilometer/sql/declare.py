@@ -23,20 +23,20 @@ _OWN_NAMES: Final = ("_time", "_diff")
 
 
 @dataclass(frozen=True)
-class Given:
+class InputColumns:
     """The columns of a stream or a table before anything is declared about it."""
 
     columns: tuple[str, ...]
     types: tuple[pa.DataType | None, ...]
     """None: a type without an Arrow form."""
     is_streaming: bool = False
-    is_told: bool = False
+    states_watermark: bool = False
     """Whether its watermark comes with its rows, as with a log."""
 
 
 def describe_stream(
     name: str,
-    given: Given,
+    source: InputColumns,
     time: str | None,
     lateness: Duration | None = None,
     idle: Duration | None = None,
@@ -44,59 +44,61 @@ def describe_stream(
     distinct: Mapping[str, float] | None = None,
 ) -> Relation:
     """A stream; raises an error if its description is wrong."""
-    if not given.is_streaming and time is None:
+    if not source.is_streaming and time is None:
         raise InputError(
             f"{name} is static and has no time column",
             hint=f'name its time column, or make it a table: db.create_table("{name}", df)',
         )
-    place = time_column(name, given, time)
-    column = None if place is None else given.columns[place]
-    _check_names(name, given.columns, column)
+    place = time_column(name, source, time)
+    column = None if place is None else source.columns[place]
+    _check_names(name, source.columns, column)
     return Relation(
         name,
-        given.columns,
-        given.types,
+        source.columns,
+        source.types,
         column,
-        replace(clock_of(name, {name: given}, lateness, idle), by_arrival=column is None),
-        statistics=_statistics(name, given.columns, rate, distinct or {}),
+        replace(clock_of(name, {name: source}, lateness, idle), by_arrival=column is None),
+        statistics=_statistics(name, source.columns, rate, distinct or {}),
     )
 
 
-def end_column(name: str, given: Given, start: str | None, end: str) -> str:
+def end_column(name: str, source: InputColumns, start: str | None, end: str) -> str:
     """The column until which rows count, in its declared spelling."""
-    place = time_column(name, given, end)
+    place = time_column(name, source, end)
     assert place is not None
-    if given.columns[place] == start:
+    if source.columns[place] == start:
         raise InputError(
             f"{end} cannot be both the start and the end of the rows of {name}",
             hint='name two columns: time=("start", "end")',
         )
-    return given.columns[place]
+    return source.columns[place]
 
 
-def describe_table(name: str, given: Given) -> Relation:
+def describe_table(name: str, source: InputColumns) -> Relation:
     """A static table."""
-    if given.is_streaming:
+    if source.is_streaming:
         raise InputError(
             f"the table {name} cannot be streaming",
             hint=f'use db.create_stream("{name}", df, time="ts")',
         )
-    _check_names(name, given.columns, None)
-    return Relation(name, given.columns, given.types, clock=StreamClock(ended=True), is_table=True)
+    _check_names(name, source.columns, None)
+    return Relation(
+        name, source.columns, source.types, clock=StreamClock(ended=True), is_table=True
+    )
 
 
-def time_column(stream: str, given: Given, column: str | None) -> int | None:
+def time_column(stream: str, source: InputColumns, column: str | None) -> int | None:
     """The position of the time column; None: the arrival time."""
     if column is None:
-        if not given.is_streaming:
+        if not source.is_streaming:
             raise InputError(
                 f"stream {stream} is static and has no time column",
                 detail="a static input has no arrival time",
                 hint=f'name its time column: time={{"{stream}": "ts"}}',
             )
         return None
-    place = find_column(stream, given.columns, column)
-    kind = given.types[place]
+    place = find_column(stream, source.columns, column)
+    kind = source.types[place]
     if kind is None or not pat.is_timestamp(kind) or kind.tz is None:
         raise SchemaError(
             f"the time column {column} of stream {stream} must be a TIMESTAMP",
@@ -122,21 +124,24 @@ def without_unit(
 
 
 def clock_of(
-    stream: str, inputs: Mapping[str, Given], lateness: Duration | None, idle: Duration | None
+    stream: str,
+    inputs: Mapping[str, InputColumns],
+    lateness: Duration | None,
+    idle: Duration | None,
 ) -> StreamClock:
     """How the watermark of one of these streams follows its rows."""
-    given = inputs[stream]
-    if given.is_streaming and not given.is_told:
+    source = inputs[stream]
+    if source.is_streaming and not source.states_watermark:
         return StreamClock(
             0 if lateness is None else _length("lateness", stream, lateness),
             None if idle is None else _length("idle", stream, idle),
         )
     for what, length in (("lateness", lateness), ("idle", idle)):
         if length is not None:
-            kind = "read from a log" if given.is_told else "static"
+            kind = "read from a log" if source.states_watermark else "static"
             detail = (
                 "the log stores its own lateness, set when it was created"
-                if given.is_told
+                if source.states_watermark
                 else "all its rows are there from the start; none can be late"
             )
             raise InputError(
@@ -144,21 +149,23 @@ def clock_of(
                 detail=detail,
                 hint=_only_for_streaming(what, inputs),
             )
-    return StreamClock(told=True) if given.is_told else StreamClock(ended=True)
+    return StreamClock(stated=True) if source.states_watermark else StreamClock(ended=True)
 
 
-def _only_for_streaming(what: str, inputs: Mapping[str, Given]) -> str:
-    live = next((n for n, one in inputs.items() if one.is_streaming and not one.is_told), None)
+def _only_for_streaming(what: str, inputs: Mapping[str, InputColumns]) -> str:
+    live = next(
+        (n for n, one in inputs.items() if one.is_streaming and not one.states_watermark), None
+    )
     if live is None:
         return f"leave {what} out"
     return f'leave {what} out, or give it to streaming inputs only: {what}={{"{live}": "2s"}}'
 
 
-def _length(what: str, stream: str, given: Duration) -> int:
-    length = parse_signed_duration(given)
+def _length(what: str, stream: str, duration: Duration) -> int:
+    length = parse_signed_duration(duration)
     if length < 0:
         raise DurationError(
-            f"{what} cannot be negative", detail=f"got {given!r} for stream {stream}"
+            f"{what} cannot be negative", detail=f"got {duration!r} for stream {stream}"
         )
     return length
 
@@ -178,17 +185,17 @@ def _check_names(name: str, columns: Sequence[str], time: str | None) -> None:
 def _statistics(
     name: str, columns: Sequence[str], rate: float | None, distinct: Mapping[str, float]
 ) -> Statistics:
-    found = {}
+    counts = {}
     for column, values in distinct.items():
         spelled = columns[find_column(name, columns, column)]
         if not values >= 1:
             raise InputError(
                 f"column {column} of {name} has at least one value", detail=f"got {values!r}"
             )
-        found[spelled] = float(values)
+        counts[spelled] = float(values)
     if rate is not None and not rate > 0:
         raise InputError(f"the rate of {name} must be positive", detail=f"got {rate!r}")
-    return Statistics(rate, found)
+    return Statistics(rate, counts)
 
 
 def check_function(name: str, function: object) -> None:

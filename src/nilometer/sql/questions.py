@@ -76,8 +76,8 @@ def compile_question(
     """How a statement is answered; `at_instant` is the option that asks not for the changes but
     for what holds at one instant, if there is one."""
     try:
-        asked = put_instant(statement, catalog, datetime.now(UTC))
-        return _compile_question(asked, catalog, buckets, at_instant)
+        prepared = put_instant(statement, catalog, datetime.now(UTC))
+        return _compile_question(prepared, catalog, buckets, at_instant)
     except SqlWindowError as error:
         if "kept forever" in error.message and has_ended(statement, catalog):
             error.hint = f"{error.hint}; or query all rows at once: make it a table, {_AS_TABLE}"

@@ -67,10 +67,10 @@ def static_terms(plan: JoinPlan, source: Source) -> list[Scalar]:
     sensors = source.relation.sensors
     if sensors is None:
         return []
-    asked = (*source.below, *_above(source), *_implied(plan, source))
-    terms = [Scalar(tree, one.place) for one in asked for tree in conjuncts(one.tree)]
-    found = {str(t): t for t in terms if _is_static(t, source, sensors.static)}
-    return list(found.values())
+    conditions = (*source.below, *_above(source), *_implied(plan, source))
+    terms = [Scalar(tree, one.place) for one in conditions for tree in conjuncts(one.tree)]
+    by_text = {str(t): t for t in terms if _is_static(t, source, sensors.static)}
+    return list(by_text.values())
 
 
 def _above(source: Source) -> Iterator[Scalar]:

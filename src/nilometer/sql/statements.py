@@ -79,10 +79,10 @@ def read_each(sql: str, parameters: Parameters | None = None) -> list[ReadStatem
     >>> [one.text for one in read_each("SELECT 1; EXPLAIN SELECT 2;")]
     ['SELECT 1', '          EXPLAIN SELECT 2']
     """
-    given = parameters or Parameters()
-    found = [_read_part(sql, part, given) for part in split_at_semicolons(_tokens(sql))]
-    given.require_used()
-    return found
+    values = parameters or Parameters()
+    statements = [_read_part(sql, part, values) for part in split_at_semicolons(_tokens(sql))]
+    values.require_used()
+    return statements
 
 
 def require_last_query(statements: Sequence[AnyStatement]) -> None:
@@ -98,7 +98,7 @@ def require_last_query(statements: Sequence[AnyStatement]) -> None:
 
 
 @contextmanager
-def told_number(number: int, count: int) -> Iterator[None]:
+def numbered_errors(number: int, count: int) -> Iterator[None]:
     """Add its number to the error about one of several statements."""
     try:
         yield
@@ -128,12 +128,12 @@ def _tokens(sql: str) -> list[Token]:
     return tokens
 
 
-def _read_part(sql: str, tokens: list[Token], given: Parameters) -> ReadStatement:
-    own = Parameters(given.values)
+def _read_part(sql: str, tokens: list[Token], shared: Parameters) -> ReadStatement:
+    own = Parameters(shared.values)
     read = _read_database_statement if is_database_statement(tokens) else read_query_tokens
     statement = read(sql, tokens, own)
-    given.used |= own.used
-    values = {name: value for name, value in given.values.items() if name in own.used}
+    shared.used |= own.used
+    values = {name: value for name, value in shared.values.items() if name in own.used}
     return ReadStatement(statement, values, sql, tokens[0].start, tokens[-1].end + 1)
 
 

@@ -23,7 +23,7 @@ from nilometer.log.published import read_layout
 from nilometer.log.stored_json import json_bytes, read_json
 from nilometer.log.writer import LogWriter
 from nilometer.sensors.catalog.catalog import SensorCatalog
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from nilometer.upkeep.catalog_place import settle_catalog
 from nilometer.upkeep.format import read_format
 from nilometer.upkeep.held import held_still
@@ -32,7 +32,7 @@ from nilometer.upkeep.logs_place import logs_of, remember_logs, without_password
 from nilometer.upkeep.places import WRITE_AHEAD, file_name
 
 _MOVING: Final = "moving.json"
-_WITH_LOGS: Final = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY, Kind.ALERT)
+_WITH_LOGS: Final = (ObjectKind.STREAM, ObjectKind.SENSOR_TABLE, ObjectKind.QUERY, ObjectKind.ALERT)
 
 
 @dataclass(frozen=True)

@@ -56,8 +56,8 @@ def _shift(function: Callable[[Any, Any, int], Any]) -> Function:
         columns = [column.cast(applied.kind) for column in applied.columns]
         present = applied.present()
         values, by = (column.fill_null(0).to_numpy(zero_copy_only=False) for column in columns)
-        found = function(values, by & (bits - 1), bits)
-        return pa.array(found.astype(values.dtype), mask=~present)
+        shifted = function(values, by & (bits - 1), bits)
+        return pa.array(shifted.astype(values.dtype), mask=~present)
 
     return Function((_whole_number, int32), _shifted, run)
 

@@ -41,10 +41,10 @@ _USUAL: Final = "yyyy-MM-dd HH:mm:ss"
 
 
 def _make_date(year: int, month: int, date: int) -> int:
-    found = day_number(year, month, date)
-    if found is None:
+    days = day_number(year, month, date)
+    if days is None:
         raise PredicateError(f"there is no day {year}-{month:02}-{date:02}")
-    return found
+    return days
 
 
 def _make_dates(applied: Applied) -> pa.Array:
@@ -86,8 +86,8 @@ def _epoch(unit: int) -> Function:
 
 def _from_epoch(unit: int) -> Function:
     def run(applied: Applied) -> pa.Array:
-        found = checked(pc.multiply_checked, applied.columns[0], pa.scalar(unit))
-        return found.cast(INSTANT)
+        micros = checked(pc.multiply_checked, applied.columns[0], pa.scalar(unit))
+        return micros.cast(INSTANT)
 
     return Function((_whole,), INSTANT, run)
 

@@ -99,10 +99,10 @@ def type_of_call(
         if place < len(operands):
             _check_literal(name, operands[place], check)
     known = [Operand(k, one.constant) for one, k in zip(operands, taken, strict=True)]
-    given = function.gives(known) if callable(function.gives) else function.gives
-    if not zone and pat.is_timestamp(given) and any(pat.is_date32(one.kind) for one in known):
+    result = function.gives(known) if callable(function.gives) else function.gives
+    if not zone and pat.is_timestamp(result) and any(pat.is_date32(one.kind) for one in known):
         raise UnavailableError(f"{name.upper()} of dates and times is not available here")
-    return given
+    return result
 
 
 _OF_INTERVALS: Final = "timestampdiff(SECOND, a, b) is the number of seconds between two times"
@@ -140,18 +140,19 @@ def apply_function(
     return as_type(function.evaluate(Applied(cast, size, kind, zone, constants)), kind)
 
 
-def _require_number(name: str, function: Function, given: int) -> None:
-    most = len(function.takes)
-    if most - function.optional <= given and (given <= most or function.several):
+def _require_number(name: str, function: Function, got: int) -> None:
+    maximum = len(function.takes)
+    if maximum - function.optional <= got and (got <= maximum or function.several):
         return
-    least = most - function.optional
-    takes = count(most, "argument") if least == most else f"{least} to {most} arguments"
+    minimum = maximum - function.optional
+    takes = (
+        count(maximum, "argument") if minimum == maximum else f"{minimum} to {maximum} arguments"
+    )
     if name in ("date_diff", "datediff"):
         takes += "; timestampdiff(MINUTE, a, b) counts whole minutes"
-    raise PredicateError(
-        f"{name.upper()} got {count(given, 'argument')}",
-        detail=f"it takes {'at least ' + count(least, 'argument') if function.several else takes}",
-    )
+    if function.several:
+        takes = f"at least {count(minimum, 'argument')}"
+    raise PredicateError(f"{name.upper()} got {count(got, 'argument')}", detail=f"it takes {takes}")
 
 
 def _check_literal(name: str, operand: Operand, check: Check) -> None:
@@ -252,8 +253,8 @@ def each(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
         if not applied.columns:
             return pa.array([function()] * applied.size, applied.kind)
         rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-        found = [None if any(v is None for v in row) else function(*row) for row in rows]
-        return pa.array(found, applied.kind)
+        values = [None if any(v is None for v in row) else function(*row) for row in rows]
+        return pa.array(values, applied.kind)
 
     return run
 
@@ -272,8 +273,8 @@ def numpy_of(function: Callable[..., Any]) -> Callable[[Applied], pa.Array]:
             return pa.nulls(applied.size, applied.kind)
         arrays = [column.fill_null(0).to_numpy(zero_copy_only=False) for column in applied.columns]
         with np.errstate(all="ignore"):
-            found = function(*arrays)
-        return pa.array(found, mask=~present).cast(applied.kind)
+            values = function(*arrays)
+        return pa.array(values, mask=~present).cast(applied.kind)
 
     return run
 

@@ -78,14 +78,14 @@ def _extreme(largest: bool) -> Callable[[Applied], pa.Array]:
     def run(applied: Applied) -> pa.Array:
         items = Items(applied.columns[0])
         codes, _ = items.codes()
-        found = []
+        chosen = []
         for row in range(applied.size):
             places = items.places(row)
             places = places[codes[places] != NULL_CODE]
             own = codes[places]
             best = (own.argmax() if largest else own.argmin()) if len(own) else None
-            found.append(None if best is None else int(places[best]))
-        return items.values.take(pa.array(found, pa.int64()))
+            chosen.append(None if best is None else int(places[best]))
+        return items.values.take(pa.array(chosen, pa.int64()))
 
     return run
 
@@ -134,18 +134,18 @@ def _overlap(applied: Applied) -> pa.Array:
     kind = common_of_all([one.type for one in applied.columns], "the arrays")
     first, second = (Items(as_type(one, kind)) for one in applied.columns)
     codes = order_codes(pa.concat_arrays([first.values, second.values]))
-    found: list[bool | None] = []
+    overlaps: list[bool | None] = []
     for row in range(applied.size):
         if not (first.present[row] and second.present[row]):
-            found.append(None)
+            overlaps.append(None)
             continue
         own = codes[first.places(row)]
         other = codes[second.places(row) + len(first.values)]
         has_null = (own == NULL_CODE).any() or (other == NULL_CODE).any()
         is_common = bool(np.isin(own[own != NULL_CODE], other).any())
         both = len(own) and len(other)
-        found.append(True if is_common else None if has_null and both else False)
-    return pa.array(found, pa.bool_())
+        overlaps.append(True if is_common else None if has_null and both else False)
+    return pa.array(overlaps, pa.bool_())
 
 
 def _boolean_of_lists(operands: Sequence[Operand]) -> pa.DataType:
@@ -154,8 +154,8 @@ def _boolean_of_lists(operands: Sequence[Operand]) -> pa.DataType:
 
 
 def _compact(places: Int64s, codes: Int64s) -> Int64s:
-    found: Int64s = places[codes[places] != NULL_CODE]
-    return found
+    known: Int64s = places[codes[places] != NULL_CODE]
+    return known
 
 
 def _reversed(places: Int64s, _: Int64s) -> Int64s:

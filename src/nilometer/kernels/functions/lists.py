@@ -59,18 +59,18 @@ def _item_at(first: int, *, strict: bool) -> Callable[[Applied], pa.Array]:
         if pat.is_map(column.type):
             return _value_of(applied)
         items = Items(column)
-        found: list[int | None] = []
+        chosen: list[int | None] = []
         for row, number in enumerate(numbers.to_pylist()):
             if number is None or not items.present[row]:
-                found.append(None)
+                chosen.append(None)
                 continue
             length = int(items.lengths[row])
             place = length + number if first == 1 and number < 0 else number - first
             is_there = 0 <= place < length
             if (first == 1 and number == 0) or (strict and not is_there):
                 raise _no_item(number, length, first)
-            found.append(int(items.starts[row]) + place if is_there else None)
-        return items.values.take(pa.array(found, pa.int64()))
+            chosen.append(int(items.starts[row]) + place if is_there else None)
+        return items.values.take(pa.array(chosen, pa.int64()))
 
     return run
 
@@ -89,32 +89,32 @@ def _value_of(applied: Applied) -> pa.Array:
     column, wanted = applied.columns
     items = Items(column)
     codes = order_codes(pa.concat_arrays([items.keys, wanted.cast(items.keys.type)]))
-    keys, asked = codes[: len(items.keys)], codes[len(items.keys) :]
-    found: list[int | None] = []
+    keys, targets = codes[: len(items.keys)], codes[len(items.keys) :]
+    chosen: list[int | None] = []
     for row in range(applied.size):
         places = items.places(row)
-        same = places[keys[places] == asked[row]] if asked[row] != NULL_CODE else []
-        found.append(int(same[-1]) if len(same) else None)
-    return items.values.take(pa.array(found, pa.int64()))
+        same = places[keys[places] == targets[row]] if targets[row] != NULL_CODE else []
+        chosen.append(int(same[-1]) if len(same) else None)
+    return items.values.take(pa.array(chosen, pa.int64()))
 
 
 def _item_type(operands: Sequence[Operand]) -> pa.DataType:
-    kind, asked = operands[0].kind, operands[1].kind
+    kind, index_kind = operands[0].kind, operands[1].kind
     wanted = kind.key_type if pat.is_map(kind) else pa.int32()
-    fits = pat.is_null(asked) or common_type(wanted, asked) == wanted
-    if not fits and not (pat.is_list(kind) and pat.is_signed_integer(asked)):
+    fits = pat.is_null(index_kind) or common_type(wanted, index_kind) == wanted
+    if not fits and not (pat.is_list(kind) and pat.is_signed_integer(index_kind)):
         raise UnavailableError(
-            f"an item of {type_name(kind)} by {type_name(asked)} is not available here"
+            f"an item of {type_name(kind)} by {type_name(index_kind)} is not available here"
         )
     return _item_kind(operands)
 
 
 def _element_type(operands: Sequence[Operand]) -> pa.DataType:
-    kind, asked = operands[0].kind, operands[1].kind
-    common = common_type(kind.value_type, asked)
-    if common is None or (common != kind.value_type and not pat.is_null(asked)):
+    kind, element = operands[0].kind, operands[1].kind
+    common = common_type(kind.value_type, element)
+    if common is None or (common != kind.value_type and not pat.is_null(element)):
         raise UnavailableError(
-            f"looking for {type_name(asked)} in {type_name(kind)} is not available here"
+            f"looking for {type_name(element)} in {type_name(kind)} is not available here"
         )
     require_comparable(kind.value_type)
     return kind
@@ -123,16 +123,16 @@ def _element_type(operands: Sequence[Operand]) -> pa.DataType:
 def _contains(applied: Applied) -> pa.Array:
     """Whether an array contains a value; NULL if it is not found but the array has NULLs."""
     items = Items(applied.columns[0])
-    codes, asked = items.codes(applied.columns[1])
-    found: list[bool | None] = []
+    codes, targets = items.codes(applied.columns[1])
+    contains: list[bool | None] = []
     for row in range(applied.size):
-        if not items.present[row] or asked[row] == NULL_CODE:
-            found.append(None)
+        if not items.present[row] or targets[row] == NULL_CODE:
+            contains.append(None)
             continue
         own = codes[items.places(row)]
-        is_there = bool((own == asked[row]).any())
-        found.append(True if is_there else None if (own == NULL_CODE).any() else False)
-    return pa.array(found, pa.bool_())
+        is_there = bool((own == targets[row]).any())
+        contains.append(True if is_there else None if (own == NULL_CODE).any() else False)
+    return pa.array(contains, pa.bool_())
 
 
 def _boolean_of_element(operands: Sequence[Operand]) -> pa.DataType:
@@ -142,27 +142,27 @@ def _boolean_of_element(operands: Sequence[Operand]) -> pa.DataType:
 
 def _position(applied: Applied) -> pa.Array:
     items = Items(applied.columns[0])
-    codes, asked = items.codes(applied.columns[1])
-    found: list[int | None] = []
+    codes, targets = items.codes(applied.columns[1])
+    positions: list[int | None] = []
     for row in range(applied.size):
-        if not items.present[row] or asked[row] == NULL_CODE:
-            found.append(None)
+        if not items.present[row] or targets[row] == NULL_CODE:
+            positions.append(None)
             continue
-        same = np.flatnonzero(codes[items.places(row)] == asked[row])
-        found.append(int(same[0]) + 1 if len(same) else 0)
-    return pa.array(found, pa.int64())
+        same = np.flatnonzero(codes[items.places(row)] == targets[row])
+        positions.append(int(same[0]) + 1 if len(same) else 0)
+    return pa.array(positions, pa.int64())
 
 
 def _remove(applied: Applied) -> pa.Array:
     items = Items(applied.columns[0])
-    codes, asked = items.codes(applied.columns[1])
+    codes, targets = items.codes(applied.columns[1])
     chosen: list[Any] = []
     for row in range(applied.size):
-        if not items.present[row] or asked[row] == NULL_CODE:
+        if not items.present[row] or targets[row] == NULL_CODE:
             chosen.append(None)
             continue
         places = items.places(row)
-        chosen.append(places[codes[places] != asked[row]])
+        chosen.append(places[codes[places] != targets[row]])
     return make_lists(items.values, chosen, applied.kind)
 
 
@@ -216,17 +216,17 @@ def _array_type(operands: Sequence[Operand]) -> pa.DataType:
 
 def _join(applied: Applied) -> pa.Array:
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-    found: list[str | None] = []
+    texts: list[str | None] = []
     for values, separator, *instead in rows:
         if values is None or separator is None or instead == [None]:
-            found.append(None)
+            texts.append(None)
             continue
         shown = [instead[0] if one is None and instead else one for one in values]
         joined = separator.join(one for one in shown if one is not None)
         if len(joined) > 4 * MOST:
             raise too_large("array_join")
-        found.append(joined)
-    return pa.array(found, pa.string())
+        texts.append(joined)
+    return pa.array(texts, pa.string())
 
 
 def _texts(kind: pa.DataType) -> pa.DataType | None:
@@ -252,14 +252,14 @@ def _contains_key(applied: Applied) -> pa.Array:
     column, wanted = applied.columns
     items = Items(column)
     codes = order_codes(pa.concat_arrays([items.keys, wanted.cast(items.keys.type)]))
-    keys, asked = codes[: len(items.keys)], codes[len(items.keys) :]
-    found = [
-        bool((keys[items.places(row)] == asked[row]).any())
-        if items.present[row] and asked[row] != NULL_CODE
+    keys, targets = codes[: len(items.keys)], codes[len(items.keys) :]
+    contains = [
+        bool((keys[items.places(row)] == targets[row]).any())
+        if items.present[row] and targets[row] != NULL_CODE
         else None
         for row in range(applied.size)
     ]
-    return pa.array(found, pa.bool_())
+    return pa.array(contains, pa.bool_())
 
 
 def _key_asked(operands: Sequence[Operand]) -> pa.DataType:
@@ -304,10 +304,10 @@ def _repeated(operands: Sequence[Operand]) -> pa.DataType:
 
 def _sequence(applied: Applied) -> pa.Array:
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-    found: list[list[int] | None] = []
+    sequences: list[list[int] | None] = []
     for first, last, *steps in rows:
         if first is None or last is None or steps == [None]:
-            found.append(None)
+            sequences.append(None)
             continue
         step = steps[0] if steps else (1 if first <= last else -1)
         if (
@@ -321,8 +321,10 @@ def _sequence(applied: Applied) -> pa.Array:
             )
         if step and abs(last - first) // abs(step) >= MOST:
             raise too_large("sequence")
-        found.append(list(range(first, last + (1 if step > 0 else -1), step)) if step else [first])
-    return pa.array(found, applied.kind)
+        sequences.append(
+            list(range(first, last + (1 if step > 0 else -1), step)) if step else [first]
+        )
+    return pa.array(sequences, applied.kind)
 
 
 def _sequence_type(operands: Sequence[Operand]) -> pa.DataType:

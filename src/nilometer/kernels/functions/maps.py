@@ -92,10 +92,10 @@ def _entries(applied: Applied) -> pa.Array:
     places = _places(items, items.lengths)
     pairs = [items.keys.take(places), items.values.take(places)]
     entry = applied.kind.value_type
-    found = pa.StructArray.from_arrays(pairs, fields=[entry.field(0), entry.field(1)])
+    entries = pa.StructArray.from_arrays(pairs, fields=[entry.field(0), entry.field(1)])
     offsets = np.concatenate([[0], np.cumsum(items.lengths)]).astype(np.int32)
     mask = None if items.present.all() else pa.array(~items.present)
-    return pa.ListArray.from_arrays(pa.array(offsets), found, mask=mask).cast(applied.kind)
+    return pa.ListArray.from_arrays(pa.array(offsets), entries, mask=mask).cast(applied.kind)
 
 
 def _of_entries_type(operands: Sequence[Operand]) -> pa.DataType:
@@ -111,10 +111,10 @@ def _of_entries_type(operands: Sequence[Operand]) -> pa.DataType:
 def _of_entries(applied: Applied) -> pa.Array:
     """A map of entries; NULL if an entry is."""
     items = Items(applied.columns[0])
-    found = items.values.take(_places(items, items.lengths))
+    all_entries = items.values.take(_places(items, items.lengths))
     owners = np.repeat(np.arange(applied.size), items.lengths)
     present = items.present.copy()
-    present[owners[np.asarray(found.is_null())]] = False
+    present[owners[np.asarray(all_entries.is_null())]] = False
     lengths = np.where(present, items.lengths, 0)
     entries = items.values.take(_places(items, lengths))
     keys, values = entries.field(0), entries.field(1)

@@ -57,9 +57,9 @@ def _logarithm(function: Callable[[Any], Any], lowest: float = 0.0) -> Function:
     """A logarithm; NULL where it is undefined."""
 
     def run(applied: Applied) -> pa.Array:
-        found = numpy_of(function)(applied)
+        logarithms = numpy_of(function)(applied)
         exists = pc.invert(pc.less_equal(applied.columns[0], lowest))
-        return pc.if_else(exists, found, None)
+        return pc.if_else(exists, logarithms, None)
 
     return Function((double,), _DOUBLE, run)
 
@@ -67,9 +67,9 @@ def _logarithm(function: Callable[[Any], Any], lowest: float = 0.0) -> Function:
 def _log(applied: Applied) -> pa.Array:
     """The logarithm of the second to the base of the first; NULL where it is undefined."""
     base, value = applied.columns
-    found = numpy_of(lambda b, x: np.log(x) / np.log(b))(applied)
+    logarithms = numpy_of(lambda b, x: np.log(x) / np.log(b))(applied)
     exists = pc.invert(pc.or_(pc.less_equal(base, 0.0), pc.less_equal(value, 0.0)))
-    return pc.if_else(exists, found, None)
+    return pc.if_else(exists, logarithms, None)
 
 
 _LN: Final = _logarithm(np.log)
@@ -81,15 +81,15 @@ def _any_log(applied: Applied) -> pa.Array:
 
 def _power(base: Float64s, exponent: Float64s) -> Float64s:
     """As in Java: of NaN, and of ±1 to an infinite power, NaN; but anything to 0 is 1."""
-    found = np.power(base, exponent)
+    powers = np.power(base, exponent)
     undefined = np.isnan(exponent) | ((np.abs(base) == 1) & np.isinf(exponent))
-    result: Float64s = np.where(undefined, np.nan, found)
+    result: Float64s = np.where(undefined, np.nan, powers)
     return result
 
 
 def _signum(x: Float64s) -> Float64s:
-    found: Float64s = np.where(x == 0, x, np.sign(x))
-    return found
+    signs: Float64s = np.where(x == 0, x, np.sign(x))
+    return signs
 
 
 def _factorial(n: int) -> int | None:
@@ -124,8 +124,8 @@ def _bround(applied: Applied) -> pa.Array:
         exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         if pat.is_integer(kind) and digits >= 0:
             return value
-        found = exact.quantize(unit, context=_EVEN)
-        return float(found) + 0.0 if isinstance(value, float) else found
+        rounded = exact.quantize(unit, context=_EVEN)
+        return float(rounded) + 0.0 if isinstance(value, float) else rounded
 
     if pat.is_null(kind):
         return pa.nulls(applied.size, applied.kind)

@@ -29,7 +29,7 @@ def _like_regex(pattern: str, escape: str = "\\") -> str:
     """A pattern with % and _ as a regular expression for the whole string."""
     if len(escape) != 1:
         raise PredicateError("ESCAPE takes one character", detail=f"got {escape!r}")
-    found, letters = [], iter(pattern)
+    parts, letters = [], iter(pattern)
     for letter in letters:
         if letter == escape:
             following = next(letters, None)
@@ -38,10 +38,10 @@ def _like_regex(pattern: str, escape: str = "\\") -> str:
                     f"in the pattern {pattern!r}, {escape} may only precede %, _ or itself",
                     hint=f"write {escape}{escape} for the character itself",
                 )
-            found.append(re.escape(following))
+            parts.append(re.escape(following))
         else:
-            found.append({"%": ".*", "_": "."}.get(letter) or re.escape(letter))
-    return f"(?s)\\A(?:{''.join(found)})\\z"
+            parts.append({"%": ".*", "_": "."}.get(letter) or re.escape(letter))
+    return f"(?s)\\A(?:{''.join(parts)})\\z"
 
 
 def _like(fold: bool) -> Callable[[Applied], pa.Array]:
@@ -105,8 +105,8 @@ def _first(column: pa.Array, regex: Regex, group: int) -> pa.Array:
         raise PredicateError(
             f"there is no group {group} in the pattern", detail=f"it has {regex.groups}"
         )
-    found = pc.extract_regex(column, regex.named)
-    part = pc.struct_field(found, [group])
+    groups = pc.extract_regex(column, regex.named)
+    part = pc.struct_field(groups, [group])
     return pc.if_else(column.is_valid(), part.fill_null(""), None)
 
 
@@ -115,8 +115,8 @@ def _regexp_substr(applied: Applied) -> pa.Array:
     regex = _regex(applied)
     if regex is None:
         return pa.nulls(applied.size, _STRING)
-    found = _first(applied.columns[0], regex, 0)
-    return pc.if_else(pc.equal(found, ""), None, found)
+    matches = _first(applied.columns[0], regex, 0)
+    return pc.if_else(pc.equal(matches, ""), None, matches)
 
 
 def _check_group(value: Any) -> None:
@@ -154,11 +154,11 @@ def _regexp_instr(applied: Applied) -> pa.Array:
     column = applied.columns[0]
     places = pc.find_substring_regex(column, regex.for_search).to_pylist()
     texts = column.to_pylist()
-    found = [
+    positions = [
         None if one is None else 0 if place < 0 else len(one.encode()[:place].decode()) + 1
         for place, one in zip(places, texts, strict=True)
     ]
-    return pa.array(found, pa.int32())
+    return pa.array(positions, pa.int32())
 
 
 def _split(applied: Applied) -> pa.Array:
@@ -166,12 +166,12 @@ def _split(applied: Applied) -> pa.Array:
     limit = applied.constants[2] if len(applied.columns) > 2 else -1
     if regex is None or limit is None:
         return pa.nulls(applied.size, applied.kind)
-    most = None if limit <= 0 else limit - 1
+    max_splits = None if limit <= 0 else limit - 1
     column = applied.columns[0]
-    if most == 0:
+    if max_splits == 0:
         values = [None if v is None else [v] for v in column.to_pylist()]
         return pa.array(values, applied.kind)
-    return pc.split_pattern_regex(column, regex.text, max_splits=most).cast(applied.kind)
+    return pc.split_pattern_regex(column, regex.text, max_splits=max_splits).cast(applied.kind)
 
 
 _RLIKE: Final = Function((text, plain_text), pa.bool_(), _rlike, literals={1: _check_regex})

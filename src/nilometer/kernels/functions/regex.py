@@ -50,20 +50,20 @@ class Regex:
 
 
 def _name_groups(text: str) -> str:
-    found, place, seen, in_class = [], 0, 0, False
+    parts, place, seen, in_class = [], 0, 0, False
     while place < len(text):
         letter = text[place]
         if letter == "\\":
-            found.append(text[place : place + 2])
+            parts.append(text[place : place + 2])
             place += 2
             continue
         if not in_class and letter == "(" and text[place + 1 : place + 2] != "?":
             seen += 1
             letter = f"(?P<g{seen}>"
         in_class = letter == "[" or (in_class and letter != "]")
-        found.append(letter)
+        parts.append(letter)
         place += 1
-    return "".join(found)
+    return "".join(parts)
 
 
 @lru_cache(maxsize=256)
@@ -130,7 +130,7 @@ class _Reader:
     def _repeated(self) -> tuple[str, bool]:
         start = self._place
         text, empty = self._atom()
-        quantifier, least = self._quantifier()
+        quantifier, minimum = self._quantifier()
         if not quantifier:
             return text, empty
         if empty or text in (r"\A", ""):
@@ -138,7 +138,7 @@ class _Reader:
             raise self._refusal()
         if self._next() in ("*", "+", "?", "{"):
             raise self._refusal()
-        return text + quantifier, least == 0
+        return text + quantifier, minimum == 0
 
     def _quantifier(self) -> tuple[str, int]:
         letter = self._next()
@@ -155,13 +155,13 @@ class _Reader:
             if any(int(one[:5]) > _MOST_REPEATS for one in numbers):
                 raise self._refusal()
             self._place = end + 1
-            least = int(inside[0])
+            minimum = int(inside[0])
         else:
             self._take()
-            least = 1 if letter == "+" else 0
+            minimum = 1 if letter == "+" else 0
         if self._next() == "?":
             self._take()
-        return self._pattern[start : self._place], least
+        return self._pattern[start : self._place], minimum
 
     def _atom(self) -> tuple[str, bool]:
         letter = self._take()
@@ -262,7 +262,7 @@ def read_replacement(by: object, regex: Regex | None) -> str:
     """Translate a replacement to RE2's syntax: $1 is a group, \\ escapes."""
     if not isinstance(by, str):
         raise UnavailableError("the replacement must be a text")
-    found, place = [], 0
+    parts, place = [], 0
     while place < len(by):
         letter = by[place]
         following = by[place + 1 : place + 2]
@@ -274,14 +274,14 @@ def read_replacement(by: object, regex: Regex | None) -> str:
                     f"the replacement {by!r} is not available here",
                     hint="$1 to $9 are groups of the pattern; write \\$ for the character",
                 )
-            found.append(f"\\{following}")
+            parts.append(f"\\{following}")
             place += 2
         elif letter == "\\":
             if not following:
                 raise UnavailableError(f"the replacement {by!r} ends with \\")
-            found.append("\\\\" if following == "\\" else following)
+            parts.append("\\\\" if following == "\\" else following)
             place += 2
         else:
-            found.append(letter)
+            parts.append(letter)
             place += 1
-    return "".join(found)
+    return "".join(parts)

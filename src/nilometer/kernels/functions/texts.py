@@ -32,14 +32,14 @@ _LAST: Final = 2**31 - 1
 
 
 def concat_texts(applied: Applied) -> pa.Array:
-    found = pc.binary_join_element_wise(*applied.columns, "", null_handling="emit_null")
-    return _bounded(found, "concat")
+    texts = pc.binary_join_element_wise(*applied.columns, "", null_handling="emit_null")
+    return _bounded(texts, "concat")
 
 
-def _bounded(found: pa.Array, name: str) -> pa.Array:
-    if (pc.max(pc.binary_length(found)).as_py() or 0) > 4 * MOST:
+def _bounded(texts: pa.Array, name: str) -> pa.Array:
+    if (pc.max(pc.binary_length(texts)).as_py() or 0) > 4 * MOST:
         raise too_large(name)
-    return found
+    return texts
 
 
 def _text_or_texts(kind: pa.DataType) -> pa.DataType | None:
@@ -50,18 +50,18 @@ def _text_or_texts(kind: pa.DataType) -> pa.DataType | None:
 def _concat_ws(applied: Applied) -> pa.Array:
     """Strings, and those in arrays, joined by a separator; NULLs are skipped, but for that."""
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-    found = [
+    texts = [
         None
         if first is None
         else first.join(
             one
-            for given in rest
-            for one in (given if isinstance(given, list) else [given])
+            for part in rest
+            for one in (part if isinstance(part, list) else [part])
             if one is not None
         )
         for first, *rest in rows
     ]
-    return _bounded(pa.array(found, _STRING), "concat_ws")
+    return _bounded(pa.array(texts, _STRING), "concat_ws")
 
 
 def substring(value: str | bytes, start: int, length: int = _LAST) -> str | bytes:
@@ -147,7 +147,7 @@ def _locate_all(applied: Applied) -> pa.Array:
     if len(applied.columns) == 2:
         return each(_locate)(applied)
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-    found = [
+    positions = [
         0
         if start is None
         else None
@@ -155,26 +155,26 @@ def _locate_all(applied: Applied) -> pa.Array:
         else _locate(part, value, start)
         for part, value, start in rows
     ]
-    return pa.array(found, _INT)
+    return pa.array(positions, _INT)
 
 
 def _btrim(value: str, letters: str = " ") -> str:
     return value.strip(letters) if letters else value
 
 
-def _trim(*given: str) -> str:
+def _trim(*arguments: str) -> str:
     """Strip characters from both ends; if given, they are the first argument."""
-    *letters, value = given
+    *letters, value = arguments
     return _btrim(value, *letters)
 
 
-def _trim_left(*given: str) -> str:
-    *letters, value = given
+def _trim_left(*arguments: str) -> str:
+    *letters, value = arguments
     return value if letters == [""] else value.lstrip(letters[0] if letters else " ")
 
 
-def _trim_right(*given: str) -> str:
-    *letters, value = given
+def _trim_right(*arguments: str) -> str:
+    *letters, value = arguments
     return value if letters == [""] else value.rstrip(letters[0] if letters else " ")
 
 
@@ -254,14 +254,14 @@ def _levenshtein(first: str, second: str) -> int:
 def _elt(applied: Applied) -> pa.Array:
     """The n-th of some strings."""
     rows = zip(*(column.to_pylist() for column in applied.columns), strict=True)
-    found = []
+    chosen = []
     for number, *values in rows:
         if number is not None and not 1 <= number <= len(values):
             raise PredicateError(
                 f"elt has {len(values)} values", detail=f"number {number} was requested"
             )
-        found.append(None if number is None else values[number - 1])
-    return pa.array(found, _STRING)
+        chosen.append(None if number is None else values[number - 1])
+    return pa.array(chosen, _STRING)
 
 
 def _luhn_check(value: str) -> bool:

@@ -159,8 +159,8 @@ class TimeFormat:
 
     def read(self, text: str) -> int:
         """The local time in a string, in microseconds since local 1970."""
-        found = _regex(self).fullmatch(text)
-        local = None if found is None else _local(found)
+        match = _regex(self).fullmatch(text)
+        local = None if match is None else _local(match)
         if local is None:
             raise PredicateError(
                 f"cannot read {text[:40]!r} by the pattern {self.pattern!r}",
@@ -169,8 +169,8 @@ class TimeFormat:
         return local
 
 
-def _local(found: re.Match[str]) -> int | None:
-    parts = found.groupdict()
+def _local(match: re.Match[str]) -> int | None:
+    parts = match.groupdict()
     named = parts.get("MMM")
     month = (
         _SHORT.lower().split("|").index(named.lower()) + 1 if named else int(parts.get("M") or 1)
@@ -203,19 +203,19 @@ def read_format(pattern: object) -> TimeFormat:
         raise UnavailableError("a time pattern may have at most 100 characters")
     parts, place = [], 0
     while place < len(pattern):
-        found = _PART.match(pattern, place)
-        if found is None:
+        part = _PART.match(pattern, place)
+        if part is None:
             raise _refusal(pattern, pattern[place])
-        place = found.end()
-        if found[1] is not None:
-            parts.append("'" + (found[1].replace("''", "'") or "'"))
-        elif found[2] is None:
-            parts.append("'" + found[0])
+        place = part.end()
+        if part[1] is not None:
+            parts.append("'" + (part[1].replace("''", "'") or "'"))
+        elif part[2] is None:
+            parts.append("'" + part[0])
         else:
-            lengths, _ = _WRITERS.get(found[2], ((), None))
-            if len(found[0]) not in lengths:
-                raise _refusal(pattern, found[0])
-            parts.append(found[0])
+            lengths, _ = _WRITERS.get(part[2], ((), None))
+            if len(part[0]) not in lengths:
+                raise _refusal(pattern, part[0])
+            parts.append(part[0])
     return TimeFormat(pattern, tuple(parts))
 
 

@@ -89,17 +89,17 @@ def _diff(applied: Applied) -> pa.Array:
     unit = applied.constants[0]
     first, last = (to_local(micros_of(one), applied.zone) for one in applied.columns[1:])
     if unit in _MONTHS:
-        found = _toward_zero(_months(first, last), _MONTHS[unit])
+        differences = _toward_zero(_months(first, last), _MONTHS[unit])
     elif unit in _DAYS:
-        found = _toward_zero(_toward_zero(last - first, DAY), _DAYS[unit])
+        differences = _toward_zero(_toward_zero(last - first, DAY), _DAYS[unit])
     else:
-        found = _toward_zero(last - first, _MICROS[unit])
-    return masked(found, applied, pa.int64())
+        differences = _toward_zero(last - first, _MICROS[unit])
+    return masked(differences, applied, pa.int64())
 
 
 def _toward_zero(value: Int64s, size: int) -> Int64s:
-    found: Int64s = np.sign(value) * (np.abs(value) // size)
-    return found
+    quotients: Int64s = np.sign(value) * (np.abs(value) // size)
+    return quotients
 
 
 def _months(first: Int64s, last: Int64s) -> Int64s:

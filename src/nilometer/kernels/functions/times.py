@@ -169,8 +169,8 @@ def _date_part(applied: Applied) -> pa.Array:
         unit = _CLOCK_PARTS[name]
         return masked(local % DAY // unit % (24 if unit == 3600 * _SECOND else 60), applied)
     micros = (local % (60 * _SECOND)).tolist()
-    found = [Decimal(one).scaleb(-6) for one in micros]
-    return pa.array(found, applied.kind, mask=~applied.present())
+    seconds = [Decimal(one).scaleb(-6) for one in micros]
+    return pa.array(seconds, applied.kind, mask=~applied.present())
 
 
 # Arithmetic of dates
@@ -253,12 +253,12 @@ def _months_between(applied: Applied) -> pa.Array:
     months = ((year1 - year2) * 12 + month1 - month2).astype(np.float64)
     both_last = (day1 == month_length(year1, month1)) & (day2 == month_length(year2, month2))
     seconds = (day1 - day2) * 86400 + clocks[0] - clocks[1]
-    found = months + seconds / (31 * 86400.0)
+    result = months + seconds / (31 * 86400.0)
     if rounds:
         # Java's Math.round: half up
-        found = np.floor(found * 1e8 + 0.5) / 1e8
-    found = np.where((day1 == day2) | both_last, months, found)
-    return pa.array(found, mask=~applied.present())
+        result = np.floor(result * 1e8 + 0.5) / 1e8
+    result = np.where((day1 == day2) | both_last, months, result)
+    return pa.array(result, mask=~applied.present())
 
 
 # Truncation
@@ -317,8 +317,8 @@ def truncate(micros: Int64s, unit: str, zone: str) -> Int64s:
 
 def _names(names: Sequence[str], compute: Callable[[Int64s], Int64s]) -> Function:
     def run(applied: Applied) -> pa.Array:
-        found = [names[one] for one in compute(days_of(applied.columns[0])).tolist()]
-        return pa.array(found, mask=~applied.present())
+        texts = [names[one] for one in compute(days_of(applied.columns[0])).tolist()]
+        return pa.array(texts, mask=~applied.present())
 
     return Function((day,), pa.string(), run)
 

@@ -24,7 +24,7 @@ from nilometer.sensors.catalog.stored_names import (
 )
 from nilometer.sensors.catalog.stored_queries import KNOWN, READER, REPLACES
 from nilometer.sensors.declaration import Declaration
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 from nilometer.sql.parse.query_text import names_read
 from nilometer.sql.statements import read_query
 
@@ -38,7 +38,9 @@ class AlteredCatalog(NamedCatalog):
     alterations: int = 0
     """How many changes of columns were made here; counted before others see each of them."""
 
-    def alter(self, kind: Kind, name: str, change: StreamChange) -> tuple[Declaration, Declaration]:
+    def alter(
+        self, kind: ObjectKind, name: str, change: StreamChange
+    ) -> tuple[Declaration, Declaration]:
         """Change a stream or sensor table; return what it was, and what it is now.
 
         Queries that read it continue with the columns that they know.
@@ -57,14 +59,14 @@ class AlteredCatalog(NamedCatalog):
             mark_changed(connection, found, number)
         return before, after
 
-    def rename(self, kind: Kind, name: str, to: str) -> str:
+    def rename(self, kind: ObjectKind, name: str, to: str) -> str:
         """Rename something; return its old name."""
         with self._changing() as (connection, number):
             found = require_name(connection, name, kind)
             rename(connection, found, to, number)
-            if kind is Kind.QUERY:
+            if kind is ObjectKind.QUERY:
                 _keep_reader(connection, to, found.name)
-            if kind in (Kind.QUERY, Kind.ALERT):
+            if kind in (ObjectKind.QUERY, ObjectKind.ALERT):
                 moved = update(deliveries).where(deliveries.c.query == found.name)
                 connection.execute(moved.values(query=to))
             stored_alerts.move_alerts(connection, found.name, to)
@@ -75,8 +77,8 @@ class AlteredCatalog(NamedCatalog):
     def replace_query(self, name: str, by: str) -> None:
         """Drop a query, and give its name to another one."""
         with self._changing() as (connection, number):
-            old = require_name(connection, name, Kind.QUERY)
-            new = require_name(connection, by, Kind.QUERY)
+            old = require_name(connection, name, ObjectKind.QUERY)
+            new = require_name(connection, by, ObjectKind.QUERY)
             drop_name(connection, old)
             rename(connection, new, old.name, number)
             _keep_reader(connection, old.name, new.name)
@@ -120,7 +122,7 @@ def _keep_reader(connection: Connection, name: str, before: str) -> None:
 
 def _set_option(connection: Connection, name: str, option: str, value: object) -> None:
     query = stored_queries.read_query(connection, name)
-    found = require_name(connection, name, Kind.QUERY)
+    found = require_name(connection, name, ObjectKind.QUERY)
     assert query is not None
     options = {**query.options, option: value}
     kept = {one: said for one, said in options.items() if said is not None}

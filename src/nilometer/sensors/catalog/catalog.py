@@ -31,7 +31,7 @@ from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.sensors.catalog.stored_views import StoredView
 from nilometer.sensors.catalog.transactions import count_changes
 from nilometer.sensors.declaration import Declaration, Sensor
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 
 
 class SensorCatalog(AlteredCatalog):
@@ -51,7 +51,7 @@ class SensorCatalog(AlteredCatalog):
 
     def create(self, declaration: Declaration, *, if_not_exists: bool = False) -> bool:
         """Add a stream or a sensor table; False if it already exists and that is allowed."""
-        kind = Kind.SENSOR_TABLE if declaration.is_sensor_table else Kind.STREAM
+        kind = ObjectKind.SENSOR_TABLE if declaration.is_sensor_table else ObjectKind.STREAM
         with self._creating(declaration.name, kind, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
@@ -66,7 +66,7 @@ class SensorCatalog(AlteredCatalog):
     def require_declaration(self, name: str) -> Declaration:
         """The stream or sensor table with this name; raises if there is none."""
         with self._reading() as connection:
-            found = require_name(connection, name, Kind.STREAM, Kind.SENSOR_TABLE)
+            found = require_name(connection, name, ObjectKind.STREAM, ObjectKind.SENSOR_TABLE)
             return _declared(connection, found)
 
     def declarations(self) -> list[Declaration]:
@@ -112,7 +112,7 @@ class SensorCatalog(AlteredCatalog):
 
     def create_table(self, name: str, schema: pa.Schema, *, if_not_exists: bool = False) -> bool:
         """Add an empty table; False if it already exists and that is allowed."""
-        with self._creating(name, Kind.TABLE, if_not_exists) as (connection, owner):
+        with self._creating(name, ObjectKind.TABLE, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
             stored_tables.store_table(connection, owner, schema)
@@ -122,30 +122,30 @@ class SensorCatalog(AlteredCatalog):
         """The rows of the table with this name."""
         with self._reading() as connection:
             found = find_name(connection, name)
-            if found is None or found.kind is not Kind.TABLE:
+            if found is None or found.kind is not ObjectKind.TABLE:
                 return None
             return stored_tables.read_rows(connection, found.id)
 
     def tables(self) -> dict[str, pa.Schema]:
         """The columns of all tables, by name."""
         with self._reading() as connection:
-            found = [one for one in all_names(connection) if one.kind is Kind.TABLE]
+            found = [one for one in all_names(connection) if one.kind is ObjectKind.TABLE]
             return {one.name: stored_tables.read_columns(connection, one.id) for one in found}
 
     def count_rows(self, name: str) -> int:
         """How many rows a table has."""
         with self._reading() as connection:
-            owner = require_name(connection, name, Kind.TABLE).id
+            owner = require_name(connection, name, ObjectKind.TABLE).id
             return stored_tables.count_rows(connection, owner)
 
     def insert_rows(self, name: str, rows: pa.Table) -> None:
         """Add rows to a table, matching columns by name."""
-        with self._changing_name(name, Kind.TABLE) as (connection, found):
+        with self._changing_name(name, ObjectKind.TABLE) as (connection, found):
             stored_tables.add_rows(connection, found.id, rows)
 
     def change_rows(self, name: str, change: Callable[[pa.Table], pa.Table]) -> None:
         """Replace all rows of a table by the function's result for them."""
-        with self._changing_name(name, Kind.TABLE) as (connection, found):
+        with self._changing_name(name, ObjectKind.TABLE) as (connection, found):
             rows = change(stored_tables.read_rows(connection, found.id))
             stored_tables.replace_rows(connection, found.id, rows)
 
@@ -160,7 +160,7 @@ class SensorCatalog(AlteredCatalog):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         """Add a query that should be running."""
-        with self._creating(name, Kind.QUERY, if_not_exists=False) as (connection, owner):
+        with self._creating(name, ObjectKind.QUERY, if_not_exists=False) as (connection, owner):
             assert owner is not None
             state, now = QueryState.RUNNING, self._clock()
             made = NamedQuery(name, text, kind, state, now, None, options or {})
@@ -185,23 +185,23 @@ class SensorCatalog(AlteredCatalog):
         self, name: str, state: QueryState, *, error: str | None = None, failures: int = 0
     ) -> None:
         """Set the state of a query, its error if it failed, and its failures in a row."""
-        with self._changing_name(name, Kind.QUERY) as (connection, found):
+        with self._changing_name(name, ObjectKind.QUERY) as (connection, found):
             stored_queries.set_state(connection, found.id, state, error, failures)
 
     def set_query_options(self, name: str, options: Mapping[str, Any]) -> None:
         """Replace the other options of a query."""
-        with self._changing_name(name, Kind.QUERY) as (connection, found):
+        with self._changing_name(name, ObjectKind.QUERY) as (connection, found):
             stored_queries.set_options(connection, found.id, options)
 
     # Views
 
     def create_view(self, name: str, text: str, *, or_replace: bool = False) -> None:
         """Add a view, or replace its text."""
-        with self._creating(name, Kind.VIEW, or_replace) as (connection, owner):
+        with self._creating(name, ObjectKind.VIEW, or_replace) as (connection, owner):
             if owner is not None:
                 stored_views.store_view(connection, owner, text, self._clock())
             else:
-                found = require_name(connection, name, Kind.VIEW)
+                found = require_name(connection, name, ObjectKind.VIEW)
                 stored_views.replace_view(connection, found.id, text)
 
     def views(self) -> list[StoredView]:
@@ -221,10 +221,10 @@ class SensorCatalog(AlteredCatalog):
         if_not_exists: bool = False,
     ) -> bool:
         """Add a delivery; False if it already exists and that is allowed."""
-        with self._creating(name, Kind.DELIVERY, if_not_exists) as (connection, owner):
+        with self._creating(name, ObjectKind.DELIVERY, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
-            source = require_name(connection, query, Kind.QUERY, Kind.ALERT).name
+            source = require_name(connection, query, ObjectKind.QUERY, ObjectKind.ALERT).name
             state, now = KeptState.RUNNING, self._clock()
             made = StoredDelivery(name, source, unit, options, state, now, None)
             stored_deliveries.store_delivery(connection, owner, made)
@@ -242,7 +242,7 @@ class SensorCatalog(AlteredCatalog):
 
     def set_delivery_state(self, name: str, state: KeptState, *, error: str | None = None) -> None:
         """Set whether a delivery runs, is stopped, or has failed and why."""
-        with self._changing_name(name, Kind.DELIVERY) as (connection, found):
+        with self._changing_name(name, ObjectKind.DELIVERY) as (connection, found):
             stored_deliveries.set_state(connection, found.id, state, error)
 
     # Alerts
@@ -256,10 +256,10 @@ class SensorCatalog(AlteredCatalog):
         if_not_exists: bool = False,
     ) -> bool:
         """Add an alert; False if it already exists and that is allowed."""
-        with self._creating(name, Kind.ALERT, if_not_exists) as (connection, owner):
+        with self._creating(name, ObjectKind.ALERT, if_not_exists) as (connection, owner):
             if owner is None:
                 return False
-            kinds = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
+            kinds = (ObjectKind.STREAM, ObjectKind.SENSOR_TABLE, ObjectKind.QUERY)
             source = require_name(connection, source, *kinds).name
             made = StoredAlert(name, source, definition, self._clock())
             stored_alerts.store_alert(connection, owner, made)
@@ -277,7 +277,7 @@ class SensorCatalog(AlteredCatalog):
 
     def change_alert(self, alert: StoredAlert) -> None:
         """Replace the mutable parts of an alert: its limits, its silence, its delivery."""
-        with self._changing_name(alert.name, Kind.ALERT) as (connection, found):
+        with self._changing_name(alert.name, ObjectKind.ALERT) as (connection, found):
             stored_alerts.change_alert(connection, found.id, alert)
 
     # Tokens of the server; they do not count as changes that statements can see.
@@ -330,7 +330,7 @@ class SensorCatalog(AlteredCatalog):
 
     @contextmanager
     def _changing_sensors(self, name: str) -> Iterator[tuple[Connection, int, Declaration]]:
-        with self._changing_name(name, Kind.SENSOR_TABLE) as (connection, found):
+        with self._changing_name(name, ObjectKind.SENSOR_TABLE) as (connection, found):
             yield connection, found.id, _declared(connection, found)
 
 
@@ -343,7 +343,7 @@ def _declared(connection: Connection, found: Named) -> Declaration:
 def _stored_sensors(
     connection: Connection, name: str
 ) -> tuple[Declaration, list[stored_sensors.StoredSensor]]:
-    found = require_name(connection, name, Kind.SENSOR_TABLE)
+    found = require_name(connection, name, ObjectKind.SENSOR_TABLE)
     declared = _declared(connection, found)
     assert declared.static is not None
     return declared, stored_sensors.read_sensors(connection, found.id, declared.static)

@@ -20,7 +20,7 @@ from nilometer.sensors.catalog.stored_names import (
     require_name,
 )
 from nilometer.sensors.catalog.transactions import Transactions, count_changes
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 
 
 class NamedCatalog(Transactions):
@@ -56,7 +56,7 @@ class NamedCatalog(Transactions):
         with self._reading() as connection:
             return find_name(connection, name)
 
-    def require(self, name: str, *kinds: Kind) -> Named:
+    def require(self, name: str, *kinds: ObjectKind) -> Named:
         """The entry with this name, if it is of one of these kinds; raises otherwise."""
         with self._reading() as connection:
             return require_name(connection, name, *kinds)
@@ -87,13 +87,13 @@ class NamedCatalog(Transactions):
 
     @contextmanager
     def _creating(
-        self, name: str, kind: Kind, if_not_exists: bool
+        self, name: str, kind: ObjectKind, if_not_exists: bool
     ) -> Iterator[tuple[Connection, int | None]]:
         with super()._creating(name, kind, if_not_exists) as found:
             yield found
         self._forget_keys()
 
-    def drop(self, kind: Kind, name: str, *, if_exists: bool = False) -> bool:
+    def drop(self, kind: ObjectKind, name: str, *, if_exists: bool = False) -> bool:
         """Drop a stream, table or query and its rows; False if it is missing and may be."""
         with self._changing() as (connection, _):
             if if_exists and find_name(connection, name) is None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from nilometer.errors import InputError, LimitError, Place, SqlError
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 
 
 class Action(StrEnum):
@@ -25,7 +25,7 @@ class Action(StrEnum):
 class Change:
     """A change that others may have to be notified of."""
 
-    kind: Kind
+    kind: ObjectKind
     name: str
     """The name as declared."""
     action: Action

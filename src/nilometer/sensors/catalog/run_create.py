@@ -15,16 +15,16 @@ from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.find_types import check_options, check_reachable
 from nilometer.sensors.log_options import read_stream_options
 from nilometer.sensors.types.address import ADDRESS
-from nilometer.sql.ddl.nodes import CreateSensorTable, CreateStream, CreateTable, Drop, Kind
+from nilometer.sql.ddl.nodes import CreateSensorTable, CreateStream, CreateTable, Drop, ObjectKind
 from nilometer.sql.ddl.parts import ColumnDef, StreamDef
 
 
 def create_stream(catalog: SensorCatalog, statement: CreateStream) -> Outcome:
-    return _create_declared(catalog, statement, Kind.STREAM, _declare(statement))
+    return _create_declared(catalog, statement, ObjectKind.STREAM, _declare(statement))
 
 
 def create_sensor_table(catalog: SensorCatalog, statement: CreateSensorTable) -> Outcome:
-    return _create_declared(catalog, statement, Kind.SENSOR_TABLE, _declare(statement))
+    return _create_declared(catalog, statement, ObjectKind.SENSOR_TABLE, _declare(statement))
 
 
 def create_table(catalog: SensorCatalog, statement: CreateTable) -> Outcome:
@@ -32,7 +32,7 @@ def create_table(catalog: SensorCatalog, statement: CreateTable) -> Outcome:
         made = catalog.create_table(
             statement.name, _schema(statement.columns), if_not_exists=statement.if_not_exists
         )
-    return _created(Kind.TABLE, statement.name, made)
+    return _created(ObjectKind.TABLE, statement.name, made)
 
 
 def drop(catalog: SensorCatalog, statement: Drop) -> Outcome:
@@ -48,7 +48,7 @@ def drop(catalog: SensorCatalog, statement: Drop) -> Outcome:
 def _create_declared(
     catalog: SensorCatalog,
     statement: CreateStream | CreateSensorTable,
-    kind: Kind,
+    kind: ObjectKind,
     declaration: Declaration,
 ) -> Outcome:
     with placed(statement.place):
@@ -58,7 +58,7 @@ def _create_declared(
     return _created(kind, statement.name, made, noted)
 
 
-def _created(kind: Kind, name: str, made: bool, noted: str = "") -> Outcome:
+def _created(kind: ObjectKind, name: str, made: bool, noted: str = "") -> Outcome:
     if not made:
         return Outcome(f"{NOUNS[kind]} {name} already exists")
     change = Change(kind, name, Action.CREATED)

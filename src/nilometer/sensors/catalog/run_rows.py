@@ -21,14 +21,14 @@ from nilometer.sensors.catalog.stored_sensors import SensorRow
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.types.address import ADDRESS
 from nilometer.sql.bind.table_rows import compute_values, select_rows
-from nilometer.sql.ddl.nodes import Delete, Insert, Kind, Update
+from nilometer.sql.ddl.nodes import Delete, Insert, ObjectKind, Update
 
 
 def insert(catalog: SensorCatalog, statement: Insert) -> Outcome:
     plain: list[str] = []
     with placed(statement.place):
-        found = catalog.require(statement.table, Kind.TABLE, Kind.SENSOR_TABLE)
-        if found.kind is Kind.TABLE:
+        found = catalog.require(statement.table, ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
+        if found.kind is ObjectKind.TABLE:
             given = InsertedRows(statement, found.name, catalog.tables()[found.name])
             catalog.insert_rows(found.name, given.table())
         else:
@@ -42,8 +42,8 @@ def insert(catalog: SensorCatalog, statement: Insert) -> Outcome:
 
 def update(catalog: SensorCatalog, statement: Update) -> Outcome:
     with placed(statement.place):
-        found = catalog.require(statement.table, Kind.TABLE, Kind.SENSOR_TABLE)
-        if found.kind is Kind.TABLE:
+        found = catalog.require(statement.table, ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
+        if found.kind is ObjectKind.TABLE:
             new = _Assignment(statement)
             catalog.change_rows(found.name, new.replace_rows)
         else:
@@ -54,9 +54,9 @@ def update(catalog: SensorCatalog, statement: Update) -> Outcome:
 
 def delete(catalog: SensorCatalog, statement: Delete) -> Outcome:
     with placed(statement.place):
-        found = catalog.require(statement.table, Kind.TABLE, Kind.SENSOR_TABLE)
+        found = catalog.require(statement.table, ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
         doomed = _Deletion(statement)
-        if found.kind is Kind.TABLE:
+        if found.kind is ObjectKind.TABLE:
             catalog.change_rows(found.name, doomed.keep_rows)
         else:
             catalog.delete_sensors(found.name, doomed.choose_sensors)

@@ -16,19 +16,19 @@ from nilometer.sensors.catalog.outcome import Outcome, placed
 from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.find_types import known_types
-from nilometer.sql.ddl.nodes import Describe, Kind, Show, Shown
+from nilometer.sql.ddl.nodes import Describe, ObjectKind, Show, ShowKind
 
 
 def show(catalog: SensorCatalog, statement: Show) -> Outcome:
     """SHOW STREAMS | TABLES | VIEWS | STREAM TYPES; the manager answers the others."""
     match statement.what:
-        case Shown.STREAMS:
+        case ShowKind.STREAMS:
             return _show_streams(catalog)
-        case Shown.TABLES:
+        case ShowKind.TABLES:
             return _show_tables(catalog)
-        case Shown.VIEWS:
+        case ShowKind.VIEWS:
             return _show_views(catalog)
-        case Shown.STREAM_TYPES:
+        case ShowKind.STREAM_TYPES:
             return _show_types()
         case other:
             raise InternalError(f"the catalog cannot show {other}")
@@ -37,10 +37,10 @@ def show(catalog: SensorCatalog, statement: Show) -> Outcome:
 def describe(catalog: SensorCatalog, statement: Describe) -> Outcome:
     """The columns of a stream or table, the text of a view, the text and state of a query."""
     with placed(statement.place):
-        found = catalog.require(statement.name, *Kind)
-        if found.kind is Kind.TABLE:
+        found = catalog.require(statement.name, *ObjectKind)
+        if found.kind is ObjectKind.TABLE:
             return _describe_table(found.name, catalog.tables()[found.name], catalog)
-        if found.kind is Kind.VIEW:
+        if found.kind is ObjectKind.VIEW:
             return _describe_view(found.name, catalog)
         if (query := catalog.query(found.name)) is not None:
             return _describe_query(query)
@@ -66,10 +66,12 @@ def _show_streams(catalog: SensorCatalog) -> Outcome:
 
 
 def _show_tables(catalog: SensorCatalog) -> Outcome:
-    found = [one for one in catalog.names() if one.kind in (Kind.TABLE, Kind.SENSOR_TABLE)]
+    found = [
+        one for one in catalog.names() if one.kind in (ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
+    ]
     sensors = catalog.count_sensors()
     sizes = [
-        catalog.count_rows(one.name) if one.kind is Kind.TABLE else sensors.get(one.name, 0)
+        catalog.count_rows(one.name) if one.kind is ObjectKind.TABLE else sensors.get(one.name, 0)
         for one in found
     ]
     rows = _text_table(name=[one.name for one in found], kind=[one.noun for one in found])

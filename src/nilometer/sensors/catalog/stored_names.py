@@ -11,16 +11,16 @@ from sqlalchemy import Connection, Row, Table, delete, insert, select, update
 from nilometer.errors import InputError, NameTakenError, UnknownNameError
 from nilometer.model.names import nearest
 from nilometer.sensors.catalog.schema import names
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 
 NOUNS: Final = {
-    Kind.STREAM: "stream",
-    Kind.SENSOR_TABLE: "sensor table",
-    Kind.TABLE: "table",
-    Kind.QUERY: "query",
-    Kind.DELIVERY: "delivery",
-    Kind.VIEW: "view",
-    Kind.ALERT: "alert",
+    ObjectKind.STREAM: "stream",
+    ObjectKind.SENSOR_TABLE: "sensor table",
+    ObjectKind.TABLE: "table",
+    ObjectKind.QUERY: "query",
+    ObjectKind.DELIVERY: "delivery",
+    ObjectKind.VIEW: "view",
+    ObjectKind.ALERT: "alert",
 }
 
 _LONGEST: Final = 200
@@ -33,7 +33,7 @@ class Named(NamedTuple):
 
     id: int
     name: str
-    kind: Kind
+    kind: ObjectKind
     generation: int
     key: str
     """The key by which files identify it: it stays when the name changes, and is unique."""
@@ -56,7 +56,7 @@ def all_names(connection: Connection) -> list[Named]:
     return [_named(one) for one in found]
 
 
-def require_name(connection: Connection, name: str, *kinds: Kind) -> Named:
+def require_name(connection: Connection, name: str, *kinds: ObjectKind) -> Named:
     """The entry with this name, if it is of one of these kinds."""
     found = find_name(connection, name)
     expected = _alternatives([NOUNS[kind] for kind in kinds])
@@ -78,7 +78,7 @@ def rows_of_kind(connection: Connection, table: Table, name: str | None = None) 
 
 
 def claim_name(
-    connection: Connection, name: str, kind: Kind, generation: int, *, if_not_exists: bool
+    connection: Connection, name: str, kind: ObjectKind, generation: int, *, if_not_exists: bool
 ) -> int | None:
     """The id of a new name; None if it already exists, with the same kind, and that is allowed."""
     _require_usable(name)
@@ -161,7 +161,7 @@ def _require_usable(name: str) -> None:
 
 
 def _named(row: Row[Any]) -> Named:
-    return Named(row.id, row.name, Kind(row.kind), row.generation, row.key)
+    return Named(row.id, row.name, ObjectKind(row.kind), row.generation, row.key)
 
 
 def _alternatives(nouns: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from nilometer.sensors.catalog.engine import reported
 from nilometer.sensors.catalog.schema import CHANGES, counters
 from nilometer.sensors.catalog.stored_lease import Held
 from nilometer.sensors.catalog.stored_names import Named, claim_name, mark_changed, require_name
-from nilometer.sql.ddl.nodes import Kind
+from nilometer.sql.ddl.nodes import ObjectKind
 
 
 class Transactions:
@@ -83,7 +83,7 @@ class Transactions:
 
     @contextmanager
     def _creating(
-        self, name: str, kind: Kind, if_not_exists: bool
+        self, name: str, kind: ObjectKind, if_not_exists: bool
     ) -> Iterator[tuple[Connection, int | None]]:
         with self._changing() as (connection, change):
             yield (
@@ -92,7 +92,7 @@ class Transactions:
             )
 
     @contextmanager
-    def _changing_name(self, name: str, kind: Kind) -> Iterator[tuple[Connection, Named]]:
+    def _changing_name(self, name: str, kind: ObjectKind) -> Iterator[tuple[Connection, Named]]:
         with self._changing() as (connection, change):
             found = require_name(connection, name, kind)
             yield connection, found

@@ -10,7 +10,7 @@ from nilometer.errors import NilometerError, SqlError
 from nilometer.server.scopes import Asker, require_scope, scope_needed
 from nilometer.server.service import Service
 from nilometer.server.statement_runner import Executed
-from nilometer.sql.statements import Statement, told_number
+from nilometer.sql.statements import Statement, numbered_errors
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ async def run_statements(service: Service, text: str, asker: Asker) -> AsyncGene
         require_scope(asker.scopes, scope_needed(await service.read(part)))
     for number, part in enumerate(parts, 1):
         try:
-            with told_number(number, len(parts)):
+            with numbered_errors(number, len(parts)):
                 done = await _run(service, part, asker, is_last=number == len(parts))
         except NilometerError as error:
             yield Ran(number, len(parts), part.strip(), error)

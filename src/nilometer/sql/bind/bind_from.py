@@ -22,10 +22,10 @@ from nilometer.sql.bind.derived_entries import (
 from nilometer.sql.bind.expand_entries import expand_entry
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_aliases import rename_columns, spell_out
-from nilometer.sql.bind.from_entry import Deriver, Entry
+from nilometer.sql.bind.from_entry import BoundEntry, Deriver
 from nilometer.sql.bind.inline_rows import values_relation
 from nilometer.sql.bind.refuse_entry import file_hint, refuse_entry, refuse_extras
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.static_entries import names_bare_time, needs_readings
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.scalars import ColumnRef, column
@@ -61,14 +61,14 @@ class FromBinder:
     deriver: Deriver | None = None
     """Where the answer changes: makes nodes of subqueries that cannot be flattened."""
 
-    def entries(self, tree: exp.Select) -> Iterator[Entry]:
+    def entries(self, tree: exp.Select) -> Iterator[BoundEntry]:
         """The entries in order."""
         trees = [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or ())]
         self._require_few(len(trees), trees[-1])
         taken: set[str] = set()
         spelled = list(spell_out(trees, [*self.catalog.relations, *self.named]))
         static = self._static(tree, spelled)
-        bound: list[Entry] = []
+        bound: list[BoundEntry] = []
         for entry in spelled:
             if isinstance(entry.this, ExpandCall):
                 bound = expand_entry(entry, entry.this, bound, self.catalog, self.sql)
@@ -88,7 +88,7 @@ class FromBinder:
         self._refuse_windows_of_lasting(bound)
         return iter(bound)
 
-    def _name_common(self, tree: exp.Select, entries: list[Entry]) -> None:
+    def _name_common(self, tree: exp.Select, entries: list[BoundEntry]) -> None:
         """Write NATURAL JOIN as USING with the columns that both sides have."""
         for number, join in enumerate(tree.args.get("joins") or (), start=1):
             if str(join.args.get("method") or "").upper() != "NATURAL":
@@ -104,7 +104,7 @@ class FromBinder:
                 )
             join.set("using", [exp.to_identifier(name) for name in common])
 
-    def _refuse_windows_of_lasting(self, entries: list[Entry]) -> None:
+    def _refuse_windows_of_lasting(self, entries: list[BoundEntry]) -> None:
         """Refuse windows over rows that say themselves until when they count."""
         for entry in entries:
             lasting = [one for one in entry.bound.sources if one.until is not None]
@@ -149,7 +149,7 @@ class FromBinder:
                 hint="subqueries count with all their streams",
             )
 
-    def sources(self, entry: Entry, scope: Scope) -> Iterator[Source]:
+    def sources(self, entry: BoundEntry, scope: Scope) -> Iterator[Source]:
         """The streams and tables of an entry, with the ROWS window behind it."""
         if entry.window is None or not entry.has_rows:
             yield from entry.bound.sources
@@ -177,7 +177,7 @@ class FromBinder:
         rows = RowsClause(window.args["rows"], place, partition)
         yield replace(source, rows=rows, below=entry.bound.conditions)
 
-    def _refuse_rows_inside(self, entries: list[Entry]) -> None:
+    def _refuse_rows_inside(self, entries: list[BoundEntry]) -> None:
         """Refuse ROWS windows inside a joined subquery: not supported yet."""
         if self.deriver is not None or sum(bool(entry.unit.times) for entry in entries) < 2:
             return
@@ -192,7 +192,7 @@ class FromBinder:
                         "[ROWS 5]",
                     )
 
-    def _entry(self, entry: exp.Expr, alone: bool, static: bool) -> Entry:
+    def _entry(self, entry: exp.Expr, alone: bool, static: bool) -> BoundEntry:
         if isinstance(entry.this, TableCall):
             return self._with_names(self._function(entry, entry.this, alone), entry)
         if isinstance(entry.this, TopCall | TableOverCall):
@@ -221,45 +221,49 @@ class FromBinder:
         bound = self._subquery(entry, query.this, entry.name, alone, others)
         return self._with_names(bound, query, entry)
 
-    def _function(self, entry: exp.Expr, call: TableCall, alone: bool) -> Entry:
+    def _function(self, entry: exp.Expr, call: TableCall, alone: bool) -> BoundEntry:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
         name = entry.alias or call.function.lower()
         node = self.deriver.derive_call(call, self.named)
         if node.kind is FunctionKind.ANSWERS:
-            found = self._without_rows(entry, name, call.function)
-            return derived_entry(found, self._full_name(name, alone), node, self.sql)
+            empty = self._without_rows(entry, name, call.function)
+            return derived_entry(empty, self._full_name(name, alone), node, self.sql)
         return self._appended(entry, name, call.function, node, alone)
 
-    def _appended(self, entry: exp.Expr, name: str, origin: str, node: Node, alone: bool) -> Entry:
+    def _appended(
+        self, entry: exp.Expr, name: str, origin: str, node: Node, alone: bool
+    ) -> BoundEntry:
         """The entry whose rows a node appends."""
         assert self.deriver is not None
-        found, full = self._without_rows(entry, name, origin), self._full_name(name, alone)
-        return appended_entry(found, full, node, self.deriver.appends, self.sql)
+        empty, full = self._without_rows(entry, name, origin), self._full_name(name, alone)
+        return appended_entry(empty, full, node, self.deriver.appends, self.sql)
 
-    def _without_rows(self, entry: exp.Expr, name: str, origin: str | None) -> Entry:
-        """An entry whose rows are still to be found."""
-        unit = Unit(name, {}, (), {}, origin)
-        return Entry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
+    def _without_rows(self, entry: exp.Expr, name: str, origin: str | None) -> BoundEntry:
+        """An entry whose rows are added later."""
+        unit = FromUnit(name, {}, (), {}, origin)
+        return BoundEntry(unit, _NOTHING, stream_window(entry), place_of(entry, self.sql))
 
-    def _ordered(self, entry: exp.Expr, call: TopCall | TableOverCall, alone: bool) -> Entry:
+    def _ordered(self, entry: exp.Expr, call: TopCall | TableOverCall, alone: bool) -> BoundEntry:
         assert self.deriver is not None
-        found = replace(self._without_rows(entry, entry.alias, entry.alias), window=None)
+        empty = replace(self._without_rows(entry, entry.alias, entry.alias), window=None)
         if isinstance(call, TopCall):
             node = self.deriver.derive_top(call, self.named)
         else:
             node = self.deriver.derive_table_over(call, self.named)
-        return derived_entry(found, self._full_name(entry.alias, alone), node, self.sql)
+        return derived_entry(empty, self._full_name(entry.alias, alone), node, self.sql)
 
-    def _matches(self, entry: exp.Expr, call: MatchCall, alone: bool) -> Entry:
+    def _matches(self, entry: exp.Expr, call: MatchCall, alone: bool) -> BoundEntry:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
-        given = call.args["input"].alias_or_name
-        name = entry.alias or given or "matches"
+        input_name = call.args["input"].alias_or_name
+        name = entry.alias or input_name or "matches"
         node = self.deriver.derive_match(call, self.named)
-        return self._appended(entry, name, f"{given} MATCH_RECOGNIZE ".lstrip(), node, alone)
+        return self._appended(entry, name, f"{input_name} MATCH_RECOGNIZE ".lstrip(), node, alone)
 
-    def _stream(self, entry: exp.Expr, call: OverCall | EndsCall | UnionCall, alone: bool) -> Entry:
+    def _stream(
+        self, entry: exp.Expr, call: OverCall | EndsCall | UnionCall, alone: bool
+    ) -> BoundEntry:
         assert self.deriver is not None
         origin = entry.alias
         if isinstance(call, OverCall):
@@ -277,13 +281,13 @@ class FromBinder:
         sources = (replace(source, in_order=stream.in_order),)
         return replace(bound, unit=unit, bound=replace(bound.bound, sources=sources))
 
-    def _in_windows(self, entry: exp.Expr, call: WindowCall, alone: bool) -> Entry:
+    def _in_windows(self, entry: exp.Expr, call: WindowCall, alone: bool) -> BoundEntry:
         refuse_extras(entry, self.sql)
         assert self.deriver is not None
         name = entry.alias or call.args["input"].alias_or_name or call.function.lower()
-        found = self._without_rows(entry, name, call.function)
+        empty = self._without_rows(entry, name, call.function)
         clause, node = self.deriver.derive_windows(call, self.named)
-        bound = derived_entry(found, self._full_name(name, alone), node, self.sql)
+        bound = derived_entry(empty, self._full_name(name, alone), node, self.sql)
         # The columns by which sessions are separated are not shown, nor the bounds of an instant.
         shown = {item.name for item in clause.query.items}
         if not isinstance(call.windows, InstantWindows):
@@ -294,7 +298,7 @@ class FromBinder:
         sources = (replace(source, in_windows=clause),)
         return replace(bound, bound=replace(bound.bound, sources=sources))
 
-    def _with_names(self, bound: Entry, *named: exp.Expr) -> Entry:
+    def _with_names(self, bound: BoundEntry, *named: exp.Expr) -> BoundEntry:
         """The entry, its columns under the names that aliases give them."""
         columns = bound.unit.columns
         for one in named:
@@ -309,16 +313,16 @@ class FromBinder:
         origin: str | None,
         alone: bool,
         named: Mapping[str, exp.CTE],
-    ) -> Entry:
+    ) -> BoundEntry:
         name, place = entry.alias_or_name, place_of(entry, self.sql)
         window, full = stream_window(entry), self._full_name(name, alone)
         if self.deriver is not None:
-            found = self._without_rows(entry, name, origin)
+            empty = self._without_rows(entry, name, origin)
             if window is not None and query.find(*_STREAMS) is not None:
                 node = self.deriver.derive_appended(query, named, name)
-                return appended_entry(found, full, node, self.deriver.appends, self.sql)
+                return appended_entry(empty, full, node, self.deriver.appends, self.sql)
             if not self.deriver.is_plain(query):
-                return derived_entry(found, full, self.deriver.derive(query, named), self.sql)
+                return derived_entry(empty, full, self.deriver.derive(query, named), self.sql)
         bound = self.query(query, full, named)
         columns: dict[str, exp.Expr] = {}
         for item in bound.items:
@@ -332,13 +336,13 @@ class FromBinder:
         times = tuple(source.time for source in bound.sources if not source.is_table)
         relations = {source.name: source.relation for source in bound.sources}
         is_derived = any(source.node is not None for source in bound.sources)
-        unit = Unit(name, columns, times, relations, origin, is_derived)
-        found = Entry(unit, bound, window, place)
+        unit = FromUnit(name, columns, times, relations, origin, is_derived)
+        read = BoundEntry(unit, bound, window, place)
         if self.deriver is None or window is None:
-            return found
-        return windowed_entry(found, None if alone else full, self.deriver, self.sql)
+            return read
+        return windowed_entry(read, None if alone else full, self.deriver, self.sql)
 
-    def _relation(self, entry: exp.Table, alone: bool, static: bool) -> Entry:
+    def _relation(self, entry: exp.Table, alone: bool, static: bool) -> BoundEntry:
         relation = find(entry.this, list(self.catalog.relations.values()))
         if relation is None:
             known = [*self.catalog.relations, *self.catalog.queries]
@@ -355,14 +359,14 @@ class FromBinder:
 
     def _rows_of(
         self, relation: Relation, entry: exp.Expr, name: str, origin: str | None, alone: bool
-    ) -> Entry:
+    ) -> BoundEntry:
         place, full = place_of(entry, self.sql), self._full_name(name, alone)
         columns = {c: column(ColumnRef(full, c)) for c in relation.shown_columns}
         times = () if relation.is_table else (ColumnRef(full, relation.time_column),)
         source = Source(full, relation, place, until=self._until(full, relation))
         bound = BoundQuery((source,), (), (), (), None)
-        unit = Unit(name, columns, times, {full: relation}, origin)
-        return Entry(unit, bound, stream_window(entry), place)
+        unit = FromUnit(name, columns, times, {full: relation}, origin)
+        return BoundEntry(unit, bound, stream_window(entry), place)
 
     def _until(self, name: str, relation: Relation) -> ColumnRef | None:
         """The column until which rows count, where rows are retracted; appended rows never are."""

@@ -8,14 +8,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from nilometer.sql.bind.expression_binder import ExpressionBinder
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.parse.find_names import find_name
 from nilometer.sql.parse.places import conjuncts, place_of, put_at
 from nilometer.sql.plan.join_plan import Item
 
 
-def scope_of(tree: exp.Select, units: Sequence[Unit], sql: str, is_outermost: bool) -> Scope:
+def scope_of(tree: exp.Select, units: Sequence[FromUnit], sql: str, is_outermost: bool) -> Scope:
     """The names that a query can use."""
     using = tuple(tuple(join.args.get("using") or ()) for join in tree.args.get("joins") or ())
     shared: dict[str, str] = {}

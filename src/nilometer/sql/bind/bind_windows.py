@@ -28,7 +28,7 @@ from nilometer.model.windows import (
     UniformWindow,
     Window,
 )
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.expressions.scalars import Scalar, column
 from nilometer.sql.parse.dialect import PairWindowNode, StreamWindow, WindowClause
 from nilometer.sql.parse.places import place_of
@@ -62,7 +62,7 @@ class BoundWindows:
 class _Group:
     """The streams with a time in one unit, and how far apart their times may be."""
 
-    unit: Unit
+    unit: FromUnit
     sources: tuple[Source, ...]
     spread: dict[str, int]
     """The maximum by which the unit's time may be later than a stream's."""
@@ -72,11 +72,14 @@ class _Group:
         return len(self.sources) == 1
 
 
-Entry = tuple[Unit, Inner, StreamWindow | None]
+WindowedUnit = tuple[FromUnit, Inner, StreamWindow | None]
 
 
 def bind_windows(
-    clause: WindowClause | None, entries: Sequence[Entry], scope: Scope, with_ranges: bool = True
+    clause: WindowClause | None,
+    entries: Sequence[WindowedUnit],
+    scope: Scope,
+    with_ranges: bool = True,
 ) -> BoundWindows:
     """The windows of a query: inside its units, after its units, and in its clause.
 
@@ -93,15 +96,17 @@ def bind_windows(
     return BoundWindows(tuple(windows), tuple(conditions))
 
 
-def _group(unit: Unit, inner: Inner) -> _Group:
+def _group(unit: FromUnit, inner: Inner) -> _Group:
     timed = tuple(source for source in inner.sources if not source.is_table)
     if len(timed) < 2:
         return _Group(unit, timed, {source.name: 0 for source in timed})
     names = tuple(source.name for source in timed)
     rows = frozenset(source.name for source in timed if source.rows is not None)
-    said = [window for c in inner.conditions if (window := time_window(c, timed)) is not None]
+    from_conditions = [
+        window for c in inner.conditions if (window := time_window(c, timed)) is not None
+    ]
     try:
-        network = TimeNetwork(names, (*inner.windows, *said), rows=rows)
+        network = TimeNetwork(names, (*inner.windows, *from_conditions), rows=rows)
     except WindowError as error:
         own = timed[names.index(error.streams[0])].place
         raise window_error(error, inner.windows_place or own) from None
@@ -110,7 +115,7 @@ def _group(unit: Unit, inner: Inner) -> _Group:
 
 
 def written_windows(
-    clause: WindowClause | None, entries: Sequence[Entry], scope: Scope
+    clause: WindowClause | None, entries: Sequence[WindowedUnit], scope: Scope
 ) -> Iterator[tuple[Window, Place]]:
     """The windows as they were written, between units."""
     for unit, _, window in entries:

@@ -10,8 +10,8 @@ from nilometer.errors import AmbiguousNameError, Place, SqlError, SqlWindowError
 from nilometer.model.names import nearest
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bind.expression_binder import ExpressionBinder
-from nilometer.sql.bind.from_entry import Deriver, Entry
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.from_entry import BoundEntry, Deriver
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.expressions.scalars import ColumnRef, column
 from nilometer.sql.parse.dialect import StreamWindow
 from nilometer.sql.parse.places import place_of
@@ -25,7 +25,7 @@ UNION: Final = "UNION ALL"
 """The source of the rows of a union of streams."""
 
 
-def derived_entry(entry: Entry, name: str, node: Node, sql: str) -> Entry:
+def derived_entry(entry: BoundEntry, name: str, node: Node, sql: str) -> BoundEntry:
     """A subquery whose answer changes: what a node holds at each instant."""
     if entry.window is not None:
         raise _no_window(entry.unit.name, entry.window, sql)
@@ -40,16 +40,16 @@ def derived_entry(entry: Entry, name: str, node: Node, sql: str) -> Entry:
     return replace(entry, unit=unit, bound=_held(source))
 
 
-def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str) -> Entry:
+def appended_entry(entry: BoundEntry, name: str, node: Node, appends: bool, sql: str) -> BoundEntry:
     """What a table function, or a query over one, appends; a window says how long it is kept.
 
     The node's last column is the time of its rows.
     """
     names = {one.name: column(ColumnRef(name, one.name)) for one in node.columns[:-1]}
-    found = replace(entry, unit=replace(entry.unit, columns=names))
+    named = replace(entry, unit=replace(entry.unit, columns=names))
     window = entry.window
     if appends and (window is None or not entry.has_rows):
-        return replace(_timed(found, name, node), window=None)
+        return replace(_timed(named, name, node), window=None)
     if window is None:
         raise SqlWindowError(
             f"{entry.unit.name} has no window: its rows would be kept forever",
@@ -64,11 +64,11 @@ def appended_entry(entry: Entry, name: str, node: Node, appends: bool, sql: str)
             hint="write EMIT CHANGES",
         )
     if not entry.has_rows:
-        return _timed(found, name, lasting(node, require_length(window, sql)))
-    return replace(_timed(found, name, _last_of(node, window, sql)), window=None)
+        return _timed(named, name, lasting(node, require_length(window, sql)))
+    return replace(_timed(named, name, _last_of(node, window, sql)), window=None)
 
 
-def _written(unit: Unit) -> str:
+def _written(unit: FromUnit) -> str:
     """An entry, as the hint of an error shows it."""
     call = "(SELECT …)" if unit.origin == unit.name else f"{unit.origin}(…)"
     call = "(SELECT … UNION ALL …)" if unit.origin == UNION else call
@@ -127,7 +127,7 @@ def _require_rows(window: StreamWindow, sql: str) -> int:
     return count
 
 
-def windowed_entry(entry: Entry, name: str | None, deriver: Deriver, sql: str) -> Entry:
+def windowed_entry(entry: BoundEntry, name: str | None, deriver: Deriver, sql: str) -> BoundEntry:
     """A subquery with a RANGE window: each result is kept for that long after its own time.
 
     It keeps a name of its own if it is joined with others.
@@ -152,7 +152,7 @@ def windowed_entry(entry: Entry, name: str | None, deriver: Deriver, sql: str) -
     return _timed(entry, name, deriver.derive_unit(bound, length))
 
 
-def _last_results(entry: Entry, name: str | None, deriver: Deriver, sql: str) -> Entry:
+def _last_results(entry: BoundEntry, name: str | None, deriver: Deriver, sql: str) -> BoundEntry:
     """A subquery with a ROWS window: a result is kept until n later ones have arrived."""
     assert entry.window is not None
     bound, count = entry.bound, _require_rows(entry.window, sql)
@@ -165,7 +165,7 @@ def _last_results(entry: Entry, name: str | None, deriver: Deriver, sql: str) ->
     return replace(_timed(entry, name, node), window=None)
 
 
-def _timed(entry: Entry, name: str | None, node: Node) -> Entry:
+def _timed(entry: BoundEntry, name: str | None, node: Node) -> BoundEntry:
     """The entry whose rows a node holds; the node's last column is their time."""
     source = derived_source(name or entry.unit.name, node, entry.place, timed=True)
     unit = replace(

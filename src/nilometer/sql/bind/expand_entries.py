@@ -14,8 +14,8 @@ from nilometer.errors import Place, SqlError, SqlTypeError
 from nilometer.kernels.expand_arrays import POSITION, item_types
 from nilometer.kernels.expression_types import type_name
 from nilometer.sql.bind.expression_binder import ExpressionBinder
-from nilometer.sql.bind.from_entry import Entry
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.from_entry import BoundEntry
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.expressions.explosive_functions import MOST, max_items
 from nilometer.sql.expressions.scalars import ColumnRef, Scalar, column
@@ -28,8 +28,8 @@ from nilometer.sql.rewrite.put_expansions import ExpandCall
 
 
 def expand_entry(
-    entry: exp.Expr, call: ExpandCall, before: Sequence[Entry], catalog: Catalog, sql: str
-) -> list[Entry]:
+    entry: exp.Expr, call: ExpandCall, before: Sequence[BoundEntry], catalog: Catalog, sql: str
+) -> list[BoundEntry]:
     """The entries before, one of them expanded, and the entry of the items themselves."""
     scope = Scope(sql, tuple(one.unit for one in before))
     array = ExpressionBinder(scope, "UNNEST").bind(call.this)
@@ -37,11 +37,13 @@ def expand_entry(
     kind = Types(catalog, tuple(one for e in before for one in e.bound.sources)).of(array)
     kinds = None if kind is None else item_types(kind)
     if kind is None or kinds is None:
-        said = "not known here" if kind is None else type_name(kind)
+        shown_kind = "not known here" if kind is None else type_name(kind)
         raise SqlTypeError(
             "only arrays and maps have items",
             place=array.place,
-            detail=f"{array} is of type {said}" if kind is not None else f"{array} is {said}",
+            detail=f"{array} is of type {shown_kind}"
+            if kind is not None
+            else f"{array} is {shown_kind}",
         )
     name = entry.alias
     columns = _new_names(source.relation, name, _item_names(kind))
@@ -56,25 +58,25 @@ def expand_entry(
     )
     names = _shown(call, source.name, columns, kind, sql)
     hidden = frozenset(entry.meta.get(HIDDEN, ()))
-    unit = Unit(name, names, (), {source.name: wider}, hidden=hidden)
+    unit = FromUnit(name, names, (), {source.name: wider}, hidden=hidden)
     place = place_of(entry, sql)
-    items = Entry(unit, BoundQuery((), (), (), (), None), None, place)
+    items = BoundEntry(unit, BoundQuery((), (), (), (), None), None, place)
     return [*(replace(one, bound=bound) if one is base else one for one in before), items]
 
 
-def _expanded_source(array: Scalar, before: Sequence[Entry]) -> tuple[Entry, Source]:
+def _expanded_source(array: Scalar, before: Sequence[BoundEntry]) -> tuple[BoundEntry, Source]:
     """The stream or table whose rows hold the array; the first if it is a constant."""
-    found = [(e, s) for e in before for s in e.bound.sources if s.name in array.streams]
+    candidates = [(e, s) for e in before for s in e.bound.sources if s.name in array.streams]
     if not array.streams:
-        found = [(e, s) for e in before for s in e.bound.sources][:1]
-    if len(found) != 1:
+        candidates = [(e, s) for e in before for s in e.bound.sources][:1]
+    if len(candidates) != 1:
         raise SqlError(
             "the array must be a column of one stream or table that precedes it in FROM",
             place=array.place,
             detail=f"{array} is of {len(array.streams)}",
             hint="write FROM A, UNNEST(A.x) AS u (item)",
         )
-    entry, source = found[0]
+    entry, source = candidates[0]
     if source.node is not None or source.until is not None:
         raise SqlError(
             f"the rows of {entry.unit.name} are added and retracted: its arrays cannot be unnested",

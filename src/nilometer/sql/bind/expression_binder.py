@@ -84,7 +84,7 @@ class ExpressionBinder:
 
     def _one_of(self, tree: exp.In) -> exp.Expr:
         """(a, b) IN ((1, 2), (3, 4)) as comparisons of single values."""
-        values, found = tree.this.expressions, []
+        values, comparisons = tree.this.expressions, []
         for one in tree.expressions:
             others = one.expressions if isinstance(one, exp.Tuple) else [one]
             if len(others) != len(values):
@@ -95,8 +95,8 @@ class ExpressionBinder:
                 )
             pairs = zip(values, others, strict=True)
             equal = [exp.EQ(this=a.copy(), expression=b.copy()) for a, b in pairs]
-            found.append(exp.and_(*equal, copy=False))
-        return exp.Paren(this=exp.or_(*found, copy=False))
+            comparisons.append(exp.and_(*equal, copy=False))
+        return exp.Paren(this=exp.or_(*comparisons, copy=False))
 
     def _struct(self, tree: exp.Struct) -> exp.Expr:
         """struct(A.*, b AS x) with explicit field names, as Spark assigns them."""
@@ -139,22 +139,22 @@ class ExpressionBinder:
 
     def _without(self, columns: list[StarColumn], name: exp.Expr) -> list[StarColumn]:
         """The columns of a star without the one that EXCEPT names, as k or A.k."""
-        found = [one for one in columns if _is_named(one, name)]
+        matches = [one for one in columns if _is_named(one, name)]
         place = place_of(name, self.scope.sql)
-        if not found:
+        if not matches:
             raise UnknownNameError(
                 f"there is no column {name.sql()}",
                 place=place,
                 detail=f"there are {', '.join(one.name for one in columns)}",
             )
-        if len(found) > 1:
+        if len(matches) > 1:
             raise AmbiguousNameError(
                 f"column {name.sql()} is ambiguous",
                 place=place,
-                detail=f"{', '.join(one.unit for one in found)} each have one",
-                hint=f"write {found[0].unit}.{name.name}",
+                detail=f"{', '.join(one.unit for one in matches)} each have one",
+                hint=f"write {matches[0].unit}.{name.name}",
             )
-        return [one for one in columns if one is not found[0]]
+        return [one for one in columns if one is not matches[0]]
 
     def _refuse(self, tree: exp.Expr) -> None:
         for node in tree.walk():

@@ -9,7 +9,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from nilometer.errors import Place
-from nilometer.sql.bind.scope import Unit
+from nilometer.sql.bind.scope import FromUnit
 from nilometer.sql.parse.call_parser import TableCall
 from nilometer.sql.parse.dialect import StreamWindow
 from nilometer.sql.parse.match_parser import MatchCall
@@ -22,10 +22,10 @@ from nilometer.sql.rewrite.put_unions import UnionCall
 
 
 @dataclass(frozen=True)
-class Entry:
+class BoundEntry:
     """One entry of FROM, bound."""
 
-    unit: Unit
+    unit: FromUnit
     bound: BoundQuery
     window: StreamWindow | None
     place: Place

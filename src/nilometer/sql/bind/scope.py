@@ -31,7 +31,7 @@ _SHORT: Final = 2
 
 
 @dataclass(frozen=True)
-class Unit:
+class FromUnit:
     """An entry of FROM under one name: a stream, a table or a subquery."""
 
     name: str
@@ -75,24 +75,24 @@ class Scope:
     """The units of a query."""
 
     sql: str
-    units: tuple[Unit, ...]
+    units: tuple[FromUnit, ...]
     shared: Mapping[str, str] = field(default_factory=dict)
     """Columns named in USING, with the unit meant when no stream is named."""
     using: tuple[tuple[exp.Identifier, ...], ...] = ()
     """The columns that USING names, for each unit but the first."""
     is_outermost: bool = True
-    later: tuple[Unit, ...] = ()
+    later: tuple[FromUnit, ...] = ()
     """Units of the query that are not yet visible to an ON."""
     outer: Scope | None = None
     """The scope of the outer query, if this one may use its names."""
     merged: Mapping[str, exp.Expr] = field(default_factory=dict)
     """What columns of USING mean, in lower case, unless they are the first unit's."""
 
-    def unit(self, name: exp.Identifier) -> Unit:
+    def unit(self, name: exp.Identifier) -> FromUnit:
         """The unit with a name."""
-        found = find(name, self.units)
-        if found is not None:
-            return found
+        own = find(name, self.units)
+        if own is not None:
+            return own
         if self.outer is not None and find(name, self.outer.units) is not None:
             raise UnknownNameError(
                 f"{name.name} belongs to the enclosing query",
@@ -159,7 +159,7 @@ class Scope:
             raise self._no_stream(names[0])
         raise self._no_column(names[0], place)
 
-    def time_of(self, units: Iterable[Unit], place: Place) -> exp.Expr:
+    def time_of(self, units: Iterable[FromUnit], place: Place) -> exp.Expr:
         """The time of combined rows: the largest."""
         units = list(units)
         times = [time for unit in units for time in unit.times]
@@ -178,7 +178,7 @@ class Scope:
             return column(RESULT_TIME)
         return exp.Greatest(this=column(times[0]), expressions=[column(t) for t in times[1:]])
 
-    def star(self, unit: Unit) -> list[StarColumn]:
+    def star(self, unit: FromUnit) -> list[StarColumn]:
         """Names and meanings of all columns of a unit."""
         place = Place(self.sql, 0, 1)
         return [
@@ -201,7 +201,7 @@ class Scope:
         is_shared = self.shared.get(one.name.lower()) == one.unit
         return one if meaning is None or not is_shared else replace(one, meaning=meaning.copy())
 
-    def _column(self, unit: Unit, names: Sequence[exp.Identifier], place: Place) -> exp.Expr:
+    def _column(self, unit: FromUnit, names: Sequence[exp.Identifier], place: Place) -> exp.Expr:
         name = find_name(names[0], unit.columns)
         if name is None and names[0].name.lower() == RESULT_TIME.column and len(names) == 1:
             return Scope(self.sql, (unit,), is_outermost=False).time_of([unit], place)
@@ -218,7 +218,7 @@ class Scope:
             return tree if isinstance(tree, ResolvedColumn) else exp.Paren(this=tree)
         return self._field(unit, tree, [part.name for part in names[1:]], place)
 
-    def _field(self, unit: Unit, tree: exp.Expr, fields: list[str], place: Place) -> exp.Expr:
+    def _field(self, unit: FromUnit, tree: exp.Expr, fields: list[str], place: Place) -> exp.Expr:
         if not isinstance(tree, ResolvedColumn) or not isinstance(tree.ref, ColumnRef):
             return exp.Dot.build([exp.Paren(this=tree), *map(exp.to_identifier, fields)])
         ref = tree.ref
@@ -273,10 +273,10 @@ def _nearest(name: str, known: Sequence[str]) -> str | None:
     return nearest(name, known) if inner is None else f"did you mean {inner}?"
 
 
-def _may_have_fields(unit: Unit, name: exp.Identifier) -> bool:
+def _may_have_fields(unit: FromUnit, name: exp.Identifier) -> bool:
     """Whether x.y may be a field of a unit's column x, and not a column of a stream x."""
-    found = find_name(name, unit.columns)
-    tree = unit.columns[found] if found is not None else None
+    column_name = find_name(name, unit.columns)
+    tree = unit.columns[column_name] if column_name is not None else None
     if not isinstance(tree, ResolvedColumn) or not isinstance(tree.ref, ColumnRef):
         return True
     kind = _type(unit.relations[tree.ref.stream], tree.ref)
@@ -299,9 +299,9 @@ def _joined(
 
 def _place_of_column(name: exp.Identifier, columns: list[StarColumn]) -> int:
     names = [one.name for one in columns]
-    found = find_name(name, names)
-    assert found is not None, "the condition of USING has been bound"
-    return names.index(found)
+    column_name = find_name(name, names)
+    assert column_name is not None, "the condition of USING has been bound"
+    return names.index(column_name)
 
 
 def _type(relation: Relation, ref: ColumnRef) -> pa.DataType | None:
@@ -310,7 +310,7 @@ def _type(relation: Relation, ref: ColumnRef) -> pa.DataType | None:
     return relation.types[relation.columns.index(ref.column)]
 
 
-def require_usable(unit: Unit, tree: exp.Expr, place: Place) -> None:
+def require_usable(unit: FromUnit, tree: exp.Expr, place: Place) -> None:
     """Refuse columns whose values cannot travel to the join."""
     ref = unit.unusable(tree)
     if ref is not None:

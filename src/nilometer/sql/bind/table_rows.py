@@ -15,7 +15,7 @@ from nilometer.errors import Place, PredicateError, SqlError, SqlTypeError
 from nilometer.kernels.evaluate import evaluate, is_true
 from nilometer.kernels.read_times import form_of
 from nilometer.sql.bind.expression_binder import ExpressionBinder
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.catalog import Catalog, Relation
 from nilometer.sql.ddl.constants import with_zone
 from nilometer.sql.ddl.store_values import store_values
@@ -114,7 +114,7 @@ def is_evaluated_here(condition: Scalar, columns: Mapping[str, pa.DataType]) -> 
 def _bind(tree: exp.Expr, sql: str, schema: pa.Schema, table: str | None, clause: str) -> Scalar:
     name = table or _NAME
     columns: dict[str, exp.Expr] = {one: column(ColumnRef(name, one)) for one in schema.names}
-    unit = Unit(name, columns, (), {name: _relation(name, schema)}, table)
+    unit = FromUnit(name, columns, (), {name: _relation(name, schema)}, table)
     bound = ExpressionBinder(Scope(sql, (unit,)), clause).bind(with_zone(tree, sql))
     return Scalar(bound.tree, place_of(tree, sql))
 

@@ -167,7 +167,7 @@ class Delete:
     place: Place
 
 
-class Kind(StrEnum):
+class ObjectKind(StrEnum):
     """The kinds of objects that have names."""
 
     STREAM = "STREAM"
@@ -183,7 +183,7 @@ class Kind(StrEnum):
 class Drop:
     """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW | ALERT [IF EXISTS] name."""
 
-    kind: Kind
+    kind: ObjectKind
     name: str
     if_exists: bool
     place: Place
@@ -227,7 +227,7 @@ class AlterAlert:
 class AlterStream:
     """ALTER STREAM | SENSOR TABLE name, and the change."""
 
-    kind: Kind
+    kind: ObjectKind
     name: str
     change: SetOptions | AddColumn | DropColumn | RenameColumn
     place: Place
@@ -237,7 +237,7 @@ class AlterStream:
 class Rename:
     """ALTER STREAM | SENSOR TABLE | TABLE | VIEW | QUERY | ALERT name RENAME TO name."""
 
-    kind: Kind
+    kind: ObjectKind
     name: str
     to: str
     place: Place
@@ -260,7 +260,7 @@ class StopDelivery:
     place: Place
 
 
-class Shown(StrEnum):
+class ShowKind(StrEnum):
     """The kinds of objects that SHOW lists."""
 
     STREAMS = "STREAMS"
@@ -280,7 +280,7 @@ class Shown(StrEnum):
 class Show:
     """SHOW STREAMS | TABLES | SENSORS | …; some of them FROM a stream or table."""
 
-    what: Shown
+    what: ShowKind
     of: str | None
     place: Place
 

@@ -29,40 +29,40 @@ def read_alert(reader: StatementReader) -> CreateAlert:
     source, source_place = reader.name("the name of a stream, sensor table or query", _HINT)
     if reader.parameters.values:
         reader.refuse("an alert cannot have parameters", hint="write the values in its text")
-    found = CreateAlert(name, source, None, if_not_exists, place, source_place)
+    alert = CreateAlert(name, source, None, if_not_exists, place, source_place)
     if reader.at_end or not any(map(reader.at, _WITHOUT_WHEN)):
         reader.expect("WHEN", "WHEN and a condition, or NO DATA FOR and a time", _HINT)
         text, at = _condition(reader)
-        found = replace(found, condition=text, condition_place=at)
+        alert = replace(alert, condition=text, condition_place=at)
     seen = set[str]()
     while not reader.at_end:
         word = reader.current.text.upper()
         if word in seen:
             reader.refuse(f"{word} is given twice", hint=_HINT)
         seen.add(word)
-        found = _clause(reader, found)
-    if found.condition is None and found.no_data is None:
+        alert = _clause(reader, alert)
+    if alert.condition is None and alert.no_data is None:
         reader.refuse("expected NO DATA FOR and a time, as there is no WHEN", hint=_HINT)
-    return found
+    return alert
 
 
-def _clause(reader: StatementReader, found: CreateAlert) -> CreateAlert:
-    if found.condition is None and (reader.at("FOR") or reader.at("CLEAR")):
+def _clause(reader: StatementReader, alert: CreateAlert) -> CreateAlert:
+    if alert.condition is None and (reader.at("FOR") or reader.at("CLEAR")):
         word = reader.current.text.upper()
         reader.refuse(f"{word} needs a condition: WHEN comes before it", hint=_HINT)
     if reader.take("FOR"):
-        return replace(found, hold=reader.length("FOR", 0, _HINT))
+        return replace(alert, hold=reader.length("FOR", 0, _HINT))
     if reader.take("CLEAR", "WHEN"):
         text, place = _condition(reader)
-        return replace(found, clear=text, clear_place=place)
+        return replace(alert, clear=text, clear_place=place)
     if reader.take("PER"):
-        return replace(found, per=_columns(reader))
+        return replace(alert, per=_columns(reader))
     if reader.take("NO", "DATA", "FOR"):
-        return replace(found, no_data=reader.length("NO DATA FOR", 1, _HINT))
+        return replace(alert, no_data=reader.length("NO DATA FOR", 1, _HINT))
     if reader.take("WITH"):
-        return replace(found, options=read_placed_options(reader, "WITH", _OPTIONS))
+        return replace(alert, options=read_placed_options(reader, "WITH", _OPTIONS))
     if reader.take("DELIVER"):
-        return replace(found, deliver=read_deliver_to(reader, _HINT))
+        return replace(alert, deliver=read_deliver_to(reader, _HINT))
     return reader.refuse("expected the end of the statement, or one of its clauses", hint=_HINT)
 
 
@@ -76,8 +76,8 @@ def _condition(reader: StatementReader) -> tuple[str, Place]:
 
 def _columns(reader: StatementReader) -> tuple[tuple[str, Place], ...]:
     reader.expect("(", "( and columns after PER", _HINT)
-    found = [reader.name("the name of a column", _HINT)]
+    columns = [reader.name("the name of a column", _HINT)]
     while reader.take(","):
-        found.append(reader.name("the name of a column", _HINT))
+        columns.append(reader.name("the name of a column", _HINT))
     reader.expect(")", ", or ) after the column", _HINT)
-    return tuple(found)
+    return tuple(columns)

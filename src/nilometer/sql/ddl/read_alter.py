@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from nilometer.errors import Place, SqlSyntaxError
-from nilometer.sql.ddl.nodes import AlterAlert, AlterQuery, AlterStream, Kind, Rename
+from nilometer.sql.ddl.nodes import AlterAlert, AlterQuery, AlterStream, ObjectKind, Rename
 from nilometer.sql.ddl.parts import AddColumn, ColumnName, DropColumn, RenameColumn, SetOptions
 from nilometer.sql.ddl.read_columns import read_column
 from nilometer.sql.ddl.read_options import read_placed_options
@@ -20,25 +20,25 @@ _ALTER: Final = (
 )
 _QUERY: Final = "write ALTER QUERY q SET (results = '2GB')"
 _KINDS: Final = (
-    *(Kind.STREAM, Kind.SENSOR_TABLE, Kind.TABLE, Kind.VIEW),
-    *(Kind.QUERY, Kind.ALERT),
+    *(ObjectKind.STREAM, ObjectKind.SENSOR_TABLE, ObjectKind.TABLE, ObjectKind.VIEW),
+    *(ObjectKind.QUERY, ObjectKind.ALERT),
 )
 _CHANGES: Final = {
-    Kind.STREAM: (
+    ObjectKind.STREAM: (
         "write ALTER STREAM s SET (idle = '30s'), ADD COLUMN c DOUBLE, RENAME COLUMN c TO d, "
         "DROP COLUMN c or RENAME TO n"
     ),
-    Kind.SENSOR_TABLE: (
+    ObjectKind.SENSOR_TABLE: (
         "write ALTER SENSOR TABLE s SET (idle = '30s'), ADD COLUMN floor INT, "
         "ADD COLUMN reading.c DOUBLE, RENAME COLUMN c TO d, DROP COLUMN c or RENAME TO n"
     ),
-    Kind.TABLE: (
+    ObjectKind.TABLE: (
         "write ALTER TABLE t RENAME TO n; to change columns, CREATE another TABLE and INSERT the "
         "rows there"
     ),
-    Kind.VIEW: "write ALTER VIEW v RENAME TO n, or CREATE OR REPLACE VIEW v AS SELECT …",
-    Kind.ALERT: "write ALTER ALERT a SET (silence = '1 hour') or ALTER ALERT a RENAME TO n",
-    Kind.QUERY: f"{_QUERY} or ALTER QUERY q RENAME TO n",
+    ObjectKind.VIEW: "write ALTER VIEW v RENAME TO n, or CREATE OR REPLACE VIEW v AS SELECT …",
+    ObjectKind.ALERT: "write ALTER ALERT a SET (silence = '1 hour') or ALTER ALERT a RENAME TO n",
+    ObjectKind.QUERY: f"{_QUERY} or ALTER QUERY q RENAME TO n",
 }
 
 
@@ -52,23 +52,23 @@ def read_alter(reader: StatementReader) -> Altered:
     name, place = reader.name(f"the name of the {kind.lower()}", hint)
     if reader.take("RENAME", "TO"):
         to, to_place = reader.name("the new name", hint)
-        found: Altered = Rename(kind, name, to, place, to_place)
-    elif kind in (Kind.TABLE, Kind.VIEW):
+        statement: Altered = Rename(kind, name, to, place, to_place)
+    elif kind in (ObjectKind.TABLE, ObjectKind.VIEW):
         reader.refuse(f"only the name of a {kind.lower()} can be altered", hint=hint)
-    elif kind is Kind.ALERT:
+    elif kind is ObjectKind.ALERT:
         reader.expect("SET", "SET and the options, or RENAME TO", hint)
-        found = AlterAlert(name, read_placed_options(reader, "SET", hint), place)
-    elif kind is Kind.QUERY:
+        statement = AlterAlert(name, read_placed_options(reader, "SET", hint), place)
+    elif kind is ObjectKind.QUERY:
         reader.expect("SET", "SET and the options, or RENAME TO", hint)
-        found = AlterQuery(name, read_placed_options(reader, "SET", _QUERY), place)
+        statement = AlterQuery(name, read_placed_options(reader, "SET", _QUERY), place)
     else:
-        found = AlterStream(kind, name, _change(reader, kind, hint), place)
+        statement = AlterStream(kind, name, _change(reader, kind, hint), place)
     reader.finish(hint)
-    return found
+    return statement
 
 
 def _change(
-    reader: StatementReader, kind: Kind, hint: str
+    reader: StatementReader, kind: ObjectKind, hint: str
 ) -> SetOptions | AddColumn | DropColumn | RenameColumn:
     if reader.take("SET"):
         return SetOptions(read_placed_options(reader, "SET", hint))
@@ -93,19 +93,19 @@ def _change(
     return reader.refuse("expected what to change", hint=hint)
 
 
-def _column(reader: StatementReader, kind: Kind, hint: str) -> ColumnName:
+def _column(reader: StatementReader, kind: ObjectKind, hint: str) -> ColumnName:
     inside = _inside(reader, kind)
     name, place = reader.name("the name of a column", hint)
     return ColumnName(name, place, inside)
 
 
-def _inside(reader: StatementReader, kind: Kind) -> str | None:
+def _inside(reader: StatementReader, kind: ObjectKind) -> str | None:
     """The stream column of a sensor table before a dot, if that comes next."""
     following = reader.rest[:2]
     if len(following) < 2 or following[1].text != ".":
         return None
     first, dot = following
-    if kind is not Kind.SENSOR_TABLE:
+    if kind is not ObjectKind.SENSOR_TABLE:
         raise SqlSyntaxError(
             "columns of a stream have no fields",
             place=Place(reader.sql, first.start, dot.end + 1),

@@ -39,13 +39,13 @@ _PATTERN_HINT: Final = "write it as a text: ts TIMESTAMP FORMAT 'dd-MMM-yyyy H:m
 class ColumnList:
     """Columns in order; no two have the same name, ignoring case."""
 
-    found: list[ColumnDef] = field(default_factory=list)
+    definitions: list[ColumnDef] = field(default_factory=list)
     _names: dict[str, str] = field(default_factory=dict)
 
     def add(self, column: ColumnDef) -> None:
         """Append a column to the others."""
         self.require_new(column)
-        self.found.append(column)
+        self.definitions.append(column)
 
     def require_new(self, column: ColumnDef) -> None:
         """Refuse a column that already exists; the name is taken from now on."""
@@ -68,7 +68,7 @@ class ColumnList:
 
     def find(self, name: str) -> ColumnDef | None:
         """The column of that name, ignoring case."""
-        return next((one for one in self.found if one.name.lower() == name.lower()), None)
+        return next((one for one in self.definitions if one.name.lower() == name.lower()), None)
 
 
 def read_column(reader: StatementReader, hint: str, *, in_stream: bool = False) -> ColumnDef:

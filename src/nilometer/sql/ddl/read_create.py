@@ -99,7 +99,7 @@ def _sensor_table(reader: StatementReader) -> CreateSensorTable:
         else:
             _require_first(column[0], streams)
             columns.require_new(column[0])
-            streams.append((column[0], len(columns.found), column[1]))
+            streams.append((column[0], len(columns.definitions), column[1]))
         if not reader.take(","):
             break
     reader.expect(")", ", or ) after the column", _SENSORS)
@@ -111,7 +111,7 @@ def _sensor_table(reader: StatementReader) -> CreateSensorTable:
             hint="add reading STREAM(v DOUBLE, …) FROM http, or write CREATE TABLE without SENSOR",
         )
     own, number, stream = streams[0]
-    static = tuple(columns.found)
+    static = tuple(columns.definitions)
     return CreateSensorTable(name, static, own.name, number, stream, if_not_exists, place)
 
 
@@ -146,7 +146,7 @@ def _table(reader: StatementReader) -> CreateTable:
             break
     reader.expect(")", ", or ) after the column", _TABLE)
     reader.finish(_TABLE)
-    return CreateTable(name, tuple(columns.found), if_not_exists, place)
+    return CreateTable(name, tuple(columns.definitions), if_not_exists, place)
 
 
 def _query(reader: StatementReader, or_replace: bool) -> CreateQuery:

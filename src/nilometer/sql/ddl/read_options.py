@@ -24,21 +24,21 @@ def read_placed_options(
     reader: StatementReader, word: str, hint: str = _HINT
 ) -> dict[str, GivenOption]:
     """The same with their positions; they follow `word`, which has been read."""
-    found: dict[str, GivenOption] = {}
+    options: dict[str, GivenOption] = {}
     reader.expect("(", f"( after {word}", hint)
     while True:
         name, place = _name(reader, hint)
-        if name in found:
+        if name in options:
             raise SqlSyntaxError(
                 f"the option {name} is given twice", place=place, hint="leave one of them out"
             )
         reader.expect("=", f"= after the option {name}", hint)
         value = _value(reader, name, hint)
-        found[name] = GivenOption(value, Place(reader.sql, place.start, reader.last.end + 1))
+        options[name] = GivenOption(value, Place(reader.sql, place.start, reader.last.end + 1))
         if not reader.take(","):
             break
     reader.expect(")", ", or ) after the option", hint)
-    return found
+    return options
 
 
 def _words(reader: StatementReader) -> list[Token]:

@@ -9,9 +9,9 @@ from nilometer.sql.ddl.nodes import (
     Describe,
     Drop,
     ExplainQuery,
-    Kind,
+    ObjectKind,
     Show,
-    Shown,
+    ShowKind,
     StartDelivery,
     StartQuery,
     StopDelivery,
@@ -23,18 +23,18 @@ _DROP: Final = (
     "write DROP STREAM s, DROP SENSOR TABLE s, DROP TABLE t, DROP VIEW v, DROP QUERY q, "
     "DROP DELIVERY d or DROP ALERT a"
 )
-_SHOW: Final = f"write SHOW and one of {', '.join(Shown)}"
+_SHOW: Final = f"write SHOW and one of {', '.join(ShowKind)}"
 _DESCRIBE: Final = (
     "write DESCRIBE and the name of a stream, table, sensor table, view, query, delivery or alert"
 )
 _EXPLAIN: Final = "write EXPLAIN QUERY q"
-_OF_ONE: Final = (Shown.SENSORS, Shown.READERS, Shown.DEAD_LETTERS)
+_OF_ONE: Final = (ShowKind.SENSORS, ShowKind.READERS, ShowKind.DEAD_LETTERS)
 
 
 def read_drop(reader: StatementReader) -> Drop:
     """DROP STREAM | SENSOR TABLE | TABLE | QUERY | DELIVERY | VIEW | ALERT [IF EXISTS] name."""
     reader.take("DROP")
-    kind = next((kind for kind in Kind if reader.take(*kind.split())), None)
+    kind = next((kind for kind in ObjectKind if reader.take(*kind.split())), None)
     if kind is None:
         reader.refuse("expected what to drop", hint=_DROP)
     if_exists = reader.take("IF", "EXISTS")
@@ -47,7 +47,7 @@ def read_show(reader: StatementReader) -> Show:
     """SHOW STREAMS | TABLES | …, [FROM name]."""
     reader.take("SHOW")
     first = reader.current
-    what = next((what for what in Shown if reader.take(*what.split())), None)
+    what = next((what for what in ShowKind if reader.take(*what.split())), None)
     if what is None:
         reader.refuse("unknown SHOW statement", hint=_SHOW)
     place = Place(reader.sql, first.start, reader.last.end + 1)

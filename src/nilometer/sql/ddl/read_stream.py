@@ -55,10 +55,10 @@ def read_stream(reader: StatementReader, place: Place, hint: str) -> StreamDef:
         if not reader.take(","):
             break
     reader.expect(")", ", or ) after the column", hint)
-    if not items.columns.found:
+    if not items.columns.definitions:
         raise SqlSyntaxError("a stream must have at least one column", place=place, hint=hint)
     return StreamDef(
-        tuple(items.columns.found),
+        tuple(items.columns.definitions),
         _stream_type(reader, hint),
         _options(reader),
         _time_column(items, items.time),
@@ -120,7 +120,7 @@ def _time_column(items: _Items, named: tuple[str, Place] | None) -> str | None:
     name, place = named
     column = items.columns.find(name)
     if column is None:
-        known = [one.name for one in items.columns.found]
+        known = [one.name for one in items.columns.definitions]
         raise UnknownNameError(
             f"TIME names {name}, which is not a column",
             place=place,

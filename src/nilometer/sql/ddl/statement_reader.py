@@ -92,13 +92,13 @@ class StatementReader(NilometerParser):
     def _is_name(self, token: Token) -> bool:
         return token.token_type in {*self.ID_VAR_TOKENS, TokenType.IDENTIFIER}
 
-    def length(self, what: str, least: int, hint: str) -> int:
-        """A length of time that must come next, in microseconds, at least `least`."""
+    def length(self, what: str, minimum: int, hint: str) -> int:
+        """A length of time that must come next, in microseconds, at least `minimum`."""
         first = self.current
         length = self._parse_length(hint)
-        if length < least:
+        if length < minimum:
             place = Place(self.sql, first.start, self._prev.end + 1)
-            few = "cannot be negative" if least == 0 else "must be greater than zero"
+            few = "cannot be negative" if minimum == 0 else "must be greater than zero"
             raise SqlError(
                 f"{what} {few}",
                 place=place,
@@ -119,8 +119,8 @@ class StatementReader(NilometerParser):
 
     def type_tree(self) -> exp.DataType | None:
         """A type, if one comes next."""
-        found = None if self.at_end else self._parse_types(allow_identifiers=False)
-        return found if isinstance(found, exp.DataType) else None
+        tree = None if self.at_end else self._parse_types(allow_identifiers=False)
+        return tree if isinstance(tree, exp.DataType) else None
 
     def finish(self, hint: str) -> None:
         """Refuse words after the end of the statement."""
@@ -130,9 +130,9 @@ class StatementReader(NilometerParser):
     def refuse(self, message: str, hint: str, at: Token | None = None) -> NoReturn:
         """Raise an error: what was expected, what was found instead, and what to write."""
         token = at or (None if self.at_end else self.current)
-        found = "got nothing" if token is None else f"got {self._shown(token)}"
+        detail = "got nothing" if token is None else f"got {self._shown(token)}"
         place = token_place(self.sql, token) if token is not None else self._behind
-        raise SqlSyntaxError(message, place=place, detail=found, hint=hint)
+        raise SqlSyntaxError(message, place=place, detail=detail, hint=hint)
 
     def _shown(self, token: Token) -> str:
         text = self.sql[token.start : token.end + 1]

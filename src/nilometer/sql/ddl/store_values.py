@@ -20,22 +20,22 @@ def store_values(values: pa.Array, kind: pa.DataType, form: TimeForm | None = No
 
     Numbers and strings are times only if the column declares the form they come in.
     """
-    given = values.type
-    if given == kind:
+    source = values.type
+    if source == kind:
         return values
-    if pat.is_null(given):
+    if pat.is_null(source):
         return pa.nulls(len(values), kind)
-    if is_number(given) and is_number(kind):
+    if is_number(source) and is_number(kind):
         stored = cast_values(values, kind)
-        if is_integer(kind) and not is_integer(given):
+        if is_integer(kind) and not is_integer(source):
             _require_whole(values, stored, kind)
         return stored
-    if pat.is_date(given) and pat.is_timestamp(kind):
+    if pat.is_date(source) and pat.is_timestamp(kind):
         return values.cast(pa.timestamp("us")).cast(kind)
-    if pat.is_timestamp(kind) and form is not None and (is_number(given) or pat.is_string(given)):
+    if pat.is_timestamp(kind) and form is not None and (is_number(source) or pat.is_string(source)):
         return _store_times(values, form)
     raise PredicateError(
-        f"a column of type {type_name(kind)} cannot store values of type {type_name(given)}",
+        f"a column of type {type_name(kind)} cannot store values of type {type_name(source)}",
         hint=_hint(kind),
     )
 
@@ -63,8 +63,8 @@ def store_constant(value: object, kind: pa.DataType, form: TimeForm | None = Non
     """
     if isinstance(value, list):
         return _store_items(value, kind, form)
-    given = pa.binary() if isinstance(value, bytes) else constant_type(value)
-    return store_values(pa.array([value], given), kind, form)[0].as_py()
+    source = pa.binary() if isinstance(value, bytes) else constant_type(value)
+    return store_values(pa.array([value], source), kind, form)[0].as_py()
 
 
 def _store_items(

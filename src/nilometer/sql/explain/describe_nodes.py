@@ -156,8 +156,8 @@ def _lifetimes(node: Block) -> Iterator[str]:
         latest = f" after the latest of {', '.join(one.streams)}" if len(one.streams) > 1 else ""
         yield f"kept for {format_duration(one.length)}{latest}"
         return
-    kept = (f"{', '.join(one.streams)} {format_duration(one.length)}" for one in node.lifetimes)
-    yield f"kept until the first of these ends: {', '.join(kept)}"
+    spans = (f"{', '.join(one.streams)} {format_duration(one.length)}" for one in node.lifetimes)
+    yield f"kept until the first of these ends: {', '.join(spans)}"
 
 
 def _windows(plan: JoinPlan) -> Iterator[str]:

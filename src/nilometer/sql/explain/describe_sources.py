@@ -10,7 +10,7 @@ from nilometer.model.time import format_duration
 from nilometer.sql.plan.join_plan import Carried, JoinKey, JoinPlan, Source
 from nilometer.sql.plan.types import Types
 
-_FOUND: Final = {
+_HOW_MATCHED: Final = {
     Kernel.HASH: "by key and time",
     Kernel.MERGE: "by time alone",
     Kernel.NESTED: "by scanning all rows",
@@ -36,9 +36,9 @@ def kept_columns(plan: JoinPlan, number: int) -> list[str]:
     ]
 
 
-def how_partners_are_found(kernel: Kernel) -> str:
+def describe_kernel(kernel: Kernel) -> str:
     """The kernel of a join, and what it does."""
-    return f"{kernel.value}, matches are found {_FOUND[kernel]}"
+    return f"{kernel.value}, matches are found {_HOW_MATCHED[kernel]}"
 
 
 def key_label(key: JoinKey) -> str:
@@ -85,18 +85,18 @@ def _plus(bound: int) -> str:
 
 
 def _clock(source: Source) -> str:
-    clock, said = source.relation.clock, []
+    clock, parts = source.relation.clock, []
     if clock.ended:
-        said.append("has ended")
+        parts.append("has ended")
     if source.relation.time is None:
-        said.append("arrival time")
+        parts.append("arrival time")
     if clock.lateness:
-        said.append(f"lateness {format_duration(clock.lateness)}")
+        parts.append(f"lateness {format_duration(clock.lateness)}")
     if clock.idle is not None:
-        said.append(f"idle after {format_duration(clock.idle)}")
+        parts.append(f"idle after {format_duration(clock.idle)}")
     if source.relation.waits:
-        said.append(source.relation.waits)
-    return f" ({', '.join(said)})" if said else ""
+        parts.append(source.relation.waits)
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _column(one: Carried, types: Types) -> str:

@@ -9,7 +9,7 @@ from nilometer.operators.stage import Execution, Stage
 from nilometer.sql.physical.stages import PlannedStage, StreamInput, cut_into_stages
 from nilometer.sql.plan.changes_plan import ChangesPlan
 
-_TOLD: dict[Execution, str] = {
+_DESCRIPTIONS: dict[Execution, str] = {
     Execution.ITA: "ITA, operators run when rows reach them",
     Execution.TPA: "TPA, operators follow the clocks of their inputs",
     Execution.NTA: "NTA, expired rows are sent again as negative rows",
@@ -20,7 +20,7 @@ def describe_stages(plan: ChangesPlan) -> Iterator[str]:
     """A line for the plan, and one for each stage."""
     stages = cut_into_stages(plan).stages
     count = "one stage" if len(stages) == 1 else f"{len(stages)} stages"
-    yield f"Runs in {count} ({_TOLD[stages[0].stage.execution]})"
+    yield f"Runs in {count} ({_DESCRIPTIONS[stages[0].stage.execution]})"
     for number, one in enumerate(stages, start=1):
         yield f"  {number}. {_reads(one)}; {_together(one)}{_sends(one)}"
 

@@ -27,19 +27,19 @@ def explain_changes(plan: ChangesPlan) -> str:
     return "\n".join(lines)
 
 
-def _tree(node: Node, depth: int, shared: dict[int, int], told: set[int]) -> Iterator[str]:
+def _tree(node: Node, depth: int, shared: dict[int, int], printed: set[int]) -> Iterator[str]:
     head, details = describe_node(node)
     number = shared.get(id(node))
     mark = "" if number is None else f" (#{number})"
-    if id(node) in told:
+    if id(node) in printed:
         yield from _wrapped(f"as #{number} above", depth)
         return
-    told.add(id(node))
+    printed.add(id(node))
     yield from _wrapped(f"{head}{mark}", depth)
     for detail in details:
         yield from _wrapped(f"- {detail}", depth + 1)
     for one in node.inputs:
-        yield from _tree(one, depth + 1, shared, told)
+        yield from _tree(one, depth + 1, shared, printed)
 
 
 def _wrapped(text: str, depth: int) -> list[str]:

@@ -8,8 +8,8 @@ from nilometer.model.names import count
 from nilometer.model.time import FOREVER, format_duration
 from nilometer.operators.join_orders import ASSUMED_DISTINCT, ASSUMED_RATE, ASSUMED_TABLE
 from nilometer.sql.explain.describe_sources import (
+    describe_kernel,
     how_long,
-    how_partners_are_found,
     kept_columns,
     key_label,
     source_label,
@@ -87,13 +87,13 @@ def _cell(plan: JoinPlan, i: int, j: int) -> str:
     """A bound of the closure, marked if derived, with the given bound if that was wider."""
     if i == j:
         return "-"
-    given, closed = plan.network.given[i][j], plan.network.closed[i][j]
+    written, closed = plan.network.given[i][j], plan.network.closed[i][j]
     if closed >= FOREVER:
         return "any"
     text = format_duration(closed)
-    if given >= FOREVER:
+    if written >= FOREVER:
         return f"{text}*"
-    return text if given == closed else f"{text}* (given {format_duration(given)})"
+    return text if written == closed else f"{text}* (given {format_duration(written)})"
 
 
 def _kept(plan: JoinPlan) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _matching(plan: JoinPlan) -> Iterator[str]:
         for name, text in plan.algorithm.parameters.given.items():
             yield f"  {name}: {text}"
     elif len(plan.sources) > 1:
-        yield f"Kernel: {how_partners_are_found(plan.kernel)}"
+        yield f"Kernel: {describe_kernel(plan.kernel)}"
 
 
 def _orders(plan: JoinPlan) -> Iterator[str]:

@@ -58,8 +58,8 @@ def picture_plan(plan: Plan) -> QueryPicture:
 
 def picture_contradiction(error: ContradictionError) -> QueryPicture:
     """The picture of windows that contradict each other."""
-    said = ": ".join(filter(None, (error.message, error.detail)))
-    return QueryPicture("nothing", (), (picture_cycle(error),), None, (), said)
+    message = ": ".join(filter(None, (error.message, error.detail)))
+    return QueryPicture("nothing", (), (picture_cycle(error),), None, (), message)
 
 
 def _join(plan: JoinPlan) -> QueryPicture:
@@ -99,13 +99,13 @@ def _has_streams(leaf: Block | LastRows) -> bool:
     return any(not source.is_table for source in leaf.plan.sources)
 
 
-def _step(node: Node, told: set[int]) -> PlanStep:
+def _step(node: Node, seen: set[int]) -> PlanStep:
     """A node and what is below it; a node that is used again is only named again."""
     head, details = describe_node(node)
-    if id(node) in told:
+    if id(node) in seen:
         return PlanStep(head, ("the same as above",), ())
-    told.add(id(node))
-    inputs = tuple(_step(one, told) for one in node.inputs)
+    seen.add(id(node))
+    inputs = tuple(_step(one, seen) for one in node.inputs)
     if isinstance(node, Block | LastRows) and len(node.plan.sources) > 1:
         inputs = tuple(
             PlanStep(f"{'Table' if one.is_table else 'Stream'} {source_label(one)}", (), ())

@@ -101,14 +101,14 @@ def picture_windows(plan: JoinPlan, title: str) -> ConstraintGraph:
 def picture_block(leaf: Block | LastRows, title: str) -> ConstraintGraph:
     """That of a leaf of a plan whose answer changes: rows are kept for their lifetimes."""
     plan = leaf.plan
-    kept = {i: how_long(plan, i) for i in _timed(plan)}
+    lifetimes = {i: how_long(plan, i) for i in _timed(plan)}
     if isinstance(leaf, Block):
         for life in leaf.lifetimes:
-            said = f"in the answer for {format_duration(life.length)}"
+            text = f"in the answer for {format_duration(life.length)}"
             if life.until is not None:
-                said = f"in the answer until {life.until.column}"
-            kept |= {i: said for i in kept if plan.sources[i].name in life.streams}
-    return _graph(plan, _as_written(plan.network), title, kept)
+                text = f"in the answer until {life.until.column}"
+            lifetimes |= {i: text for i in lifetimes if plan.sources[i].name in life.streams}
+    return _graph(plan, _as_written(plan.network), title, lifetimes)
 
 
 def picture_cycle(error: ContradictionError) -> ConstraintGraph:
@@ -142,12 +142,12 @@ def _is_implied(window: Window, by: TimeNetwork) -> bool:
 
 
 def _graph(
-    plan: JoinPlan, network: TimeNetwork, title: str, kept: Mapping[int, str]
+    plan: JoinPlan, network: TimeNetwork, title: str, lifetimes: Mapping[int, str]
 ) -> ConstraintGraph:
     timed = _timed(plan)
     return ConstraintGraph(
         title,
-        tuple(_stream(plan, i, kept[i]) for i in timed),
+        tuple(_stream(plan, i, lifetimes[i]) for i in timed),
         tuple(_windows(network, timed)),
         tuple(dict.fromkeys(map(str, network.windows))),
     )
@@ -157,7 +157,7 @@ def _timed(plan: JoinPlan) -> list[int]:
     return [i for i, one in enumerate(plan.sources) if not (one.is_table or one.is_held)]
 
 
-def _stream(plan: JoinPlan, number: int, kept: str) -> PicturedStream:
+def _stream(plan: JoinPlan, number: int, lifetime: str) -> PicturedStream:
     source = plan.sources[number]
     others = [] if source.rows is not None else awaited(plan, number)
     return PicturedStream(
@@ -165,7 +165,7 @@ def _stream(plan: JoinPlan, number: int, kept: str) -> PicturedStream:
         source.relation.name,
         source.relation.statistics.rate,
         tuple(kept_columns(plan, number)),
-        kept,
+        lifetime,
         tuple(Expiry(other.name, bound) for other, bound in others),
         None if source.rows is None else str(source.rows),
     )
@@ -180,20 +180,20 @@ def _windows(network: TimeNetwork, timed: list[int]) -> Iterator[PicturedWindow]
 
 
 def _bound(network: TimeNetwork, i: int, j: int) -> PicturedBound | None:
-    given, closed = network.given[i][j], network.closed[i][j]
+    written, closed = network.given[i][j], network.closed[i][j]
     if closed >= FOREVER:
         return None
-    behind = network.bounds_behind(i, j) if given != closed else ()
+    behind = network.bounds_behind(i, j) if written != closed else ()
     return PicturedBound(
         network.streams[i],
         network.streams[j],
         closed,
-        None if given >= FOREVER else given,
-        tuple(_told(network, one) for one in behind),
+        None if written >= FOREVER else written,
+        tuple(_bound_text(network, one) for one in behind),
     )
 
 
-def _told(network: TimeNetwork, bound: Bound) -> str:
+def _bound_text(network: TimeNetwork, bound: Bound) -> str:
     """A bound as written, and the window it comes from."""
     timed = [name for name in network.streams if name not in network.static]
     windows = (str(one) for one in network.windows if bound in one.bounds(timed))

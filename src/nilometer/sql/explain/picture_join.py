@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nilometer.sql.explain.describe_sources import (
+    describe_kernel,
     how_long,
-    how_partners_are_found,
     kept_columns,
     key_label,
     source_label,
@@ -45,7 +45,7 @@ def _matching(plan: JoinPlan) -> Iterator[str]:
     yield from (f"key: {key_label(key)}" for key in plan.keys)
     yield from (f"join condition: {condition}" for condition in plan.residuals)
     if plan.algorithm is None:
-        yield how_partners_are_found(plan.kernel)
+        yield describe_kernel(plan.kernel)
         return
     yield f"{plan.algorithm.name} ({plan.algorithm.paper}), one tuple at a time"
 

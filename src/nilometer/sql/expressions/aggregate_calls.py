@@ -129,9 +129,9 @@ def read_aggregate(node: exp.Expr, sql: str) -> AggregateNode:
         )
     name = written(node)
     place = place_of(node, sql)
-    found = _of_all_values(node, place)
-    if found is not None:
-        return found
+    aggregate = _of_all_values(node, place)
+    if aggregate is not None:
+        return aggregate
     function = _BY_NODE.get(type(node)) or _BY_NAME.get(name.lower())
     if function is None:
         raise NotYetError(f"the aggregate {name} is not supported yet", place=place, hint=_COLLECT)
@@ -161,14 +161,14 @@ def _of_all_values(node: exp.Func, place: Place) -> AggregateNode | None:
                 (value,), order = value.expressions, []
             is_text = isinstance(node, exp.GroupConcat)
             function = AggregateFunction.TEXT if is_text else AggregateFunction.LIST
-            given = node.args.get("separator")
-            if given is not None and not (isinstance(given, exp.Literal) and given.is_string):
+            literal = node.args.get("separator")
+            if literal is not None and not (isinstance(literal, exp.Literal) and literal.is_string):
                 raise SqlError(
                     "the separator must be a constant",
                     place=place,
                     hint="write string_agg(x, ', ')",
                 )
-            separator = "" if given is None else str(given.name)
+            separator = "" if literal is None else str(literal.name)
             chosen = where_known(value, pair(order, value, place), place)
             if distinct:  # without an order, and none of them is NULL
                 down = read.is_descending
@@ -201,28 +201,28 @@ def _of_first_value(node: exp.ArgMin | exp.ArgMax, place: Place) -> AggregateNod
 
 def _argument(node: exp.Func, name: str, sql: str) -> tuple[exp.Expr | None, bool]:
     """The argument, none if it is a star, and whether DISTINCT precedes it."""
-    given = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
-    given = [one for one in given if one is not None]
+    operands = node.expressions if isinstance(node, exp.Anonymous) else [node.this]
+    operands = [one for one in operands if one is not None]
     if not isinstance(node, exp.Anonymous):
-        given += node.expressions
-    distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
+        operands += node.expressions
+    distinct = len(operands) == 1 and isinstance(operands[0], exp.Distinct)
     if distinct:
-        given = given[0].expressions
-    if len(given) != 1:
+        operands = operands[0].expressions
+    if len(operands) != 1:
         raise SqlError(
-            f"{name} takes one argument, got {len(given)}",
+            f"{name} takes one argument, got {len(operands)}",
             place=place_of(node, sql),
             hint=f"write {name}(x)",
         )
-    return (None if isinstance(given[0], exp.Star) else given[0]), distinct
+    return (None if isinstance(operands[0], exp.Star) else operands[0]), distinct
 
 
 def _fraction(node: exp.Func, sql: str) -> float:
-    given = node.args.get("quantile")
+    literal = node.args.get("quantile")
     if isinstance(node, exp.Median):
         return 0.5
-    if isinstance(given, exp.Literal) and not given.is_string and 0 <= float(given.name) <= 1:
-        return float(given.name)
+    if isinstance(literal, exp.Literal) and not literal.is_string and 0 <= float(literal.name) <= 1:
+        return float(literal.name)
     raise SqlError(
         f"{written(node)} needs a fraction between 0 and 1 that is a constant",
         place=place_of(node, sql),

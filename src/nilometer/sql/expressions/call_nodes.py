@@ -37,10 +37,10 @@ _REDUCED: Final = ("initial", "merge", "finish")
 
 def read_call(node: exp.Expr) -> tuple[str, list[exp.Expr]] | None:
     """The name of a function and its operands; None if the node is something else."""
-    found = _read(node)
-    if found is None or (found[0] not in FUNCTIONS and found[0] not in ITERATIONS):
+    call = _read(node)
+    if call is None or (call[0] not in FUNCTIONS and call[0] not in ITERATIONS):
         return None
-    name, operands = found
+    name, operands = call
     return name, [one for one in operands if one is not None]
 
 
@@ -49,28 +49,28 @@ def _read(node: exp.Expr) -> tuple[str, list[exp.Expr | None]] | None:
         return _UNARY[type(node)], [node.this]
     if type(node) in _BINARY:
         return _BINARY[type(node)], [node.this, node.expression]
-    given = node.args
+    args = node.args
     match node:
         case exp.Anonymous() if isinstance(node.this, str):
             return _plain(node.name.lower(), node.expressions)
         case exp.Greatest() | exp.Least():
             return node.key, [node.this, *node.expressions]
         case exp.Substring():
-            return "substring", [node.this, given.get("start"), given.get("length")]
+            return "substring", [node.this, args.get("start"), args.get("length")]
         case exp.Trim():
-            name = _TRIMS.get(str(given.get("position") or ""), "")
-            return name, [given.get("expression"), node.this]
+            name = _TRIMS.get(str(args.get("position") or ""), "")
+            return name, [args.get("expression"), node.this]
         case exp.StrPosition():
-            return "locate", [given.get("substr"), node.this, given.get("position")]
+            return "locate", [args.get("substr"), node.this, args.get("position")]
         case exp.Overlay():
-            return "overlay", [node.this, node.expression, given.get("from_"), given.get("for_")]
+            return "overlay", [node.this, node.expression, args.get("from_"), args.get("for_")]
         case exp.Extract():
             return "date_part", [exp.Literal.string(node.this.name), node.expression]
         case exp.TimestampTrunc() | exp.DateTrunc():
-            return "date_trunc", [exp.Literal.string(given["unit"].name), node.this]
+            return "date_trunc", [exp.Literal.string(args["unit"].name), node.this]
         case exp.Escape():
             return _escaped(node)
-        case exp.Bracket() if len(node.expressions) == 1 and not given.get("offset"):
+        case exp.Bracket() if len(node.expressions) == 1 and not args.get("offset"):
             return "[]", [node.this, node.expressions[0]]
         case exp.Dot() if isinstance(node.expression, exp.Identifier):
             return ".", [node.this, exp.Literal.string(node.expression.name)]
@@ -79,7 +79,7 @@ def _read(node: exp.Expr) -> tuple[str, list[exp.Expr | None]] | None:
         case exp.Exists() if isinstance(node.expression, exp.Lambda):
             return "exists", [node.this, node.expression]
         case exp.Reduce():
-            return "aggregate", [node.this, *(given.get(one) for one in _REDUCED)]
+            return "aggregate", [node.this, *(args.get(one) for one in _REDUCED)]
         case exp.Array():
             return "array", list(node.expressions)
         case exp.Struct() if all(isinstance(one, exp.PropertyEQ) for one in node.expressions):

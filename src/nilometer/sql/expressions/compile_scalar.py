@@ -158,8 +158,8 @@ class SubsetCompiler:
             case exp.Cast() if (number := _not_finite(node)) is not None:
                 return Constant(number)
             case exp.Nvl2():
-                given = Not(IsNull(self.compile(node.this)))
-                branches = ((given, self._part(node, "true")),)
+                is_there = Not(IsNull(self.compile(node.this)))
+                branches = ((is_there, self._part(node, "true")),)
                 return Case(branches, self._part(node, "false"), zone=self.zone)
             case exp.Cast() if (instant := read_instant(node, self.zone)) is not None:
                 return Constant(instant)

@@ -43,8 +43,8 @@ def simplify_aggregate(tree: exp.Expr, sql: str) -> exp.Expr:
         simpler = simplify_aggregate(tree.this, sql)
         return tree if simpler is tree.this else _filtered(simpler, tree.expression)
     require_arguments(tree, sql)
-    found = _simplify(tree, place_of(tree, sql))
-    return tree if found is None else found
+    simplified = _simplify(tree, place_of(tree, sql))
+    return tree if simplified is None else simplified
 
 
 def require_arguments(tree: exp.Expr, sql: str) -> None:
@@ -91,11 +91,11 @@ def _simplify(tree: exp.Expr, place: Place) -> exp.Expr | None:
             return _percentile(tree, place)
         case exp.Corr():
             return _correlation(tree, place)
-        case exp.Expr() if (made := REGRESSIONS.get(type(tree))) is not None:
+        case exp.Expr() if (regression := REGRESSIONS.get(type(tree))) is not None:
             y, x = tree.this, tree.expression
             known_y = where_known(x, _double(y, place), place)
             known_x = where_known(y, _double(x, place), place)
-            return put_at(made(Pairs(known_y, known_x)), place)
+            return put_at(regression(Pairs(known_y, known_x)), place)
         case exp.ApproxQuantile() if isinstance(tree.args["quantile"], exp.Array):
             return _approximations(tree, place)
         case exp.IgnoreNulls() if isinstance(tree.this, (*_FIRSTS, *_LASTS)):
@@ -156,11 +156,11 @@ def _percentile(tree: exp.WithinGroup, place: Place) -> exp.Expr:
 def _approximations(tree: exp.ApproxQuantile, place: Place) -> exp.Expr:
     """approx_percentile(x, array(…)): one for each fraction."""
     listed = tree.args["quantile"].expressions
-    found = [
+    percentiles = [
         put_at(exp.ApproxQuantile(this=tree.this.copy(), quantile=one.copy()), place)
         for one in listed
     ]
-    return put_at(exp.Array(expressions=found), place)
+    return put_at(exp.Array(expressions=percentiles), place)
 
 
 def _double(tree: exp.Expr, place: Place) -> exp.Expr:
@@ -180,13 +180,13 @@ def _correlation(tree: exp.Expr, place: Place) -> exp.Expr:
     other = exp.StddevPop(this=where_known(x, _double(y, place), place))
     product = exp.Nullif(this=exp.Mul(this=own, expression=other), expression=_number(0))
     covariance = put_at(exp.CovarPop(this=x.copy(), expression=y.copy()), place)
-    found = exp.Paren(this=exp.Div(this=covariance, expression=product))
-    above = exp.If(this=exp.GT(this=found, expression=_number(1)), true=_number(1))
+    ratio = exp.Paren(this=exp.Div(this=covariance, expression=product))
+    above = exp.If(this=exp.GT(this=ratio, expression=_number(1)), true=_number(1))
     below = exp.If(
-        this=exp.LT(this=found.copy(), expression=exp.Neg(this=_number(1))),
+        this=exp.LT(this=ratio.copy(), expression=exp.Neg(this=_number(1))),
         true=exp.Neg(this=_number(1)),
     )
-    return put_at(exp.Case(ifs=[above, below], default=found.copy()), place)
+    return put_at(exp.Case(ifs=[above, below], default=ratio.copy()), place)
 
 
 def _number(value: int) -> exp.Expr:
@@ -215,9 +215,9 @@ def with_order(chosen: exp.Expr, ordered: exp.Expr) -> exp.Expr:
     """The same with this order instead."""
     if isinstance(chosen, exp.Order):
         return ordered
-    found = chosen.copy()
-    found.args["ifs"][0].set("true", ordered)
-    return found
+    changed = chosen.copy()
+    changed.args["ifs"][0].set("true", ordered)
+    return changed
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def read_order(tree: exp.Expr) -> ReadOrder:
 def read_directions(terms: Sequence[exp.Ordered]) -> tuple[bool, tuple[SortKey, ...]]:
     """Whether all terms put the largest first, and NULLs last; or each direction, if they
     differ. Neither: they put NULLs and the smallest first."""
-    found = [(bool(one.args.get("desc")), bool(one.args.get("nulls_first"))) for one in terms]
-    if set(found) in ({(True, False)}, {(False, True)}):
-        return found[0][0], ()
-    return False, tuple(SortKey(number, *one) for number, one in enumerate(found))
+    directions = [(bool(one.args.get("desc")), bool(one.args.get("nulls_first"))) for one in terms]
+    if set(directions) in ({(True, False)}, {(False, True)}):
+        return directions[0][0], ()
+    return False, tuple(SortKey(number, *one) for number, one in enumerate(directions))

@@ -96,13 +96,13 @@ def require_bounded(tree: exp.Expr, place: Place, functions: Collection[str] = (
     All its names are expanded; `functions` are the users', in lower case.
     """
     for node in tree.walk():
-        found = None if kind_of(node) in functions else _refusal(node, kind_of(node))
-        if found is not None:
-            message, detail, hint = found
+        refusal = None if kind_of(node) in functions else _refusal(node, kind_of(node))
+        if refusal is not None:
+            message, detail, hint = refusal
             raise SqlError(message, place=place, detail=detail, hint=hint)
-    made = _size(tree)
-    if made > MOST:
-        shown = f"{made:,}" if made < _TOO_MANY else "countless"
+    size = _size(tree)
+    if size > MOST:
+        shown = f"{size:,}" if size < _TOO_MANY else "countless"
         raise SqlError(
             f"this could produce {shown} values from one row",
             place=place,
@@ -151,8 +151,8 @@ def _refuse_count(name: str, place: int, arguments: list[exp.Expr]) -> _Refusal 
 
 
 def _refuse_decimals(decimals: exp.Expr) -> _Refusal | None:
-    most = _most(decimals)
-    if text_of(decimals) is not None or (most is not None and most <= _MOST_DECIMALS):
+    maximum = _most(decimals)
+    if text_of(decimals) is not None or (maximum is not None and maximum <= _MOST_DECIMALS):
         return None
     return (
         f"numbers can be rounded to at most {_MOST_DECIMALS} places",
@@ -161,8 +161,8 @@ def _refuse_decimals(decimals: exp.Expr) -> _Refusal | None:
     )
 
 
-def _refuse_format(name: str, given: exp.Expr) -> _Refusal | None:
-    text = text_of(given)
+def _refuse_format(name: str, template: exp.Expr) -> _Refusal | None:
+    text = text_of(template)
     hint = f"write {name}('%5.2f', v), with widths of at most {_MOST_WIDTH}"
     if text is None:
         return f"the format of {name} must be a text in the statement", None, hint
@@ -265,8 +265,8 @@ def _is_series(node: exp.Expr) -> bool:
 
 def _length(series: exp.Expr) -> int | None:
     """The maximum number of values in a sequence; None: unknown."""
-    given: list[exp.Expr | None] = [*arguments_of(series), None, None, None]
-    start, end, step = given[:3]
+    operands: list[exp.Expr | None] = [*arguments_of(series), None, None, None]
+    start, end, step = operands[:3]
     if start is None or end is None:
         return None
     if isinstance(end, exp.Add | exp.Sub) and end.this == start:
@@ -289,14 +289,14 @@ def _steps(distance: int | None, step: exp.Expr | None) -> int | None:
 
 def _days(start: exp.Expr, end: exp.Expr) -> int | None:
     """The days between two date literals."""
-    found = []
+    dates = []
     for one in (start, end):
         text = text_of(one.this) if isinstance(one, exp.Cast) and one.is_type("date") else None
         try:
-            found.append(date.fromisoformat(text or ""))
+            dates.append(date.fromisoformat(text or ""))
         except ValueError:
             return None
-    return abs((found[1] - found[0]).days)
+    return abs((dates[1] - dates[0]).days)
 
 
 def _is_short(step: exp.Interval) -> bool:
@@ -341,8 +341,8 @@ def _number(tree: exp.Expr) -> int | None:
     if isinstance(tree, exp.Paren):
         return _number(tree.this)
     if isinstance(tree, exp.Neg):
-        found = _number(tree.this)
-        return None if found is None else -found
+        value = _number(tree.this)
+        return None if value is None else -value
     if isinstance(tree, exp.Literal) and not tree.is_string and tree.this.isdecimal():
         return int(tree.this)
     return None

@@ -74,5 +74,5 @@ def _mark(node: exp.Expr, steps: int, functions: Collection[str]) -> int:
         _mark(one, inside if isinstance(one, exp.Lambda) else steps, functions)
         for one in arguments_of(node)
     )
-    found = copies(node)
-    return slow * found + 1 if found else slow
+    times = copies(node)
+    return slow * times + 1 if times else slow

@@ -25,7 +25,7 @@ STEPS: Final = "steps"
 MOST_STEPS where there is none."""
 _NO_BOUND: Final = "[)][*+{]|[(][?](<[=!]|[a-zA-Z-]*x)|[\\\\][1-9kQ]"
 """What a pattern of the data may not have: then each of *, + and { is one more power."""
-_TOLD: Final = (
+_UNBOUNDED_PATTERN: Final = (
     "a pattern from the data that repeats a group, looks behind, or has \\1, \\Q or (?x) "
     "could take years to match"
 )
@@ -41,7 +41,7 @@ _LONG_LIKE: Final = _WAYS.format(_WILDCARDS)
 _FEW_TIMES: Final = 100
 _STEPS_PER_CHARACTER: Final = 10
 _MOST_COPIES: Final = 10
-_TOLD_LENGTH: Final = "a text is too long for a pattern from the data"
+_TOO_LONG_TEXT: Final = "a text is too long for a pattern from the data"
 
 _TESTS: Final = (exp.RegexpLike, exp.RegexpILike, "regexp", "rlike", "regexp_like")
 """Functions that tell whether a pattern is found, but not where."""
@@ -101,7 +101,7 @@ def copies(node: exp.Expr) -> int:
     return 2 * (min((_limit(one, kind, steps) for one in known), default=LONGEST) < LONGEST)
 
 
-def limit_said(*trees: exp.Expr) -> str:
+def limit_note(*trees: exp.Expr) -> str:
     """What to add to the text of expressions that cannot be computed, if texts may be too long."""
     limits = [
         _limit(text, kind_of(node), steps)
@@ -124,9 +124,9 @@ def guarded(tree: exp.Expr) -> exp.Expr:
         steps = node.meta.get(STEPS, MOST_STEPS)
         if steps:
             _guard(node, steps)
-    found: exp.Expr = root.this
-    found.pop()
-    return found
+    result: exp.Expr = root.this
+    result.pop()
+    return result
 
 
 def _guard(node: exp.Expr, steps: int) -> None:
@@ -138,19 +138,19 @@ def _guard(node: exp.Expr, steps: int) -> None:
         _guard_pair(node, steps)
         return
     longest = LONGEST
-    given = next(arguments_of(node), node)
+    subject = next(arguments_of(node), node)
     for pattern in patterns_of(node):
         text = text_of(pattern)
         if text is None:
-            _guard_of_data(pattern, given, kind, steps)
+            _guard_of_data(pattern, subject, kind, steps)
         elif (limit := _limit(text, kind, steps)) < LONGEST:
             longest = min(longest, limit)
             pattern.replace(exp.Literal.string(as_used(text, kind)))
     if longest < LONGEST:
-        told = (
+        message = (
             f"a text has more than {longest} characters, for which its pattern could take minutes"
         )
-        given.replace(_checked(given, _condition(f"LENGTH(t) > {longest}", t=given), told))
+        subject.replace(_checked(subject, _condition(f"LENGTH(t) > {longest}", t=subject), message))
 
 
 def _limit(pattern: str, kind: type[exp.Expr] | str, steps: int) -> int:
@@ -162,30 +162,30 @@ def _limit(pattern: str, kind: type[exp.Expr] | str, steps: int) -> int:
 
 def _guard_repeat(node: exp.Expr, steps: int) -> None:
     text, times, *_ = [*arguments_of(node), node]
-    told = "a text is too long to be repeated so often"
+    message = "a text is too long to be repeated so often"
     condition = f"CAST(LENGTH(t) AS BIGINT) * p > {steps // _STEPS_PER_CHARACTER}"
-    text.replace(_checked(text, _condition(condition, t=text, p=times), told))
+    text.replace(_checked(text, _condition(condition, t=text, p=times), message))
 
 
 def _guard_pair(node: exp.Expr, steps: int) -> None:
     first, second, *_ = [*arguments_of(node), node]
-    told = "two texts are too long to compare each character with each"
+    message = "two texts are too long to compare each character with each"
     condition = f"CAST(LENGTH(t) AS BIGINT) * LENGTH(p) > {steps}"
-    first.replace(_checked(first, _condition(condition, t=first, p=second), told))
+    first.replace(_checked(first, _condition(condition, t=first, p=second), message))
 
 
 def patterns_of(node: exp.Expr) -> list[exp.Expr]:
     """The patterns of a call, by which its first argument is read."""
     kind = kind_of(node)
-    given = list(arguments_of(node))
-    if kind in LIKES and len(given) > 1:
-        several = given[1]
+    operands = list(arguments_of(node))
+    if kind in LIKES and len(operands) > 1:
+        several = operands[1]
         if isinstance(several, exp.Any | exp.All):
             inner = several.this
             return inner.expressions if isinstance(inner, exp.Tuple | exp.Array) else [inner]
         return [several]
     places = PATTERNS[kind][1] if kind in PATTERNS else ()
-    return [given[at] for at in places if at < len(given)]
+    return [operands[at] for at in places if at < len(operands)]
 
 
 def as_used(pattern: str, kind: type[exp.Expr] | str) -> str:
@@ -198,11 +198,11 @@ def _guard_of_data(
     """Make a pattern one that cannot be computed if it might take too long for this text."""
     condition = _LONG_LIKE if kind in LIKES else _LONG_REGEX
     too_long = _condition(f"{condition} > {steps}", t=text, p=pattern)
-    checked = _checked(pattern, too_long, _TOLD_LENGTH)
+    checked = _checked(pattern, too_long, _TOO_LONG_TEXT)
     if kind not in LIKES:
         no_bound = exp.Literal.string(_NO_BOUND)
         has_no_bound = exp.RegexpLike(this=pattern.copy(), expression=no_bound)
-        checked = _checked(checked, has_no_bound, _TOLD)
+        checked = _checked(checked, has_no_bound, _UNBOUNDED_PATTERN)
     pattern.replace(checked)
 
 
@@ -215,9 +215,9 @@ def _condition(text: str, **parts: exp.Expr) -> exp.Expr:
     return sqlglot.parse_one(text, dialect="spark").transform(put)
 
 
-def _checked(value: exp.Expr, fails: exp.Expr, told: str) -> exp.Expr:
+def _checked(value: exp.Expr, fails: exp.Expr, message: str) -> exp.Expr:
     """A text that cannot be computed where a condition holds."""
-    error = exp.Anonymous(this="raise_error", expressions=[exp.Literal.string(told)])
+    error = exp.Anonymous(this="raise_error", expressions=[exp.Literal.string(message)])
     return exp.If(
         this=fails,
         true=exp.Cast(this=error, to=exp.DataType.build("string")),

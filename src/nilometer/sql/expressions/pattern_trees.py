@@ -66,8 +66,8 @@ class Atomic:
 @dataclass(frozen=True)
 class Repetition:
     inner: Tree
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     is_possessive: bool
     text: str
     """As it is written."""
@@ -77,7 +77,7 @@ Tree: TypeAlias = Chars | Anchor | Again | Concatenation | Choice | Atomic | Rep
 
 
 class UnreadableError(Exception):
-    """A part of a pattern whose time cannot be told."""
+    """A part of a pattern whose running time cannot be estimated."""
 
 
 def read_pattern(pattern: str) -> Tree:
@@ -87,18 +87,18 @@ def read_pattern(pattern: str) -> Tree:
 
 def _unquoted(pattern: str) -> str:
     """The pattern in which \\Q…\\E is spelt by escapes, as Java does before it reads it."""
-    found, place = [], 0
+    parts, place = [], 0
     while place < len(pattern):
         if pattern.startswith("\\Q", place):
             end = pattern.find("\\E", place + 2)
             quoted = pattern[place + 2 : end if end >= 0 else len(pattern)]
-            found.append("".join(one if one.isalnum() else f"\\{one}" for one in quoted))
+            parts.append("".join(one if one.isalnum() else f"\\{one}" for one in quoted))
             place = end + 2 if end >= 0 else len(pattern)
             continue
         size = 2 if pattern[place] == "\\" else 1
-        found.append(pattern[place : place + size])
+        parts.append(pattern[place : place + size])
         place += size
-    return "".join(found)
+    return "".join(parts)
 
 
 class _Reader:
@@ -135,11 +135,11 @@ class _Reader:
         return items[0] if len(items) == 1 else Concatenation(tuple(items))
 
     def _repeated(self, start: int, inner: Tree) -> Tree:
-        while (found := _QUANTIFIER.match(self._pattern, self._place)) is not None:
-            self._place = found.end()
-            least, most = _times(found)
+        while (quantifier := _QUANTIFIER.match(self._pattern, self._place)) is not None:
+            self._place = quantifier.end()
+            minimum, maximum = _times(quantifier)
             text = self._pattern[start : self._place]
-            inner = Repetition(inner, least, most, found[5] == "+", text)
+            inner = Repetition(inner, minimum, maximum, quantifier[5] == "+", text)
         return inner
 
     def _next(self) -> str:
@@ -210,8 +210,8 @@ class _Reader:
         return ANY
 
     def _skip(self, what: re.Pattern[str]) -> None:
-        if (found := what.match(self._pattern, self._place)) is not None:
-            self._place = found.end()
+        if (match := what.match(self._pattern, self._place)) is not None:
+            self._place = match.end()
 
     def _class(self) -> frozenset[int]:
         """The characters of [...], which may contain classes."""
@@ -264,16 +264,16 @@ class _Reader:
         return frozenset({*(min(ord(one[0]), OTHER) for one in (letter.lower(), letter.upper()))})
 
 
-def _times(found: re.Match[str]) -> tuple[int, int]:
+def _times(quantifier: re.Match[str]) -> tuple[int, int]:
     """The minimum and maximum number of repetitions."""
-    match found[1]:
+    match quantifier[1]:
         case "*":
             return 0, UNBOUNDED
         case "+":
             return 1, UNBOUNDED
         case "?":
             return 0, 1
-    least = min(int(found[2][:10]), UNBOUNDED)
-    if not found[3]:
-        return least, least
-    return least, min(int(found[4][:10]), UNBOUNDED) if found[4] else UNBOUNDED
+    minimum = min(int(quantifier[2][:10]), UNBOUNDED)
+    if not quantifier[3]:
+        return minimum, minimum
+    return minimum, min(int(quantifier[4][:10]), UNBOUNDED) if quantifier[4] else UNBOUNDED

@@ -205,36 +205,36 @@ class _Judge:
 
     def _repeat(self, tree: Repetition, rest: _Rest) -> _Rest:
         inner = self.before(tree.inner, _UNIT)
-        first = inner.first if tree.least else inner.first | rest.first
+        first = inner.first if tree.minimum else inner.first | rest.first
         tests = inner.tests + rest.tests
-        is_sure = rest.is_sure and not tree.least
+        is_sure = rest.is_sure and not tree.minimum
         if not tree.is_possessive:
-            if tree.most <= _FEW:
+            if tree.maximum <= _FEW:
                 return self._repeat_few(tree, rest)
             if not _is_single(tree.inner):
                 raise _SlowError(tree.text)
-            if tree.least != tree.most and not is_sure:
+            if tree.minimum != tree.maximum and not is_sure:
                 return _Rest(rest.plus(inner.steps).anywhere().steps, first, tests)
-        many = inner.times(tree.most) if tree.most <= _COUNTED else inner.anywhere()
+        many = inner.times(tree.maximum) if tree.maximum <= _COUNTED else inner.anywhere()
         return _Rest(rest.plus(many.steps).steps, first, tests, is_sure)
 
     def _repeat_few(self, tree: Repetition, rest: _Rest) -> _Rest:
-        for number in range(tree.most, 0, -1):
+        for number in range(tree.maximum, 0, -1):
             again = self.before(tree.inner, rest)
-            rest = again if number <= tree.least else _either([again, rest])
+            rest = again if number <= tree.minimum else _either([again, rest])
         return rest
 
 
 def _repeat_character(tree: Repetition, codes: frozenset[int], rest: _Rest) -> _Rest:
-    choices = tree.most - tree.least
-    is_sure = rest.is_sure and not tree.least
-    first = codes if tree.least else codes | rest.first
-    if rest.is_sure and tree.least <= _FEW:
+    choices = tree.maximum - tree.minimum
+    is_sure = rest.is_sure and not tree.minimum
+    first = codes if tree.minimum else codes | rest.first
+    if rest.is_sure and tree.minimum <= _FEW:
         own: tuple[float, ...] = (1.0,)  # whatever more it takes is not looked at again
-    elif tree.most > _COUNTED:
+    elif tree.maximum > _COUNTED:
         own = (0.0, rest.tests)
     else:
-        own = (1 + tree.most * (rest.tests if choices else _OF_A_CHARACTER),)
+        own = (1 + tree.maximum * (rest.tests if choices else _OF_A_CHARACTER),)
     if choices and not tree.is_possessive and not rest.is_sure and codes & rest.first:
         rest = rest.anywhere() if choices > _COUNTED else rest.times(choices + 1)
     return _Rest(rest.plus(own).steps, first, 1 + rest.tests, is_sure)
@@ -257,5 +257,5 @@ def _is_single(tree: Tree) -> bool:
         case Concatenation():
             return all(map(_is_single, tree.items))
         case Repetition():
-            return tree.is_possessive or (tree.least == tree.most and _is_single(tree.inner))
+            return tree.is_possessive or (tree.minimum == tree.maximum and _is_single(tree.inner))
     return False

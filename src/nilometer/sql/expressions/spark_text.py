@@ -112,16 +112,16 @@ def _problem(text: str, called: frozenset[str]) -> str | None:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found = []
+    tokens = []
     place = 0
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None or match.lastgroup is None:
             return [("bad", text[place:])]
         if match.lastgroup != "space":
-            found.append((match.lastgroup, match[0]))
+            tokens.append((match.lastgroup, match[0]))
         place = match.end()
-    return found
+    return tokens
 
 
 def _may_precede(name: str, string: str) -> bool:

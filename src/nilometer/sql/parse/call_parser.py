@@ -57,22 +57,22 @@ class CallParser(PlacedParser):
         self._advance(2)
         if self._curr.token_type in (TokenType.R_PAREN, TokenType.FARROW):
             self._refuse(f"{name} needs an input: a stream or a query", hint=_CALL_HINT)
-        given = self._parse_input(name)
+        source = self._parse_input(name)
         arguments = []
         while self._match(TokenType.COMMA):
             arguments.append(self._parse_named_argument())
         if not self._match(TokenType.R_PAREN):
             self._refuse_argument()
-        return self._placed(TableCall(this=name, input=given, expressions=arguments), first)
+        return self._placed(TableCall(this=name, input=source, expressions=arguments), first)
 
     def _parse_input(self, name: str) -> exp.Expr:
         first = self._curr
         if self._next.token_type == TokenType.FARROW:
             self._refuse(f"the first argument of {name} is its input", hint=_CALL_HINT)
-        given = self._parse_table()
-        if given is None:
+        source = self._parse_table()
+        if source is None:
             self._refuse(f"{name} needs an input: a stream or a query", first, hint=_CALL_HINT)
-        return given
+        return source
 
     def _parse_named_argument(self) -> NamedArgument:
         first = self._curr

@@ -31,9 +31,9 @@ def read_type(tree: exp.Expr) -> pa.DataType | None:
     name = tree.this
     if name is not exp.DType.DECIMAL:
         return None if tree.expressions else _TYPES.get(name)
-    given = [whole_number(one.this) for one in tree.expressions]
-    precision = given[0] if given else 10
-    scale = given[1] if len(given) > 1 else 0
+    numbers = [whole_number(one.this) for one in tree.expressions]
+    precision = numbers[0] if numbers else 10
+    scale = numbers[1] if len(numbers) > 1 else 0
     if precision is None or scale is None or not 0 <= scale <= precision <= _MOST_DIGITS:
         return None
     return pa.decimal128(precision, scale) if precision else None

@@ -110,8 +110,8 @@ class NilometerParser(MatchParser):
         for token, kind in kinds.items():
             if self._match(token):
                 keys = [] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction)
-                found: exp.Cube | exp.Rollup = self.expression(kind(expressions=keys))
-                return found
+                grouping: exp.Cube | exp.Rollup = self.expression(kind(expressions=keys))
+                return grouping
         return None
 
     def _parse_grouping_set(self) -> exp.Expr | None:

@@ -20,8 +20,8 @@ AnyNamed = TypeVar("AnyNamed", bound=Named)
 
 def find(name: exp.Identifier, known: Sequence[AnyNamed]) -> AnyNamed | None:
     """The item of that name; an unquoted name ignores case."""
-    found = find_name(name, [one.name for one in known])
-    return None if found is None else next(one for one in known if one.name == found)
+    exact_name = find_name(name, [one.name for one in known])
+    return None if exact_name is None else next(one for one in known if one.name == exact_name)
 
 
 def find_name(name: exp.Identifier, known: Iterable[str]) -> str | None:

@@ -87,13 +87,13 @@ class MatchParser(WindowCallParser):
                     table.append("joins", join)
         return table
 
-    def _parse_match(self, given: exp.Expr) -> exp.Table:
+    def _parse_match(self, source: exp.Expr) -> exp.Table:
         first = self._curr
         self._advance()
         if not self._match(TokenType.L_PAREN):
             self._refuse("expected ( after MATCH_RECOGNIZE", hint=_HINT)
         before, self._in_match = self._in_match, True
-        call = MatchCall(this="MATCH_RECOGNIZE", input=given, **self._parse_match_parts())
+        call = MatchCall(this="MATCH_RECOGNIZE", input=source, **self._parse_match_parts())
         self._in_match = before
         if not self._match(TokenType.R_PAREN):
             self._refuse("this was not expected here in MATCH_RECOGNIZE", hint=_HINT)
@@ -162,10 +162,10 @@ class MatchParser(WindowCallParser):
 
     def _parse_variable(self, hint: str) -> exp.Identifier:
         first = self._curr
-        found = self._parse_id_var(any_token=False)
-        if not isinstance(found, exp.Identifier):
+        identifier = self._parse_id_var(any_token=False)
+        if not isinstance(identifier, exp.Identifier):
             self._refuse("expected a variable of the pattern", first, hint=hint)
-        text = f"`{found.name}`" if found.args.get("quoted") else found.name
+        text = f"`{identifier.name}`" if identifier.args.get("quoted") else identifier.name
         name = exp.Identifier(this=variable_name(text), quoted=True)
         return self._placed(name, first)
 

@@ -20,14 +20,14 @@ def named_queries(tree: exp.Expr, sql: str) -> dict[str, exp.CTE]:
             hint="numbers are UNNEST(sequence(1, 5)) AS u (n); a stream joined with itself, with "
             "a window, finds the next step; chains of rows are found by MATCH_RECOGNIZE",
         )
-    found: dict[str, exp.CTE] = {}
+    queries: dict[str, exp.CTE] = {}
     for query in clause.expressions:
         name = query.alias.lower()
-        if name in found:
+        if name in queries:
             raise AmbiguousNameError(
                 f"two queries of WITH are named {query.alias}",
                 place=place_of(query.args["alias"], sql),
                 hint="rename one of them",
             )
-        found[name] = query
-    return found
+        queries[name] = query
+    return queries

@@ -67,26 +67,26 @@ def put_over(
     for select in reversed(list(copied.find_all(exp.Select))):  # inner queries come first
         if select.args.get("from_") is None:
             continue
-        found = list(windows_of(select))
+        windows = list(windows_of(select))
         entry = select.args["from_"].this
         is_call = isinstance(entry.this, exp.Func)
-        is_number = any(isinstance(one.this, exp.RowNumber) for one in found)
-        if found and (is_static(entry) or _are_within(found, in_windows(entry))):
-            _put_static(select, found, sql)
-        elif found and not is_call and all(_is_by(one, in_order(entry)) for one in found):
-            _put(select, found, sql)
-        elif is_number and (changes(entry) or _is_ranked(select, entry, found)):
-            _put_top(select, found, sql)
-        elif found:
+        is_number = any(isinstance(one.this, exp.RowNumber) for one in windows)
+        if windows and (is_static(entry) or _are_within(windows, in_windows(entry))):
+            _put_static(select, windows, sql)
+        elif windows and not is_call and all(_is_by(one, in_order(entry)) for one in windows):
+            _put(select, windows, sql)
+        elif is_number and (changes(entry) or _is_ranked(select, entry, windows)):
+            _put_top(select, windows, sql)
+        elif windows:
             if in_windows(entry):
-                _refuse_mixture(found, in_windows(entry), sql)
-            _put(select, found, sql)
+                _refuse_mixture(windows, in_windows(entry), sql)
+            _put(select, windows, sql)
     return copied
 
 
-def _refuse_mixture(found: list[exp.Window], columns: Collection[str], sql: str) -> None:
+def _refuse_mixture(windows: list[exp.Window], columns: Collection[str], sql: str) -> None:
     """Refuse windows of OVER that work neither within each time window nor across them."""
-    other = next(one for one in found if not _are_within([one], columns))
+    other = next(one for one in windows if not _are_within([one], columns))
     name = min(columns)  # window_end comes before window_start
     raise SqlError(
         "over time windows, OVER must work either within each window or across consecutive windows",
@@ -109,8 +109,8 @@ def _is_by(window: exp.Window, columns: Collection[str]) -> bool:
 def _are_within(windows: list[exp.Window], columns: Collection[str]) -> bool:
     """Whether all are partitioned by one of these columns, and so stay within one time window."""
     for one in windows:
-        given = [by.unnest() for by in one.args.get("partition_by") or ()]
-        if not any(isinstance(by, exp.Column) and by.name.lower() in columns for by in given):
+        keys = [by.unnest() for by in one.args.get("partition_by") or ()]
+        if not any(isinstance(by, exp.Column) and by.name.lower() in columns for by in keys):
             return False
     return True
 
@@ -131,51 +131,51 @@ def windows_of(select: exp.Select) -> Iterator[exp.Window]:
     """The windows of a query itself, not of its subqueries."""
     parts = [*select.expressions, select.args.get("qualify")]
     for part in parts:
-        for found in part.find_all(exp.Window) if part is not None else ():
-            if found.find_ancestor(exp.Select) is select:
-                yield found
+        for window in part.find_all(exp.Window) if part is not None else ():
+            if window.find_ancestor(exp.Select) is select:
+                yield window
 
 
-def _is_ranked(select: exp.Select, entry: exp.Expr, found: list[exp.Window]) -> bool:
+def _is_ranked(select: exp.Select, entry: exp.Expr, windows: list[exp.Window]) -> bool:
     """Whether rows of windows are numbered by their values, up to a limit."""
-    terms = found[0].args["order"].expressions if found[0].args.get("order") else []
+    terms = windows[0].args["order"].expressions if windows[0].args.get("order") else []
     by_time = len(terms) == 1 and isinstance(terms[0].this, exp.Column) and terms[0].this.name
-    is_number = isinstance(found[0].this, exp.RowNumber) and bool(terms)
+    is_number = isinstance(windows[0].this, exp.RowNumber) and bool(terms)
     has_window = entry.find(StreamWindow) is not None or any(
         one.args.get("windows") for one in entry.find_all(exp.Select)
     )
-    if not is_number or not has_window or find_limit(select, found) is None:
+    if not is_number or not has_window or find_limit(select, windows) is None:
         return False
     return by_time != "_time" or bool(terms[0].args.get("desc"))
 
 
-def _put_top(select: exp.Select, found: list[exp.Window], sql: str) -> None:
+def _put_top(select: exp.Select, windows: list[exp.Window], sql: str) -> None:
     """Rank rows that are added and retracted, up to the limit that the query asks for."""
-    place = place_of(found[0], sql)
-    if len({one.sql() for one in found}) > 1 or not isinstance(found[0].this, exp.RowNumber):
+    place = place_of(windows[0], sql)
+    if len({one.sql() for one in windows}) > 1 or not isinstance(windows[0].this, exp.RowNumber):
         raise SqlError(
             "over rows that are added and retracted, only ROW_NUMBER() is supported",
             place=place,
             hint="for LAG, sums and the like leave out the window after the stream: "
             "FROM Readings, and ROWS or RANGE inside OVER",
         )
-    _refuse_clauses(select, found[0], sql, _JOINED)
-    limit = find_limit(select, found)
+    _refuse_clauses(select, windows[0], sql, _JOINED)
+    limit = find_limit(select, windows)
     if limit is None:
         raise SqlError(
             "ROW_NUMBER() needs an upper limit: otherwise each new row would change all the others",
             place=place,
             hint="write QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) <= 3",
         )
-    window, entry = found[0], select.args["from_"].this
+    window, entry = windows[0], select.args["from_"].this
     order = window.args.get("order")
     if order is None:
         raise SqlError("ROW_NUMBER() needs an ORDER BY", place=place)
     alias = entry.alias_or_name or "input"
-    given, hidden = _given(select, entry, alias, sql)
+    source, hidden = _source_rows(select, entry, alias, sql)
     call = TopCall(
         this="ROW_NUMBER",
-        input=given,
+        input=source,
         partition=[one.copy() for one in window.args.get("partition_by") or ()],
         order=[one.copy() for one in order.expressions],
         limit=max(limit, 1),
@@ -186,28 +186,28 @@ def _put_top(select: exp.Select, found: list[exp.Window], sql: str) -> None:
     shown = exp.Table(this=call, alias=exp.TableAlias(this=exp.to_identifier(alias)))
     shown.meta.update(entry.meta)
     shown.meta[HIDDEN] = [*hidden, RANK]
-    for one in found:
+    for one in windows:
         _show(one, RANK, sql)
     entry.replace(shown)
     _qualify(select)
 
 
-def _put_static(select: exp.Select, found: list[exp.Window], sql: str) -> None:
+def _put_static(select: exp.Select, windows: list[exp.Window], sql: str) -> None:
     """Let windows over rows that are all present have any order."""
-    _refuse_clauses(select, found[0], sql, _JOINED)
+    _refuse_clauses(select, windows[0], sql, _JOINED)
     entry = select.args["from_"].this
     alias = entry.alias_or_name or "input"
-    given, hidden = _given(select, entry, alias, sql)
-    windows = [one.copy() for one in found]
-    call = TableOverCall(this="OVER", input=given, expressions=windows)
+    source, hidden = _source_rows(select, entry, alias, sql)
+    copies = [one.copy() for one in windows]
+    call = TableOverCall(this="OVER", input=source, expressions=copies)
     call.meta.update(entry.meta)
     call.meta[HIDDEN] = list(hidden)
-    for number, (one, window) in enumerate(zip(found, windows, strict=True)):
+    for number, (one, window) in enumerate(zip(windows, copies, strict=True)):
         window.meta["name"] = column_name(0, number)
         _show(one, column_name(0, number), sql)
     table = exp.Table(this=call, alias=exp.TableAlias(this=exp.to_identifier(alias)))
     table.meta.update(entry.meta)
-    table.meta[HIDDEN] = [*hidden, *(one.meta["name"] for one in windows)]
+    table.meta[HIDDEN] = [*hidden, *(one.meta["name"] for one in copies)]
     entry.replace(table)
     _qualify(select)
 
@@ -234,13 +234,13 @@ def _refuse_clauses(
             )
 
 
-def _put(select: exp.Select, found: list[exp.Window], sql: str) -> None:
-    _refuse_clauses(select, found[0], sql, _JOINED)
+def _put(select: exp.Select, windows: list[exp.Window], sql: str) -> None:
+    _refuse_clauses(select, windows[0], sql, _JOINED)
     for clause in ("distinct", "order", "limit", "offset"):
         if select.args.get(clause):
             raise SqlError(
                 "OVER results are appended, one row at a time",
-                place=place_of(found[0], sql),
+                place=place_of(windows[0], sql),
                 detail=f"{clause.upper()} needs an answer that changes",
                 hint="put OVER into a subquery with a window: "
                 "FROM (SELECT *, LAG(v) OVER (…) AS p FROM A) a [RANGE 1 HOUR]",
@@ -248,37 +248,39 @@ def _put(select: exp.Select, found: list[exp.Window], sql: str) -> None:
     entry = select.args["from_"].this
     refuse_window(entry, "OVER", sql)
     alias = entry.alias_or_name or "input"
-    orders = [one.copy() for one in found]
-    given, hidden = _given(select, entry, alias, sql)
-    for number, windows in enumerate(_by_partition(found, sql)):
-        call = OverCall(this="OVER", input=given, expressions=[one.copy() for one in windows])
+    orders = [one.copy() for one in windows]
+    source, hidden = _source_rows(select, entry, alias, sql)
+    for number, group in enumerate(_by_partition(windows, sql)):
+        call = OverCall(this="OVER", input=source, expressions=[one.copy() for one in group])
         call.meta.update(entry.meta)
         call.meta[HIDDEN] = list(hidden)
         if not number:
             call.meta["orders"] = orders
-        given = exp.Table(this=call, alias=exp.TableAlias(this=exp.to_identifier(alias)))
-        given.meta.update(entry.meta)
-        for place, one in enumerate(windows):
+        source = exp.Table(this=call, alias=exp.TableAlias(this=exp.to_identifier(alias)))
+        source.meta.update(entry.meta)
+        for place, one in enumerate(group):
             name = column_name(number, place)
             hidden.append(name)
             call.expressions[place].meta["name"] = name
             _show(one, name, sql)
-        given.meta[HIDDEN] = list(hidden)
-    entry.replace(given)
+        source.meta[HIDDEN] = list(hidden)
+    entry.replace(source)
     _qualify(select)
 
 
-def _given(select: exp.Select, entry: exp.Expr, alias: str, sql: str) -> tuple[exp.Expr, list[str]]:
+def _source_rows(
+    select: exp.Select, entry: exp.Expr, alias: str, sql: str
+) -> tuple[exp.Expr, list[str]]:
     """The rows before windows apply: filtered by WHERE, with computed items of the SELECT list.
 
     What needs a single row only is computed there, where all of Spark's functions are available.
     """
     where, listed = select.args.get("where"), []
-    said: set[str] = set()
+    window_aliases: set[str] = set()
     for number, item in enumerate(select.expressions):
         value = item.unalias()
-        if value.find(exp.Window) is not None or _names_any(value, said):
-            said.add(item.alias.lower())
+        if value.find(exp.Window) is not None or _names_any(value, window_aliases):
+            window_aliases.add(item.alias.lower())
             continue
         if isinstance(value, exp.Column | exp.Star | exp.Literal) or value.is_star:
             continue
@@ -292,10 +294,10 @@ def _given(select: exp.Select, entry: exp.Expr, alias: str, sql: str) -> tuple[e
         expressions=[exp.Star(), *listed], from_=exp.From(this=entry.copy()), where=where
     )
     select.set("where", None)
-    given = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias)))
-    given.meta.update(entry.meta)
-    given.meta[HIDDEN] = [one.alias for one in listed]
-    return given, [one.alias for one in listed]
+    source = exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias)))
+    source.meta.update(entry.meta)
+    source.meta[HIDDEN] = [one.alias for one in listed]
+    return source, [one.alias for one in listed]
 
 
 def _names_any(tree: exp.Expr, names: set[str]) -> bool:
@@ -313,11 +315,11 @@ def _by_partition(windows: list[exp.Window], sql: str) -> list[list[exp.Window]]
 
     With LEAD a row is emitted once the row that LEAD refers to has arrived: in another order.
     """
-    found: dict[tuple[bool, str], list[exp.Window]] = {}
+    groups: dict[tuple[bool, str], list[exp.Window]] = {}
     for one in windows:
         by = ", ".join(sorted(part.sql() for part in one.args.get("partition_by") or ()))
-        found.setdefault((isinstance(one.this, exp.Lead), by), []).append(one)
-    ahead = [group for (is_ahead, _), group in found.items() if is_ahead]
+        groups.setdefault((isinstance(one.this, exp.Lead), by), []).append(one)
+    ahead = [group for (is_ahead, _), group in groups.items() if is_ahead]
     if len(ahead) > 1:
         raise SqlError(
             "all LEADs of a query need the same PARTITION BY",
@@ -325,7 +327,7 @@ def _by_partition(windows: list[exp.Window], sql: str) -> list[list[exp.Window]]
             detail="a row is emitted when the row that LEAD refers to has arrived",
             hint="write one query for each",
         )
-    return [group for (is_ahead, _), group in found.items() if not is_ahead] + ahead
+    return [group for (is_ahead, _), group in groups.items() if not is_ahead] + ahead
 
 
 def _qualify(select: exp.Select) -> None:
@@ -337,11 +339,11 @@ def _qualify(select: exp.Select) -> None:
         one.alias.lower(): one.this for one in select.expressions if isinstance(one, exp.Alias)
     }
 
-    def meant(node: exp.Expr) -> exp.Expr:
+    def resolved(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in named:
             return exp.Paren(this=named[node.name.lower()].copy())
         return node
 
-    conditions = [one.transform(meant) for one in conjuncts(qualify.this)]
+    conditions = [one.transform(resolved) for one in conjuncts(qualify.this)]
     select.set("qualify", None)
     select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))

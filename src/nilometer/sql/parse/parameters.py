@@ -50,10 +50,10 @@ class Parameters:
         """Refuse values that the statement does not use."""
         for name in self.values:
             if name not in self.used and not self.may_be_unused:
-                asked = ", ".join(f":{one}" for one in sorted(self.used)) or "none"
+                names = ", ".join(f":{one}" for one in sorted(self.used)) or "none"
                 raise InputError(
                     f"the statement has no parameter :{name}",
-                    detail=f"it has {asked}",
+                    detail=f"it has {names}",
                     hint=nearest(name, sorted(self.used)) or f"leave {name} out",
                 )
 
@@ -215,15 +215,15 @@ def _instant(value: datetime) -> exp.Expr:
     return exp.cast(exp.Literal.string(text), exp.DType.TIMESTAMPTZ)
 
 
-def merged(given: Mapping[str, Any] | None, named: Mapping[str, Any]) -> Parameters:
+def merged(mapping: Mapping[str, Any] | None, named: Mapping[str, Any]) -> Parameters:
     """Values given as a mapping, merged with values given by keyword."""
-    both = {**(given or {}), **named}
+    both = {**(mapping or {}), **named}
     for name in both:
         if not isinstance(name, str) or not name.isidentifier():
             raise InputError(
                 "a parameter name may only contain letters, digits and underscores",
                 detail=f"got {name!r}",
             )
-        if given is not None and name in given and name in named:
+        if mapping is not None and name in mapping and name in named:
             raise InputError(f"the parameter :{name} is given twice")
     return Parameters(both)

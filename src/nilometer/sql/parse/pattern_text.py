@@ -16,7 +16,7 @@ from nilometer.model.row_patterns import (
     Sequence,
     Variable,
     count_steps,
-    least_rows,
+    min_rows,
 )
 
 _WORDS: Final = re.compile(
@@ -42,16 +42,16 @@ class PatternText:
     def read(self) -> Pattern:
         """The parsed pattern; raises an error if it is missing or not supported."""
         self._words = [
-            found
-            for found in _WORDS.finditer(self.sql, self.start, self.end)
-            if found.lastgroup != "space"
+            word
+            for word in _WORDS.finditer(self.sql, self.start, self.end)
+            if word.lastgroup != "space"
         ]
         self._next, self._nested = 0, 0
         pattern = self._alternation()
         if self._next < len(self._words):
             self._refuse("this is not allowed in a pattern")
         place = Place(self.sql, self.start, self.end)
-        if least_rows(pattern) < 1:
+        if min_rows(pattern) < 1:
             raise SqlError(
                 "this pattern can match an empty sequence",
                 place=place,
@@ -177,9 +177,9 @@ class PatternText:
         return self._words[self._next] if self._next < len(self._words) else None
 
     def _sign(self, sign: str) -> bool:
-        found = self._word is not None and self._word.group() == sign
-        self._next += found
-        return found
+        is_next = self._word is not None and self._word.group() == sign
+        self._next += is_next
+        return is_next
 
     def _refuse(
         self, message: str, back: int = 0, hint: str = _HINT, detail: str | None = None

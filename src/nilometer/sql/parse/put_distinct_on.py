@@ -27,8 +27,8 @@ def _put(select: exp.Select, distinct: exp.Distinct, sql: str) -> None:
     among, order = distinct.args["on"], select.args.get("order")
     keys = among.expressions if isinstance(among, exp.Tuple) else [among.unnest()]
     terms: list[exp.Ordered] = [] if order is None else order.expressions
-    meant = [_meant(term, select) for term in terms]
-    chosen = [term for term in meant if term.this not in keys]
+    resolved = [_resolved(term, select) for term in terms]
+    chosen = [term for term in resolved if term.this not in keys]
     if order is None or not chosen:
         raise SqlError(
             "DISTINCT ON needs an ORDER BY that determines which row of each group is kept",
@@ -55,17 +55,17 @@ def _put(select: exp.Select, distinct: exp.Distinct, sql: str) -> None:
     order.meta[CHOOSES] = True
 
 
-def _meant(term: exp.Ordered, select: exp.Select) -> exp.Ordered:
+def _resolved(term: exp.Ordered, select: exp.Select) -> exp.Ordered:
     """A term with what stands in the list where it has a number or a name of it."""
     named, items = term.this, select.expressions
-    found = None
+    item = None
     if isinstance(named, exp.Literal) and not named.is_string and named.name.isdecimal():
         number = int(named.name)
-        found = items[number - 1] if 1 <= number <= len(items) else None
+        item = items[number - 1] if 1 <= number <= len(items) else None
     elif isinstance(named, exp.Column) and not named.table:
-        found = next((one for one in items if one.alias.lower() == named.name.lower()), None)
-    if found is None:
+        item = next((one for one in items if one.alias.lower() == named.name.lower()), None)
+    if item is None:
         return term
-    meant = term.copy()
-    meant.set("this", found.unalias().copy())
-    return meant
+    resolved = term.copy()
+    resolved.set("this", item.unalias().copy())
+    return resolved

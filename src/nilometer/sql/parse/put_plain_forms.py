@@ -100,29 +100,29 @@ def _plain(node: exp.Binary, sql: str) -> exp.Expr | None:
                 hint="write (a, b) = (1, 2)",
             )
         pairs = zip(left.expressions, right.expressions, strict=True)
-        found: exp.Expr = exp.and_(*(exp.EQ(this=a, expression=b) for a, b in pairs), copy=False)
+        test: exp.Expr = exp.and_(*(exp.EQ(this=a, expression=b) for a, b in pairs), copy=False)
     elif isinstance(right, exp.Any if is_equal else exp.All) and isinstance(
         query := right.this.unnest(), exp.Query
     ):
-        found = exp.In(this=left, query=put_at(exp.Subquery(this=query), place_of(right, sql)))
+        test = exp.In(this=left, query=put_at(exp.Subquery(this=query), place_of(right, sql)))
     else:
         return None
-    found = exp.Paren(this=found)
-    return found if is_equal else exp.Not(this=found)
+    test = exp.Paren(this=test)
+    return test if is_equal else exp.Not(this=test)
 
 
 def _each_pattern(node: exp.Binary, sql: str) -> exp.Expr:
     """LIKE ANY ('a%', 'b%') as one LIKE or another, LIKE ALL as one and another."""
     among = node.expression
-    given = among.this
+    patterns = among.this
     tests: list[exp.Expr] = []
-    if isinstance(given, exp.Tuple) and not given.expressions:
+    if isinstance(patterns, exp.Tuple) and not patterns.expressions:
         raise SqlError(
             "there is no pattern to compare with",
             place=place_of(node, sql),
             hint="write LIKE ANY ('a%', 'b%')",
         )
-    for pattern in given.expressions if isinstance(given, exp.Tuple) else [given.unnest()]:
+    for pattern in patterns.expressions if isinstance(patterns, exp.Tuple) else [patterns.unnest()]:
         like = type(node)(this=node.this.copy(), expression=pattern)
         tests.append(exp.Not(this=like) if node.args.get("negate") else like)
     join = exp.or_ if isinstance(among, exp.Any) else exp.and_

@@ -162,13 +162,13 @@ def read_query_tokens(
         explain, tokens = _explain(sql, tokens)
     if tokens[0].token_type == TokenType.VAR:
         raise no_query(sql, tokens[0])
-    given = parameters or Parameters()
+    values = parameters or Parameters()
     with parser_errors(sql, tokens):
-        tree = _parse(sql, tokens, given)
+        tree = _parse(sql, tokens, values)
         require_whole(tree, sql)
     if not isinstance(tree, exp.Query | exp.Values):
         raise no_query(sql, tokens[0])
-    given.bind(tree, sql)
+    values.bind(tree, sql)
     put_names(tree)
     tree = put_rows(put_distinct_on(put_plain_forms(tree, sql), sql), sql)
     assert isinstance(tree, exp.Query)
@@ -178,10 +178,10 @@ def read_query_tokens(
 
 def _take_from_start(tree: exp.Expr, sql: str) -> bool:
     """Whether FROM START follows the outermost query; it is removed from the tree."""
-    outermost, found = tree, tree.args.get("from_start")
-    while found is None and isinstance(outermost, exp.Subquery):
+    outermost, from_start = tree, tree.args.get("from_start")
+    while from_start is None and isinstance(outermost, exp.Subquery):
         outermost = outermost.this
-        found = outermost.args.get("from_start")
+        from_start = outermost.args.get("from_start")
     outermost.set("from_start", None)
     for other in tree.find_all(FromStart):
         raise SqlSyntaxError(
@@ -189,7 +189,7 @@ def _take_from_start(tree: exp.Expr, sql: str) -> bool:
             place=place_of(other, sql),
             hint="put it at the end of the statement",
         )
-    return found is not None
+    return from_start is not None
 
 
 def require_whole(tree: exp.Expr | None, sql: str) -> None:
@@ -271,8 +271,8 @@ def parser_errors(sql: str, tokens: list[Token]) -> Iterator[None]:
 
 
 def _syntax_error(sql: str, error: ParseError) -> SqlSyntaxError:
-    found = error.errors[0] if error.errors else {}
-    text = str(found.get("description") or "it is not SQL").rstrip(".")
+    first_error = error.errors[0] if error.errors else {}
+    text = str(first_error.get("description") or "it is not SQL").rstrip(".")
     is_name = text[:2].isupper()
     message, detail = "cannot read the statement", text if is_name else text[:1].lower() + text[1:]
     if "Required keyword" in text:
@@ -281,7 +281,7 @@ def _syntax_error(sql: str, error: ParseError) -> SqlSyntaxError:
         detail = "this was not expected here"
     elif " but got <Token" in text:
         detail = detail.split(" but got <Token")[0]
-    place = _highlighted(sql, found)
+    place = _highlighted(sql, first_error)
     return SqlSyntaxError(message, place=place, detail=detail, hint=_other_dialect(sql, place))
 
 
@@ -314,14 +314,14 @@ def _other_dialect(sql: str, place: Place) -> str | None:
     return next((hint for written, hint in _OPERATORS.items() if written in around), None)
 
 
-def _highlighted(sql: str, found: dict[str, object]) -> Place:
+def _highlighted(sql: str, error: dict[str, object]) -> Place:
     """The position, which sqlglot reports as line and column of a token's last character."""
-    line, column = int(str(found.get("line") or 1)), int(str(found.get("col") or 1))
+    line, column = int(str(error.get("line") or 1)), int(str(error.get("col") or 1))
     starts = [0]
     for _ in range(line - 1):
         starts.append(sql.find("\n", starts[-1]) + 1)
     end = min(starts[-1] + column, len(sql))
-    size = len(str(found.get("highlight") or "x"))
+    size = len(str(error.get("highlight") or "x"))
     return Place(sql, max(0, end - size), end)
 
 

@@ -21,13 +21,13 @@ def find_limit(select: exp.Select, windows: Sequence[exp.Window]) -> int | None:
     def is_rank(tree: exp.Expr) -> bool:
         return tree.sql() in texts or (isinstance(tree, exp.Column) and tree.name.lower() in names)
 
-    asked = list(_conditions(select.args.get("qualify")))
+    conditions = list(_conditions(select.args.get("qualify")))
     inside = select.parent
     if isinstance(inside, exp.Subquery) and isinstance(inside.parent, exp.From):
         around = inside.parent.parent
         if isinstance(around, exp.Select) and not around.args.get("joins"):
-            asked += _conditions(around.args.get("where"))
-    limits = [limit for one in asked if (limit := _limit(one, is_rank)) is not None]
+            conditions += _conditions(around.args.get("where"))
+    limits = [limit for one in conditions if (limit := _limit(one, is_rank)) is not None]
     return min(limits, default=None)
 
 

@@ -77,10 +77,10 @@ class WindowCallParser(CallParser):
         first = self._curr
         name = first.text.upper()
         self._advance(2)
-        given: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         order = list(_ORDERS[name])
         while self._curr.token_type != TokenType.R_PAREN:
-            self._parse_window_argument(name, order, given)
+            self._parse_window_argument(name, order, arguments)
             if not self._match(TokenType.COMMA):
                 break
         if not self._match(TokenType.R_PAREN):
@@ -88,10 +88,12 @@ class WindowCallParser(CallParser):
         missing = [one for one in order if one not in _OPTIONAL]
         if missing:
             self._refuse(f"{name} needs {_ARGUMENTS[missing[0]]}", first, hint=_HINTS[name])
-        given["windows"] = self._windows(name, given, first)
-        return self._placed(WindowCall(this=name, **given), first)
+        arguments["windows"] = self._windows(name, arguments, first)
+        return self._placed(WindowCall(this=name, **arguments), first)
 
-    def _parse_window_argument(self, name: str, order: list[str], given: dict[str, Any]) -> None:
+    def _parse_window_argument(
+        self, name: str, order: list[str], arguments: dict[str, Any]
+    ) -> None:
         wanted = order[0] if order else None
         if self._next.token_type == TokenType.FARROW:
             wanted = self._curr.text.upper()
@@ -106,20 +108,20 @@ class WindowCallParser(CallParser):
         order.remove(wanted)
         match wanted:
             case "DATA":
-                given["input"] = self._parse_window_input(name)
-                given["expressions"] = self._parse_sessions_of(name)
+                arguments["input"] = self._parse_window_input(name)
+                arguments["expressions"] = self._parse_sessions_of(name)
             case "TIMECOL":
-                given["time"] = self._parse_descriptor(name)
+                arguments["time"] = self._parse_descriptor(name)
             case _:
-                given[wanted] = self._parse_length(_HINTS[name])
+                arguments[wanted] = self._parse_length(_HINTS[name])
 
     def _parse_window_input(self, name: str) -> exp.Expr:
         first = self._curr
         self._match(TokenType.TABLE)
-        found = self._parse_table()
-        if found is None:
+        table = self._parse_table()
+        if table is None:
             self._refuse(f"{name} needs {_ARGUMENTS['DATA']}", first, hint=_HINTS[name])
-        return found
+        return table
 
     def _parse_sessions_of(self, name: str) -> list[exp.Expr]:
         first = self._curr
@@ -142,10 +144,10 @@ class WindowCallParser(CallParser):
         return columns
 
     def _parse_session_key(self, name: str) -> exp.Expr:
-        found = self._parse_column()
-        if found is None:
+        key = self._parse_column()
+        if key is None:
             self._refuse("expected a column after PARTITION BY", hint=_HINTS[name])
-        return found
+        return key
 
     def _at_another_column(self) -> bool:
         """Whether a comma is followed by another column, not by the next argument."""
@@ -158,14 +160,14 @@ class WindowCallParser(CallParser):
         if self._curr.text.upper() != "DESCRIPTOR" or self._next.token_type != TokenType.L_PAREN:
             self._refuse("expected DESCRIPTOR and the column of the time", hint=_HINTS[name])
         self._advance(2)
-        found = self._parse_column()
+        column = self._parse_column()
         self._match_r_paren()
-        if found is None:
+        if column is None:
             self._refuse("expected the column of the time", hint=_HINTS[name])
-        return found
+        return column
 
-    def _windows(self, name: str, given: dict[str, Any], first: Any) -> TimeWindows:
-        lengths: dict[str, int] = {key: given.pop(key) for key in _LENGTHS if key in given}
+    def _windows(self, name: str, arguments: dict[str, Any], first: Any) -> TimeWindows:
+        lengths: dict[str, int] = {key: arguments.pop(key) for key in _LENGTHS if key in arguments}
         return self._make_windows(lengths, first, _HINTS[name])
 
     def _make_windows(self, lengths: dict[str, int], first: Any, hint: str) -> TimeWindows:

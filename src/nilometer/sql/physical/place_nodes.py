@@ -62,18 +62,18 @@ from nilometer.sql.plan.join_plan import JoinPlan
 
 
 @dataclass(eq=False)
-class Group:
+class StageDraft:
     """A stage under construction."""
 
     routing: Routing | None
     """The routing that a join needs; None: by key, or everything in one bucket."""
     buckets: int
-    merged: Group | None = None
+    merged: StageDraft | None = None
     is_closed: bool = False
     """Whether it sends already, so that no more tasks can be added."""
 
     @property
-    def root(self) -> Group:
+    def root(self) -> StageDraft:
         return self if self.merged is None else self.merged.root
 
 
@@ -83,7 +83,7 @@ class Task:
 
     spec: LeafSpec | ChangeSpec
     inputs: list[Task]
-    group_at_first: Group
+    draft_at_first: StageDraft
     streams: list[tuple[JoinPlan, int]] = field(default_factory=list)
     """The streams of a leaf."""
     feed: Task | None = None
@@ -96,8 +96,8 @@ class Task:
     """The columns by which its rows are together; None: by columns that are gone."""
 
     @property
-    def group(self) -> Group:
-        return self.group_at_first.root
+    def draft(self) -> StageDraft:
+        return self.draft_at_first.root
 
     @property
     def leaf(self) -> LeafSpec:
@@ -111,7 +111,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedTask:
     """A task, and how its rows are together."""
 
     task: Task
@@ -127,12 +127,12 @@ class Placer:
 
     def __init__(self, buckets: int) -> None:
         self._buckets = buckets
-        self._placed: dict[int, Placed] = {}
+        self._placed: dict[int, PlacedTask] = {}
 
-    def place(self, node: Node, wanted: Places | None) -> Placed:
+    def place(self, node: Node, wanted: Places | None) -> PlacedTask:
         """Place a node, if possible with its rows together by the wanted columns."""
         known = self._placed.get(id(node))
-        if known is not None and not known.task.group.is_closed:
+        if known is not None and not known.task.draft.is_closed:
             fits = wanted is None or known.together == wanted
             if fits or not is_free(node):
                 return known
@@ -140,7 +140,7 @@ class Placer:
         self._placed[id(node)] = placed
         return placed
 
-    def _place(self, node: Node, wanted: Places | None) -> Placed:
+    def _place(self, node: Node, wanted: Places | None) -> PlacedTask:
         match node:
             case Block() if len(node.plan.sources) == 1:
                 return self._single(node, all_columns(node) if wanted is None else wanted)
@@ -176,37 +176,37 @@ class Placer:
                 return self._counted(node, wanted)
         raise AssertionError(node)
 
-    def cut(self, placed: Placed, node: Node, wanted: Places) -> Placed:
+    def cut(self, placed: PlacedTask, node: Node, wanted: Places) -> PlacedTask:
         """The same rows in a new stage, together by the wanted columns."""
-        if placed.task.group.is_closed:  # a stage sends to only one other
-            return self._again(node, wanted)
-        group = Group(None, self._buckets if wanted else 1)
-        placed.task.group.is_closed = True
+        if placed.task.draft.is_closed:  # a stage sends to only one other
+            return self._second_copy(node, wanted)
+        draft = StageDraft(None, self._buckets if wanted else 1)
+        placed.task.draft.is_closed = True
         leaf = ReceivedSpec(types_of(node.columns), as_periods=False)
         names = names_of(node.columns)
-        task = Task(leaf, [], group, feed=placed.task, places=[wanted or None], names=names)
-        return Placed(task, wanted)
+        task = Task(leaf, [], draft, feed=placed.task, places=[wanted or None], names=names)
+        return PlacedTask(task, wanted)
 
-    def _single(self, node: Block, wanted: Places) -> Placed:
+    def _single(self, node: Block, wanted: Places) -> PlacedTask:
         leaf = build_single(node)
         assert leaf.places is not None
-        group = Group(None, self._buckets if wanted else 1)
+        draft = StageDraft(None, self._buckets if wanted else 1)
         columns = tuple(leaf.places[place] for place in wanted) or None
-        return Placed(_leaf_task(leaf, group, [columns]), wanted)
+        return PlacedTask(_leaf_task(leaf, draft, [columns]), wanted)
 
-    def _block(self, node: Block) -> Placed:
+    def _block(self, node: Block) -> PlacedTask:
         leaf = build_block(node)
         routing = node.plan.routing
         assert routing is not None
         own = [places[0] for places in routing.places]
         if len(routing.shares) == 1 and None not in own and len(leaf.plan.keys) == 1:
-            group = Group(None, routing.buckets)
+            draft = StageDraft(None, routing.buckets)
             together = key_places(leaf.plan, node)
-            return Placed(_leaf_task(leaf, group, own), together)
-        group = Group(routing, routing.buckets)
-        return Placed(_leaf_task(leaf, group, [None] * len(own)), None)
+            return PlacedTask(_leaf_task(leaf, draft, own), together)
+        draft = StageDraft(routing, routing.buckets)
+        return PlacedTask(_leaf_task(leaf, draft, [None] * len(own)), None)
 
-    def _last_rows(self, node: LastRows) -> Placed:
+    def _last_rows(self, node: LastRows) -> PlacedTask:
         leaf = build_last_rows(node)
         source = leaf.plan.sources[0]
         assert source.rows is not None
@@ -214,61 +214,63 @@ class Placer:
         columns = leaf.spec.window.partition
         refs = [source.carried[c].ref for c in columns]
         if not refs:
-            return Placed(_leaf_task(leaf, Group(None, 1), [None]), ())
-        task = _leaf_task(leaf, Group(None, self._buckets), [columns])
+            return PlacedTask(_leaf_task(leaf, StageDraft(None, 1), [None]), ())
+        task = _leaf_task(leaf, StageDraft(None, self._buckets), [columns])
         kinds = [source.carried[c].kind for c in columns]
-        return Placed(task, shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
+        return PlacedTask(task, shown(node, leaf.plan, [(ref,) for ref in refs], kinds))
 
-    def _compute(self, node: Operation, spec: ComputeSpec, wanted: Places | None) -> Placed:
+    def _compute(self, node: Operation, spec: ComputeSpec, wanted: Places | None) -> PlacedTask:
         below = self.place(node.inputs[0], through(wanted, node, spec))
         return _above(node, below, above(below.together, node, spec))
 
-    def _aggregate(self, node: Operation, spec: AggregateSpec, wanted: Places | None) -> Placed:
+    def _aggregate(self, node: Operation, spec: AggregateSpec, wanted: Places | None) -> PlacedTask:
         keys, child = tuple(range(spec.keys)), node.inputs[0]
-        asked = through(wanted, node, spec)
-        asked = asked if asked and set(asked) <= set(keys) else keys
-        below = self._together_by(child, asked, keys)
+        columns = through(wanted, node, spec)
+        columns = columns if columns and set(columns) <= set(keys) else keys
+        below = self._together_by(child, columns, keys)
         return _above(node, below, above(below.together, node, spec))
 
-    def _window_rows(self, node: Operation, spec: WindowRowsSpec, wanted: Places | None) -> Placed:
+    def _window_rows(
+        self, node: Operation, spec: WindowRowsSpec, wanted: Places | None
+    ) -> PlacedTask:
         """Rows together as in the input; those of a session in one bucket."""
         child = node.inputs[0]
         own = tuple(place for place in wanted or () if place < len(child.columns))
         if isinstance(spec.windows, SessionWindows):
-            asked = own if own and set(own) <= set(spec.keys) else spec.keys
-            below = self._together_by(child, asked, spec.keys)
+            columns = own if own and set(own) <= set(spec.keys) else spec.keys
+            below = self._together_by(child, columns, spec.keys)
         else:
             below = self.place(child, None if wanted is None else own)
         return _above(node, below, below.together)
 
-    def _alone(self, node: Operation, wanted: Places | None) -> Placed:
+    def _alone(self, node: Operation, wanted: Places | None) -> PlacedTask:
         child = node.inputs[0]
         within = all_columns(child) if wanted is None else wanted
         below = self._together_by(child, within, within)
         return _above(node, below, below.together)
 
-    def _over(self, node: Over) -> Placed:
+    def _over(self, node: Over) -> PlacedTask:
         below = self._together_by(node.inputs[0], node.spec.keys, node.spec.keys)
         return _above(node, below, None)
 
-    def _table_over(self, node: TableOver) -> Placed:
+    def _table_over(self, node: TableOver) -> PlacedTask:
         """Rows together by the columns that all PARTITION BY clauses share."""
         shared = set.intersection(*(set(one.partition) for one in node.spec.windows))
         keys = tuple(sorted(shared))
         below = self._together_by(node.inputs[0], keys, keys)
         return _above(node, below, None if keys else below.together)
 
-    def _match(self, node: Match) -> Placed:
+    def _match(self, node: Match) -> PlacedTask:
         """The rows of a partition in one bucket; its matches show the partition's columns."""
         keys, shown = node.spec.keys, node.spec.matching.before
         below = self._together_by(node.inputs[0], keys, keys)
         return _above(node, below, tuple(shown.index(place) for place in below.together or ()))
 
-    def _lasting(self, node: Operation, wanted: Places | None) -> Placed:
+    def _lasting(self, node: Operation, wanted: Places | None) -> PlacedTask:
         below = self.place(node.inputs[0], wanted)
         return _above(node, below, below.together)
 
-    def _mined(self, node: Mined, wanted: Places | None) -> Placed:
+    def _mined(self, node: Mined, wanted: Places | None) -> PlacedTask:
         """Rows of a key together, with all rows of static tables in every bucket."""
         child, keys = node.inputs[0], node.spec.function.keys
         if node.kind is FunctionKind.ROWS:
@@ -276,13 +278,13 @@ class Placer:
             below = self.place(child, own)
         else:
             below = self._together_by(child, keys, keys)
-        if below.task.group.is_closed or (node.inputs[1:] and below.task.group.routing):
+        if below.task.draft.is_closed or (node.inputs[1:] and below.task.draft.routing):
             below = self.cut(below, child, below.together or keys)
-        tables = [self._copied(one, below.task.group) for one in node.inputs[1:]]
-        task = Task(spec_of(node), [below.task, *tables], below.task.group)
-        return Placed(task, self._left(node, below.together))
+        tables = [self._copied(one, below.task.draft) for one in node.inputs[1:]]
+        task = Task(spec_of(node), [below.task, *tables], below.task.draft)
+        return PlacedTask(task, self._columns_in(node, below.together))
 
-    def _left(self, node: Mined, together: Places | None) -> Places | None:
+    def _columns_in(self, node: Mined, together: Places | None) -> Places | None:
         """The columns of the input, by which rows are together, as columns of the node."""
         if together is None or node.kind is not FunctionKind.ANSWERS:
             return None if together is None or max((0, *together)) >= node.spec.passed else together
@@ -291,31 +293,31 @@ class Placer:
             tuple(keys.index(place) for place in together) if set(together) <= set(keys) else None
         )
 
-    def _copied(self, node: Node, group: Group) -> Task:
+    def _copied(self, node: Node, draft: StageDraft) -> Task:
         """All rows of a static table, in every bucket of a stage."""
         placed = self.place(node, ())
-        if placed.task.inputs or placed.together != () or placed.task.group.is_closed:
+        if placed.task.inputs or placed.together != () or placed.task.draft.is_closed:
             placed = self.cut(placed, node, ())
-        placed.task.group.merged = group
+        placed.task.draft.merged = draft
         return placed.task
 
-    def _together_by(self, node: Node, wanted: Places, within: Places) -> Placed:
+    def _together_by(self, node: Node, wanted: Places, within: Places) -> PlacedTask:
         """Place a node so that rows are together by some of these columns."""
         below = self.place(node, wanted)
         if below.together is None or not set(below.together) <= set(within):
             return self.cut(below, node, wanted)
         return below
 
-    def _counted(self, node: Operation, wanted: Places | None) -> Placed:
-        asked = all_columns(node) if wanted is None else wanted
-        placed: dict[int, Placed] = {}
+    def _counted(self, node: Operation, wanted: Places | None) -> PlacedTask:
+        columns = all_columns(node) if wanted is None else wanted
+        placed: dict[int, PlacedTask] = {}
         for number in sorted(range(len(node.inputs)), key=lambda n: is_free(node.inputs[n])):
-            placed[number] = self.place(node.inputs[number], asked)
+            placed[number] = self.place(node.inputs[number], columns)
             if placed[number].together is not None:
-                asked = placed[number].together or ()
-        return self._join_groups(node, placed, [asked] * len(node.inputs), asked)
+                columns = placed[number].together or ()
+        return self._join_drafts(node, placed, [columns] * len(node.inputs), columns)
 
-    def _combine(self, node: Combine) -> Placed:
+    def _combine(self, node: Combine) -> PlacedTask:
         sources = node.plan.sources
         shared = next((k for k in node.plan.keys if len(k.streams) == len(sources)), None)
         wanted: list[Places] = [
@@ -326,40 +328,40 @@ class Placer:
         ]
         placed = {n: self.place(one, wanted[n]) for n, one in enumerate(node.inputs)}
         together = () if shared is None else key_places(node.plan, node)
-        return self._join_groups(node, placed, wanted, together)
+        return self._join_drafts(node, placed, wanted, together)
 
-    def _join_groups(
+    def _join_drafts(
         self,
         node: Combine | Operation,
-        placed: dict[int, Placed],
+        placed: dict[int, PlacedTask],
         wanted: Sequence[Places],
         together: Places | None,
-    ) -> Placed:
+    ) -> PlacedTask:
         """One stage for all inputs; an input not together as wanted is cut off."""
         for number, child in enumerate(node.inputs):
             if placed[number].together != wanted[number]:
                 placed[number] = self.cut(placed[number], child, wanted[number])
         for number, child in enumerate(node.inputs):
-            if placed[number].task.group.is_closed:  # it sends to one of the others
-                placed[number] = self._again(child, wanted[number])
+            if placed[number].task.draft.is_closed:  # it sends to one of the others
+                placed[number] = self._second_copy(child, wanted[number])
         tasks = [placed[number].task for number in range(len(node.inputs))]
-        group = Group(None, self._buckets if wanted[0] else 1)
-        for own in dict.fromkeys(task.group for task in tasks):
-            own.merged = group
-        return Placed(Task(spec_of(node), tasks, group), together)
+        draft = StageDraft(None, self._buckets if wanted[0] else 1)
+        for own in dict.fromkeys(task.draft for task in tasks):
+            own.merged = draft
+        return PlacedTask(Task(spec_of(node), tasks, draft), together)
 
-    def _again(self, node: Node, wanted: Places) -> Placed:
+    def _second_copy(self, node: Node, wanted: Places) -> PlacedTask:
         """A second copy of a node, in stages of its own."""
         fresh = Placer(self._buckets)
         below = fresh.place(node, wanted)
         return below if below.together == wanted else fresh.cut(below, node, wanted)
 
 
-def _above(node: Operation, below: Placed, together: Places | None) -> Placed:
+def _above(node: Operation, below: PlacedTask, together: Places | None) -> PlacedTask:
     """A node in the stage of its only input."""
-    return Placed(Task(node.spec, [below.task], below.task.group), together)
+    return PlacedTask(Task(node.spec, [below.task], below.task.draft), together)
 
 
-def _leaf_task(leaf: StreamLeaf, group: Group, places: Sequence[Places | None]) -> Task:
+def _leaf_task(leaf: StreamLeaf, draft: StageDraft, places: Sequence[Places | None]) -> Task:
     streams = [(leaf.plan, number) for number in range(len(leaf.plan.sources))]
-    return Task(leaf.spec, [], group, streams, places=list(places))
+    return Task(leaf.spec, [], draft, streams, places=list(places))

@@ -96,7 +96,7 @@ def shown(
 ) -> Places | None:
     """The columns of a node that show columns of these types, one for each."""
     items = [item_ref(plan, number) for number in range(len(plan.items))]
-    found = []
+    places = []
     for refs, kind in zip(wanted, kinds, strict=True):
         same = [
             place
@@ -105,8 +105,8 @@ def shown(
         ]
         if not same:
             return None
-        found.append(same[0])
-    return tuple(found)
+        places.append(same[0])
+    return tuple(places)
 
 
 def is_free(node: Node) -> bool:

@@ -18,7 +18,7 @@ from nilometer.operators.set_counts import SetCountsSpec
 from nilometer.operators.stage import Execution, Stage
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sql.physical.join_places import column_names
-from nilometer.sql.physical.place_nodes import Group, Placed, Placer, Task
+from nilometer.sql.physical.place_nodes import PlacedTask, Placer, StageDraft, Task
 from nilometer.sql.physical.rows_together import all_columns, is_net
 from nilometer.sql.plan.changes_plan import ChangesPlan, Column, types_of
 from nilometer.sql.plan.join_plan import JoinPlan
@@ -61,7 +61,7 @@ class PlannedStage:
     @property
     def streams(self) -> Iterator[StreamInput]:
         """The sources that are read."""
-        return (given for given in self.inputs if isinstance(given, StreamInput))
+        return (one for one in self.inputs if isinstance(one, StreamInput))
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class StagedPlan:
     def streams(self) -> Iterator[tuple[int, int, StreamInput]]:
         """(stage, stream in it, source) of every stream that is read."""
         for number, one in enumerate(self.stages):
-            for stream, given in enumerate(one.inputs):
-                if isinstance(given, StreamInput):
-                    yield number, stream, given
+            for stream, stage_input in enumerate(one.inputs):
+                if isinstance(stage_input, StreamInput):
+                    yield number, stream, stage_input
 
 
 def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> StagedPlan:
@@ -96,48 +96,48 @@ def cut_into_stages(plan: ChangesPlan, execution: Execution | None = None) -> St
         everything = all_columns(plan.root)
         if root.together is None:
             root = placer.cut(root, plan.root, everything)
-        net = Task(NetSpec(types_of(plan.root.columns)), [root.task], root.task.group)
-        root = Placed(net, root.together)
+        net = Task(NetSpec(types_of(plan.root.columns)), [root.task], root.task.draft)
+        root = PlacedTask(net, root.together)
     return StagedPlan(plan, _overhearing(_finish(root.task, execution)))
 
 
 def _overhearing(stages: Sequence[PlannedStage]) -> tuple[PlannedStage, ...]:
     """The stages; if a stream may be idle, each also gets the times of the others' streams."""
-    every = {given.relation: given for one in stages for given in one.streams}
+    every = {stream.relation: stream for one in stages for stream in one.streams}
     if not any(clock.idle is not None for one in stages for clock in one.stage.clocks):
         return tuple(stages)
-    told = []
+    extended = []
     for one in stages:
-        own = {given.relation for given in one.streams}
-        others = [given for name, given in every.items() if name not in own]
-        others = [given for given in others if not _is_table(given)]
-        clocks = tuple(_clock(given, {}) for given in others)
+        own = {stream.relation for stream in one.streams}
+        others = [stream for name, stream in every.items() if name not in own]
+        others = [stream for stream in others if not _is_table(stream)]
+        clocks = tuple(_clock(stream, {}) for stream in others)
         stage = replace(one.stage, overheard=clocks)
-        told.append(replace(one, stage=stage, overhears=tuple(others)))
-    return tuple(told)
+        extended.append(replace(one, stage=stage, overhears=tuple(others)))
+    return tuple(extended)
 
 
 def _finish(last: Task, execution: Execution) -> tuple[PlannedStage, ...]:
     """The stages that lead to a task."""
-    outputs: dict[Group, Task] = {}
+    outputs: dict[StageDraft, Task] = {}
     _collect(last, outputs)
     order = list(outputs)
-    stages: dict[Group, PlannedStage] = {}
-    for group in order:
-        stages[group] = _stage(group, outputs[group], stages, execution, group is not order[-1])
-        for stream, given in enumerate(stages[group].inputs):
-            if isinstance(given, StageInput):
-                sender = order[given.stage]
+    stages: dict[StageDraft, PlannedStage] = {}
+    for draft in order:
+        stages[draft] = _stage(draft, outputs[draft], stages, execution, draft is not order[-1])
+        for stream, stage_input in enumerate(stages[draft].inputs):
+            if isinstance(stage_input, StageInput):
+                sender = order[stage_input.stage]
                 stages[sender] = replace(
-                    stages[sender], to_stage=order.index(group), to_stream=stream
+                    stages[sender], to_stage=order.index(draft), to_stream=stream
                 )
-    return tuple(stages[group] for group in order)
+    return tuple(stages[draft] for draft in order)
 
 
 def _stage(
-    group: Group,
+    draft: StageDraft,
     output: Task,
-    before: dict[Group, PlannedStage],
+    before: dict[StageDraft, PlannedStage],
     execution: Execution,
     sends: bool,
 ) -> PlannedStage:
@@ -158,8 +158,8 @@ def _stage(
     )
     clocks = tuple(_clock(one, senders) for one in inputs)
     places = tuple((own,) for leaf in leaves for own in leaf.places)
-    routing = group.routing or Routing((group.buckets,), places, with_nulls=True)
-    keys = _keys(leaves, routing, is_dealt=group.routing is not None)
+    routing = draft.routing or Routing((draft.buckets,), places, with_nulls=True)
+    keys = _keys(leaves, routing, is_dealt=draft.routing is not None)
     return PlannedStage(Stage(program, clocks, routing, execution, keys=keys), tuple(inputs))
 
 
@@ -178,22 +178,22 @@ def _column_names(leaf: Task) -> list[tuple[str, ...]]:
     return [column_names(plan.sources[number]) for plan, number in leaf.streams]
 
 
-def _inputs(leaf: Task, groups: Sequence[Group]) -> list[StreamInput | StageInput]:
+def _inputs(leaf: Task, drafts: Sequence[StageDraft]) -> list[StreamInput | StageInput]:
     if leaf.feed is not None:
-        return [StageInput(groups.index(leaf.feed.group))]
+        return [StageInput(drafts.index(leaf.feed.draft))]
     return [StreamInput(plan, source) for plan, source in leaf.streams]
 
 
-def _leaf(leaf: Task, before: dict[Group, PlannedStage]) -> LeafSpec:
+def _leaf(leaf: Task, before: dict[StageDraft, PlannedStage]) -> LeafSpec:
     if leaf.feed is None:
         return leaf.leaf
-    sender = before[leaf.feed.group].stage.operator
+    sender = before[leaf.feed.draft].stage.operator
     assert isinstance(sender, Program)
     return ReceivedSpec(leaf.spec.types, sender.sends_periods)
 
 
 def _step(task: Task, numbers: Mapping[Task, int]) -> Step:
-    """A step; what keeps groups is told by what they are routed."""
+    """A step; operators that keep groups also learn by what their rows are routed."""
     together = tuple(one.together for one in task.inputs)
     spec = task.step
     if isinstance(spec, AggregateSpec | SetCountsSpec):
@@ -205,31 +205,34 @@ def _is_block(leaf: Task) -> bool:
     return isinstance(leaf.spec, BlockSpec)
 
 
-def _name(given: StreamInput | StageInput) -> str:
-    if isinstance(given, StageInput):
-        return f"stage {given.stage + 1}"
-    return given.plan.sources[given.source].name
+def _name(stage_input: StreamInput | StageInput) -> str:
+    if isinstance(stage_input, StageInput):
+        return f"stage {stage_input.stage + 1}"
+    return stage_input.plan.sources[stage_input.source].name
 
 
-def _is_table(given: StreamInput | StageInput) -> bool:
-    return isinstance(given, StreamInput) and given.plan.sources[given.source].is_table
+def _is_table(stage_input: StreamInput | StageInput) -> bool:
+    return (
+        isinstance(stage_input, StreamInput)
+        and stage_input.plan.sources[stage_input.source].is_table
+    )
 
 
-def _clock(given: StreamInput | StageInput, senders: dict[int, PlannedStage]) -> StreamClock:
-    if isinstance(given, StageInput):
-        return StreamClock(senders=senders[given.stage].stage.routing.buckets)
-    source = given.plan.sources[given.source]
+def _clock(stage_input: StreamInput | StageInput, senders: dict[int, PlannedStage]) -> StreamClock:
+    if isinstance(stage_input, StageInput):
+        return StreamClock(senders=senders[stage_input.stage].stage.routing.buckets)
+    source = stage_input.plan.sources[stage_input.source]
     return StreamClock(ended=True) if source.is_table else source.relation.clock
 
 
-def _collect(output: Task, outputs: dict[Group, Task]) -> None:
-    """The groups that lead to a task, senders first, and what they send."""
+def _collect(output: Task, outputs: dict[StageDraft, Task]) -> None:
+    """The stages that lead to a task, senders first, and what they send."""
     tasks: list[Task] = []
     _collect_tasks(output, tasks)
     for task in tasks:
-        if task.feed is not None and task.feed.group not in outputs:
+        if task.feed is not None and task.feed.draft not in outputs:
             _collect(task.feed, outputs)
-    outputs[output.group] = output
+    outputs[output.draft] = output
 
 
 def _collect_tasks(task: Task, tasks: list[Task]) -> None:

@@ -33,13 +33,13 @@ def aggregate(
         test,
         tuple(values),
         types_of(columns),
-        (*names[:keys], *(_said(call, names) for call in calls)),
+        (*names[:keys], *(_call_text(call, names) for call in calls)),
         only_grows=only_grows(node),
     )
     return Operation(spec, (node,), names_of(columns), tuple(texts))
 
 
-def _said(call: AggregateCall, names: Sequence[str]) -> str:
+def _call_text(call: AggregateCall, names: Sequence[str]) -> str:
     """A call as a user would write it."""
     if call.column is None:
         return str(call.function)

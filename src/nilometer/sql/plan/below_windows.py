@@ -44,8 +44,8 @@ class BelowWindows:
 
     def can_compute(self, tree: exp.Expr) -> bool:
         """Whether an expression uses no window, but some column."""
-        asked = [ref.column for ref in columns_of(tree) if isinstance(ref, ColumnRef)]
-        return bool(asked) and WINDOW_START not in asked and WINDOW_END not in asked
+        columns = [ref.column for ref in columns_of(tree) if isinstance(ref, ColumnRef)]
+        return bool(columns) and WINDOW_START not in columns and WINDOW_END not in columns
 
     def inside(self, tree: exp.Expr) -> exp.Expr:
         """An expression that uses no window, over the query below."""
@@ -70,8 +70,8 @@ class BelowWindows:
             return tree
         if not isinstance(ref, ColumnRef):
             return self.inside(tree_of(ref))
-        found = next(item for item in self.clause.query.items if item.name == ref.column)
-        inner = found.value.tree.copy()
+        selected = next(item for item in self.clause.query.items if item.name == ref.column)
+        inner = selected.value.tree.copy()
         if not ref.fields:
             return inner
         if isinstance(inner, ResolvedColumn) and isinstance(inner.ref, ColumnRef):

@@ -141,20 +141,20 @@ class Types:
     def _of_engine(self, scalar: Scalar, reason: NotInSubsetError | None = None) -> pa.DataType:
         """The type that the engine knows; without an engine the reason to ask it is raised."""
         try:
-            return self._asked(scalar)
+            return self._ask_engine(scalar)
         except NoEngineError:
             if reason is None:
                 raise
         raise reason
 
-    def _asked(self, scalar: Scalar) -> pa.DataType:
+    def _ask_engine(self, scalar: Scalar) -> pa.DataType:
         named = [self._source(name) for name in scalar.streams]
         if len(named) == 1 and named[0].in_windows is not None:
             return self._below_windows(named[0], named[0].in_windows, scalar)
-        asked = [source for source in named or self.sources if self._is_known(source, scalar)]
-        if not asked:  # Spark does not see the rows of nodes and of groups
+        sources = [source for source in named or self.sources if self._is_known(source, scalar)]
+        if not sources:  # Spark does not see the rows of nodes and of groups
             return self.of_subset(scalar)
-        return ask_engine(self.catalog, asked[0].relation, scalar)
+        return ask_engine(self.catalog, sources[0].relation, scalar)
 
     def _below_windows(self, source: Source, clause: WindowsClause, scalar: Scalar) -> pa.DataType:
         """The type of an expression over rows in windows, computed below them."""

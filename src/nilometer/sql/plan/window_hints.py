@@ -29,9 +29,9 @@ def in_sql(hint: str, local_name: Callable[[str], str] = str) -> str:
     'add A [RANGE 10 SECONDS]'
     """
     hint = _WINDOW.sub(
-        lambda found: f"WINDOW({local_name(found[1])}, {local_name(found[2])}) = 10 SECONDS", hint
+        lambda match: f"WINDOW({local_name(match[1])}, {local_name(match[2])}) = 10 SECONDS", hint
     )
-    return _RANGE.sub(lambda found: f"{local_name(found[1])} [RANGE 10 SECONDS]", hint)
+    return _RANGE.sub(lambda match: f"{local_name(match[1])} [RANGE 10 SECONDS]", hint)
 
 
 def _local_name(first: str, second: str) -> Callable[[str], str]:

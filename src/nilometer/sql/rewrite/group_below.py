@@ -102,13 +102,13 @@ class _Groups:
             ]
         )
         for clause in _BELOW:
-            if (given := select.args.get(clause)) is not None:
+            if (node := select.args.get(clause)) is not None:
                 select.set(clause, None)
-                below.set(clause, given)
+                below.set(clause, node)
         below.meta.update(select.meta)
         first = below.args["from_"].this
-        given = first.this.args.get("input") if isinstance(first.this, exp.Func) else None
-        name = first.alias_or_name or (given.alias_or_name if given is not None else "")
+        node = first.this.args.get("input") if isinstance(first.this, exp.Func) else None
+        name = first.alias_or_name or (node.alias_or_name if node is not None else "")
         alias = exp.TableAlias(this=exp.to_identifier(name or _UNNAMED))
         select.set("from_", exp.From(this=exp.Subquery(this=below, alias=alias)))
 
@@ -119,17 +119,20 @@ class _Groups:
         of this name: below, both are there.
         """
         items = self.select.expressions
-        meant = [one for one in items if isinstance(one, exp.Alias) and _is_name(term, one.alias)]
+        matches = [one for one in items if isinstance(one, exp.Alias) and _is_name(term, one.alias)]
         if isinstance(term, exp.Literal) and not term.is_string and term.name.isdecimal():
-            meant = items[int(term.name) - 1 : int(term.name)]
-        if not meant:
+            matches = items[int(term.name) - 1 : int(term.name)]
+        if not matches:
             name = term.name if isinstance(term, exp.Column) else text_of(term, self.sql)
             yield self._compute(name, term), term.copy()
             return
-        value = meant[0].unalias()
-        yield self._compute(meant[0].alias_or_name or text_of(value, self.sql), value), value.copy()
+        value = matches[0].unalias()
+        yield (
+            self._compute(matches[0].alias_or_name or text_of(value, self.sql), value),
+            value.copy(),
+        )
         if isinstance(term, exp.Column):
-            yield self._compute(f"{meant[0].alias} ", term), term.copy()
+            yield self._compute(f"{matches[0].alias} ", term), term.copy()
 
     def _compute(self, name: str, value: exp.Expr) -> str:
         """The name of a value in the groups; made unique."""
@@ -165,16 +168,16 @@ class _Groups:
         elif is_aggregate(node, self.functions):
             self._show(node, self._compute(text_of(node, self.sql), node))
         elif isinstance(node, exp.Column):
-            value = self._meant(node, named)
+            value = self._value_of(node, named)
             if is_inside and value.find(exp.Window) is None:
-                meant = exp.Paren(this=value.copy())
-                node.replace(meant)
-                self._put(meant.this, keys, named, is_inside)
+                replacement = exp.Paren(this=value.copy())
+                node.replace(replacement)
+                self._put(replacement.this, keys, named, is_inside)
         else:
             for child in list(node.iter_expressions()):
                 self._put(child, keys, named, is_inside)
 
-    def _meant(self, node: exp.Column, named: Named) -> exp.Expr:
+    def _value_of(self, node: exp.Column, named: Named) -> exp.Expr:
         """The item of the list that a column names; columns of FROM take precedence."""
         value = None if node.table else named.get(node.name.lower())
         if value is None or any(_is_name(one, node.name) for one in value.find_all(exp.Column)):

@@ -46,18 +46,18 @@ def _read(hint: exp.Hint, place: Place) -> Execution | ChosenAlgorithm:
             place=place,
             hint=f"write one such as /*+ BEW */ or {_EXECUTIONS}, or leave it out",
         )
-    name, given = one.name, _parameters(one, place)
-    if not given and name.lower() in [str(one) for one in Execution]:
+    name, parameters = one.name, _parameters(one, place)
+    if not parameters and name.lower() in [str(one) for one in Execution]:
         return Execution(name.lower())
     try:
-        return ChosenAlgorithm(find_algorithm(name), place, AlgorithmParameters.read(given))
+        return ChosenAlgorithm(find_algorithm(name), place, AlgorithmParameters.read(parameters))
     except InputError as error:
         raise SqlError.at(place, error) from None
 
 
 def _parameters(hint: exp.Expr, place: Place) -> dict[str, str]:
     """The parameters of a hint as they are written: NAME(tau = '2 s', buckets = 10)."""
-    given: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for one in hint.expressions:
         if not (
             isinstance(one, exp.EQ)
@@ -70,10 +70,10 @@ def _parameters(hint: exp.Expr, place: Place) -> dict[str, str]:
                 detail=f"got {one.sql()}",
                 hint="write one such as /*+ LAZY(tau = '2 s', order = 'A, B') */",
             )
-        if one.this.name in given:
+        if one.this.name in parameters:
             raise SqlError(f"the parameter {one.this.name} is given twice", place=place)
-        given[one.this.name] = one.expression.name
-    return given
+        parameters[one.this.name] = one.expression.name
+    return parameters
 
 
 def refuse_execution(place: Place | None) -> SqlError:

@@ -31,14 +31,14 @@ def inline_queries(statement: Statement, catalog: Catalog) -> Statement:
         return statement
     inliner = _Inliner(catalog, statement.sql, _own_names(statement.tree))
     inliner.add_all(statement.tree, ())
-    if not inliner.found:
+    if not inliner.inlined:
         return statement
     tree = statement.tree.copy()
     clause = tree.args.get("with_")
     if clause is None:
-        tree.set("with_", exp.With(expressions=list(inliner.found.values())))
+        tree.set("with_", exp.With(expressions=list(inliner.inlined.values())))
     else:
-        clause.set("expressions", [*inliner.found.values(), *clause.expressions])
+        clause.set("expressions", [*inliner.inlined.values(), *clause.expressions])
     return replace(statement, tree=tree, sql=inliner.sql)
 
 
@@ -50,7 +50,7 @@ class _Inliner:
     sql: str
     own: Mapping[str, exp.CTE]
     """The queries of WITH anywhere in the statement, by their names in lower case."""
-    found: dict[str, exp.CTE] = field(default_factory=dict)
+    inlined: dict[str, exp.CTE] = field(default_factory=dict)
 
     def add_all(self, tree: exp.Expr, path: tuple[str, ...]) -> None:
         """Add the queries that a query reads; the path is of named queries that lead there."""
@@ -62,7 +62,7 @@ class _Inliner:
                     detail=f"{' reads '.join((*path, name))}",
                     hint="drop one of them, and create it again without the other",
                 )
-            if name not in self.found:
+            if name not in self.inlined:
                 self._add(name, path)
 
     def _entries(self, tree: exp.Expr) -> Iterator[tuple[exp.Table, str]]:
@@ -84,7 +84,7 @@ class _Inliner:
         self._require_unhidden(name, tree)
         self.add_all(tree, (*path, name))
         alias = exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-        self.found[name] = exp.CTE(this=tree, alias=alias)
+        self.inlined[name] = exp.CTE(this=tree, alias=alias)
 
     def _require_unhidden(self, name: str, tree: exp.Expr) -> None:
         """Refuse a statement whose WITH hides a name that a named query reads."""

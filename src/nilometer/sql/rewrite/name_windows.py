@@ -67,8 +67,8 @@ class NamedWindows:
 
     def _clauses(self) -> Iterator[exp.Expr]:
         for clause in ("having", "order", "qualify"):
-            if (found := self.select.args.get(clause)) is not None:
-                yield found
+            if (tree := self.select.args.get(clause)) is not None:
+                yield tree
 
     def _name(self, node: exp.Expr) -> None:
         if isinstance(node, exp.Anonymous) and node.name.upper() in (*_STARTS, *_ENDS):

@@ -40,9 +40,9 @@ def _put_array(call: exp.Anonymous, aggregate: PythonAggregate, sql: str) -> Non
             place=place,
             hint="group the rows instead: GROUP BY, over a window after the stream",
         )
-    given = call.expressions
-    distinct = len(given) == 1 and isinstance(given[0], exp.Distinct)
-    values = given[0].expressions if distinct else given
+    operands = call.expressions
+    distinct = len(operands) == 1 and isinstance(operands[0], exp.Distinct)
+    values = operands[0].expressions if distinct else operands
     if not values or any(isinstance(one, exp.Star) for one in values):
         raise SqlError(f"{name} needs the values of a column", place=place, hint=f"{name}(x)")
     if not aggregate.takes(len(values)):

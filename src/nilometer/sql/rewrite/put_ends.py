@@ -72,8 +72,8 @@ def order_of_answers(
     if query is None:
         return frozenset()
     if _answers(query, reasons):
-        found = columns_in_order(query, whole=whole)
-        return frozenset(name.lower() for one in found for name in one)
+        orders = columns_in_order(query, whole=whole)
+        return frozenset(name.lower() for one in orders for name in one)
     entries = _from(query)
     if reasons.of_select(query) is not None or len(entries) != 1:
         return frozenset()
@@ -114,8 +114,8 @@ def windows_below(query: exp.Select) -> exp.Table:
 
 def _entries(call: exp.Expr, named: Named, reasons: Reasons) -> Iterator[exp.Expr]:
     """The entries of FROM whose rows a call takes, below queries that only select and compute."""
-    given = call.args.get("input")
-    todo = [given] if isinstance(given, exp.Expr) else []
+    source = call.args.get("input")
+    todo = [source] if isinstance(source, exp.Expr) else []
     while todo:
         entry = todo.pop()
         query = _query_of(entry, named)
@@ -164,36 +164,36 @@ def _in_windows(query: exp.Select) -> Iterator[exp.Table]:
 
 def _query_of(entry: exp.Expr, named: Named) -> exp.Select | None:
     """The query that an entry is, or names."""
-    found: exp.Expr | None = None
+    tree: exp.Expr | None = None
     if isinstance(entry, exp.Subquery):
-        found = unwrap(entry.this)
+        tree = unwrap(entry.this)
     elif isinstance(entry, exp.Table) and isinstance(entry.this, exp.Identifier):
         query = named.get(entry.name.lower())
-        found = None if query is None or query.args["alias"].args.get("columns") else query.this
-    return found if isinstance(found, exp.Select) else None
+        tree = None if query is None or query.args["alias"].args.get("columns") else query.this
+    return tree if isinstance(tree, exp.Select) else None
 
 
 def named_around(entry: exp.Expr, sql: str) -> dict[str, exp.CTE]:
     """The queries that some WITH around an entry names."""
-    found: dict[str, exp.CTE] = {}
+    queries: dict[str, exp.CTE] = {}
     around: exp.Expr | None = entry
     while around is not None:
-        found = {**named_queries(around, sql), **found}
+        queries = {**named_queries(around, sql), **queries}
         around = around.parent
-    return found
+    return queries
 
 
 def _forget_unread(tree: exp.Query) -> None:
     """Remove queries of WITH that are no longer read."""
     for clause in list(tree.find_all(exp.With)):
-        kept = []
+        remaining = []
         for query in clause.expressions:
             name = query.alias.lower()
             readers = (one for one in tree.find_all(exp.Table) if one.name.lower() == name)
             if any(one.find_ancestor(exp.CTE) is not query for one in readers):
-                kept.append(query)
-        if len(kept) == len(clause.expressions):
+                remaining.append(query)
+        if len(remaining) == len(clause.expressions):
             continue
-        clause.set("expressions", kept)
-        if not kept and clause.parent is not None:
+        clause.set("expressions", remaining)
+        if not remaining and clause.parent is not None:
             clause.parent.set("with_", None)

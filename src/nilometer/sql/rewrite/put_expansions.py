@@ -146,8 +146,8 @@ def _entry(entry: exp.Expr, sql: str) -> exp.Table:
             call.set("first", 1)
             call.set("is_last", True)
         return _table(call, name, entry, sql)
-    found = entry.this
-    if isinstance(found, exp.Query | exp.Subquery):
+    inner = entry.this
+    if isinstance(inner, exp.Query | exp.Subquery):
         raise SqlError(
             "a subquery in FROM cannot refer to other sources of the same FROM",
             place=place_of(entry, sql),
@@ -156,22 +156,22 @@ def _entry(entry: exp.Expr, sql: str) -> exp.Table:
             "(SELECT MAX(w) FROM B [RANGE 1 HOUR] WHERE B.k = A.k) AS w; or number its rows, "
             "QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY w) <= 3, and join these",
         )
-    if not isinstance(found, exp.Explode):
+    if not isinstance(inner, exp.Explode):
         raise SqlError(
             "LATERAL is only allowed before explode and posexplode",
             place=place_of(entry, sql),
             hint="write LATERAL explode(a) AS u (x)",
         )
-    table = _call_entry(found, name, names, sql)
+    table = _call_entry(inner, name, names, sql)
     table.this.set("outer", bool(table.this.args.get("outer")) or bool(entry.args.get("outer")))
     return table
 
 
 def _call_entry(call: exp.Expr, name: str, names: list[str], sql: str) -> exp.Table:
-    found = ExpandCall(this=call.this, outer=isinstance(call, exp.ExplodeOuter), columns=names)
+    expanded = ExpandCall(this=call.this, outer=isinstance(call, exp.ExplodeOuter), columns=names)
     if isinstance(call, exp.Posexplode):
-        found.set("first", 0)
-    return _table(found, name, call, sql)
+        expanded.set("first", 0)
+    return _table(expanded, name, call, sql)
 
 
 def _table(call: ExpandCall, name: str, written: exp.Expr, sql: str) -> exp.Table:

@@ -82,14 +82,14 @@ def _put_instants(tree: exp.Query, catalog: Catalog, reasons: Reasons) -> bool:
     named = {query.alias.lower() for query in tree.find_all(exp.CTE)}
     streams = [entry for entry in entries if not is_static(entry, catalog, named)]
     where = select.args.get("where")
-    asked = [*([] if where is None else [where]), *subquery_columns(select)]
-    queries = [query for one in asked for query in one.find_all(exp.Select)]
+    parts = [*([] if where is None else [where]), *subquery_columns(select)]
+    queries = [query for one in parts for query in one.find_all(exp.Select)]
     has_others = any(_is_answer(entry, reasons) for entry in entries if entry not in streams)
     if len(streams) != 1 or not (queries or has_others or any(join.side for join in joins)):
         return False
-    kept = {"": True, "LEFT": False, "RIGHT": True, "FULL": None}
+    keeps_stream = {"": True, "LEFT": False, "RIGHT": True, "FULL": None}
     for join in joins:  # rows of the stream are kept by outer joins, those of tables are not
-        wanted = kept.get(str(join.side).upper())
+        wanted = keeps_stream.get(str(join.side).upper())
         if wanted is None or (join.side and wanted is not (join.this is streams[0])):
             return False
     if not all(is_static(query, catalog, named) for query in queries):
@@ -118,13 +118,13 @@ def is_static_entry(entry: exp.Expr, catalog: Catalog) -> bool:
     around: exp.Expr | None = entry
     named: dict[str, exp.Expr] = {}
     while around is not None:
-        given = around.args.get("with_")
-        found = () if given is None else given.expressions
-        named = {**{one.alias.lower(): one.this for one in found}, **named}
+        clause = around.args.get("with_")
+        queries = () if clause is None else clause.expressions
+        named = {**{one.alias.lower(): one.this for one in queries}, **named}
         around = around.parent
     is_named = isinstance(entry, exp.Table) and entry.name.lower() in named
-    asked = named[entry.name.lower()] if is_named else entry
-    return is_static(asked, catalog, set(named))
+    tree = named[entry.name.lower()] if is_named else entry
+    return is_static(tree, catalog, set(named))
 
 
 def is_static(tree: exp.Expr, catalog: Catalog, named: Collection[str]) -> bool:
@@ -134,8 +134,8 @@ def is_static(tree: exp.Expr, catalog: Catalog, named: Collection[str]) -> bool:
     for table in tables:
         if not isinstance(table.this, exp.Identifier) or table.name.lower() in named:
             return False
-        found = find(table.this, relations)
-        if found is None or not found.is_table:
+        relation = find(table.this, relations)
+        if relation is None or not relation.is_table:
             return False
     return bool(tables) or tree.find(exp.Values) is not None
 
@@ -190,8 +190,8 @@ class _GroupedWindows:
         if self.select.args.get("group") is None or self.select.args.get("from_") is None:
             return False
         self._list_all()
-        found = list(self._groupings())
-        chosen = [one for one in found if not one.is_value] or self._finest(found)
+        groupings = list(self._groupings())
+        chosen = [one for one in groupings if not one.is_value] or self._finest(groupings)
         if not chosen:
             return False
         first = chosen[0]
@@ -227,7 +227,7 @@ class _GroupedWindows:
 
     def _groupings(self) -> Iterator[_Grouping]:
         for key in self.select.args["group"].expressions:
-            call = self._meant(key)
+            call = self._resolved_key(key)
             if isinstance(call, exp.Dot) and call.name.lower() in ("start", "end"):
                 call = call.this
             if isinstance(call, exp.Anonymous) and call.name.upper() in WINDOW_FUNCTIONS:
@@ -241,7 +241,7 @@ class _GroupedWindows:
                 if windows is not None:
                     yield _Grouping(key, call, cut[0], windows, is_value=True)
 
-    def _meant(self, key: exp.Expr) -> exp.Expr:
+    def _resolved_key(self, key: exp.Expr) -> exp.Expr:
         """A key, or the column of the list that it names or numbers."""
         items = self.select.expressions
         if isinstance(key, exp.Literal) and not key.is_string and key.this.isdecimal():
@@ -288,7 +288,7 @@ class _GroupedWindows:
             for join in joins
         )
 
-    def _finest(self, found: list[_Grouping]) -> list[_Grouping]:
+    def _finest(self, groupings: list[_Grouping]) -> list[_Grouping]:
         """The key with the shortest windows: a group of several is within one of these."""
 
         def rank(one: _Grouping) -> tuple[bool, int]:
@@ -298,7 +298,7 @@ class _GroupedWindows:
             assert isinstance(windows, HoppingWindows)
             return False, windows.size
 
-        return sorted(found, key=rank)[:1]
+        return sorted(groupings, key=rank)[:1]
 
     @property
     def _entry(self) -> exp.Expr:
@@ -324,7 +324,7 @@ class _GroupedWindows:
                 hint="leave out the one in FROM",
             )
         others = [
-            self._meant(key).copy()
+            self._resolved_key(key).copy()
             for key in self.select.args["group"].expressions
             if not any(key is one.key for one in calls)
         ]

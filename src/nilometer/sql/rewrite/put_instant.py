@@ -45,7 +45,7 @@ def has_ended(statement: Statement, catalog: Catalog) -> bool:
     for table in statement.tree.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier) or table.name.lower() in own:
             continue
-        found = find(table.this, relations)
-        if found is None or not found.clock.ended:
+        relation = find(table.this, relations)
+        if relation is None or not relation.clock.ended:
             return False
     return True

@@ -75,8 +75,8 @@ def _put(window: exp.Window, known: dict[str, exp.Window], sql: str) -> None:
     name = window.args.get("alias")
     if not isinstance(name, exp.Identifier):
         return
-    found = known.get(name.name.lower())
-    if found is None:
+    base = known.get(name.name.lower())
+    if base is None:
         raise SqlError(
             f"there is no window {name.name}",
             place=place_of(name, sql),
@@ -86,7 +86,7 @@ def _put(window: exp.Window, known: dict[str, exp.Window], sql: str) -> None:
     place = place_of(window, sql)
     window.set("alias", None)
     for part in _PARTS:
-        more = found.args.get(part)
+        more = base.args.get(part)
         if not more:
             continue
         if window.args.get(part):

@@ -86,8 +86,8 @@ def _columns_of(field: exp.Expr) -> list[exp.Expr]:
 
 def _groups(field: exp.Expr, pivot: exp.Pivot, sql: str) -> Iterator[_Group]:
     columns = _columns_of(field)
-    for given in field.expressions if isinstance(field, exp.In) else ():
-        value = given.this if isinstance(given, exp.PivotAlias) else given
+    for item in field.expressions if isinstance(field, exp.In) else ():
+        value = item.this if isinstance(item, exp.PivotAlias) else item
         values = value.expressions if isinstance(value, exp.Tuple) else [value.unnest()]
         place = place_of(value, sql)
         if len(values) != len(columns):
@@ -101,7 +101,7 @@ def _groups(field: exp.Expr, pivot: exp.Pivot, sql: str) -> Iterator[_Group]:
             _require_constant(one, pivot, sql)
         tests = [_equals(*pair) for pair in zip(columns, values, strict=True)]
         condition = put_at(exp.and_(*tests, copy=False), place)
-        alias = given.args["alias"].name if isinstance(given, exp.PivotAlias) else None
+        alias = item.args["alias"].name if isinstance(item, exp.PivotAlias) else None
         yield _Group(condition, alias or "_".join(_name_of(one, sql) for one in values))
     if not isinstance(field, exp.In) or not field.expressions:
         raise SqlError(
@@ -146,15 +146,15 @@ def _item(
     """An aggregate of the rows that these values pick."""
     place = place_of(call, sql)
     value = copy_of(call, place).unalias()
-    found = list(aggregates_in(value, functions))
-    if not found or value.find(exp.Window) is not None:
+    aggregates = list(aggregates_in(value, functions))
+    if not aggregates or value.find(exp.Window) is not None:
         raise SqlError("PIVOT needs aggregates", place=place, hint=_SHORT_HINT)
     name = "_".join(one.name for one in groups)
     if is_named:
         name += "_" + (call.alias or text_of(call, sql))
     tests = [copy_of(one.condition, place) for one in groups]
     condition = exp.and_(*tests, copy=False)
-    for one in found:
+    for one in aggregates:
         limited = _limited(one, condition)
         value = limited if one is value else value
     return put_at(exp.alias_(value, name, quoted=True, copy=False), place)
@@ -219,12 +219,12 @@ def _unpivot(pivot: exp.Pivot, inner: exp.Expr, sql: str, _: Collection[str]) ->
 def _named_columns(field: exp.In, entry: str, sql: str) -> dict[str, exp.Expr]:
     """The columns after IN by the names that their rows get."""
     pairs: dict[str, exp.Expr] = {}
-    for given in field.expressions:
-        column = given.this if isinstance(given, exp.PivotAlias) else given
+    for item in field.expressions:
+        column = item.this if isinstance(item, exp.PivotAlias) else item
         place = place_of(column, sql)
         if not isinstance(column, exp.Column):
             raise SqlError("UNPIVOT takes single columns", place=place, hint=_LONG_HINT)
-        name = given.args["alias"].name if isinstance(given, exp.PivotAlias) else column.name
+        name = item.args["alias"].name if isinstance(item, exp.PivotAlias) else column.name
         if name in pairs:
             raise SqlError(
                 f"UNPIVOT has two names {name}",

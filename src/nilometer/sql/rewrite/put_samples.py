@@ -60,16 +60,16 @@ def _percent(sample: exp.TableSample, sql: str) -> Decimal | None:
     if percent is None:
         return None
     try:
-        found = Decimal(percent.name)
+        value = Decimal(percent.name)
     except InvalidOperation:
-        found = Decimal(-1)
-    if not 0 <= found <= 100:
+        value = Decimal(-1)
+    if not 0 <= value <= 100:
         raise SqlError(
             "a sample has 0 to 100 percent of the rows",
             place=place_of(sample, sql),
             hint="write TABLESAMPLE (10 PERCENT) REPEATABLE (1)",
         )
-    return found
+    return value
 
 
 def _put(

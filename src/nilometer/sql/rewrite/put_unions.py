@@ -110,8 +110,8 @@ def _union_of(entry: exp.Expr, named: Named) -> exp.Expr | None:
 
 def _put(entry: exp.Expr) -> None:
     """Replace an entry by a call: under its name, with the window after it."""
-    given = entry.this if isinstance(entry, exp.Subquery) else exp.Table(this=entry.this.copy())
-    call = UnionCall(this="UNION ALL", input=given.copy())
+    source = entry.this if isinstance(entry, exp.Subquery) else exp.Table(this=entry.this.copy())
+    call = UnionCall(this="UNION ALL", input=source.copy())
     call.meta.update(entry.meta)
     table = exp.Table(this=call)
     alias = entry.args.get("alias")

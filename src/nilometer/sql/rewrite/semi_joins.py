@@ -30,13 +30,13 @@ def put_semi_joins(select: exp.Select, sql: str) -> None:
         return
     select.set("joins", [join for join in joins if not is_semi_join(join)])
     where = select.args.get("where")
-    asked = [where.this] if where is not None else []
-    select.set("where", exp.Where(this=exp.and_(*asked, *conditions, copy=False)))
+    plain = [where.this] if where is not None else []
+    select.set("where", exp.Where(this=exp.and_(*plain, *conditions, copy=False)))
 
 
 def _condition(join: exp.Join, before: list[exp.Expr], sql: str) -> exp.Expr:
     entry, place = join.this, place_of(join, sql)
-    asked = [join.args["on"]] if join.args.get("on") is not None else []
+    conditions = [join.args["on"]] if join.args.get("on") is not None else []
     for name in join.args.get("using") or ():
         sides = [one.alias_or_name for one in (before[0], entry)]
         if len(before) > 1 or not all(sides):
@@ -46,15 +46,15 @@ def _condition(join: exp.Join, before: list[exp.Expr], sql: str) -> exp.Expr:
                 hint=f"write ON A.{name.name} = B.{name.name}",
             )
         left, right = (exp.column(name.copy(), table=exp.to_identifier(side)) for side in sides)
-        asked.append(put_at(exp.EQ(this=left, expression=right), place_of(name, sql)))
+        conditions.append(put_at(exp.EQ(this=left, expression=right), place_of(name, sql)))
     if join.args.get("method"):
         raise SqlError("a NATURAL SEMI JOIN names no columns", place=place, hint="write USING (k)")
     query = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=entry))
-    if asked:
-        query.set("where", exp.Where(this=exp.and_(*asked, copy=False)))
+    if conditions:
+        query.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))
     query.meta.update(put_at(exp.Null(), place).meta)
-    found = put_at(exp.Exists(this=query), place)
-    return exp.Not(this=found) if str(join.args["kind"]).upper() == "ANTI" else found
+    exists = put_at(exp.Exists(this=query), place)
+    return exp.Not(this=exists) if str(join.args["kind"]).upper() == "ANTI" else exists
 
 
 _KINDS = ("SEMI", "ANTI")

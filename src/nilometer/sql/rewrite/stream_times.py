@@ -45,9 +45,9 @@ class StreamTimes:
             return _NONE
         return frozenset({relation.time.lower()})
 
-    def _of_input(self, given: exp.Expr) -> frozenset[str]:
+    def _of_input(self, source: exp.Expr) -> frozenset[str]:
         """Those of a UNION ALL, or of one that has a name."""
-        return self.names(given) if isinstance(given, exp.Table) else self._of_union(given)
+        return self.names(source) if isinstance(source, exp.Table) else self._of_union(source)
 
     def _of_named(self, query: exp.CTE) -> frozenset[str]:
         if query.args["alias"].args.get("columns"):
@@ -55,8 +55,8 @@ class StreamTimes:
         if id(query) not in self._known:
             self._known[id(query)] = _NONE  # while it is unknown
             is_union = is_union_all(unwrap(query.this))
-            found = self._of_union(query.this) if is_union else self._of_query(query.this)
-            self._known[id(query)] = found
+            names = self._of_union(query.this) if is_union else self._of_query(query.this)
+            self._known[id(query)] = names
         return self._known[id(query)]
 
     def _of_query(self, tree: exp.Expr) -> frozenset[str]:
@@ -66,12 +66,12 @@ class StreamTimes:
         if select.args.get("joins") or not Reasons(self.sql, self.catalog.functions).is_plain(tree):
             return _NONE
         below = self.names(select.args["from_"].this)
-        found = set(below) if select.is_star else set()
+        names = set(below) if select.is_star else set()
         for item in select.expressions:
             value = item.unalias()
             if isinstance(value, exp.Column) and value.name.lower() in below:
-                found.add(item.alias_or_name.lower())
-        return frozenset(found)
+                names.add(item.alias_or_name.lower())
+        return frozenset(names)
 
     def _of_union(self, tree: exp.Expr) -> frozenset[str]:
         """Those of the first; whether they are the time of all is seen when these are bound."""

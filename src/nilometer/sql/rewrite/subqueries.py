@@ -20,7 +20,7 @@ _PREFIX: Final = "subquery#"
 """The prefix of subquery names; their only column has the same name."""
 
 
-class Asked(StrEnum):
+class SubqueryUse(StrEnum):
     """How a subquery is used."""
 
     ROWS = "whether it has rows"
@@ -144,11 +144,11 @@ class _Taker:
     def _column(self, node: exp.Expr) -> exp.Expr:
         match node:
             case exp.Exists():
-                shown = self._ask(node, node.this, Asked.ROWS)
+                shown = self._lift(node, node.this, SubqueryUse.ROWS)
             case exp.In():
                 query, value = node.args["query"], node.this
-                equal = self._ask(node, query, Asked.EQUAL, value)
-                unknown = self._ask(node, query, Asked.UNKNOWN, value)
+                equal = self._lift(node, query, SubqueryUse.EQUAL, value)
+                unknown = self._lift(node, query, SubqueryUse.UNKNOWN, value)
                 shown = exp.Case(
                     ifs=[
                         exp.If(this=equal, true=exp.true()),
@@ -157,19 +157,19 @@ class _Taker:
                     default=exp.false(),
                 )
             case _:
-                return self._ask(node, node, Asked.VALUE)
+                return self._lift(node, node, SubqueryUse.VALUE)
         negated = bool(node.args.get("negate"))
         return exp.Paren(this=exp.Not(this=shown) if negated else shown)
 
-    def _ask(
-        self, node: exp.Expr, query: exp.Expr, asked: Asked, value: exp.Expr | None = None
+    def _lift(
+        self, node: exp.Expr, query: exp.Expr, use: SubqueryUse, value: exp.Expr | None = None
     ) -> exp.Expr:
         name = f"{_PREFIX}{next(self.numbers)}"
         inner = query.unnest() if isinstance(query, exp.Subquery) else query
         column = SubqueryColumn(
             this=name,
             query=inner.copy(),
-            asked=asked,
+            asked=use,
             value=None if value is None else value.copy(),
         )
         column.meta.update(put_at(exp.Null(), place_of(node, self.sql)).meta)

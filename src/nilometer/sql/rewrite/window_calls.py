@@ -37,10 +37,10 @@ _EXAMPLES: Final = {
 def read_window_call(call: exp.Anonymous, sql: str) -> tuple[exp.Expr, TimeWindows]:
     """The time and the windows of window(ts, '1 minute') and the like."""
     name, (time, *rest) = call.name.upper(), call.expressions or [exp.Null()]
-    least, most = WINDOW_FUNCTIONS[name]
-    if not least <= len(rest) <= most:
+    minimum, maximum = WINDOW_FUNCTIONS[name]
+    if not minimum <= len(rest) <= maximum:
         raise SqlError(
-            f"{call.name} takes a time and {'a length' if most == 1 else 'lengths'}",
+            f"{call.name} takes a time and {'a length' if maximum == 1 else 'lengths'}",
             place=place_of(call, sql),
             hint=f"write {_EXAMPLES[name]}",
         )

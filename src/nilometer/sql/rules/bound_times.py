@@ -12,17 +12,17 @@ from nilometer.sql.plan.time_bounds import time_window
 
 def bound_times(plan: JoinPlan) -> JoinPlan:
     """Move such conditions from the conditions to the windows."""
-    found: list[tuple[Window, Place]] = []
+    windows: list[tuple[Window, Place]] = []
     conditions = []
     for condition in plan.conditions:
         window = time_window(condition, plan.sources)
         if window is None:
             conditions.append(condition)
         else:
-            found.append((window, condition.place))
+            windows.append((window, condition.place))
     return replace(
         plan,
-        windows=(*plan.windows, *(window for window, _ in found)),
-        time_conditions=tuple(found),
+        windows=(*plan.windows, *(window for window, _ in windows)),
+        time_conditions=tuple(windows),
         conditions=tuple(conditions),
     )

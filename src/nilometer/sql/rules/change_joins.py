@@ -37,16 +37,16 @@ def _change_below(
     node: Node, change: Callable[[JoinPlan], JoinPlan], done: dict[int, Node]
 ) -> Node:
     """The same tree over other joins; a node that is used twice stays one object."""
-    found = done.get(id(node))
-    if found is not None:
-        return found
+    changed = done.get(id(node))
+    if changed is not None:
+        return changed
     if isinstance(node, Block | LastRows):
         plan = change(node.plan)
-        found = node if plan is node.plan else replace(node, plan=plan)
+        changed = node if plan is node.plan else replace(node, plan=plan)
     elif node.inputs:
         inputs = tuple(_change_below(one, change, done) for one in node.inputs)
-        found = replace(node, inputs=inputs)
+        changed = replace(node, inputs=inputs)
     else:
-        found = node
-    done[id(node)] = found
-    return found
+        changed = node
+    done[id(node)] = changed
+    return changed

@@ -22,8 +22,8 @@ def check_windows(plan: JoinPlan) -> JoinPlan:
 def _place(plan: JoinPlan, error: WindowError) -> Place:
     """The position of a contradicting condition, the WINDOW clause, or the stream in FROM."""
     conditions = _conditions_in(plan, error.streams)
-    if isinstance(error, ContradictionError) and (found := next(conditions, None)) is not None:
-        return found
+    if isinstance(error, ContradictionError) and (place := next(conditions, None)) is not None:
+        return place
     if plan.windows_place is not None:
         return plan.windows_place
     return plan.by_name[error.streams[0]].place

@@ -1,4 +1,4 @@
-"""Choose how candidates are found."""
+"""Choose the kernel that finds candidates."""
 
 from __future__ import annotations
 

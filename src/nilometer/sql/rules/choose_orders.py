@@ -41,16 +41,16 @@ def _order_loops(plan: JoinPlan, chosen: ChosenAlgorithm, links: Links) -> JoinP
 
     Windows in hash buckets count as a bucket (Golab section 5.3).
     """
-    possible, given = chosen.algorithm.parameters, chosen.parameters
-    if chosen.algorithm.may_scan and given.buckets is None:
-        given = replace(given, buckets=_choose_buckets(plan, links, given.tau))
-    if "order" in possible and given.order is None:
-        buckets = given.buckets or (BUCKETS if "buckets" in possible else (0,))
+    possible, parameters = chosen.algorithm.parameters, chosen.parameters
+    if chosen.algorithm.may_scan and parameters.buckets is None:
+        parameters = replace(parameters, buckets=_choose_buckets(plan, links, parameters.tau))
+    if "order" in possible and parameters.order is None:
+        buckets = parameters.buckets or (BUCKETS if "buckets" in possible else (0,))
         each = buckets * len(plan.loads) if len(buckets) == 1 else buckets
         loads = [replace(one, buckets=b or None) for one, b in zip(plan.loads, each, strict=True)]
         order = tuple(plan.sources[i].name for i in choose_loops(loads, links))
-        given = replace(given, order=order)
-    return replace(plan, algorithm=replace(chosen, parameters=given))
+        parameters = replace(parameters, order=order)
+    return replace(plan, algorithm=replace(chosen, parameters=parameters))
 
 
 def _choose_buckets(plan: JoinPlan, links: Links, tau: int | None) -> tuple[int, ...] | None:

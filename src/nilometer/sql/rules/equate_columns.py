@@ -63,7 +63,7 @@ def equate_columns(plan: JoinPlan) -> JoinPlan:
     """Move equalities of two streams from the conditions to the keys."""
     types = Types(plan.catalog, plan.sources)
     classes = _Classes(types)
-    kept, used = [], []
+    remaining, used = [], []
     for condition in plan.conditions:
         sides = _sides(condition)
         if sides is not None:
@@ -71,18 +71,18 @@ def equate_columns(plan: JoinPlan) -> JoinPlan:
         if sides is not None and classes.unite(*sides):
             used.append(condition)
         else:
-            kept.append(condition)
+            remaining.append(condition)
     equal = [
         EqualValues(tuple(members), kind)
         for members, kind in zip(classes.members, classes.kinds, strict=True)
         if len({ref.stream for ref in members}) > 1
     ]
-    kept += [
+    remaining += [
         Scalar(exp.EQ(this=tree_of(left), expression=tree_of(right)), used[0].place)
         for one in equal
         for left, right in _within_one_stream(one)
     ]
-    return replace(plan, conditions=tuple(kept), keys=tuple(_bundle(equal)))
+    return replace(plan, conditions=tuple(remaining), keys=tuple(_bundle(equal)))
 
 
 def _sides(condition: Scalar) -> tuple[Ref, Ref] | None:

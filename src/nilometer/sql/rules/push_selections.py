@@ -14,15 +14,15 @@ from nilometer.sql.plan.join_plan import JoinPlan, Source
 
 def push_selections(plan: JoinPlan) -> JoinPlan:
     """Move conditions on one stream, or on none, to the streams."""
-    found: dict[str, list[Scalar]] = {source.name: [] for source in plan.sources}
-    kept = []
+    selections: dict[str, list[Scalar]] = {source.name: [] for source in plan.sources}
+    remaining = []
     for condition in plan.conditions:
         if len(condition.streams) > 1:
-            kept.append(condition)
+            remaining.append(condition)
         else:  # what holds for no row of one stream leaves no result at all
-            found[next(iter(condition.streams), plan.sources[0].name)].append(condition)
-    sources = tuple(_select(source, found[source.name]) for source in plan.sources)
-    return replace(plan, sources=sources, conditions=tuple(kept))
+            selections[next(iter(condition.streams), plan.sources[0].name)].append(condition)
+    sources = tuple(_select(source, selections[source.name]) for source in plan.sources)
+    return replace(plan, sources=sources, conditions=tuple(remaining))
 
 
 def _select(source: Source, conditions: list[Scalar]) -> Source:

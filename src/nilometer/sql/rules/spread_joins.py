@@ -69,13 +69,13 @@ def choose_stream(plan: Plan, wanted: str | None) -> str:
         )
     if wanted is None:
         return max(possible, key=lambda one: one.relation.statistics.rate or 0.0).name
-    found = next((name for name in names if name.lower() == wanted.lower()), None)
-    if found is None:
+    chosen = next((name for name in names if name.lower() == wanted.lower()), None)
+    if chosen is None:
         raise InputError(
             f"{wanted} does not take part in every keyed join of this query",
             hint=nearest(wanted, names) or f"write spread_stream = '{names[0]}'",
         )
-    return found
+    return chosen
 
 
 def divisors(buckets: int) -> list[int]:

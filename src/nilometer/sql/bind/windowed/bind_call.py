@@ -61,9 +61,9 @@ class CallBinder:
 
     def _window(self, call: TableCall, function: TableFunction) -> int | None:
         """The length of the window after the input."""
-        found = stream_window(call.args["input"])
+        window = stream_window(call.args["input"])
         name = function.name
-        if found is None:
+        if window is None:
             if function.window is WindowUse.NEEDED:
                 raise SqlError(
                     f"the input of {name} needs a window",
@@ -71,7 +71,7 @@ class CallBinder:
                     hint=f"write {name}(… [RANGE 10 SECONDS], …)",
                 )
             return None
-        place, length = place_of(found, self.sql), found.args.get("length")
+        place, length = place_of(window, self.sql), window.args.get("length")
         if function.window is WindowUse.NONE:
             raise SqlError(
                 f"the input of {name} cannot have a window: rows are processed one by one as "
@@ -85,15 +85,15 @@ class CallBinder:
                 place=place,
                 hint="write [RANGE 10 SECONDS]",
             )
-        return require_length(found, self.sql)
+        return require_length(window, self.sql)
 
     def _input(self, call: TableCall, arguments: CallArguments) -> CallRows:
         """The input as a query of its own: columns that pass, keys, arguments."""
         answers = kind_of(call.function) is FunctionKind.ANSWERS
         items: list[exp.Expr] = [] if answers else [exp.Star()]
         items += [tree.copy() for tree in (*arguments.keys, *arguments.columns.values())]
-        given = _without_window(call.args["input"])
-        query = exp.Select(expressions=items or [exp.Star()], from_=exp.From(this=given))
+        source = _without_window(call.args["input"])
+        query = exp.Select(expressions=items or [exp.Star()], from_=exp.From(this=source))
         node = self.appended(query)
         used = len(arguments.keys) + len(arguments.columns)
         return CallRows(node, 0 if answers else len(node.columns) - used - 1)
@@ -165,17 +165,17 @@ class CallBinder:
         for table in function.tables:
             if table.name not in tables:
                 continue
-            tree, found = arguments.tables[table.name], tables[table.name].columns
+            tree, columns = arguments.tables[table.name], tables[table.name].columns
             needed = [one for one in table.columns if one.required]
-            if not len(needed) <= len(found) <= len(table.columns):
+            if not len(needed) <= len(columns) <= len(table.columns):
                 names = ", ".join(one.name for one in table.columns)
                 raise SqlError(
                     f"{table.name} has the columns {names}",
                     place=place_of(tree, self.sql),
-                    detail=f"got {', '.join(one.name for one in found)}",
+                    detail=f"got {', '.join(one.name for one in columns)}",
                     hint="name them in this order",
                 )
-            for wanted, got in zip(table.columns, found, strict=False):
+            for wanted, got in zip(table.columns, columns, strict=False):
                 name = f"column {wanted.name} of {table.name}"
                 require_type(name, got.kind, wanted.takes, tree, self.sql)
 

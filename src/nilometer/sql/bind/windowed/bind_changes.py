@@ -148,9 +148,9 @@ class ChangesBinder:
 
     def derive_windows(self, call: WindowCall, named: Named) -> tuple[WindowsClause, Node]:
         """The windows of a query, and the node of all its columns in them."""
-        given = _named_input(call)
-        refuse_window(given, call.function, self.sql)
-        query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=given))
+        source = _named_input(call)
+        refuse_window(source, call.function, self.sql)
+        query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=source))
         binder = self._appending
         bound, scope = binder._appended(query, named, f"the input of {call.function}")
         require_time(call.args.get("time"), bound, scope, self.sql)
@@ -172,11 +172,11 @@ class ChangesBinder:
 
         binder = OverBinder(self.sql, call)
         functions = binder.functions()
-        given = _named_input(call)
+        source = _named_input(call)
         hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
-        asked = (*hidden, *binder.partition, *binder.arguments)
-        items = [exp.Star(), *(one.copy() for one in asked)]
-        query = exp.Select(expressions=items, from_=exp.From(this=given))
+        extra = (*hidden, *binder.partition, *binder.arguments)
+        items = [exp.Star(), *(one.copy() for one in extra)]
+        query = exp.Select(expressions=items, from_=exp.From(this=source))
         appending = self._appending
         bound, scope = appending._appended(query, named, "the input of OVER")
         for order in call.meta.get("orders", ()):
@@ -194,9 +194,9 @@ class ChangesBinder:
         """The node of the first rows of each partition; its last column is their number."""
         hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
         terms, partition = call.args["order"], call.args["partition"]
-        asked = (*hidden, *partition, *(term.this for term in terms))
+        extra = (*hidden, *partition, *(term.this for term in terms))
         query = exp.Select(
-            expressions=[exp.Star(), *(one.copy() for one in asked)],
+            expressions=[exp.Star(), *(one.copy() for one in extra)],
             from_=exp.From(this=_named_input(call)),
         )
         query.meta.update(call.meta)
@@ -208,11 +208,11 @@ class ChangesBinder:
         from nilometer.sql.bind.windowed.bind_table_over import TableOverBinder  # noqa: PLC0415  rarely needed
 
         hidden = [exp.column(exp.to_identifier(n, quoted=True)) for n in call.meta[HIDDEN]]
-        given = [exp.Star(), *hidden]
+        passed_items = [exp.Star(), *hidden]
         binder = TableOverBinder(self.sql, call)
         binder.windows(0)
         query = exp.Select(
-            expressions=[*given, *(one.copy() for one in binder.asked)],
+            expressions=[*passed_items, *(one.copy() for one in binder.asked)],
             from_=exp.From(this=_named_input(call)),
         )
         query.meta.update(call.meta)
@@ -242,10 +242,10 @@ class ChangesBinder:
 
     def derive_union(self, call: UnionCall, named: Named) -> DerivedStream:
         """The union of several streams; columns that are the time of all are its time."""
-        given = call.args["input"]
-        if not isinstance(given, exp.Table):
-            return self._union(given, named)
-        query = named[given.name.lower()]
+        source = call.args["input"]
+        if not isinstance(source, exp.Table):
+            return self._union(source, named)
+        query = named[source.name.lower()]
         if id(query) not in self._unions:
             before = grown()
             others = {name: one for name, one in named.items() if one is not query}
@@ -361,7 +361,7 @@ class ChangesBinder:
 
 def _named_input(call: exp.Expr) -> exp.Expr:
     """The input of a table function, under a name."""
-    given: exp.Expr = call.args["input"].copy()
-    if isinstance(given, exp.Subquery) and not given.alias:
-        given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
-    return given
+    source: exp.Expr = call.args["input"].copy()
+    if isinstance(source, exp.Subquery) and not source.alias:
+        source.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
+    return source

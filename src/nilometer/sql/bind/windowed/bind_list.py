@@ -11,7 +11,7 @@ from nilometer.errors import SqlError
 from nilometer.operators.change_specs import SetFunction
 from nilometer.sql.bind.bind_select import items_of
 from nilometer.sql.bind.expression_binder import ExpressionBinder
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.group_keys import GroupKeys, aliases_of, has_time
 from nilometer.sql.bind.windowed.group_rows import Grouping
@@ -102,7 +102,7 @@ class ListBinder:
         """The first rows of a set operation, or of a query in brackets."""
         source = derived_source("", node, place_of(tree, self.sql))
         columns = columns_of_source(source)
-        unit = Unit("the query", columns, (), {source.name: source.relation})
+        unit = FromUnit("the query", columns, (), {source.name: source.relation})
         items = [
             Item(one.name, Scalar(tree, source.place))
             for one, tree in zip(node.columns, columns.values(), strict=True)

@@ -70,7 +70,7 @@ _SKIPS = {"PAST": SkipTo.PAST, "NEXT": SkipTo.NEXT, "FIRST": SkipTo.FIRST, "LAST
 
 
 @dataclass(frozen=True)
-class _Defined:
+class _Definition:
     """A parsed condition: parts that see rows alone, and parts that see the match so far."""
 
     plain: list[exp.Expr]
@@ -176,7 +176,7 @@ class MatchBinder:
                 hint="add MEASURES LAST(A.v) AS v, or ALL ROWS PER MATCH",
             )
 
-    def _define(self, name: str, arguments: Arguments) -> _Defined:
+    def _define(self, name: str, arguments: Arguments) -> _Definition:
         """The DEFINE of a variable; empty if there is none."""
         defined = self._definitions.get(name)
         number = self.variables.index(name)
@@ -187,7 +187,9 @@ class MatchBinder:
             )
 
         near, seen = reader(), reader()
-        found = _Defined([], near, [], seen, "" if defined is None else text_of(defined, self.sql))
+        definition = _Definition(
+            [], near, [], seen, "" if defined is None else text_of(defined, self.sql)
+        )
         own = [] if defined is None else list(conjuncts(defined))
         first = [near.read_row(one) for one in own]
         count = next((n for n, one in enumerate(first) if one is None), len(first))
@@ -196,39 +198,39 @@ class MatchBinder:
         ):  # computed below, one condition only where those before it hold
             whole = exp.and_(*(one for one in first[:count] if one is not None), copy=False)
             slot = Navigation(arguments.number(whole), self._all)
-            found.plain.append(near.slot(slot, defined))
+            definition.plain.append(near.slot(slot, defined))
         for condition, alone in zip(own[count:], first[count:], strict=True):
             if alone is not None and not near.is_available(alone):
                 slot = Navigation(arguments.number(alone), self._all)
-                found.plain.append(near.slot(slot, condition))
+                definition.plain.append(near.slot(slot, condition))
                 continue
             trial = reader()
             trial.read(condition)
             if all(isinstance(s, Navigation) and s.is_near(number) for s in trial.slots):
-                found.plain.append(near.read(condition))
+                definition.plain.append(near.read(condition))
             else:
-                found.rest.append(seen.read(condition))
-        return found
+                definition.rest.append(seen.read(condition))
+        return definition
 
     @cached_property
     def _definitions(self) -> dict[str, exp.Expr]:
-        found: dict[str, exp.Expr] = {}
+        definitions: dict[str, exp.Expr] = {}
         for one in self.call.args.get("define") or ():
             require_variable(one.this.name, one.this, self.variables, self.sql)
-            if one.this.name in found:
+            if one.this.name in definitions:
                 raise AmbiguousNameError(
                     f"{one.this.name} is defined twice", place=place_of(one.this, self.sql)
                 )
-            found[one.this.name] = one.expression
-        return found
+            definitions[one.this.name] = one.expression
+        return definitions
 
     def _query(self, arguments: Arguments) -> exp.Select:
-        given = self.call.args["input"].copy()
-        refuse_window(given, "MATCH_RECOGNIZE", self.sql)
-        if isinstance(given, exp.Subquery) and not given.alias:
-            given.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
+        source = self.call.args["input"].copy()
+        refuse_window(source, "MATCH_RECOGNIZE", self.sql)
+        if isinstance(source, exp.Subquery) and not source.alias:
+            source.set("alias", exp.TableAlias(this=exp.to_identifier("input")))
         items = [exp.Star(), *(one.copy() for one in arguments.trees)]
-        return exp.Select(expressions=items, from_=exp.From(this=given))
+        return exp.Select(expressions=items, from_=exp.From(this=source))
 
     def _require_order(self, require_time: Ordered) -> None:
         order = self.call.args.get("order")
@@ -245,7 +247,7 @@ class MatchBinder:
         self,
         below: Node,
         passed: int,
-        defined: list[_Defined],
+        defined: list[_Definition],
         reader: SlotReader,
         measures: list[tuple[exp.Alias, exp.Expr]],
     ) -> Match:
@@ -294,15 +296,15 @@ class MatchBinder:
                 place=place_of(tree, self.sql),
                 hint="compute it in a subquery: (SELECT *, … AS p FROM S) AS s MATCH_RECOGNIZE (…)",
             )
-        found = find_name(tree.this, names)
-        if found is None:
+        column_name = find_name(tree.this, names)
+        if column_name is None:
             raise UnknownNameError(
                 f"there is no column {tree.name}",
                 place=place_of(tree, self.sql),
                 detail=f"there are {', '.join(names)}",
                 hint=nearest(tree.name, list(names)),
             )
-        return list(names).index(found)
+        return list(names).index(column_name)
 
     def _shown(
         self, keys: tuple[int, ...], names: Sequence[str]
@@ -326,7 +328,7 @@ class MatchBinder:
                 )
             seen.add(one.name.lower())
 
-    def _condition(self, one: _Defined, passed: int, kinds: list[pa.DataType]) -> Condition:
+    def _condition(self, one: _Definition, passed: int, kinds: list[pa.DataType]) -> Condition:
         near, seen = self._placed(one.near.slots, passed), self._placed(one.seen.slots, passed)
         return Condition(
             self._test(one.plain, near, one.near, kinds),
@@ -371,16 +373,16 @@ class MatchBinder:
 
     def _placed(self, slots: Sequence[Slot], passed: int) -> list[Slot]:
         """Slots whose arguments are shifted by this many columns."""
-        found: list[Slot] = []
+        shifted: list[Slot] = []
         for one in slots:
             if isinstance(one, Navigation):
-                found.append(replace(one, column=passed + one.column))
+                shifted.append(replace(one, column=passed + one.column))
             elif isinstance(one, Aggregated) and one.call.column is not None:
                 call = replace(one.call, column=passed + one.call.column)
-                found.append(replace(one, call=call))
+                shifted.append(replace(one, call=call))
             else:
-                found.append(one)
-        return found
+                shifted.append(one)
+        return shifted
 
     def _texts(self) -> tuple[str, ...]:
         defined = (f"{name}: {text_of(tree, self.sql)}" for name, tree in self._definitions.items())

@@ -74,13 +74,13 @@ class OverBinder:
 
     @property
     def windows(self) -> list[exp.Window]:
-        found: list[exp.Window] = self.call.expressions
-        return found
+        windows: list[exp.Window] = self.call.expressions
+        return windows
 
     @property
     def partition(self) -> list[exp.Expr]:
-        found: list[exp.Expr] = self.windows[0].args.get("partition_by") or []
-        return found
+        keys: list[exp.Expr] = self.windows[0].args.get("partition_by") or []
+        return keys
 
     def functions(self) -> list[OverFunction]:
         """The functions of the windows; arguments are numbered from zero."""
@@ -113,8 +113,8 @@ class OverBinder:
             case exp.Lag() | exp.Lead():
                 return self._offset(inner)
             case exp.IgnoreNulls() if isinstance(inner.this, exp.Lag):
-                found = self._offset(inner.this)
-                return replace(found, ignores_nulls=found.steps > 0)
+                offset = self._offset(inner.this)
+                return replace(offset, ignores_nulls=offset.steps > 0)
             case exp.IgnoreNulls() if isinstance(inner.this, exp.Lead):
                 raise SqlError(
                     "LEAD with IGNORE NULLS may wait forever",
@@ -134,7 +134,7 @@ class OverBinder:
         called = inner.this if isinstance(inner, exp.Filter) else inner
         if type(called) not in FRAMED:
             raise NotYetError(
-                f"{said(inner, self.sql)} is not supported with OVER yet",
+                f"{function_text(inner, self.sql)} is not supported with OVER yet",
                 place=place_of(window, self.sql),
                 hint="LAG, LEAD, ROW_NUMBER, RANK, DENSE_RANK, FIRST_VALUE, LAST_VALUE and "
                 "NTH_VALUE are supported, and aggregates other than lists and texts",
@@ -152,8 +152,8 @@ class OverBinder:
         return Picked(self._argument(node.this), last, self._frame(window), ignores_nulls, number)
 
     def _offset(self, node: exp.Lag | exp.Lead) -> Offset:
-        given = node.args.get("offset")
-        steps = 1 if given is None else read_count(given, self.sql)
+        offset = node.args.get("offset")
+        steps = 1 if offset is None else read_count(offset, self.sql)
         default = node.args.get("default")
         place = None if default is None else self._argument(default)
         back = steps if isinstance(node, exp.Lag) else -steps
@@ -211,19 +211,20 @@ class OverBinder:
                 return kinds[column]
             case Offset(column, _, default):
                 other = kinds[column if default is None else default]
-                found = common_type(kinds[column], other)
-                if found is None:
+                common = common_type(kinds[column], other)
+                if common is None:
                     raise SqlTypeError(
                         "the default value has a different type than the column",
                         place=place_of(window, self.sql),
                         detail=f"{type_name(kinds[column])} and {type_name(other)}",
                     )
-                return found
+                return common
             case Numbering():
                 return pa.int32()
             case Running(call) if not is_kept_short(call, kinds, grows=True):
                 raise SqlWindowError(
-                    f"{said(window.this, self.sql)} over all rows so far would keep all of them",
+                    f"{function_text(window.this, self.sql)} over all rows so far would keep all "
+                    "of them",
                     place=place_of(window, self.sql),
                     detail="COUNT, SUM, AVG, variances, and MIN and MAX of numbers and times keep "
                     "a few numbers for each partition",
@@ -236,7 +237,7 @@ class OverBinder:
                     raise SqlTypeError.at(place_of(window, self.sql), error) from None
 
 
-def said(call: exp.Expr, sql: str) -> str:
+def function_text(call: exp.Expr, sql: str) -> str:
     """The name of the function before OVER, as it is written."""
     inner = call.this if isinstance(call, exp.Filter | exp.IgnoreNulls) else call
     return written(inner) if isinstance(inner, exp.Func) else text_of(inner, sql)

@@ -12,11 +12,11 @@ from nilometer.sql.bind.bind_from import FromBinder
 from nilometer.sql.bind.bind_select import where_conditions
 from nilometer.sql.bind.from_entry import Deriver
 from nilometer.sql.bind.refuse import refuse_query
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.from_parts import FromParts
-from nilometer.sql.bind.windowed.held_units import Held, merge, wanted_by
-from nilometer.sql.bind.windowed.subquery_rows import Around, InnerRows, SubqueryBinder
+from nilometer.sql.bind.windowed.held_units import HeldUnits, merge, wanted_by
+from nilometer.sql.bind.windowed.subquery_rows import InnerRows, OuterRows, SubqueryBinder
 from nilometer.sql.parse.named_queries import named_queries
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.rewrite.subqueries import subquery_columns
@@ -38,13 +38,13 @@ class RowsBinder:
         inner = self._bind(tree, prefix, named, None)
         return inner.rows, inner.scope
 
-    def _bind_inner(self, tree: exp.Select, named: Named, around: Around) -> InnerRows:
+    def _bind_inner(self, tree: exp.Select, named: Named, around: OuterRows) -> InnerRows:
         """The rows of a query inside an expression, which may use names around it."""
         refuse_query(tree, self.sql)
         return self._bind(tree, None, {**named, **named_queries(tree, self.sql)}, around)
 
     def _bind(
-        self, tree: exp.Select, prefix: str | None, named: Named, around: Around | None
+        self, tree: exp.Select, prefix: str | None, named: Named, around: OuterRows | None
     ) -> InnerRows:
         binder = FromBinder(self.sql, self.builder.catalog, prefix, named, self.query, self.deriver)
         outer = None if around is None else around.scope
@@ -64,7 +64,7 @@ class RowsBinder:
             self._refuse_same_names(around.held.units, parts)
             wanted, before = wanted.and_also(around.wanted), len(around.held.units)
             rows = merge(around.held.rows, held.rows, ())
-            held = Held(rows, (*around.held.units, *held.units))
+            held = HeldUnits(rows, (*around.held.units, *held.units))
 
         def scope_now() -> Scope:
             scope = parts.scope_over(held.units[before:])
@@ -84,7 +84,7 @@ class RowsBinder:
         rows = replace(held.rows, conditions=conditions)
         return InnerRows(rows, scope, held.units[:before] if around is not None else None)
 
-    def _refuse_same_names(self, around: Sequence[Unit], parts: FromParts) -> None:
+    def _refuse_same_names(self, around: Sequence[FromUnit], parts: FromParts) -> None:
         """Refuse a name with two meanings in the conditions on one row."""
         taken = {unit.name.lower() for unit in around}
         for entry in parts.entries:

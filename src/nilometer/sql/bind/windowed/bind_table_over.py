@@ -24,7 +24,7 @@ from nilometer.operators.table_over import (
     TableOverSpec,
     TableWindow,
 )
-from nilometer.sql.bind.windowed.bind_over import FRAMED, PICKED, said
+from nilometer.sql.bind.windowed.bind_over import FRAMED, PICKED, function_text
 from nilometer.sql.bind.windowed.read_count import read_count, read_nth
 from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.expressions.aggregate_calls import read_aggregate
@@ -115,8 +115,8 @@ class TableOverBinder:
             return self._ranked(inner)
         match inner:
             case exp.Lag() | exp.Lead():
-                given = inner.args.get("offset")
-                steps = 1 if given is None else read_count(given, self.sql)
+                offset = inner.args.get("offset")
+                steps = 1 if offset is None else read_count(offset, self.sql)
                 default = inner.args.get("default")
                 other = None if default is None else self._place(default, first)
                 back = steps if isinstance(inner, exp.Lag) else -steps
@@ -144,7 +144,7 @@ class TableOverBinder:
         called = inner.this if isinstance(inner, exp.Filter) else inner
         if type(called) not in FRAMED:
             raise SqlError(
-                f"{said(inner, self.sql)} is not supported with OVER",
+                f"{function_text(inner, self.sql)} is not supported with OVER",
                 place=place_of(window, self.sql),
                 hint="compute it in a subquery with GROUP BY, and join with that",
             )
@@ -221,14 +221,14 @@ class TableOverBinder:
                 return kinds[column]
             case Shifted(column, _, default):
                 other = kinds[column if default is None else default]
-                found = common_type(kinds[column], other)
-                if found is None:
+                common = common_type(kinds[column], other)
+                if common is None:
                     raise SqlTypeError(
                         "the default value has a different type than the column",
                         place=place,
                         detail=f"{type_name(kinds[column])} and {type_name(other)}",
                     )
-                return found
+                return common
             case AggregateCall():
                 try:
                     return aggregate_type(function, kinds, text_of(window.this, self.sql))

@@ -162,8 +162,8 @@ class NodeBuilder:
             replace(s, rows=None, until=None, below=(), is_held=True) for s in rows.sources
         )
         conditions = (*rows.conditions, *_time_conditions(rows))
-        asked = replace(rows, sources=held, windows=(), conditions=conditions)
-        plan = self._plan(asked, items, COMBINE_RULES)
+        combined = replace(rows, sources=held, windows=(), conditions=conditions)
+        plan = self._plan(combined, items, COMBINE_RULES)
         inputs = tuple(
             self._input(rows, source, joined)
             for source, joined in zip(rows.sources, plan.sources, strict=True)

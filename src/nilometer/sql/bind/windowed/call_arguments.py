@@ -46,18 +46,22 @@ class ArgumentReader:
 
     def read(self) -> CallArguments:
         """All arguments, checked as far as they can be without the input."""
-        given = self._given()
-        columns = {one.name: given.pop(one.name) for one in self._columns if one.name in given}
-        tables = {one.name: given.pop(one.name) for one in self._tables if one.name in given}
+        arguments = self._by_name()
+        columns = {
+            one.name: arguments.pop(one.name) for one in self._columns if one.name in arguments
+        }
+        tables = {
+            one.name: arguments.pop(one.name) for one in self._tables if one.name in arguments
+        }
         for name, tree in tables.items():
             self._require_query(name, tree)
         for name, tree in columns.items():
             self._require_expression(name, tree)
-        options = {one.name: self._option(one, given) for one in self.function.options}
+        options = {one.name: self._option(one, arguments) for one in self.function.options}
         self._require_all({**columns, **tables}, options)
-        every = self._every(given)
+        every = self._every(arguments)
         return CallArguments(
-            self._keys(given), columns, options, tables, every, tuple(self._texts())
+            self._keys(arguments), columns, options, tables, every, tuple(self._texts())
         )
 
     @property
@@ -72,12 +76,12 @@ class ArgumentReader:
     def _answers(self) -> bool:
         return kind_of(self.function.name) is FunctionKind.ANSWERS
 
-    def _given(self) -> dict[str, exp.Expr]:
+    def _by_name(self) -> dict[str, exp.Expr]:
         """The arguments by name; raises an error if one is unknown or given twice."""
         known = [one.name for one in (*self._columns, *self.function.options, *self._tables)]
         known += [] if kind_of(self.function.name) is FunctionKind.ROWS else [BY]
         known += [EVERY] if self._answers else []
-        given: dict[str, exp.Expr] = {}
+        arguments: dict[str, exp.Expr] = {}
         for one in self.call.expressions:
             assert isinstance(one, NamedArgument)
             if one.this not in known:
@@ -87,13 +91,13 @@ class ArgumentReader:
                     detail=f"it has {', '.join(known)}",
                     hint=nearest(one.this, known),
                 )
-            if one.this in given:
+            if one.this in arguments:
                 raise SqlError(f"{one.this} is given twice", place=place_of(one, self.sql))
-            given[one.this] = one.expression
-        return given
+            arguments[one.this] = one.expression
+        return arguments
 
-    def _keys(self, given: Mapping[str, exp.Expr]) -> tuple[exp.Expr, ...]:
-        tree = given.get(BY)
+    def _keys(self, arguments: Mapping[str, exp.Expr]) -> tuple[exp.Expr, ...]:
+        tree = arguments.get(BY)
         if tree is None:
             return ()
         parts = tree.expressions if isinstance(tree, exp.Tuple) else [tree]
@@ -101,8 +105,8 @@ class ArgumentReader:
             self._require_expression(BY, part)
         return tuple(part.this if isinstance(part, exp.Paren) else part for part in parts)
 
-    def _every(self, given: Mapping[str, exp.Expr]) -> int | None:
-        tree = given.get(EVERY)
+    def _every(self, arguments: Mapping[str, exp.Expr]) -> int | None:
+        tree = arguments.get(EVERY)
         if tree is None:
             return None
         if not isinstance(tree, Length) or tree.this <= 0:
@@ -113,9 +117,9 @@ class ArgumentReader:
             )
         return int(tree.this)
 
-    def _require_all(self, given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    def _require_all(self, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         missing = [one for one in (*self._columns, *self._tables) if one.required]
-        missing = [one for one in missing if one.name not in given]
+        missing = [one for one in missing if one.name not in arguments]
         missing += [o for o in self.function.options if o.required and options[o.name] is None]
         for one in missing:
             raise SqlError(
@@ -140,8 +144,8 @@ class ArgumentReader:
                 detail=f"got {text_of(tree, self.sql)}",
             )
 
-    def _option(self, option: OptionArgument, given: Mapping[str, exp.Expr]) -> Any:
-        tree = given.get(option.name)
+    def _option(self, option: OptionArgument, arguments: Mapping[str, exp.Expr]) -> Any:
+        tree = arguments.get(option.name)
         if tree is None:
             return option.default
         value = constant_of(tree, option.kind)
@@ -165,10 +169,10 @@ class ArgumentReader:
         if not isinstance(value, int | float):
             return
         allowed = None
-        if option.least is not None and value < option.least:
-            allowed = f"at least {_shown(option.least, option.kind)}"
-        elif option.most is not None and value > option.most:
-            allowed = f"at most {_shown(option.most, option.kind)}"
+        if option.minimum is not None and value < option.minimum:
+            allowed = f"at least {_shown(option.minimum, option.kind)}"
+        elif option.maximum is not None and value > option.maximum:
+            allowed = f"at most {_shown(option.maximum, option.kind)}"
         if allowed is not None:
             raise SqlError(
                 f"{option.name} must be {allowed}",

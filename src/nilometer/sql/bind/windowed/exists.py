@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from nilometer.sql.rewrite.subqueries import Asked, is_tested
+from nilometer.sql.rewrite.subqueries import SubqueryUse, is_tested
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class ExistsTest:
     tree: exp.Expr
     query: exp.Expr
     negated: bool
-    asked: Asked = Asked.ROWS
+    asked: SubqueryUse = SubqueryUse.ROWS
     value: exp.Expr | None = None
     """The value before IN."""
 
@@ -33,6 +33,6 @@ def read_exists(condition: exp.Expr) -> Iterator[ExistsTest]:
         yield ExistsTest(condition, inner.this, negated)
         return
     query, value = inner.args["query"], inner.this
-    yield ExistsTest(condition, query, negated, Asked.EQUAL, value)
+    yield ExistsTest(condition, query, negated, SubqueryUse.EQUAL, value)
     if negated:  # a row that may be equal leaves NOT IN open, which is not true
-        yield ExistsTest(condition, query, negated, Asked.UNKNOWN, value)
+        yield ExistsTest(condition, query, negated, SubqueryUse.UNKNOWN, value)

@@ -75,14 +75,14 @@ def first_rows(node: Node, call: TopCall, sql: str) -> Node:
         columns,
         tuple(one.name for one in columns),
     )
-    found = (*own, Column(RANK, pa.int32()))
+    result_columns = (*own, Column(RANK, pa.int32()))
     parts = []
     for rank in range(limit):
         test = Binary(Operator.GREATER, Argument(len(keys)), Constant(rank))
         values = [Argument(len(keys) + 1 + rank, (field,)) for field in fields]
         texts = (f"rows > {rank}", *(one.name for one in own), str(rank + 1))
-        parts.append(compute(groups, test, (*values, Constant(rank + 1)), found, texts))
-    return union_all(parts, found) if len(parts) != 1 else parts[0]
+        parts.append(compute(groups, test, (*values, Constant(rank + 1)), result_columns, texts))
+    return union_all(parts, result_columns) if len(parts) != 1 else parts[0]
 
 
 def _struct(names: Sequence[str], values: Sequence[Expression]) -> Expression:

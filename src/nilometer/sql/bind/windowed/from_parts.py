@@ -11,11 +11,11 @@ from nilometer.errors import SqlError
 from nilometer.model.windows import RangeWindow
 from nilometer.sql.bind.bind_select import join_conditions, scope_of, where_conditions
 from nilometer.sql.bind.bind_windows import bind_windows, written_windows
-from nilometer.sql.bind.from_entry import Entry
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.from_entry import BoundEntry
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder, at_most
 from nilometer.sql.bind.windowed.exists import ExistsTest, read_exists
-from nilometer.sql.bind.windowed.held_units import Held, merge, unit_time, wanted_by
+from nilometer.sql.bind.windowed.held_units import HeldUnits, merge, unit_time, wanted_by
 from nilometer.sql.bind.windowed.lifetimes import find_lifetimes, timed_entry
 from nilometer.sql.bind.windowed.outer_joins import OuterJoin
 from nilometer.sql.expressions.scalars import Scalar
@@ -33,14 +33,14 @@ class FromParts:
     sql: str
     builder: NodeBuilder
     tree: exp.Select
-    entries: list[Entry]
+    entries: list[BoundEntry]
     outer: Scope | None
 
     @property
     def scope(self) -> Scope:
         return self.scope_over([entry.unit for entry in self.entries])
 
-    def scope_over(self, units: Sequence[Unit], before: int | None = None) -> Scope:
+    def scope_over(self, units: Sequence[FromUnit], before: int | None = None) -> Scope:
         """The names of the query, where its units are held by another node.
 
         Columns merged by USING count, if a number is given, only up to the join before it.
@@ -78,33 +78,33 @@ class FromParts:
         where = self.tree.args.get("where")
         plain, tests, later = [], [], []
         for condition in conjuncts(where.this) if where is not None else ():
-            found = list(read_exists(condition))
-            tests += found
+            exists = list(read_exists(condition))
+            tests += exists
             if names_subquery(condition):
                 later.append(condition)
-            elif not found:
+            elif not exists:
                 plain.append(condition)
         return plain, tests, later
 
-    def listed(self, sources: list[tuple[Source, ...]], where: list[exp.Expr]) -> Held:
+    def listed(self, sources: list[tuple[Source, ...]], where: list[exp.Expr]) -> HeldUnits:
         """All entries joined."""
         scope, clause = self.scope, self.tree.args.get("windows")
-        asked = [*self._on(scope.units), *where_conditions(where, scope)]
-        lifetimes = self._lifetimes(sources, asked)
+        conditions = [*self._on(scope.units), *where_conditions(where, scope)]
+        lifetimes = self._lifetimes(sources, conditions)
         units = [(e.unit, e.bound, e.window) for e in self.entries]
         windows = bind_windows(clause, units, scope, with_ranges=False)
         inner = [c for e in self.entries if not e.has_rows for c in e.bound.conditions]
         rows = BoundQuery(
             tuple(one for own in sources for one in own),
             (*windows.windows, *_ranges(lifetimes)),
-            (*inner, *asked, *windows.conditions),
+            (*inner, *conditions, *windows.conditions),
             (),
             None if clause is None else place_of(clause, self.sql),
             (*(one for e in self.entries for one in e.bound.lifetimes), *lifetimes),
         )
-        return Held(rows, tuple(entry.unit for entry in self.entries))
+        return HeldUnits(rows, tuple(entry.unit for entry in self.entries))
 
-    def _on(self, units: Sequence[Unit]) -> Iterator[Scalar]:
+    def _on(self, units: Sequence[FromUnit]) -> Iterator[Scalar]:
         """The conditions of all joins."""
         for number, join in enumerate(self._joins, start=1):
             yield from join_conditions(join, number, self.scope_over(units, before=number))
@@ -117,7 +117,7 @@ class FromParts:
         timed = [timed_entry(e, s) for e, s in zip(self.entries, sources, strict=True)]
         return find_lifetimes(timed, list(written), conditions)
 
-    def joined(self, sources: list[tuple[Source, ...]], where: list[exp.Expr]) -> Held:
+    def joined(self, sources: list[tuple[Source, ...]], where: list[exp.Expr]) -> HeldUnits:
         """The entries joined one after another, some of them by outer joins."""
         lifetimes = self._lifetimes(sources, list(self._on([e.unit for e in self.entries])))
         parts = [
@@ -126,13 +126,13 @@ class FromParts:
         ]
         early, where = self._asked_first(where)
         rows = parts[0].rows
-        held = Held(replace(rows, conditions=(*rows.conditions, *early)), parts[0].units)
+        held = HeldUnits(replace(rows, conditions=(*rows.conditions, *early)), parts[0].units)
         for number, (join, part) in enumerate(zip(self._joins, parts[1:], strict=True), start=1):
             self._refuse_late_items(number)
             held = self._join(held, part, join, number)
         conditions = tuple(where_conditions(where, self.scope_over(held.units)))
         rows = replace(held.rows, conditions=(*held.rows.conditions, *conditions))
-        return Held(rows, held.units)
+        return HeldUnits(rows, held.units)
 
     def _refuse_late_items(self, number: int) -> None:
         """Refuse items of an array after a join that has changed the array's rows."""
@@ -165,8 +165,8 @@ class FromParts:
         return early, later
 
     def _part(
-        self, entry: Entry, sources: tuple[Source, ...], lifetimes: Sequence[Lifetime]
-    ) -> Held:
+        self, entry: BoundEntry, sources: tuple[Source, ...], lifetimes: Sequence[Lifetime]
+    ) -> HeldUnits:
         names = {source.name for source in sources}
         own = tuple(one for one in lifetimes if names.issuperset(one.streams))
         rows = replace(
@@ -177,10 +177,10 @@ class FromParts:
             items=(),
             lifetimes=(*entry.bound.lifetimes, *own),
         )
-        return Held(rows, (entry.unit,))
+        return HeldUnits(rows, (entry.unit,))
 
-    def _join(self, held: Held, part: Held, join: exp.Join, number: int) -> Held:
-        def conditions(units: Sequence[Unit]) -> list[Scalar]:
+    def _join(self, held: HeldUnits, part: HeldUnits, join: exp.Join, number: int) -> HeldUnits:
+        def conditions(units: Sequence[FromUnit]) -> list[Scalar]:
             later = [entry.unit for entry in self.entries[len(units) :]]
             scope = self.scope_over([*units, *later], before=number)
             return [*join_conditions(join, number, scope), *self._between(units)]
@@ -188,13 +188,13 @@ class FromParts:
         side = str(join.args.get("side") or "").upper()
         if not side:
             units = (*held.units, *part.units)
-            return Held(merge(held.rows, part.rows, conditions(units)), units)
+            return HeldUnits(merge(held.rows, part.rows, conditions(units)), units)
         place = place_of(join, self.sql)
         clause = self.tree.args.get("windows")
         wanted = wanted_by(self.tree, with_times=clause is not None)
         return OuterJoin(self.builder, wanted, side, place).join(held, part, conditions)
 
-    def _between(self, units: Sequence[Unit]) -> Iterator[Scalar]:
+    def _between(self, units: Sequence[FromUnit]) -> Iterator[Scalar]:
         """The windows between the last of some units and the others, as conditions on times."""
         entries = [(e.unit, e.bound, e.window) for e in self.entries]
         clause = self.tree.args.get("windows")

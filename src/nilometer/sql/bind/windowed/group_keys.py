@@ -36,10 +36,10 @@ class GroupKeys:
         if group is None:
             return [], None
         if group.args.get("all"):
-            found = [[item.value for item in self.items if not self._aggregates(item)]]
+            sets = [[item.value for item in self.items if not self._aggregates(item)]]
         else:
-            found = [[self._key(key) for key in one] for one in read_sets(group, self.sql)]
-        named = [{item.name: item for item in map(key_item, one)} for one in found]
+            sets = [[self._key(key) for key in one] for one in read_sets(group, self.sql)]
+        named = [{item.name: item for item in map(key_item, one)} for one in sets]
         keys = {name: item for one in named for name, item in one.items()}
         if len(named) == 1:
             return list(keys.values()), None

@@ -148,14 +148,14 @@ class Grouping:
             scalar = Scalar(read.argument, place_of(tree, self.sql))
             place = self._argument(Item(_text(read.argument), scalar))
         call = read.call(place)
-        found = next((one.text for one in self.calls if one.call == call), None)
-        if found is None:
+        name = next((one.text for one in self.calls if one.call == call), None)
+        if name is None:
             inner = tree.this if isinstance(tree, exp.Filter) else tree
             assert isinstance(inner, exp.Func)
             named = written(inner) if is_placed(inner) else str(read.function)
-            found = self._unused(_text(tree))
-            self.calls.append(_Call(found, call, place_of(tree, self.sql), named))
-        return self._result(tree, found)
+            name = self._unused(_text(tree))
+            self.calls.append(_Call(name, call, place_of(tree, self.sql), named))
+        return self._result(tree, name)
 
     def _unused(self, text: str) -> str:
         """A unique name for a call: its text does not distinguish orders and fractions."""

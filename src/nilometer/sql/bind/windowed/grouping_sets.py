@@ -41,8 +41,8 @@ def read_sets(group: exp.Expr, sql: str) -> tuple[Keys, ...]:
             special.append(type(one)(expressions=plain))
         plain = []
     place = place_of(group, sql)
-    found = [tuple(chain(*one)) for one in _product([[tuple(plain)], *map(_sets, special)], place)]
-    return tuple(found)
+    sets = [tuple(chain(*one)) for one in _product([[tuple(plain)], *map(_sets, special)], place)]
+    return tuple(sets)
 
 
 def _sets(tree: exp.Expr) -> list[Keys]:
@@ -106,12 +106,12 @@ class GroupingSets:
             Column(one.name, pa.int32()) if one.name == SET_NUMBER else one for one in node.columns
         )
         parts = []
-        for number, kept in enumerate(self.sets):
+        for number, key_set in enumerate(self.sets):
             values: list[Expression] = [Argument(place) for place in range(len(columns))]
             for place, name in enumerate(names):
                 if name == SET_NUMBER:
                     values[place] = Constant(number)
-                elif name not in kept:
+                elif name not in key_set:
                     values[place] = Constant(None)
             parts.append(compute(node, None, values, columns, names_of(columns)))
         return union_all(parts, columns)
@@ -120,8 +120,10 @@ class GroupingSets:
         """GROUPING(a, b): a number whose bits say which keys a set leaves out."""
         names = list(names)
         cases = []
-        for number, kept in enumerate(self.sets):
-            bits = sum(1 << place for place, one in enumerate(reversed(names)) if one not in kept)
+        for number, key_set in enumerate(self.sets):
+            bits = sum(
+                1 << place for place, one in enumerate(reversed(names)) if one not in key_set
+            )
             is_set = exp.EQ(
                 this=column(ColumnRef(source, SET_NUMBER)),
                 expression=exp.Literal.number(number),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from nilometer.errors import Place
-from nilometer.sql.bind.scope import Unit
+from nilometer.sql.bind.scope import FromUnit
 from nilometer.sql.expressions.scalars import ColumnRef, Scalar, column
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.changes_plan import Node
@@ -20,15 +20,15 @@ HELD = ""
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldUnits:
     """The rows of some units, and the meaning of the units' names in them."""
 
     rows: BoundQuery
-    units: tuple[Unit, ...]
+    units: tuple[FromUnit, ...]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NeededColumns:
     """Which columns the rest of a query may name: all of them, or those with these names."""
 
     names: frozenset[tuple[str, str]]
@@ -37,19 +37,19 @@ class Wanted:
     with_times: bool
     """Whether windows between streams need their times."""
 
-    def and_also(self, other: Wanted) -> Wanted:
+    def and_also(self, other: NeededColumns) -> NeededColumns:
         """The columns that either of two queries may name."""
-        return Wanted(
+        return NeededColumns(
             self.names | other.names,
             self.has_star or other.has_star,
             self.with_times or other.with_times,
         )
 
-    def items(self, units: Sequence[Unit]) -> list[Item]:
+    def items(self, units: Sequence[FromUnit]) -> list[Item]:
         """These columns of some units, as columns of one node."""
         return [Item(name, Scalar(tree, _ANYWHERE)) for name, tree in self._columns(units)]
 
-    def _columns(self, units: Sequence[Unit]) -> Iterator[tuple[str, exp.Expr]]:
+    def _columns(self, units: Sequence[FromUnit]) -> Iterator[tuple[str, exp.Expr]]:
         for unit in units:
             for name, tree in unit.columns.items():
                 is_wanted = self.has_star or self._is_named(unit.name.lower(), name.lower())
@@ -61,10 +61,12 @@ class Wanted:
     def _is_named(self, unit: str, name: str) -> bool:
         return (unit, name) in self.names or ("", name) in self.names
 
-    def _needs_time(self, unit: Unit) -> bool:
+    def _needs_time(self, unit: FromUnit) -> bool:
         return bool(unit.times) and self.with_times
 
-    def derive(self, units: Sequence[Unit], node: Node, place: Place, name: str = HELD) -> Held:
+    def derive(
+        self, units: Sequence[FromUnit], node: Node, place: Place, name: str = HELD
+    ) -> HeldUnits:
         """The units over the columns of a node that has these items."""
         source = derived_source(name, node, place)
         known = {one.name for one in node.columns}
@@ -83,10 +85,10 @@ class Wanted:
             )
             for unit in units
         ]
-        return Held(BoundQuery((source,), (), (), (), None), tuple(derived))
+        return HeldUnits(BoundQuery((source,), (), (), (), None), tuple(derived))
 
 
-def wanted_by(tree: exp.Expr, with_times: bool) -> Wanted:
+def wanted_by(tree: exp.Expr, with_times: bool) -> NeededColumns:
     """The columns that a query may need of its units: all that it names."""
     names: set[tuple[str, str]] = set()
     for node in tree.find_all(exp.Identifier):
@@ -98,10 +100,10 @@ def wanted_by(tree: exp.Expr, with_times: bool) -> Wanted:
         for node in tree.find_all(exp.Star)
     )
     has_time = any(name == "_time" for _, name in names)
-    return Wanted(frozenset(names), has_star, with_times or has_time)
+    return NeededColumns(frozenset(names), has_star, with_times or has_time)
 
 
-def unit_time(unit: Unit) -> exp.Expr:
+def unit_time(unit: FromUnit) -> exp.Expr:
     """The time of a unit's rows: the latest of its streams'."""
     first, *others = [column(time) for time in unit.times]
     return exp.Greatest(this=first, expressions=list(others)) if others else first
@@ -119,7 +121,7 @@ def merge(left: BoundQuery, right: BoundQuery, conditions: Sequence[Scalar]) -> 
     )
 
 
-def _time_of(unit: Unit) -> str:
+def _time_of(unit: FromUnit) -> str:
     return f"{unit.name}._time"
 
 

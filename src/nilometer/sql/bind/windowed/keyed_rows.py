@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from nilometer.errors import Place
 from nilometer.operators.change_specs import SetFunction
-from nilometer.sql.bind.scope import Unit
+from nilometer.sql.bind.scope import FromUnit
 from nilometer.sql.bind.windowed.held_units import merge
 from nilometer.sql.expressions.scalars import (
     ColumnRef,
@@ -36,7 +36,7 @@ class KeyedRows:
     kinds: tuple[pa.DataType, ...] | None = None
     """The types of the keys where NULL is equal to NULL."""
 
-    def conditions(self, units: Sequence[Unit], place: Place) -> list[Scalar]:
+    def conditions(self, units: Sequence[FromUnit], place: Place) -> list[Scalar]:
         """The equalities, where outer rows and groups are these units."""
         *around, groups = units
         held = {ref.column: ref.stream for ref in _columns(around)}
@@ -46,14 +46,14 @@ class KeyedRows:
                 return rebuild(node, moved)
             return column(replace(node.ref, stream=held[node.ref.column]))
 
-        found: list[exp.Expr] = []
+        equalities: list[exp.Expr] = []
         for number, tree in enumerate(self.outside):
             sides = (moved(tree), groups.columns[str(number)].copy())
             if self.kinds is None:
-                found.append(equal([sides]))
+                equalities.append(equal([sides]))
             else:
-                found += _same(*sides, self.kinds[number])
-        return [Scalar(one, place) for one in found]
+                equalities += _same(*sides, self.kinds[number])
+        return [Scalar(one, place) for one in equalities]
 
 
 def by_values(rows: BoundQuery, value: Scalar, around: Source) -> KeyedRows:
@@ -80,7 +80,7 @@ def by_values(rows: BoundQuery, value: Scalar, around: Source) -> KeyedRows:
     )
 
 
-def _columns(units: Sequence[Unit]) -> Iterator[ColumnRef]:
+def _columns(units: Sequence[FromUnit]) -> Iterator[ColumnRef]:
     for unit in units:
         for tree in unit.columns.values():
             if isinstance(tree, ResolvedColumn) and isinstance(tree.ref, ColumnRef):

@@ -14,7 +14,7 @@ from nilometer.model.network import TimeNetwork
 from nilometer.model.time import FOREVER
 from nilometer.model.windows import Bound, DerivedWindow, RangeWindow, UniformWindow, Window
 from nilometer.operators.last_results import LastResultsSpec
-from nilometer.sql.bind.from_entry import Entry
+from nilometer.sql.bind.from_entry import BoundEntry
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.plan.bound_query import BoundQuery
 from nilometer.sql.plan.changes_plan import Lifetime, runs
@@ -27,7 +27,7 @@ from nilometer.sql.plan.window_hints import window_error
 class TimedEntry:
     """An entry of FROM that has a time, and its streams with the windows after it."""
 
-    entry: Entry
+    entry: BoundEntry
     sources: tuple[Source, ...]
 
     @property
@@ -47,11 +47,11 @@ class TimedEntry:
     @property
     def lacking(self) -> Source | None:
         """Its only stream, if nothing sets how long its rows are kept."""
-        found = list(lacking_sources(self.sources, self.entry.bound.lifetimes))
-        return found[0] if len(found) == 1 and len(self.sources) == 1 else None
+        lacking = list(lacking_sources(self.sources, self.entry.bound.lifetimes))
+        return lacking[0] if len(lacking) == 1 and len(self.sources) == 1 else None
 
 
-def timed_entry(entry: Entry, sources: Sequence[Source]) -> TimedEntry:
+def timed_entry(entry: BoundEntry, sources: Sequence[Source]) -> TimedEntry:
     """The entry with those of its sources that have a time."""
     return TimedEntry(entry, tuple(source for source in sources if not source.is_table))
 
@@ -76,8 +76,8 @@ def find_lifetimes(
     ranges = {w.stream: w.length for w in windows if isinstance(w, RangeWindow)}
     uniform = [w.length for w in windows if isinstance(w, UniformWindow)]
     places = [place for _, place in written]
-    network = _network(timed, [*windows, *_said(timed, conditions)], places)
-    found = []
+    network = _network(timed, [*windows, *_windows_of(timed, conditions)], places)
+    lifetimes = []
     for number, one in enumerate(timed):
         if one.lacking is None:
             continue
@@ -87,8 +87,8 @@ def find_lifetimes(
         elif length is None:
             length = _longest_bound(network, timed, number)
         if length is not None:
-            found.append(Lifetime((one.lacking.name,), length))
-    return tuple(found)
+            lifetimes.append(Lifetime((one.lacking.name,), length))
+    return tuple(lifetimes)
 
 
 def _refuse_second_windows(
@@ -117,7 +117,7 @@ def _refuse_second_windows(
             )
 
 
-def _said(timed: Sequence[TimedEntry], conditions: Sequence[Scalar]) -> Iterator[Window]:
+def _windows_of(timed: Sequence[TimedEntry], conditions: Sequence[Scalar]) -> Iterator[Window]:
     """The windows expressed by conditions on times, between entries of one stream each."""
     names = {one.sources[0].name: one.name for one in timed if len(one.sources) == 1}
     sources = [source for one in timed for source in one.sources if len(one.sources) == 1]

@@ -128,9 +128,9 @@ def _same(value: Scalar, items: Sequence[Item]) -> int | None:
 
 def count_of(clause: exp.Expr, name: str, sql: str) -> int:
     """The number of rows in LIMIT or OFFSET."""
-    given = clause.args.get("expression")
-    if isinstance(given, exp.Literal) and not given.is_string and given.name.isdecimal():
-        return int(given.name)
+    literal = clause.args.get("expression")
+    if isinstance(literal, exp.Literal) and not literal.is_string and literal.name.isdecimal():
+        return int(literal.name)
     raise SqlError(
         f"{name} needs a number of rows", place=place_of(clause, sql), hint=f"write {name} 10"
     )

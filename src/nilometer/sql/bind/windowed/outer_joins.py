@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from nilometer.errors import Place
 from nilometer.model.expressions import Argument, Constant, Expression
 from nilometer.operators.change_specs import SetFunction
-from nilometer.sql.bind.scope import Unit
+from nilometer.sql.bind.scope import FromUnit
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
-from nilometer.sql.bind.windowed.held_units import Held, Wanted, merge
+from nilometer.sql.bind.windowed.held_units import HeldUnits, NeededColumns, merge
 from nilometer.sql.bind.windowed.refusals import require_comparable_rows
 from nilometer.sql.expressions.scalars import Scalar
 from nilometer.sql.plan.changes_plan import Node
@@ -18,7 +18,7 @@ from nilometer.sql.plan.operations import choose_columns, compute, set_counts, u
 
 LEFT, RIGHT = "", "on the right"
 """The names of the sources that stand for the sides where nodes hold them."""
-Conditions = Callable[[Sequence[Unit]], Sequence[Scalar]]
+Conditions = Callable[[Sequence[FromUnit]], Sequence[Scalar]]
 """Binds the conditions of a join over units."""
 
 
@@ -27,11 +27,11 @@ class OuterJoin:
     """A join that keeps the rows without partners of one side, or both."""
 
     builder: NodeBuilder
-    wanted: Wanted
+    wanted: NeededColumns
     side: str
     place: Place
 
-    def join(self, left: Held, right: Held, on: Conditions) -> Held:
+    def join(self, left: HeldUnits, right: HeldUnits, on: Conditions) -> HeldUnits:
         """Both sides as one."""
         units = (*left.units, *right.units)
         items = self.wanted.items(units)
@@ -56,18 +56,18 @@ class OuterJoin:
             parts.append(self._padded(held_right, joined, places[count:], count))
         return self.wanted.derive(units, union_all(parts, joined.columns), self.place)
 
-    def _hold(self, side: Held) -> Node:
+    def _hold(self, side: HeldUnits) -> Node:
         node = self.builder.build(side.rows, self.wanted.items(side.units))
         require_comparable_rows(node.columns, self.place, f"{self.side} JOIN")
         return node
 
-    def _as_source(self, side: Held, node: Node | None, name: str) -> Held:
+    def _as_source(self, side: HeldUnits, node: Node | None, name: str) -> HeldUnits:
         """A side as a source that is a node, since it is used twice."""
         if node is None:
             return side
         return self.wanted.derive(side.units, node, self.place, name)
 
-    def _inner(self, left: Held, right: Held, on: Conditions) -> Node:
+    def _inner(self, left: HeldUnits, right: HeldUnits, on: Conditions) -> Node:
         units = (*left.units, *right.units)
         rows = merge(left.rows, right.rows, on(units))
         return self.builder.build(rows, self.wanted.items(units))

@@ -122,11 +122,11 @@ class SlotReader:
         name = _function(tree)
         if name in ("PREV", "NEXT"):
             inner, steps = self._with_count(tree, 1)
-            found = self._navigation(inner)
-            if found.steps:
+            start = self._navigation(inner)
+            if start.steps:
                 raise self._misplaced(tree)
-            final = self._is_final(tree) if SEMANTICS in tree.meta else found.final
-            return replace(found, steps=-steps if name == "PREV" else steps, final=final)
+            final = self._is_final(tree) if SEMANTICS in tree.meta else start.final
+            return replace(start, steps=-steps if name == "PREV" else steps, final=final)
         offset, inner = 0, tree
         if name in NAVIGATION:
             inner, offset = self._with_count(tree, 0)
@@ -148,16 +148,16 @@ class SlotReader:
 
     def _with_count(self, tree: exp.Expr, default: int) -> tuple[exp.Expr, int]:
         """The argument of a call, and its number of rows."""
-        given = tree.expressions
-        if len(given) not in (1, 2):
+        operands = tree.expressions
+        if len(operands) not in (1, 2):
             raise SqlError(
                 f"{tree.name.upper()} takes a value and a number of rows",
                 place=place_of(tree, self.sql),
                 hint=f"write {tree.name.upper()}(A.v) or {tree.name.upper()}(A.v, 1)",
             )
-        if len(given) == 1:
-            return given[0], default
-        count = given[1]
+        if len(operands) == 1:
+            return operands[0], default
+        count = operands[1]
         is_number = isinstance(count, exp.Literal) and not count.is_string
         if not is_number or not count.name.isdecimal() or int(count.name) > _MOST_STEPS:
             raise SqlError(
@@ -165,7 +165,7 @@ class SlotReader:
                 place=place_of(count, self.sql),
                 hint="write 1",
             )
-        return given[0], int(count.name)
+        return operands[0], int(count.name)
 
     def _of_match(self, name: str, tree: exp.Expr) -> Slot:
         if tree.expressions or self.defines is not None:
@@ -202,35 +202,35 @@ class SlotReader:
         return Aggregated(read.call(place), of, self._is_final(tree))
 
     def _is_final(self, tree: exp.Expr) -> bool:
-        said = tree.meta.get(SEMANTICS)
-        if said == "FINAL" and self.defines is not None:
+        semantics = tree.meta.get(SEMANTICS)
+        if semantics == "FINAL" and self.defines is not None:
             raise SqlError(
                 "a condition only sees the match so far, not its end",
                 place=place_of(tree, self.sql),
                 hint="leave FINAL out",
             )
-        return self.final if said is None else said == "FINAL"
+        return self.final if semantics is None else semantics == "FINAL"
 
     def _one_of(self, tree: exp.Expr) -> frozenset[int]:
         """The variables whose rows an expression is computed from."""
-        found = set(self._variables_in(tree))
-        if len(found) > 1:
+        variables = set(self._variables_in(tree))
+        if len(variables) > 1:
             raise SqlError(
                 "an expression over a row may only use one variable",
                 place=place_of(tree, self.sql),
                 detail=f"{text_of(tree, self.sql)} uses several",
                 hint="combine variables outside: LAST(A.v) - LAST(B.v)",
             )
-        return found.pop() if found else self.all
+        return variables.pop() if variables else self.all
 
     def _variables_in(self, tree: exp.Expr) -> list[frozenset[int]]:
         """The variables that columns in a tree name; all of them where one names none."""
-        found = []
+        variables = []
         for node in _columns(tree):
             name = _first_name(node)
             if name is not None:
-                found.append(self._variable(node, name))
-        return found
+                variables.append(self._variable(node, name))
+        return variables
 
     def _variable(self, node: exp.Expr, name: exp.Identifier) -> frozenset[int]:
         if len(_parts(node)) == 1:

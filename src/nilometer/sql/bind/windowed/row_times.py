@@ -32,13 +32,13 @@ def require_time(named: exp.Expr | None, bound: BoundQuery, scope: Scope, sql: s
     times = [source.time for source in bound.sources if not source.is_table]
     if named is None:
         return
-    found = ExpressionBinder(scope, "DESCRIPTOR").bind(named)
-    if len(times) == 1 and found.columns == (times[0],) and found.tree == column(times[0]):
+    scalar = ExpressionBinder(scope, "DESCRIPTOR").bind(named)
+    if len(times) == 1 and scalar.columns == (times[0],) and scalar.tree == column(times[0]):
         return
-    if found.columns == (RESULT_TIME,):
+    if scalar.columns == (RESULT_TIME,):
         return
     ordered = {ColumnRef(one.name, name) for one in bound.sources for name in one.in_order}
-    if len(found.columns) == 1 and found.columns[0] in ordered:
+    if len(scalar.columns) == 1 and scalar.columns[0] in ordered:
         return
     is_named = len(times) == 1 and times[0].column != RESULT_TIME_NAME
     shown = times[0].column if is_named else "_time"

@@ -15,11 +15,11 @@ from nilometer.operators.change_specs import AggregateFunction, SetFunction
 from nilometer.sql.bind.bind_select import items_of
 from nilometer.sql.bind.expression_binder import ExpressionBinder
 from nilometer.sql.bind.from_entry import Deriver
-from nilometer.sql.bind.scope import Scope, Unit
+from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.bind.windowed.build_nodes import NodeBuilder
 from nilometer.sql.bind.windowed.exists import ExistsTest
 from nilometer.sql.bind.windowed.group_rows import GROUPS, Grouping, key_item
-from nilometer.sql.bind.windowed.held_units import HELD, Held, Wanted, merge
+from nilometer.sql.bind.windowed.held_units import HELD, HeldUnits, NeededColumns, merge
 from nilometer.sql.bind.windowed.keyed_rows import KeyedRows, by_values, equal, unknown
 from nilometer.sql.bind.windowed.outer_joins import OuterJoin
 from nilometer.sql.bind.windowed.refusals import require_comparable_rows
@@ -34,7 +34,7 @@ from nilometer.sql.plan.join_plan import Item
 from nilometer.sql.plan.operations import compute, set_counts, union_all
 from nilometer.sql.plan.types import Types
 from nilometer.sql.rewrite.modes import unwrap
-from nilometer.sql.rewrite.subqueries import Asked, SubqueryColumn
+from nilometer.sql.rewrite.subqueries import SubqueryColumn, SubqueryUse
 
 Named = Mapping[str, exp.CTE]
 _AROUND: Final = "the rows around"
@@ -43,12 +43,12 @@ _COUNTS: Final = (AggregateFunction.COUNT_ROWS, AggregateFunction.COUNT)
 
 
 @dataclass(frozen=True)
-class Around:
+class OuterRows:
     """The outer rows of a subquery, and the names that it can use of them."""
 
-    held: Held
+    held: HeldUnits
     scope: Scope
-    wanted: Wanted
+    wanted: NeededColumns
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class InnerRows:
 
     rows: BoundQuery
     scope: Scope
-    around: tuple[Unit, ...] | None = None
+    around: tuple[FromUnit, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,11 @@ class SubqueryBinder:
     sql: str
     builder: NodeBuilder
     deriver: Deriver
-    bind: Callable[[exp.Select, Named, Around], InnerRows]
-    wanted: Wanted
+    bind: Callable[[exp.Select, Named, OuterRows], InnerRows]
+    wanted: NeededColumns
     named: Named
 
-    def choose(self, held: Held, test: ExistsTest, scope: Scope) -> Held:
+    def choose(self, held: HeldUnits, test: ExistsTest, scope: Scope) -> HeldUnits:
         """The rows that pass a test."""
         place = place_of(test.tree, self.sql)
         node, partners = self._partners(held, test, scope)
@@ -83,31 +83,31 @@ class SubqueryBinder:
         passed = set_counts(function, (node, partners), node.columns)
         return self.wanted.derive(held.units, passed, place)
 
-    def add(self, held: Held, asked: SubqueryColumn, scope: Scope) -> Held:
+    def add(self, held: HeldUnits, subquery: SubqueryColumn, scope: Scope) -> HeldUnits:
         """The rows, each with the value of a subquery."""
-        if asked.args["asked"] is Asked.VALUE:
-            return self._with_value(held, asked, scope)
-        args = asked.args
-        test = ExistsTest(asked, args["query"], False, args["asked"], args.get("value"))
+        if subquery.args["asked"] is SubqueryUse.VALUE:
+            return self._with_value(held, subquery, scope)
+        args = subquery.args
+        test = ExistsTest(subquery, args["query"], False, args["asked"], args.get("value"))
         node, partners = self._partners(held, test, scope)
-        columns = (*node.columns, Column(f"{asked.name}.{asked.name}", pa.bool_()))
+        columns = (*node.columns, Column(f"{subquery.name}.{subquery.name}", pa.bool_()))
         texts = tuple(one.name for one in columns)
         own = tuple(Argument(place) for place in range(len(node.columns)))
         parts = []
         for function, answer in ((SetFunction.WITH, True), (SetFunction.WITHOUT, False)):
             chosen = set_counts(function, (node, partners), node.columns)
             parts.append(compute(chosen, None, (*own, Constant(answer)), columns, texts))
-        unit = _unit(asked.name, exp.Null(), {})
+        unit = _unit(subquery.name, exp.Null(), {})
         both = union_all(parts, columns)
-        return self.wanted.derive((*held.units, unit), both, place_of(asked, self.sql))
+        return self.wanted.derive((*held.units, unit), both, place_of(subquery, self.sql))
 
-    def _partners(self, held: Held, test: ExistsTest, scope: Scope) -> tuple[Node, Node]:
+    def _partners(self, held: HeldUnits, test: ExistsTest, scope: Scope) -> tuple[Node, Node]:
         """The rows as a node, and those of them that have partners, once for each."""
         place = place_of(test.tree, self.sql)
         node = self.builder.build(held.rows, self.wanted.items(held.units))
         require_comparable_rows(node.columns, place, "a query with EXISTS")
         own = self.wanted.derive(held.units, node, place, _around(scope))
-        around = Around(own, replace(scope, units=own.units), self.wanted)
+        around = OuterRows(own, replace(scope, units=own.units), self.wanted)
         parts = []
         for inner in self._inner(test, around):
             if inner.around is None:
@@ -117,7 +117,7 @@ class SubqueryBinder:
             parts.append(self.builder.build(rows, self.wanted.items(units)))
         return node, union_all(parts, node.columns) if len(parts) > 1 else parts[0]
 
-    def _inner(self, test: ExistsTest, around: Around) -> list[InnerRows]:
+    def _inner(self, test: ExistsTest, around: OuterRows) -> list[InnerRows]:
         """The rows of the query inside EXISTS, with its conditions on outer rows.
 
         Several, if it has to be tested in several ways, any of which may have rows.
@@ -145,7 +145,7 @@ class SubqueryBinder:
         inner = InnerRows(rows, around.scope)
         return self._compared(test, around, inner, list(columns_of_source(source).values()))
 
-    def _correlated(self, test: ExistsTest, query: exp.Expr, around: Around) -> list[InnerRows]:
+    def _correlated(self, test: ExistsTest, query: exp.Expr, around: OuterRows) -> list[InnerRows]:
         assert isinstance(query, exp.Select)
         inner = self.bind(query, self.named, around)
         if test.value is None:
@@ -154,7 +154,7 @@ class SubqueryBinder:
         return self._compared(test, around, inner, [item.value.tree for item in items])
 
     def _compared(
-        self, test: ExistsTest, around: Around, inner: InnerRows, columns: Sequence[exp.Expr]
+        self, test: ExistsTest, around: OuterRows, inner: InnerRows, columns: Sequence[exp.Expr]
     ) -> list[InnerRows]:
         """The rows for which equality to the value before IN is true or unknown."""
         if test.value is None:
@@ -174,16 +174,16 @@ class SubqueryBinder:
             scope = replace(scope, units=inner.around)
         bound = [ExpressionBinder(scope, "WHERE").bind(one).tree for one in values]
         pairs = list(zip(bound, columns, strict=True))
-        found = []
-        for tree in [equal(pairs)] if test.asked is Asked.EQUAL else unknown(pairs):
-            asked = (Scalar(one, place) for one in conjuncts(tree))
-            rows = replace(inner.rows, conditions=(*inner.rows.conditions, *asked))
-            found.append(replace(inner, rows=rows))
-        return found
+        alternatives = []
+        for tree in [equal(pairs)] if test.asked is SubqueryUse.EQUAL else unknown(pairs):
+            equalities = (Scalar(one, place) for one in conjuncts(tree))
+            rows = replace(inner.rows, conditions=(*inner.rows.conditions, *equalities))
+            alternatives.append(replace(inner, rows=rows))
+        return alternatives
 
-    def _with_value(self, held: Held, asked: SubqueryColumn, scope: Scope) -> Held:
+    def _with_value(self, held: HeldUnits, subquery: SubqueryColumn, scope: Scope) -> HeldUnits:
         """The rows, each with the value of a subquery that has at most one row."""
-        query, place = unwrap(asked.args["query"]), place_of(asked, self.sql)
+        query, place = unwrap(subquery.args["query"]), place_of(subquery, self.sql)
         is_one = self._has_one_row(query)
         if not is_one and not _has_one_at_most(query):
             raise SqlError(
@@ -196,26 +196,26 @@ class SubqueryBinder:
         except UnknownNameError:
             if not is_one:
                 raise
-            return self._with_correlated(held, asked, query, scope)
+            return self._with_correlated(held, subquery, query, scope)
         _require_one_column(len(node.columns), place)
-        source = derived_source(asked.name, node, place)
+        source = derived_source(subquery.name, node, place)
         (tree,) = columns_of_source(source).values()
-        unit = _unit(asked.name, tree, {source.name: source.relation})
-        part = Held(BoundQuery((source,), (), (), (), None), (unit,))
+        unit = _unit(subquery.name, tree, {source.name: source.relation})
+        part = HeldUnits(BoundQuery((source,), (), (), (), None), (unit,))
         if is_one:
-            return Held(merge(held.rows, part.rows, ()), (*held.units, unit))
+            return HeldUnits(merge(held.rows, part.rows, ()), (*held.units, unit))
         return OuterJoin(self.builder, self.wanted, "LEFT", place).join(held, part, lambda _: ())
 
     def _with_correlated(
-        self, held: Held, asked: SubqueryColumn, query: exp.Expr, scope: Scope
-    ) -> Held:
+        self, held: HeldUnits, subquery: SubqueryColumn, query: exp.Expr, scope: Scope
+    ) -> HeldUnits:
         """The rows with the values of the subquery's groups, one group for each key."""
         assert isinstance(query, exp.Select)
-        place, name = place_of(asked, self.sql), _around(scope)
+        place, name = place_of(subquery, self.sql), _around(scope)
         node = self.builder.build(held.rows, self.wanted.items(held.units))
         require_comparable_rows(node.columns, place, "a query with a scalar subquery")
         own = self.wanted.derive(held.units, node, place, name)
-        around = Around(own, replace(scope, units=own.units), self.wanted)
+        around = OuterRows(own, replace(scope, units=own.units), self.wanted)
         inner = self.bind(query, self.named, around)
         functions = self.builder.catalog.functions
         items = list(items_of(query, ExpressionBinder(inner.scope, "SELECT", functions)))
@@ -231,26 +231,26 @@ class SubqueryBinder:
         equal = [one for one in pairs if one is not None]
         if len(equal) == len(pairs) and name not in value.streams:
             free = tuple(one for one in inner.rows.conditions if name not in one.streams)
-            found = KeyedRows(
+            keyed = KeyedRows(
                 replace(inner.rows, conditions=free),
                 tuple(inside for _, inside in equal),
                 tuple(outside for outside, _ in equal),
             )
         else:
-            found = by_values(inner.rows, value, derived_source(name, node, place))
-        part, meaning = self._groups(found, value, asked)
+            keyed = by_values(inner.rows, value, derived_source(name, node, place))
+        part, meaning = self._groups(keyed, value, subquery)
         everything = replace(self.wanted, has_star=True)
         joined = OuterJoin(self.builder, everything, "LEFT", place).join(
-            own, part, lambda units: found.conditions(units, place)
+            own, part, lambda units: keyed.conditions(units, place)
         )
         shown = meaning(joined.units[-1])
-        return Held(joined.rows, (*joined.units[:-1], shown))
+        return HeldUnits(joined.rows, (*joined.units[:-1], shown))
 
     def _groups(
-        self, keyed: KeyedRows, value: Scalar, asked: SubqueryColumn
-    ) -> tuple[Held, Callable[[Unit], Unit]]:
+        self, keyed: KeyedRows, value: Scalar, subquery: SubqueryColumn
+    ) -> tuple[HeldUnits, Callable[[FromUnit], FromUnit]]:
         """The groups of a subquery's rows, and how its value is computed from their output."""
-        place = place_of(asked, self.sql)
+        place = place_of(subquery, self.sql)
         keys = {key_item(one).name: key_item(one) for one in keyed.keys}
         types = Types(self.builder.catalog, keyed.rows.sources)
         groups = Grouping(self.sql, self.builder.catalog, list(keys.values()), types)
@@ -263,27 +263,29 @@ class SubqueryBinder:
                     hint="join with a subquery that has GROUP BY",
                 )
         counts = {one.text for one in groups.calls if one.call.function in _COUNTS}
-        given = [groups.rewrite(one) for one in keyed.keys]
-        given += [Scalar(column(ColumnRef(GROUPS, one.text)), place) for one in groups.calls]
-        items = [Item(str(number), one) for number, one in enumerate(given)]
+        values = [groups.rewrite(one) for one in keyed.keys]
+        values += [Scalar(column(ColumnRef(GROUPS, one.text)), place) for one in groups.calls]
+        items = [Item(str(number), one) for number, one in enumerate(values)]
         node = groups.node(lambda below: self.builder.build(keyed.rows, below), items, [])
-        source = derived_source(asked.name, node, place)
-        unit = Unit(asked.name, columns_of_source(source), (), {source.name: source.relation})
-        places = {str(one): str(number) for number, one in enumerate(given)}
+        source = derived_source(subquery.name, node, place)
+        unit = FromUnit(
+            subquery.name, columns_of_source(source), (), {source.name: source.relation}
+        )
+        places = {str(one): str(number) for number, one in enumerate(values)}
 
-        def meaning(joined: Unit) -> Unit:
-            def meant(node: exp.Expr) -> exp.Expr:
+        def meaning(joined: FromUnit) -> FromUnit:
+            def replaced(node: exp.Expr) -> exp.Expr:
                 if not isinstance(node, ResolvedColumn):
-                    return rebuild(node, meant)
+                    return rebuild(node, replaced)
                 shown = joined.columns[places[str(Scalar(node, place))]]
                 if not isinstance(node.ref, ColumnRef) or node.ref.column not in counts:
                     return shown
                 return exp.Coalesce(this=shown, expressions=[exp.Literal.number(0)])
 
-            columns = {asked.name: exp.Paren(this=meant(tree))}
+            columns = {subquery.name: exp.Paren(this=replaced(tree))}
             return replace(joined, columns=columns, hidden=frozenset(columns))
 
-        return Held(BoundQuery((source,), (), (), (), None), (unit,)), meaning
+        return HeldUnits(BoundQuery((source,), (), (), (), None), (unit,)), meaning
 
     def _pair(self, condition: Scalar, around: str) -> tuple[exp.Expr, Scalar] | None:
         """The two sides of an equality with an outer row: outer, and inner."""
@@ -314,8 +316,8 @@ def _has_one_at_most(query: exp.Expr) -> bool:
     if isinstance(query, exp.Select) and reads_one_row(query):
         return True
     limit = query.args.get("limit")
-    given = None if limit is None else limit.args.get("expression")
-    return isinstance(given, exp.Literal) and given.name in ("0", "1")
+    number = None if limit is None else limit.args.get("expression")
+    return isinstance(number, exp.Literal) and number.name in ("0", "1")
 
 
 def _around(scope: Scope) -> str:
@@ -326,6 +328,6 @@ def _around(scope: Scope) -> str:
     return HELD if not depth else f"{_AROUND} ({depth + 1})"
 
 
-def _unit(name: str, tree: exp.Expr, relations: Mapping[str, object]) -> Unit:
+def _unit(name: str, tree: exp.Expr, relations: Mapping[str, object]) -> FromUnit:
     """The value of a subquery, under a name that no star includes."""
-    return Unit(name, {name: tree}, (), relations, hidden=frozenset([name]))  # type: ignore[arg-type]
+    return FromUnit(name, {name: tree}, (), relations, hidden=frozenset([name]))  # type: ignore[arg-type]

@@ -59,10 +59,10 @@ def _require_windows(node: Node, place: Place) -> None:
             for one in node.inputs:
                 _require_windows(one, place)
             return
-    found = node.plan.sources[0].place if isinstance(node, Block | LastRows) else place
+    stream_place = node.plan.sources[0].place if isinstance(node, Block | LastRows) else place
     raise SqlError(
         "rows of this stream are added and retracted at times other than the ends of windows",
-        place=found,
+        place=stream_place,
         hint="write EMIT CHANGES, or put this stream into windows as well: TUMBLE(TABLE S, …)",
     )
 
