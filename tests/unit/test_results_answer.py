@@ -239,4 +239,4 @@ def test_rows_without_a_watermark_are_not_final(queries: StoredQueries) -> None:
     with queries.create("q", CHANGES) as log:
         log.append(changes(("a", 1, 1, 1)))
         answer = asyncio.run(queries.results("q").answer(10))
-        assert (answer.rows.num_rows, answer.instant, answer.offset.told) == (0, None, None)
+        assert (answer.rows.num_rows, answer.instant, answer.offset.sent_before) == (0, None, None)

@@ -23,8 +23,8 @@ from nilometer.errors import ClosedError, LogGapError
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.sensors.catalog.stored_tokens import StoredToken
 from nilometer.server.results.chunk import Chunk
+from nilometer.server.results.events import End, Event, Heartbeat, tell
 from nilometer.server.results.following_response import FollowingResponse
-from nilometer.server.results.told import End, Event, Heartbeat, tell
 from tests.patience import LONG, until, wait_for
 from tests.results_server import (
     CHANGES,

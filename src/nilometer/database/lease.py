@@ -48,7 +48,7 @@ class Lease:
         if other is not None:
             raise InputError(
                 "the catalog is in use",
-                detail=f"{other.told} holds it until {format_instant(other.until)} UTC, "
+                detail=f"{other.description} holds it until {format_instant(other.until)} UTC, "
                 "and renews it while it runs",
                 hint="close that one first; if it has ended without closing it, wait until then",
             )
@@ -82,7 +82,8 @@ class Lease:
             else:
                 if other is not None:
                     self._lose(
-                        "another database holds its catalog", f"{other.told} has taken it over"
+                        "another database holds its catalog",
+                        f"{other.description} has taken it over",
                     )
                     return
 

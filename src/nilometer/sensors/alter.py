@@ -77,15 +77,15 @@ def _length(name: str, option: GivenOption) -> int | None:
     if text == _WITHOUT_END.get(name):
         return FOREVER
     try:
-        found = parse_duration(option.value)
+        length = parse_duration(option.value)
     except DurationError as error:
         raise option.refusal(
             f"option {name} cannot be used", detail=error.message, hint=error.hint
         ) from None
-    if name in ("idle", "every") and not found:
+    if name in ("idle", "every") and not length:
         hint = f"write {name} = none to remove it"
         raise option.refusal(f"option {name} must be greater than zero", hint=hint)
-    return found
+    return length
 
 
 def _is_reading(declared: Declaration, name: ColumnName) -> bool:
@@ -117,9 +117,9 @@ def _require_new(declared: Declaration, name: ColumnName) -> None:
     known = list(_columns(declared, name).names)
     if declared.column is not None and name.inside is None:
         known.append(declared.column)
-    if found := [one for one in known if one.lower() == name.name.lower()]:
+    if taken := [one for one in known if one.lower() == name.name.lower()]:
         raise NameTakenError(
-            f"{declared.name} has a column {found[0]} already",
+            f"{declared.name} has a column {taken[0]} already",
             place=name.place,
             hint="choose another name",
         )

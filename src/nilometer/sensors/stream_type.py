@@ -31,7 +31,7 @@ ENTRY_POINTS: Final = "nilometer.stream_types"
 
 
 class Status(StrEnum):
-    """What `read_stream` found."""
+    """The outcome of `read_stream`."""
 
     NEW_VALUE = "new value"
     NO_VALUE = "no value"

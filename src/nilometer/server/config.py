@@ -91,21 +91,21 @@ def read_config(path: Path | None) -> ServerConfig:
     wrong = next((key for key in content if key not in _SECTIONS), None)
     if wrong is not None:
         raise unknown(wrong, _SECTIONS)
-    found = {
+    sections = {
         name: read(table(content.get(name, {}), name), folder) for name, read in _SECTIONS.items()
     }
     return ServerConfig(
-        found["server"],
-        found["limits"],
-        found["streams"],
-        found["functions"],
-        found["units"],
-        found["files"],
-        found["deliveries"],
-        found["console"],
-        found["secrets"],
-        found["log"],
-        found["queries"],
+        sections["server"],
+        sections["limits"],
+        sections["streams"],
+        sections["functions"],
+        sections["units"],
+        sections["files"],
+        sections["deliveries"],
+        sections["console"],
+        sections["secrets"],
+        sections["log"],
+        sections["queries"],
     )
 
 
@@ -123,17 +123,17 @@ def _read_limits(given: Mapping[str, Any], _: Path) -> QueryLimits:
         "state": parse_size,
         "history": parse_duration,
     }
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for key, value in given.items():
         if key not in readers:
             raise unknown(f"limits.{key}", [f"limits.{name}" for name in readers])
         try:
-            found[key] = readers[key](str(value))
+            limits[key] = readers[key](str(value))
         except NilometerError as error:
             raise InputError(
                 f"limits.{key}: {error.message}", detail=error.detail, hint=error.hint
             ) from None
-    return QueryLimits(**found)
+    return QueryLimits(**limits)
 
 
 def _read_streams(given: Mapping[str, Any], _: Path) -> StreamDefaults:
@@ -156,24 +156,24 @@ def _read_streams(given: Mapping[str, Any], _: Path) -> StreamDefaults:
 
 
 def _read_functions(given: Mapping[str, Any], folder: Path) -> dict[str, FunctionConfig]:
-    found = {}
+    functions = {}
     for name, value in given.items():
         key = f"functions.{name}"
         if isinstance(value, str):
-            found[name] = FunctionConfig(_load(key, value))
+            functions[name] = FunctionConfig(_load(key, value))
             continue
         options = table(value, key)
         for option in options:
             if option not in ("function", "returns", "by_row", "aggregate", "cost"):
                 raise unknown(f"{key}.{option}", [f"{key}.function", f"{key}.returns"])
-        found[name] = FunctionConfig(
+        functions[name] = FunctionConfig(
             _load(key, options.get("function")),
             str(options.get("returns", "boolean")),
             bool(options.get("by_row", False)),
             bool(options.get("aggregate", False)),
             setting(f"{key}.cost", options["cost"], "float", folder) if "cost" in options else None,
         )
-    return found
+    return functions
 
 
 def _read_units(given: Mapping[str, Any], _: Path) -> dict[str, Callable[..., Any]]:
@@ -206,10 +206,10 @@ def _read_secrets(given: Mapping[str, Any], folder: Path) -> Path | None:
             raise unknown(f"secrets.{key}", ["secrets.folder"])
     if "folder" not in given:
         return None
-    found: Path = setting("secrets.folder", given["folder"], "Path | None", folder)
-    if not found.is_dir():
-        raise InputError("secrets.folder is not a folder", detail=f"got {found}")
-    return found
+    path: Path = setting("secrets.folder", given["folder"], "Path | None", folder)
+    if not path.is_dir():
+        raise InputError("secrets.folder is not a folder", detail=f"got {path}")
+    return path
 
 
 def _read_pages(given: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
@@ -242,12 +242,12 @@ _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Path], Any]]] = {
 
 def _load(key: str, reference: object) -> Callable[..., Any]:
     """The Python function that a text such as "module:attribute" refers to."""
-    found = _find(key, reference)
-    if not callable(found):
+    loaded = _find(key, reference)
+    if not callable(loaded):
         raise InputError(
-            f"{key}: {reference} is not a function", detail=f"got {type(found).__name__}"
+            f"{key}: {reference} is not a function", detail=f"got {type(loaded).__name__}"
         )
-    checked: Callable[..., Any] = found
+    checked: Callable[..., Any] = loaded
     return checked
 
 
@@ -261,11 +261,11 @@ def _find(key: str, reference: object) -> Any:
         )
     module, attribute = reference.split(":")
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
         for part in attribute.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except Exception as error:
         raise InputError(
             f"{key}: {reference} cannot be loaded", detail=f"{type(error).__name__}: {error}"
         ) from error
-    return found
+    return value

@@ -49,12 +49,12 @@ def read_values(
 ) -> dict[str, Any]:
     """The settings of a section, each parsed by its type; unknown ones are refused."""
     types = {one.name: str(one.type) for one in known}
-    found = {}
+    values = {}
     for key, value in given.items():
         if key not in types:
             raise unknown(f"{section}.{key}", [f"{section}.{name}" for name in types])
-        found[key] = setting(f"{section}.{key}", value, types[key], folder)
-    return found
+        values[key] = setting(f"{section}.{key}", value, types[key], folder)
+    return values
 
 
 def setting(key: str, value: Any, kind: str, folder: Path) -> Any:

@@ -86,14 +86,14 @@ class HostCheck:
         if len(given) == 1 and {given[0], _without_port(given[0])} & set(self.allowed):
             await self.app(scope, receive, send)
             return
-        told = InputError(
+        error = InputError(
             "the server does not answer to this host name",
             hint="use the address that it printed; allowed_hosts in its configuration adds names",
         )
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008, "reason": told.message})
+            await send({"type": "websocket.close", "code": 1008, "reason": error.message})
             return
-        await response_for(told)(scope, receive, send)
+        await response_for(error)(scope, receive, send)
 
 
 class BodyLimit:

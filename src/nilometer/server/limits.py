@@ -147,10 +147,10 @@ class Followers:
             folded = {name.lower() for name in queries}
             for gone in self._alone_since.keys() - folded:
                 del self._alone_since[gone]
-            found = set()
+            lonely = set()
             for name in queries:
                 if not self._of[name.lower()]:
                     since = self._alone_since.setdefault(name.lower(), now)
                     if now - since >= after:
-                        found.add(name)
-            return found
+                        lonely.add(name)
+            return lonely

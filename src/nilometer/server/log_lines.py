@@ -66,8 +66,8 @@ def escaped(text: str) -> str:
 
 
 def _time(record: logging.LogRecord) -> str:
-    told = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-    return told.replace("+00:00", "Z")
+    text = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
 
 
 def _value(value: Any) -> Any:

@@ -72,17 +72,17 @@ class LogSettings:
 
 def read_log_settings(config: Path | None, **given: str | None) -> LogSettings:
     """The section [log] of a file, overridden by options of the command line."""
-    found = LogSettings()
+    settings = LogSettings()
     if config is not None:
         section = table(read_toml(config).get("log", {}), "log")
-        found = log_settings(section, folder_of(config))
+        settings = log_settings(section, folder_of(config))
     chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if "file" in chosen:
         chosen["file"] = _file(chosen["file"], Path.cwd())
-    found = replace(found, **chosen)
-    if found.file is not None and not found.to_stderr:
-        _require_writable(found.file)
-    return found
+    settings = replace(settings, **chosen)
+    if settings.file is not None and not settings.to_stderr:
+        _require_writable(settings.file)
+    return settings
 
 
 def log_settings(given: Mapping[str, Any], folder: Path) -> LogSettings:

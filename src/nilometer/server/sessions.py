@@ -56,24 +56,24 @@ class Sessions:
 
     def open(self, token: str) -> str | None:
         """Open a session with a token; None if it is not valid."""
-        found = self._tokens.find(token)
-        if found is None:
+        stored = self._tokens.find(token)
+        if stored is None:
             return None
         with self._lock:
             until = self._ticks() + SESSION_SECONDS
-            return self._add(_Session(until, scopes_of(found), found.hash))
+            return self._add(_Session(until, scopes_of(stored), stored.hash))
 
     def asker(self, session: str | None) -> Asker:
         """The holder of a session, with their current scopes.
 
         Without scopes if the session has ended, or its token was revoked.
         """
-        found = self._sessions.get(session or "")
-        if found is None or self._ticks() >= found.until:
+        entry = self._sessions.get(session or "")
+        if entry is None or self._ticks() >= entry.until:
             return _NOBODY
-        if found.hashed is None:
-            return Asker(_BY_LINK, found.scopes)
-        token = self._tokens.find_hash(found.hashed)
+        if entry.hashed is None:
+            return Asker(_BY_LINK, entry.scopes)
+        token = self._tokens.find_hash(entry.hashed)
         return _NOBODY if token is None else Asker(token.name, scopes_of(token))
 
     def scopes(self, session: str | None) -> frozenset[Scope]:

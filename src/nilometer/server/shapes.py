@@ -54,7 +54,7 @@ class StatementRequest(Request):
 
 
 class ExplainRequest(StatementRequest):
-    """A query, and how its plan is to be told."""
+    """A query, and the form of its plan."""
 
     statement: str = Field(examples=[_SELECT])
     form: str = Field(default="text", description="text, or dot for Graphviz", examples=["text"])

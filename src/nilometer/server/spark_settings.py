@@ -43,8 +43,8 @@ class SparkSettings:
 def read_spark_settings(config: Path | None, master: str | None) -> SparkSettings:
     """The settings of a file, overridden by the command line."""
     given = {} if config is None else table(read_toml(config).get("spark", {}), "spark")
-    found = spark_settings(given)
-    return found if master is None else SparkSettings(_checked(master), found.config)
+    settings = spark_settings(given)
+    return settings if master is None else SparkSettings(_checked(master), settings.config)
 
 
 def spark_settings(given: Mapping[str, Any], _: Path | None = None) -> SparkSettings:

@@ -75,11 +75,11 @@ class StatementRunner:
     def read_all(self, text: str, values: Values) -> list[ReadStatement]:
         """The statements of a text, each with its own text and values."""
         self.require_short(text)
-        found = read_each(text, Parameters(values))
-        if not found:
+        statements = read_each(text, Parameters(values))
+        if not statements:
             raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
-        require_last_query([one.statement for one in found])
-        return found
+        require_last_query([one.statement for one in statements])
+        return statements
 
     def read(self, text: str, values: Values | None = None) -> AnyStatement:
         """Parse one statement, without checking what it names."""
@@ -118,13 +118,13 @@ class StatementRunner:
     def require_within(self, limits: QueryLimits, asker: Asker) -> None:
         """Only admin may give a query more than the configuration allows."""
         most = self._database.limits
-        if asker.may(Scope.ADMIN) or (found := beyond(limits, most)) is None:
+        if asker.may(Scope.ADMIN) or (exceeded := beyond(limits, most)) is None:
             return
         require_scope(
             asker.scopes,
             Scope.ADMIN,
             detail=f"the limits of a query may be at most {shown_limits(most)}; "
-            f"its {found} would be more",
+            f"its {exceeded} would be more",
         )
 
     @contextmanager

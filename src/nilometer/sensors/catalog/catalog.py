@@ -35,7 +35,7 @@ from nilometer.sql.ddl.nodes import Kind
 
 
 class SensorCatalog(AlteredCatalog):
-    """Streams, sensor tables, tables and queries; names are found in any case.
+    """Streams, sensor tables, tables and queries; names match in any case.
 
     Every method is one transaction, so that any number of threads and processes may share a
     catalog. Changes are serialized: a function passed to a method runs while all others wait, and
@@ -66,8 +66,8 @@ class SensorCatalog(AlteredCatalog):
     def require_declaration(self, name: str) -> Declaration:
         """The stream or sensor table with this name; raises if there is none."""
         with self._reading() as connection:
-            found = require_name(connection, name, Kind.STREAM, Kind.SENSOR_TABLE)
-            return _declared(connection, found)
+            entry = require_name(connection, name, Kind.STREAM, Kind.SENSOR_TABLE)
+            return _declared(connection, entry)
 
     def declarations(self) -> list[Declaration]:
         """All streams and sensor tables, by name."""
@@ -121,16 +121,16 @@ class SensorCatalog(AlteredCatalog):
     def table(self, name: str) -> pa.Table | None:
         """The rows of the table with this name."""
         with self._reading() as connection:
-            found = find_name(connection, name)
-            if found is None or found.kind is not Kind.TABLE:
+            entry = find_name(connection, name)
+            if entry is None or entry.kind is not Kind.TABLE:
                 return None
-            return stored_tables.read_rows(connection, found.id)
+            return stored_tables.read_rows(connection, entry.id)
 
     def tables(self) -> dict[str, pa.Schema]:
         """The columns of all tables, by name."""
         with self._reading() as connection:
-            found = [one for one in all_names(connection) if one.kind is Kind.TABLE]
-            return {one.name: stored_tables.read_columns(connection, one.id) for one in found}
+            entries = [one for one in all_names(connection) if one.kind is Kind.TABLE]
+            return {one.name: stored_tables.read_columns(connection, one.id) for one in entries}
 
     def count_rows(self, name: str) -> int:
         """How many rows a table has."""
@@ -140,14 +140,14 @@ class SensorCatalog(AlteredCatalog):
 
     def insert_rows(self, name: str, rows: pa.Table) -> None:
         """Add rows to a table, matching columns by name."""
-        with self._changing_name(name, Kind.TABLE) as (connection, found):
-            stored_tables.add_rows(connection, found.id, rows)
+        with self._changing_name(name, Kind.TABLE) as (connection, entry):
+            stored_tables.add_rows(connection, entry.id, rows)
 
     def change_rows(self, name: str, change: Callable[[pa.Table], pa.Table]) -> None:
         """Replace all rows of a table by the function's result for them."""
-        with self._changing_name(name, Kind.TABLE) as (connection, found):
-            rows = change(stored_tables.read_rows(connection, found.id))
-            stored_tables.replace_rows(connection, found.id, rows)
+        with self._changing_name(name, Kind.TABLE) as (connection, entry):
+            rows = change(stored_tables.read_rows(connection, entry.id))
+            stored_tables.replace_rows(connection, entry.id, rows)
 
     # Queries
 
@@ -185,13 +185,13 @@ class SensorCatalog(AlteredCatalog):
         self, name: str, state: QueryState, *, error: str | None = None, failures: int = 0
     ) -> None:
         """Set the state of a query, its error if it failed, and its failures in a row."""
-        with self._changing_name(name, Kind.QUERY) as (connection, found):
-            stored_queries.set_state(connection, found.id, state, error, failures)
+        with self._changing_name(name, Kind.QUERY) as (connection, entry):
+            stored_queries.set_state(connection, entry.id, state, error, failures)
 
     def set_query_options(self, name: str, options: Mapping[str, Any]) -> None:
         """Replace the other options of a query."""
-        with self._changing_name(name, Kind.QUERY) as (connection, found):
-            stored_queries.set_options(connection, found.id, options)
+        with self._changing_name(name, Kind.QUERY) as (connection, entry):
+            stored_queries.set_options(connection, entry.id, options)
 
     # Views
 
@@ -201,8 +201,8 @@ class SensorCatalog(AlteredCatalog):
             if owner is not None:
                 stored_views.store_view(connection, owner, text, self._clock())
             else:
-                found = require_name(connection, name, Kind.VIEW)
-                stored_views.replace_view(connection, found.id, text)
+                entry = require_name(connection, name, Kind.VIEW)
+                stored_views.replace_view(connection, entry.id, text)
 
     def views(self) -> list[StoredView]:
         """All views, by name."""
@@ -242,8 +242,8 @@ class SensorCatalog(AlteredCatalog):
 
     def set_delivery_state(self, name: str, state: KeptState, *, error: str | None = None) -> None:
         """Set whether a delivery runs, is stopped, or has failed and why."""
-        with self._changing_name(name, Kind.DELIVERY) as (connection, found):
-            stored_deliveries.set_state(connection, found.id, state, error)
+        with self._changing_name(name, Kind.DELIVERY) as (connection, entry):
+            stored_deliveries.set_state(connection, entry.id, state, error)
 
     # Alerts
 
@@ -277,8 +277,8 @@ class SensorCatalog(AlteredCatalog):
 
     def change_alert(self, alert: StoredAlert) -> None:
         """Replace the mutable parts of an alert: its limits, its silence, its delivery."""
-        with self._changing_name(alert.name, Kind.ALERT) as (connection, found):
-            stored_alerts.change_alert(connection, found.id, alert)
+        with self._changing_name(alert.name, Kind.ALERT) as (connection, entry):
+            stored_alerts.change_alert(connection, entry.id, alert)
 
     # Tokens of the server; they do not count as changes that statements can see.
 
@@ -330,12 +330,12 @@ class SensorCatalog(AlteredCatalog):
 
     @contextmanager
     def _changing_sensors(self, name: str) -> Iterator[tuple[Connection, int, Declaration]]:
-        with self._changing_name(name, Kind.SENSOR_TABLE) as (connection, found):
-            yield connection, found.id, _declared(connection, found)
+        with self._changing_name(name, Kind.SENSOR_TABLE) as (connection, entry):
+            yield connection, entry.id, _declared(connection, entry)
 
 
-def _declared(connection: Connection, found: Named) -> Declaration:
-    declared = stored_streams.read_declaration(connection, found.name)
+def _declared(connection: Connection, entry: Named) -> Declaration:
+    declared = stored_streams.read_declaration(connection, entry.name)
     assert declared is not None
     return declared
 
@@ -343,7 +343,7 @@ def _declared(connection: Connection, found: Named) -> Declaration:
 def _stored_sensors(
     connection: Connection, name: str
 ) -> tuple[Declaration, list[stored_sensors.StoredSensor]]:
-    found = require_name(connection, name, Kind.SENSOR_TABLE)
-    declared = _declared(connection, found)
+    entry = require_name(connection, name, Kind.SENSOR_TABLE)
+    declared = _declared(connection, entry)
     assert declared.static is not None
-    return declared, stored_sensors.read_sensors(connection, found.id, declared.static)
+    return declared, stored_sensors.read_sensors(connection, entry.id, declared.static)

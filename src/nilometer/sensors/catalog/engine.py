@@ -37,15 +37,15 @@ _EXAMPLES: Final = "give the path of a file, or postgresql://user:password@host/
 
 def open_engine(url: str | Path) -> Engine:
     """The engine for a path (SQLite) or a URL; only the file's folder is created yet."""
-    found = _read_url(url)
-    match found.get_backend_name():
+    parsed = _read_url(url)
+    match parsed.get_backend_name():
         case "sqlite":
-            return _open_sqlite(found)
+            return _open_sqlite(parsed)
         case "postgresql" | "postgres":
-            return _open_postgres(found)
+            return _open_postgres(parsed)
     raise CatalogError(
         "a catalog is kept in SQLite or PostgreSQL",
-        detail=f"got {shown(found)}",
+        detail=f"got {shown(parsed)}",
         hint=_EXAMPLES,
     )
 

@@ -51,12 +51,12 @@ class InsertedRows:
                 place=self.statement.place,
                 hint="it says how the sensor is reached: an address, or a JSON object of options",
             )
-        found: list[SensorRow] = []
+        sensors: list[SensorRow] = []
         for place, row in enumerate(self._rows):
             values = dict(row)
             with placed(self._place(place)):
-                found.append((values, check_address(values.pop(column), declared)))
-        return found
+                sensors.append((values, check_address(values.pop(column), declared)))
+        return sensors
 
     @cached_property
     def _columns(self) -> list[str]:

@@ -38,10 +38,10 @@ def create_table(catalog: SensorCatalog, statement: CreateTable) -> Outcome:
 def drop(catalog: SensorCatalog, statement: Drop) -> Outcome:
     noun = NOUNS[statement.kind]
     with placed(statement.place):
-        found = catalog.find(statement.name)
+        entry = catalog.find(statement.name)
         if not catalog.drop(statement.kind, statement.name, if_exists=statement.if_exists):
             return Outcome(f"there was no {noun} {statement.name}")
-    name = statement.name if found is None else found.name
+    name = statement.name if entry is None else entry.name
     return Outcome(f"dropped {noun} {name}", change=Change(statement.kind, name, Action.DROPPED))
 
 

@@ -26,12 +26,12 @@ def store_dashboard(
     `expected` is the version that it was based on, 0 for a new one; None: any version.
     """
     before = read_dashboard(connection, given.name)
-    found = 0 if before is None else before.version
-    if expected is not None and expected != found:
+    version = 0 if before is None else before.version
+    if expected is not None and expected != version:
         raise _changed(given.name, expected, before)
     panels = json.dumps([one.to_json() for one in given.panels])
     row: dict[str, Any] = {"title": given.title, "panels": panels}
-    row |= {"version": found + 1, "changed": now}
+    row |= {"version": version + 1, "changed": now}
     if before is None:
         _require_room(connection)
         row |= {"folded": given.name.lower(), "name": given.name, "created": now}
@@ -39,7 +39,7 @@ def store_dashboard(
         return Dashboard(given.name, given.title, given.panels, 1, now, now)
     here = dashboards.c.folded == given.name.lower()
     connection.execute(update(dashboards).where(here).values(row))
-    return Dashboard(before.name, given.title, given.panels, found + 1, before.created, now)
+    return Dashboard(before.name, given.title, given.panels, version + 1, before.created, now)
 
 
 def read_dashboard(connection: Connection, name: str) -> Dashboard | None:
@@ -50,17 +50,17 @@ def read_dashboard(connection: Connection, name: str) -> Dashboard | None:
 
 def require_dashboard(connection: Connection, name: str) -> Dashboard:
     """The dashboard with this name; raises if there is none."""
-    found = read_dashboard(connection, name)
-    if found is None:
+    dashboard = read_dashboard(connection, name)
+    if dashboard is None:
         known = [one.name for one in read_dashboards(connection)]
         raise NotFoundError(f"there is no dashboard {name}", hint=nearest(name, known))
-    return found
+    return dashboard
 
 
 def read_dashboards(connection: Connection) -> list[Dashboard]:
     """All dashboards, by name."""
-    found = connection.execute(select(dashboards).order_by(dashboards.c.folded))
-    return [_dashboard(row) for row in found]
+    rows = connection.execute(select(dashboards).order_by(dashboards.c.folded))
+    return [_dashboard(row) for row in rows]
 
 
 def remove_dashboard(connection: Connection, name: str) -> None:

@@ -46,27 +46,27 @@ class Named(NamedTuple):
 def find_name(connection: Connection, name: str) -> Named | None:
     """The entry with this name, in any case."""
     wanted = select(names).where(names.c.folded == name.lower())
-    found = connection.execute(wanted).one_or_none()
-    return None if found is None else _named(found)
+    row = connection.execute(wanted).one_or_none()
+    return None if row is None else _named(row)
 
 
 def all_names(connection: Connection) -> list[Named]:
     """Everything that has a name, by name."""
-    found = connection.execute(select(names).order_by(names.c.folded))
-    return [_named(one) for one in found]
+    rows = connection.execute(select(names).order_by(names.c.folded))
+    return [_named(one) for one in rows]
 
 
 def require_name(connection: Connection, name: str, *kinds: Kind) -> Named:
     """The entry with this name, if it is of one of these kinds."""
-    found = find_name(connection, name)
+    entry = find_name(connection, name)
     expected = _alternatives([NOUNS[kind] for kind in kinds])
-    if found is None:
+    if entry is None:
         known = [one.name for one in all_names(connection) if one.kind in kinds]
         there = "there are " + ", ".join(known) if known else "there is none yet"
         raise UnknownNameError(f"there is no {expected} {name}", hint=nearest(name, known) or there)
-    if found.kind not in kinds:
-        raise UnknownNameError(f"{found.name} is a {found.noun}, not a {expected}")
-    return found
+    if entry.kind not in kinds:
+        raise UnknownNameError(f"{entry.name} is a {entry.noun}, not a {expected}")
+    return entry
 
 
 def rows_of_kind(connection: Connection, table: Table, name: str | None = None) -> list[Row[Any]]:
@@ -82,8 +82,8 @@ def claim_name(
 ) -> int | None:
     """The id of a new name; None if it already exists, with the same kind, and that is allowed."""
     _require_usable(name)
-    found = find_name(connection, name)
-    if found is None:
+    entry = find_name(connection, name)
+    if entry is None:
         row = {
             "folded": name.lower(),
             "name": name,
@@ -93,22 +93,22 @@ def claim_name(
         }
         made = connection.execute(insert(names).values(row).returning(names.c.id))
         return int(made.scalar_one())
-    if if_not_exists and found.kind is kind:
+    if if_not_exists and entry.kind is kind:
         return None
     raise NameTakenError(
-        f"{found.noun} {found.name} already exists",
-        detail=None if found.kind is kind else f"a {NOUNS[kind]} needs a name of its own",
-        hint=f"choose another name, or DROP {found.kind} {found.name} first",
+        f"{entry.noun} {entry.name} already exists",
+        detail=None if entry.kind is kind else f"a {NOUNS[kind]} needs a name of its own",
+        hint=f"choose another name, or DROP {entry.kind} {entry.name} first",
     )
 
 
 def rename(connection: Connection, name: Named, to: str, generation: int) -> None:
     """Rename something; what files know of it stays where it is."""
     _require_usable(to)
-    found = find_name(connection, to)
-    if found is not None and found.id != name.id:
+    other = find_name(connection, to)
+    if other is not None and other.id != name.id:
         raise NameTakenError(
-            f"{found.noun} {found.name} already exists", hint="choose another name"
+            f"{other.noun} {other.name} already exists", hint="choose another name"
         )
     changed = update(names).where(names.c.id == name.id)
     connection.execute(changed.values(folded=to.lower(), name=to, generation=generation))

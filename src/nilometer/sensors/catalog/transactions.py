@@ -44,13 +44,13 @@ class Transactions:
         path = self._engine.url.database
         return Path(str(path)).resolve() if self._engine.dialect.name == "sqlite" else None
 
-    def take_lease(self, holder: str, told: str, micros: int) -> Held | None:
+    def take_lease(self, holder: str, description: str, micros: int) -> Held | None:
         """Take a shared catalog for this long from now; return the holder if it is another one.
 
         From then on, only the holder's changes are accepted here.
         """
         with self._in_turn(0) as (connection, _):
-            other = stored_lease.take_lease(connection, holder, told, micros)
+            other = stored_lease.take_lease(connection, holder, description, micros)
         if other is None:
             self._holder = holder
         return other
@@ -94,9 +94,9 @@ class Transactions:
     @contextmanager
     def _changing_name(self, name: str, kind: Kind) -> Iterator[tuple[Connection, Named]]:
         with self._changing() as (connection, change):
-            found = require_name(connection, name, kind)
-            yield connection, found
-            mark_changed(connection, found, change)
+            entry = require_name(connection, name, kind)
+            yield connection, entry
+            mark_changed(connection, entry, change)
 
 
 def count_changes(connection: Connection) -> int:

@@ -45,33 +45,33 @@ def fit_values(
     return _fit_each(values, kind, form)
 
 
-def fit_array(found: pa.Array, kind: pa.DataType, form: TimeForm) -> tuple[pa.Array, Refusals]:
+def fit_array(column: pa.Array, kind: pa.DataType, form: TimeForm) -> tuple[pa.Array, Refusals]:
     """A column of a record batch as an array of the declared type."""
-    if found.type == kind:
-        return found, {}
-    if types.is_null(found.type):
-        return pa.nulls(len(found), kind), {}
-    if _alike(found.type, kind):
+    if column.type == kind:
+        return column, {}
+    if types.is_null(column.type):
+        return pa.nulls(len(column), kind), {}
+    if _alike(column.type, kind):
         try:
-            return found.cast(kind, safe=True), {}
+            return column.cast(kind, safe=True), {}
         except pa.ArrowInvalid:
             pass  # some value does not fit: check each one
-    return fit_values(found.to_pylist(), kind, form)
+    return fit_values(column.to_pylist(), kind, form)
 
 
-def _alike(found: pa.DataType, kind: pa.DataType) -> bool:
+def _alike(actual: pa.DataType, kind: pa.DataType) -> bool:
     """Whether Arrow's own cast behaves as promised above."""
     if types.is_list(kind):
-        return types.is_list(found) and _alike(found.value_type, kind.value_type)
+        return types.is_list(actual) and _alike(actual.value_type, kind.value_type)
     if types.is_floating(kind):
-        wide = types.is_floating(found) and kind == pa.float64()
-        return bool(types.is_integer(found) or wide)
+        wide = types.is_floating(actual) and kind == pa.float64()
+        return bool(types.is_integer(actual) or wide)
     if types.is_integer(kind):
-        return bool(types.is_integer(found))
+        return bool(types.is_integer(actual))
     if types.is_timestamp(kind):
-        return bool(types.is_timestamp(found))
+        return bool(types.is_timestamp(actual))
     text = (types.is_string, types.is_large_string, types.is_dictionary)
-    return types.is_string(kind) and any(one(found) for one in text)
+    return types.is_string(kind) and any(one(actual) for one in text)
 
 
 def _finite(made: pa.Array) -> pa.Array:

@@ -160,8 +160,8 @@ class StreamManager:
 
     def streams(self) -> list[StreamStatus]:
         """All watched streams, by name."""
-        found = list(self._watched.items())
-        return [watched.stream.status() for _, watched in sorted(found, key=lambda one: one[0])]
+        entries = list(self._watched.items())
+        return [watched.stream.status() for _, watched in sorted(entries, key=lambda one: one[0])]
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -193,7 +193,7 @@ class StreamManager:
 
     def _replays(self, stream_type: str) -> bool:
         """Whether sensors of a type give again whatever comes after their last delivery key."""
-        with suppress(InputError):  # it is told when a sensor is opened
+        with suppress(InputError):  # it is reported when a sensor is opened
             return bool(getattr(self._find_type(stream_type), "replays", False))
         return False
 

@@ -39,8 +39,8 @@ class SensorKeys:
 
     def delivered(self, number: int) -> frozenset[bytes]:
         """The keys of a sensor that may be delivered again; safe to call from any thread."""
-        found = self._of_sensor.get(number.to_bytes(_NUMBER, "big"), ())
-        return frozenset(list(found))
+        keys = self._of_sensor.get(number.to_bytes(_NUMBER, "big"), ())
+        return frozenset(list(keys))
 
     def appended(self, keys: Sequence[bytes]) -> None:
         """Note that these have been appended to the log."""

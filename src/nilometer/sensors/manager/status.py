@@ -145,8 +145,8 @@ def write_status(
 def read_status(path: Path) -> dict[str, Any] | None:
     """What a manager last wrote: `time`, `pid`, `streams`, `sensors`; None: nothing readable."""
     try:
-        found = json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    whole = isinstance(found, dict) and {"time", "pid", "streams", "sensors"} <= found.keys()
-    return found if whole else None
+    whole = isinstance(content, dict) and {"time", "pid", "streams", "sensors"} <= content.keys()
+    return content if whole else None

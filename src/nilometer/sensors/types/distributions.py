@@ -35,7 +35,7 @@ def read_distributions(text: str) -> Mapping[str, Description]:
     >>> read_distributions("temperature=normal(20, 3), id=choice(1,2)")
     {'temperature': ('normal', ('20', '3')), 'id': ('choice', ('1', '2'))}
     """
-    found: dict[str, Description] = {}
+    distributions: dict[str, Description] = {}
     place = 0
     while place < len(text):
         part = _PART.match(text, place)
@@ -43,9 +43,9 @@ def read_distributions(text: str) -> Mapping[str, Description]:
             raise ValueError(_HINT)
         column, name, inner = part.groups()
         arguments = tuple(one.strip() for one in inner.split(",")) if inner.strip() else ()
-        found[column] = (name.lower(), _checked(name.lower(), arguments))
+        distributions[column] = (name.lower(), _checked(name.lower(), arguments))
         place = part.end()
-    return found
+    return distributions
 
 
 def _checked(name: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
@@ -101,9 +101,9 @@ def _walk(start: float, step: float) -> Values:
 
     def make(rng: np.random.Generator, count: int) -> Any:
         nonlocal last
-        found = last + np.cumsum(rng.normal(0, step, count))
-        last = float(found[-1]) if count else last
-        return found
+        values = last + np.cumsum(rng.normal(0, step, count))
+        last = float(values[-1]) if count else last
+        return values
 
     return make
 
@@ -113,9 +113,9 @@ def _counter(start: float = 0, step: float = 1) -> Values:
 
     def make(_: np.random.Generator, count: int) -> Any:
         nonlocal following
-        found = following + step * np.arange(count)
+        values = following + step * np.arange(count)
         following += step * count
-        return found
+        return values
 
     return make
 

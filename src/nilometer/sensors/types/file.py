@@ -97,10 +97,10 @@ class FileStream:
         """The next rows that are due."""
         if self._rows is not None:
             return self._due()
-        found = next(self._pieces, None)
-        if found is None:
+        upcoming = next(self._pieces, None)
+        if upcoming is None:
             return Reading(END)
-        self._path, piece = found
+        self._path, piece = upcoming
         self._ends = piece.ends()
         self._rows = piece.rows if len(piece.rows) else None
         if piece.bad:

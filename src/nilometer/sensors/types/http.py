@@ -52,14 +52,14 @@ class HttpStatusError(Exception):
 def read_headers(text: str) -> dict[str, str]:
     """Headers of a request, from a JSON object."""
     try:
-        found = json.loads(text)
+        headers = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        headers = None
+    if not isinstance(headers, dict) or not all(isinstance(one, str) for one in headers.values()):
         raise ValueError('write a JSON object of texts, such as {"X-Key": "abc"}')
-    if any(c in text for text in (*found, *found.values()) for c in "\r\n\0"):
+    if any(c in text for text in (*headers, *headers.values()) for c in "\r\n\0"):
         raise ValueError("a header is one line")
-    return found
+    return headers
 
 
 class _Request(NamedTuple):
@@ -183,9 +183,9 @@ class HttpStream:
     def _remember(self, answer: HttpAnswer) -> None:
         """Remember what to send next time, so that the server can answer 304 Not Modified."""
         if answer.status == 200:
-            told = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
-            found = answer.headers
-            self._conditions = {ask: found[said] for ask, said in told if said in found}
+            pairs = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
+            headers = answer.headers
+            self._conditions = {ask: headers[said] for ask, said in pairs if said in headers}
 
     def _readings(self, answer: HttpAnswer) -> Reading | list[Reading]:
         document = parse_json(answer.body)
@@ -201,11 +201,11 @@ class HttpStream:
         return Reading(NEW_VALUE, self._value(document))
 
     def _request(self, url: str) -> _Request:
-        found = self._requests.get(url)
-        if found is None:
+        request = self._requests.get(url)
+        if request is None:
             self._requests.clear()
-            found = self._requests[url] = self._make_request(url)
-        return found
+            request = self._requests[url] = self._make_request(url)
+        return request
 
     def _make_request(self, url: str) -> _Request:
         parts = _split(url, self._sensor)

@@ -78,14 +78,14 @@ class HttpConnection(asyncio.Protocol):
         answer = self._reader.end() if self._reader is not None else None
         self._done(answer or ConnectionError(str(exc or "the server closed the connection")))
 
-    def _done(self, found: HttpAnswer | Exception) -> None:
+    def _done(self, outcome: HttpAnswer | Exception) -> None:
         waiting, self._waiting, self._reader = self._waiting, None, None
         if waiting is None or waiting.done():
             return
-        if isinstance(found, HttpAnswer):
-            waiting.set_result(found)
+        if isinstance(outcome, HttpAnswer):
+            waiting.set_result(outcome)
         else:
-            waiting.set_exception(found)
+            waiting.set_exception(outcome)
 
 
 class HttpClient:

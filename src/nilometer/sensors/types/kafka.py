@@ -130,11 +130,11 @@ class KafkaStream:
         if time.monotonic() >= self._look_after:
             self._begin(consumer)
         messages = consumer.take(_AT_ONCE, _WAIT)
-        found = [one for message in messages if (one := self._reading(message)) is not None]
+        readings = [one for message in messages if (one := self._reading(message)) is not None]
         if messages:
-            self._keep_position(found)
+            self._keep_position(readings)
         self.behind = consumer.behind(self._positions)
-        return found or Reading(NO_VALUE)
+        return readings or Reading(NO_VALUE)
 
     def close_stream(self) -> None:
         """Disconnect; what arrives from now on is read when the stream is opened again."""
@@ -149,10 +149,10 @@ class KafkaStream:
             return
         held = {place: consumer.held(place) for place in new}
 
-        def start(place: Place, found: Held) -> int:
+        def start(place: Place, bounds: Held) -> int:
             if isinstance(self._chosen["start"], int):
-                return consumer.offset_at(place, self._chosen["start"], found)
-            return found.low if self._chosen["start"] == FROM_START else found.high
+                return consumer.offset_at(place, self._chosen["start"], bounds)
+            return bounds.low if self._chosen["start"] == FROM_START else bounds.high
 
         begun = begin(held, self._positions, start, self._chosen["when_reset"])
         self._positions |= {one.place: one.offset for one in begun}
@@ -183,12 +183,12 @@ class KafkaStream:
         queued = offset < self._kept[place]
         return Reading(NEW_VALUE, value, None, key, queued=queued, origin=origin)
 
-    def _keep_position(self, found: list[Reading | BadReadingError]) -> None:
+    def _keep_position(self, readings: list[Reading | BadReadingError]) -> None:
         """Attach the positions of all partitions to the last reading."""
-        if found and isinstance(found[-1], Reading):
-            found[-1] = found[-1]._replace(key=self._key())
+        if readings and isinstance(readings[-1], Reading):
+            readings[-1] = readings[-1]._replace(key=self._key())
         else:
-            found.append(Reading(NEW_VALUE, _NOTHING, None, self._key()))
+            readings.append(Reading(NEW_VALUE, _NOTHING, None, self._key()))
 
     def _key(self) -> bytes:
         return spell(self._mark, self._positions.items())

@@ -79,7 +79,7 @@ def read_positions(mark: str, keys: Iterable[bytes]) -> dict[Place, int]:
     >>> read_positions("0011aabb", [b"0011aabb plant/0:17,plant/1:4", b"0011aabb plant/0:18"])
     {Place(topic='plant', partition=0): 18, Place(topic='plant', partition=1): 4}
     """
-    found: dict[Place, int] = {}
+    positions: dict[Place, int] = {}
     for key in sorted(keys):
         of, _, listed = key.decode(errors="replace").partition(" ")
         for part in listed.split(",") if of == mark else ():
@@ -87,8 +87,8 @@ def read_positions(mark: str, keys: Iterable[bytes]) -> dict[Place, int]:
             topic, _, partition = name.rpartition("/")
             if topic and partition.isdecimal() and offset.isdecimal():
                 place = Place(topic, int(partition))
-                found[place] = max(found.get(place, 0), int(offset))
-    return found
+                positions[place] = max(positions.get(place, 0), int(offset))
+    return positions
 
 
 def begin(
@@ -103,10 +103,10 @@ def begin(
     """
     topics = {place.topic for place in known}
     return [
-        _resume(place, found, known.get(place, 0), when_reset)
+        _resume(place, bounds, known.get(place, 0), when_reset)
         if place.topic in topics
-        else Begin(place, start(place, found), found.high)
-        for place, found in held.items()
+        else Begin(place, start(place, bounds), bounds.high)
+        for place, bounds in held.items()
     ]
 
 

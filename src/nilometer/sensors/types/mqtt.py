@@ -134,8 +134,8 @@ class MqttStream:
 
 def _read_url(address: str) -> dict[str, Any]:
     """Host, port, user, password, TLS and topic of an address, as far as it names them."""
-    scheme, found, rest = address.partition("://")
-    if not found:
+    scheme, separator, rest = address.partition("://")
+    if not separator:
         return {"topic": address or None}
     if scheme.lower() not in ("mqtt", "mqtts"):
         raise InputError(
@@ -217,9 +217,9 @@ def _value_reader(
 
     def read(message: Message) -> Any:
         value = by_column(payload(message.payload), others, message.payload)
-        found = wildcard_levels(message.topic, topic)
+        matched = wildcard_levels(message.topic, topic)
         return value | {
-            name: cell(level) for (name, cell), level in zip(cells, found, strict=False)
+            name: cell(level) for (name, cell), level in zip(cells, matched, strict=False)
         }
 
     return read
@@ -232,11 +232,13 @@ def _with_properties(
     others = pa.schema([one for one in sensor.columns if one.name not in named])
     below = replace(sensor, columns=others)
     read = _value_reader({**chosen, "properties": None}, topic, below)
-    cells = [(name, told, cell_reader(sensor.columns.field(name))) for name, told in named.items()]
+    cells = [(name, key, cell_reader(sensor.columns.field(name))) for name, key in named.items()]
 
     def read_all(message: Message) -> Any:
         value = by_column(read(message), others, message.payload)
-        found = user_properties(message.properties)
-        return value | {name: cell(found[told]) for name, told, cell in cells if told in found}
+        properties = user_properties(message.properties)
+        return value | {
+            name: cell(properties[key]) for name, key, cell in cells if key in properties
+        }
 
     return read_all

@@ -168,7 +168,7 @@ class Splitter:
             data = data[used:]
         buffer = self._buffer
         buffer += data
-        found: list[Packet] = []
+        packets: list[Packet] = []
         place = 0
         while (header := _header(buffer, place)) is not None:
             start, length = header
@@ -176,12 +176,12 @@ class Splitter:
             if len(buffer) < start + kept:
                 break
             end = start + kept
-            found.append(Packet(buffer[place], bytes(buffer[start:end]), kept < length))
+            packets.append(Packet(buffer[place], bytes(buffer[start:end]), kept < length))
             missing = start + length - len(buffer)
             self._skip = max(0, missing)
             place = min(start + length, len(buffer))
         del buffer[:place]
-        return found
+        return packets
 
 
 def read_publish(packet: Packet, version: int) -> Publish:
@@ -268,7 +268,7 @@ def _varying(body: bytes, place: int) -> tuple[int, int]:
 
 def _numbers(body: bytes, place: int) -> dict[int, int]:
     """The properties that are numbers; texts are skipped."""
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     try:
         length, place = _varying(body, place)
         end = place + length
@@ -280,7 +280,7 @@ def _numbers(body: bytes, place: int) -> dict[int, int]:
                 + 2 * (name in _TWO_BYTES)
                 + 4 * (name in _FOUR_BYTES)
             ):
-                found[name] = int.from_bytes(body[place : place + width], "big")
+                numbers[name] = int.from_bytes(body[place : place + width], "big")
                 place += width
             else:
                 # A user property is two texts; every other one here is one.
@@ -288,7 +288,7 @@ def _numbers(body: bytes, place: int) -> dict[int, int]:
                     place += 2 + int.from_bytes(body[place : place + 2], "big")
     except IndexError as error:
         raise MalformedPacketError("properties that end too early") from error
-    return found
+    return numbers
 
 
 def _packet(first: int, body: bytes) -> bytes:

@@ -85,10 +85,10 @@ def match_header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
     ['ts', 'a.b']
     """
     declared = {name.lower(): name for name in columns}
-    found = [name.strip().removeprefix("\ufeff").strip() for name in header]
-    exact = set(found).intersection(columns)
+    names = [name.strip().removeprefix("\ufeff").strip() for name in header]
+    exact = set(names).intersection(columns)
     matched = []
-    for name in found:
+    for name in names:
         known = declared.get(name.lower(), name)
         matched.append(known if known == name or known not in exact else name)
     twice = next((name for name in matched if name in columns and matched.count(name) > 1), None)

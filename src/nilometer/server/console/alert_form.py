@@ -27,7 +27,7 @@ _LENGTHS: Final = ("15 minutes", "1 hour", "8 hours", "1 day", "7 days")
 
 async def alert_sources(console: Console) -> dict[str, list[str]]:
     """The columns of everything that an alert can read, by name."""
-    service, found = console.service, {}
+    service, columns = console.service, {}
     kept = [one.name for one in await service.queries() if not one.is_temporary]
     for name in [*kept, *(one.declaration.name for one in await service.declarations())]:
         try:
@@ -35,8 +35,8 @@ async def alert_sources(console: Console) -> dict[str, list[str]]:
         except NilometerError:  # it has no rows yet
             continue
         hidden = ("_time", "_diff") if source.changes else ()
-        found[source.name] = [one for one in source.schema.names if one not in hidden]
-    return found
+        columns[source.name] = [one for one in source.schema.names if one not in hidden]
+    return columns
 
 
 def open_alert_form(console: Console, sources: dict[str, list[str]], done: Done) -> None:

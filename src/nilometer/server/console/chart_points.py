@@ -88,14 +88,14 @@ class Lines:
         rows = _that_come(rows.rename_columns(unique_names(rows.schema.names)))
         if not rows.num_rows:
             return []
-        found: Points = []
+        points: Points = []
         times = _millis(rows[TIME])
         keys = self._keys(rows)
         for value in self.choice.values:
             numbers = _numbers(rows[value])
-            found += self._of_value(value, times, numbers, keys, most)
-        self._paint([name for name, _ in found])
-        return found
+            points += self._of_value(value, times, numbers, keys, most)
+        self._paint([name for name, _ in points])
+        return points
 
     def _paint(self, names: Sequence[str]) -> None:
         """Assign colours to new lines: the colour for the name, or the next free one."""
@@ -129,16 +129,16 @@ class Lines:
         if keys is None:
             return _line(value, times, numbers, most)
         held = np.array(keys, dtype=object)
-        found: Points = []
+        points: Points = []
         for key in self.own:
             here = held == key
             name = key if len(self.choice.values) == 1 else f"{value} of {key}"
-            found += _line(name, times[here], numbers[here], most)
+            points += _line(name, times[here], numbers[here], most)
         left = ~np.isin(held, self.own) & np.isfinite(numbers)
         if left.any():
             mean = float(numbers[left].mean())
-            found.append((f"mean {value}{OTHERS}", [(float(times[left].max()), mean)]))
-        return found
+            points.append((f"mean {value}{OTHERS}", [(float(times[left].max()), mean)]))
+        return points
 
 
 def matches(rows: pa.Table, lanes: Sequence[str]) -> list[list[float]]:

@@ -74,8 +74,8 @@ def window_label(window: PicturedWindow) -> str:
 
 def window_words(window: PicturedWindow) -> str:
     """A window as a sentence."""
-    told = [later_than(one.earlier, one.later, one.limit) for one in window.bounds]
-    return ", ".join(told)
+    phrases = [later_than(one.earlier, one.later, one.limit) for one in window.bounds]
+    return ", ".join(phrases)
 
 
 def _signed(length: int | None) -> str:
@@ -232,7 +232,7 @@ def _legend(graph: ConstraintGraph) -> Shape:
         "tightened": "written, but tightened by others",
     }
     kinds = {window_kind(one) for one in graph.windows}
-    swatches = [_swatch(kind, told) for kind, told in words.items() if kind in kinds]
+    swatches = [_swatch(kind, text) for kind, text in words.items() if kind in kinds]
     arrow = "an arrow: how much later the stream at its head may be"
     words_of_arrows = [shape("span", arrow)] if any(map(_has_arrow, graph.windows)) else []
     return shape("p", *swatches, *words_of_arrows, class_="nm-legend nm-small nm-soft")

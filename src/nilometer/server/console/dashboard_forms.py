@@ -91,13 +91,15 @@ def open_import_form(console: Console) -> None:
     """Ask for a file, or for its content; an existing dashboard is not replaced."""
 
     async def create() -> None:
-        found = Dashboard.from_text(str(text.value or ""), str(name.value or "").strip() or None)
+        dashboard = Dashboard.from_text(
+            str(text.value or ""), str(name.value or "").strip() or None
+        )
         asker = console.visitor().asker
-        made = await console.service.put_dashboard(found, asker, expected=0)
+        made = await console.service.put_dashboard(dashboard, asker, expected=0)
         ui.navigate.to(dashboard_address(made.name))
 
-    async def take(told: events.UploadEventArguments) -> None:
-        text.value = (await told.file.read()).decode("utf-8", "replace")
+    async def take(event: events.UploadEventArguments) -> None:
+        text.value = (await event.file.read()).decode("utf-8", "replace")
 
     form = SmallForm("Import a dashboard", "Import it", create)
     with form.fields():

@@ -63,12 +63,14 @@ class DeliveryList:
     async def refresh(self) -> None:
         """Show their current state."""
         try:
-            found = {one.name: one for one in await self._console.service.deliveries()}
+            deliveries = {one.name: one for one in await self._console.service.deliveries()}
             alerts = {one.name for one in await self._console.service.alerts()}
         except NilometerError:  # the server is stopping
             return
-        self._list.keep(found, lambda name: _DeliveryRow(self._console, found[name], self.refresh))
-        for name, status in found.items():
+        self._list.keep(
+            deliveries, lambda name: _DeliveryRow(self._console, deliveries[name], self.refresh)
+        )
+        for name, status in deliveries.items():
             self._list.cards[name].show(status, is_alert=status.query in alerts)
 
     async def _ask(self) -> None:
@@ -144,8 +146,8 @@ def delivery_figures(status: DeliveryStatus) -> Shape:
         (count_text(status.lag), term("lag", "rows to go")),
         *lost,
     ]
-    told = (shape("div", shape("b", value), name) for value, name in figures)
-    return shape("div", *told, class_="nm-figures")
+    drawn = (shape("div", shape("b", value), name) for value, name in figures)
+    return shape("div", *drawn, class_="nm-figures")
 
 
 def _problem(status: DeliveryStatus) -> Shape:

@@ -72,7 +72,7 @@ def read_columns(text: str) -> list[Column]:
     >>> read_columns("ts TIMESTAMP\\n\\nwind speed  DOUBLE")
     [Column(name='ts', kind='TIMESTAMP'), Column(name='wind speed', kind='DOUBLE')]
     """
-    found = []
+    columns = []
     for line in text.splitlines():
         words = line.strip().rstrip(",")
         if not words:
@@ -82,8 +82,8 @@ def read_columns(text: str) -> list[Column]:
             raise InputError(
                 "a column is a name and a type", detail=f"got {words}", hint="such as wind DOUBLE"
             )
-        found.append(Column(name, kind))
-    return found
+        columns.append(Column(name, kind))
+    return columns
 
 
 def _cut(words: str) -> tuple[str, str]:
@@ -174,7 +174,7 @@ def option_lines(text: str) -> dict[str, str]:
     >>> option_lines("interval = 5 s\\nunit=celsius")
     {'interval': '5 s', 'unit': 'celsius'}
     """
-    found = {}
+    options = {}
     for line in text.splitlines():
         if not line.strip():
             continue
@@ -183,8 +183,8 @@ def option_lines(text: str) -> dict[str, str]:
             raise InputError(
                 "an option is name = value", detail=f"got {line.strip()}", hint="one on each line"
             )
-        found[name] = value.strip("'")
-    return found
+        options[name] = value.strip("'")
+    return options
 
 
 def _stream_body(form: StreamForm) -> str:
@@ -212,8 +212,8 @@ def option_list(options: Mapping[str, str]) -> str:
 
 def _option(value: str) -> str:
     """A text literal, or a reference to a secret: `secret('NAME')`."""
-    found = re.fullmatch(r"\s*secret\('([^'\\]+)'\)\s*", value)
-    return f"secret('{found[1]}')" if found is not None else text_literal(value.strip())
+    match = re.fullmatch(r"\s*secret\('([^'\\]+)'\)\s*", value)
+    return f"secret('{match[1]}')" if match is not None else text_literal(value.strip())
 
 
 def _option_name(name: str) -> str:

@@ -123,13 +123,13 @@ def thinned(samples: Sequence[HealthSample]) -> Sequence[HealthSample]:
 
 def line_points(samples: Sequence[HealthSample], value: Value) -> list[Point]:
     """The points of a line, with a gap where there was no micro-batch for a long time."""
-    found: list[Point] = []
+    points: list[Point] = []
     for one in samples:
         at = one.time // 1000
-        if found and at - found[-1][0] > _GAP and value is not _lag:
-            found.append((found[-1][0] + 1, None))
-        found.append((at, _rounded(value(one))))
-    return found
+        if points and at - points[-1][0] > _GAP and value is not _lag:
+            points.append((points[-1][0] + 1, None))
+        points.append((at, _rounded(value(one))))
+    return points
 
 
 def _rounded(value: float | None) -> float | None:
@@ -148,7 +148,7 @@ def _options(kind: ChartKind) -> dict[str, Any]:
             "trigger": "axis",
             "confine": True,
             "renderMode": "richText",
-            ":valueFormatter": _told_by(kind),
+            ":valueFormatter": _value_format(kind),
         },
         "legend": {
             "show": len(kind.lines) > 1,
@@ -164,7 +164,7 @@ def _options(kind: ChartKind) -> dict[str, Any]:
         "yAxis": axis
         | {
             "type": "value",
-            "axisLabel": label | _axis_told_by(kind),
+            "axisLabel": label | _axis_format(kind),
             "minInterval": 1 if kind.unit == "rows" else 0,
             "min": 0,
             "splitNumber": 3,
@@ -174,12 +174,12 @@ def _options(kind: ChartKind) -> dict[str, Any]:
     }
 
 
-def _axis_told_by(kind: ChartKind) -> dict[str, str]:
+def _axis_format(kind: ChartKind) -> dict[str, str]:
     """Sizes are labelled with their own units; other units stand above the chart."""
-    return {":formatter": _told_by(kind)} if kind.unit == _BYTES else {}
+    return {":formatter": _value_format(kind)} if kind.unit == _BYTES else {}
 
 
-def _told_by(kind: ChartKind) -> str:
+def _value_format(kind: ChartKind) -> str:
     """The JavaScript that formats a value: a size in a fitting unit, else with a few digits."""
     if kind.unit != _BYTES:
         return f"(v) => v == null ? '—' : `${{Number(v.toPrecision(4))}} {kind.unit}`"

@@ -76,8 +76,8 @@ def add_login(app: FastAPI, sessions: Sessions) -> None:
 
 def _tell_login(request: Request, name: str) -> None:
     client = client_of(request)
-    told = event("login", client, client=client, token=name)
-    _LOG.info("login to the console by %s, from %s", name, client, extra=told)
+    extra = event("login", client, client=client, token=name)
+    _LOG.info("login to the console by %s, from %s", name, client, extra=extra)
 
 
 def _page(wanted: str, problem: str = "") -> HTMLResponse:

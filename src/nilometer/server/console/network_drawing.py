@@ -170,8 +170,8 @@ def _only_sensor(sensor: NetworkSensor, box: Box) -> Shape:
 
 def _total(stream: NetworkStream, left: float, top: float) -> Shape:
     by = f", by {stream.named_by}" if stream.named_by else ""
-    told = f"{count_text(len(stream.sensors))} sensors of {shortened(stream.name, 16)}{by}"
-    return shape("text", shortened(told, 40), x=left + 14, y=top + 22, class_="name")
+    label = f"{count_text(len(stream.sensors))} sensors of {shortened(stream.name, 16)}{by}"
+    return shape("text", shortened(label, 40), x=left + 14, y=top + 22, class_="name")
 
 
 def _named(sensor: NetworkSensor, left: float, y: float) -> Shape:
@@ -196,10 +196,10 @@ def _grid(sensors: Sequence[NetworkSensor], left: float, top: float) -> Iterator
 def _counts(stream: NetworkStream, left: float, top: float) -> Iterator[Shape]:
     for place, (state, count) in enumerate(sorted(stream.states.items())):
         y = top + 20 * place
-        told = f"{count_text(count)} {state}"
-        text = shape("text", told, x=left + 34, y=y + 4.5, class_="soft")
+        label = f"{count_text(count)} {state}"
+        text = shape("text", label, x=left + 34, y=y + 4.5, class_="soft")
         to = address_with(PATH, {"stream": stream.name, "state": state}) + "#sensors"
-        yield shape("a", state_mark(SENSORS[state], left + 20, y), text, **_leading(told, to))
+        yield shape("a", state_mark(SENSORS[state], left + 20, y), text, **_leading(label, to))
 
 
 def sensor_note(sensor: NetworkSensor) -> str:

@@ -69,8 +69,8 @@ class PageResults:
         async def run() -> None:
             try:
                 tables = self.follow(query, newest=newest, at_once=at_once)
-                async with aclosing(tables) as found:
-                    async for rows in found:
+                async with aclosing(tables) as results:
+                    async for rows in results:
                         take(rows)
             except NilometerError as error:
                 trouble(in_one_line(error))

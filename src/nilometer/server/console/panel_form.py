@@ -243,11 +243,11 @@ class PanelForm:
             return
         self._shown_for = wanted
         try:
-            found = await self._service.stored_source(str(self._name.value))
+            source = await self._service.stored_source(str(self._name.value))
         except NilometerError as error:
             self._problem.text = in_one_line(error)
             return
-        self._show(suggested_panel(found, kind))
+        self._show(suggested_panel(source, kind))
         await self._read_columns(self._chosen())
 
     async def _read_columns(self, chosen: Panel | None) -> None:

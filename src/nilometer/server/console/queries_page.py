@@ -110,7 +110,7 @@ class QueryList:
             "words": str(self._words.value or ""),
             "state": "" if phase == _ALL else phase,
             "group": "" if group == _NO_GROUP else group,
-            "page": self._pager.told_page,
+            "page": self._pager.page_in_address,
         }
         keep_in_address(_PATH, chosen)
 
@@ -123,19 +123,19 @@ class QueryList:
     async def refresh(self) -> None:
         """Show how the queries are doing now."""
         try:
-            found = await self._console.service.queries()
+            queries = await self._console.service.queries()
         except NilometerError:  # the server is stopping
             return
-        self._empty.set_visibility(not found)
+        self._empty.set_visibility(not queries)
         for bar in (self._filters, self._pager.bar):
-            bar.set_visibility(len(found) > _FEW)
-        self._summary.show(_summary(found))
+            bar.set_visibility(len(queries) > _FEW)
+        self._summary.show(_summary(queries))
         grouped = _GROUPS[str(self._group.value)]
         passing = sorted(
-            ((grouped(one), one) for one in found if self._passes(one)),
+            ((grouped(one), one) for one in queries if self._passes(one)),
             key=lambda pair: (pair[0], pair[1].is_temporary, pair[1].name.lower()),
         )
-        shown = self._pager.page_of(passing, len(found))
+        shown = self._pager.page_of(passing, len(queries))
         self._build(shown)
         try:
             samples = await self._console.service.health_of([one.name for _, one in shown])
@@ -182,10 +182,10 @@ class QueryList:
         return self._groups[group]
 
 
-def _summary(found: list[QueryStatus]) -> Shape:
-    phases = [str(one.phase) for one in found]
-    told = ", ".join(f"{phases.count(one)} {one}" for one in dict.fromkeys(phases))
-    many = f"{len(found)} {'query' if len(found) == 1 else 'queries'}"
+def _summary(statuses: list[QueryStatus]) -> Shape:
+    phases = [str(one.phase) for one in statuses]
+    counts = ", ".join(f"{phases.count(one)} {one}" for one in dict.fromkeys(phases))
+    many = f"{len(statuses)} {'query' if len(statuses) == 1 else 'queries'}"
     help_ = shape("a", "What do the words mean?", href="/console/glossary", class_="nm-link")
-    said = (f"{many}: {told} · ", help_) if found else ("",)
+    said = (f"{many}: {counts} · ", help_) if statuses else ("",)
     return shape("p", *said, class_="nm-soft nm-summary")

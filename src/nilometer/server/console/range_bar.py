@@ -113,9 +113,9 @@ class RangeBar:
 
         def fill() -> None:
             now = now_micros()
-            found = self.range.at(now)
-            first = now - 3_600_000_000 if found.start is None else found.start
-            start.value, end.value = (_minute(one) for one in (first, min(found.end, now)))
+            interval = self.range.at(now)
+            first = now - 3_600_000_000 if interval.start is None else interval.start
+            start.value, end.value = (_minute(one) for one in (first, min(interval.end, now)))
 
         self._menu.on("show", fill)
 

@@ -84,14 +84,14 @@ def build_network(
     """Assemble the network from what is known."""
     wanted = {(one.stream, one.number): one for one in sensors}
     statuses = {one.name: one for one in streams}
-    found = tuple(_stream(one, wanted, statuses.get(one.declaration.name)) for one in declared)
-    names = [*(one.name for one in found), *(one.name for one in queries)]
+    fed = tuple(_stream(one, wanted, statuses.get(one.declaration.name)) for one in declared)
+    names = [*(one.name for one in fed), *(one.name for one in queries)]
     known = {name.lower(): name for name in names}
     reads = {
         query.name: tuple(known[name] for name in _names(query.text) if name in known)
         for query in queries
     }
-    return SensorNetwork(found, tuple(queries), tuple(deliveries), reads)
+    return SensorNetwork(fed, tuple(queries), tuple(deliveries), reads)
 
 
 def _stream(

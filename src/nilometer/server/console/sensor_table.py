@@ -98,14 +98,14 @@ class SensorTable:
             "words": str(self._words.value or ""),
             "state": "" if state == _ALL else state,
             "stream": "" if stream == _ALL else stream,
-            "page": self._pager.told_page,
+            "page": self._pager.page_in_address,
         }
         keep_in_address(PATH, chosen)
 
     def _draw(self) -> None:
-        found = [one for stream in self._network.streams for one in stream.sensors]
-        passing = sorted(filter(self._passes, found), key=_urgency)
-        self._table.show(sensors_as_table(self._pager.page_of(passing, len(found))))
+        sensors = [one for stream in self._network.streams for one in stream.sensors]
+        passing = sorted(filter(self._passes, sensors), key=_urgency)
+        self._table.show(sensors_as_table(self._pager.page_of(passing, len(sensors))))
 
     def _passes(self, sensor: NetworkSensor) -> bool:
         if self._state.value not in (_ALL, sensor.state):
@@ -126,11 +126,13 @@ class SensorTable:
             and one.status.dead_letters
         ]
         try:
-            found = [await self._console.service.dead_letters(name) for name in chosen]
+            letters = [await self._console.service.dead_letters(name) for name in chosen]
         except NilometerError as error:
             tell_problem(error)
             return
-        show_letters([row for one in found if one.rows is not None for row in one.rows.to_pylist()])
+        show_letters(
+            [row for one in letters if one.rows is not None for row in one.rows.to_pylist()]
+        )
 
 
 def _urgency(sensor: NetworkSensor) -> int:

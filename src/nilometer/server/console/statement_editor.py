@@ -149,11 +149,11 @@ class StatementEditor:
     async def _check(self) -> None:
         await asyncio.sleep(_CHECK_SECONDS)
         text = self.text
-        found = await self._problem_of(text) if text else None
-        if found is not None and is_unfinished(found, text):
+        problem = await self._problem_of(text) if text else None
+        if problem is not None and is_unfinished(problem, text):
             await asyncio.sleep(_UNFINISHED_SECONDS - _CHECK_SECONDS)
         if text == self.text and not self._code.is_deleted:
-            self.show_problem(found)
+            self.show_problem(problem)
 
     async def _problem_of(self, text: str) -> NilometerError | None:
         """What is wrong with the text; of several statements, only their syntax is checked.

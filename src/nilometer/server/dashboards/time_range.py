@@ -92,11 +92,11 @@ class TimeRange:
 
     def widened(self, now: int) -> TimeRange:
         """Twice as long, around the same middle, up to now."""
-        found = self.at(now)
-        if found.start is None:
+        interval = self.at(now)
+        if interval.start is None:
             return self
-        length = max(_SHORTEST, found.end - found.start)
-        end = min(found.end + length // 2, max(now, found.end))
+        length = max(_SHORTEST, interval.end - interval.start)
+        end = min(interval.end + length // 2, max(now, interval.end))
         return between(end - 2 * length, end)
 
 

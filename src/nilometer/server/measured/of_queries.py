@@ -85,10 +85,10 @@ def _of_results(known: Sequence[QueryStatus]) -> Iterator[Metric]:
 
 def _of_spreads(known: Sequence[QueryStatus]) -> Iterator[Metric]:
     """Of the stage with the fullest bucket, over the last minute or two."""
-    found = [(q.name, next(iter(q.spreads), None)) for q in known]
-    buckets = [(n, None if s is None else len(s.bucket_rows)) for n, s in found]
-    fullest = [(n, None if s is None else s.fullest) for n, s in found]
-    keys = [(n, None if s is None else s.key_share) for n, s in found]
+    spreads = [(q.name, next(iter(q.spreads), None)) for q in known]
+    buckets = [(n, None if s is None else len(s.bucket_rows)) for n, s in spreads]
+    fullest = [(n, None if s is None else s.fullest) for n, s in spreads]
+    keys = [(n, None if s is None else s.key_share) for n, s in spreads]
     of_bucket = "The share of its rows that the fullest bucket has."
     of_key = "The share of its rows that have the most frequent key of the fullest bucket."
     yield gauges("query", "query_buckets", "Buckets that its rows are spread over.", buckets)
@@ -97,12 +97,12 @@ def _of_spreads(known: Sequence[QueryStatus]) -> Iterator[Metric]:
 
 
 def _of_samples(last: Mapping[str, HealthSample]) -> Iterator[Metric]:
-    found = list(last.items())
-    read = [(n, s.input_rows_per_second) for n, s in found]
-    made = [(n, s.output_rows_per_second) for n, s in found]
-    took = [(n, s.batch_millis / 1e3) for n, s in found]
-    late = [(n, s.late_rows) for n, s in found]
-    shed = [(n, s.shed_rows) for n, s in found]
+    samples = list(last.items())
+    read = [(n, s.input_rows_per_second) for n, s in samples]
+    made = [(n, s.output_rows_per_second) for n, s in samples]
+    took = [(n, s.batch_millis / 1e3) for n, s in samples]
+    late = [(n, s.late_rows) for n, s in samples]
+    shed = [(n, s.shed_rows) for n, s in samples]
     yield gauges("query", "query_input_rows_per_second", "In the last micro-batch.", read)
     yield gauges("query", "query_output_rows_per_second", "In the last micro-batch.", made)
     yield gauges("query", "query_batch_seconds", "Seconds that the last micro-batch took.", took)

@@ -228,7 +228,7 @@ def _is_of_catalog(entry: exp.Table) -> bool:
 
 def _rename_tables(tree: exp.Expr) -> set[str]:
     """Give catalog tables names of one part; return those names."""
-    found = set()
+    names = set()
     for entry in tree.find_all(exp.Table):
         if isinstance(entry.this, exp.Identifier) and _is_of_catalog(entry):
             schema, name = entry.db.lower(), entry.name.lower()
@@ -238,11 +238,11 @@ def _rename_tables(tree: exp.Expr) -> set[str]:
             entry.set("this", exp.to_identifier(known, quoted=True))
             entry.set("db", None)
             entry.set("catalog", None)
-            found.add(known)
+            names.add(known)
     for column in tree.find_all(exp.Column):
         column.set("db", None)
         column.set("catalog", None)
-    return found
+    return names
 
 
 def _reads_nothing(tree: exp.Query) -> bool:

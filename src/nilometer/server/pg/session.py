@@ -31,8 +31,8 @@ from nilometer.server.pg.statements import (
 )
 from nilometer.server.pg.values import encoded_rows, format_of, read_value, shapes_of
 from nilometer.server.results.chunk import Chunk
+from nilometer.server.results.events import End, tell
 from nilometer.server.results.phases import Phases
-from nilometer.server.results.told import End, tell
 from nilometer.server.scopes import Scope
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Session:
         if self._skips:
             return
         try:
-            async with self._told_errors():
+            async with self._errors_sent():
                 await self._do(kind, body)
         except _AnsweredError:
             if kind == b"Q":
@@ -276,9 +276,9 @@ class Session:
     async def _answered(self, portal: Portal) -> Answer:
         if portal.answer is None:
             assert portal.prepared.command is not None
-            found = await self._answer(portal.prepared.command, portal.values)
-            self._weigh(_size(found))
-            portal.answer = found
+            answer = await self._answer(portal.prepared.command, portal.values)
+            self._weigh(_size(answer))
+            portal.answer = answer
         return portal.answer
 
     def _weigh(self, more: int = 0) -> None:
@@ -365,13 +365,13 @@ class Session:
                 ending=self._ending,
             )
             try:
-                async for told in telling:
-                    if isinstance(told, Chunk):
-                        for line in copy_lines(told.rows, copy):
+                async for event in telling:
+                    if isinstance(event, Chunk):
+                        for line in copy_lines(event.rows, copy):
                             self.writer.write(wire.copy_data(line))
                         await self._flush()
-                    elif isinstance(told, End) and not isinstance(told.error, NotFoundError):
-                        raise told.error
+                    elif isinstance(event, End) and not isinstance(event.error, NotFoundError):
+                        raise event.error
             finally:
                 await telling.aclose()
 
@@ -388,7 +388,7 @@ class Session:
             self.writer.write(wire.error_response(fields, notice=True))
 
     @asynccontextmanager
-    async def _told_errors(self) -> AsyncIterator[None]:
+    async def _errors_sent(self) -> AsyncIterator[None]:
         try:
             yield
         except wire.ProtocolError:

@@ -106,10 +106,10 @@ Values: TypeAlias = Sequence[object]
 
 def split_commands(text: str) -> list[str]:
     """The statements of a text."""
-    found = []
+    commands = []
     for part in split_at_semicolons(tokenize(text)):
-        found.append(text[part[0].start : part[-1].end + 1])
-    return found
+        commands.append(text[part[0].start : part[-1].end + 1])
+    return commands
 
 
 def read_commands(text: str) -> list[Command]:
@@ -152,16 +152,16 @@ def _number(parameter: exp.Parameter) -> int:
 
 def _read_copy(text: str) -> CopyOut | None:
     text = text.strip().removesuffix(";").rstrip()
-    found = _COPY.fullmatch(text)
-    query = None if found is None else found["query"]
-    if found is None:
-        found = _COPY_TABLE.fullmatch(text)
-        query = None if found is None else f"SELECT * FROM {found['table']}"
-    if found is None or query is None:
+    match = _COPY.fullmatch(text)
+    query = None if match is None else match["query"]
+    if match is None:
+        match = _COPY_TABLE.fullmatch(text)
+        query = None if match is None else f"SELECT * FROM {match['table']}"
+    if match is None or query is None:
         return None
-    options = found["options"].upper()
+    options = match["options"].upper()
     is_csv = "CSV" in options
-    chosen = re.search(r"DELIMITER\s*'(.)'", found["options"], re.I)
+    chosen = re.search(r"DELIMITER\s*'(.)'", match["options"], re.I)
     delimiter = chosen[1] if chosen else "," if is_csv else "\t"
     header = bool(re.search(r"HEADER(?!\s+(FALSE|OFF|0))", options))
     follows = _SUBSCRIBE.fullmatch(query.strip())

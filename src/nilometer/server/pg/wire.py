@@ -38,19 +38,19 @@ class Body:
 
     def count(self) -> int:
         """How many items follow."""
-        found = self.int16()
-        if found < 0:
+        count = self.int16()
+        if count < 0:
             raise ProtocolError("a count is negative")
-        return found
+        return count
 
     def text(self) -> str:
         end = self._content.find(b"\0", self._at)
         if end < 0:
             raise ProtocolError("a text has no end")
-        found = self._content[self._at : end]
+        content = self._content[self._at : end]
         self._at = end + 1
         try:
-            return found.decode()
+            return content.decode()
         except UnicodeDecodeError:
             raise ProtocolError("a text is not UTF-8") from None
 
@@ -66,9 +66,9 @@ class Body:
     def _take(self, size: int) -> bytes:
         if size < 0 or self._at + size > len(self._content):
             raise ProtocolError("a message is too short")
-        found = self._content[self._at : self._at + size]
+        content = self._content[self._at : self._at + size]
         self._at += size
-        return found
+        return content
 
 
 class ProtocolError(InputError):

@@ -151,5 +151,5 @@ class _Taken(io.RawIOBase):
 
     def take(self) -> bytes:
         """What was written since the last call."""
-        found, self._parts = b"".join(self._parts), []
-        return found
+        content, self._parts = b"".join(self._parts), []
+        return content

@@ -101,9 +101,9 @@ class QueryResults:
             )
 
         def read() -> Answer:
-            found = self._fold(self._reader).now(most)
-            offset = Offset.at(self.log_id, found.place, found.watermark)
-            return Answer(found.rows, found.instant, offset, found.is_cut)
+            current = self._fold(self._reader).now(most)
+            offset = Offset.at(self.log_id, current.place, current.watermark)
+            return Answer(current.rows, current.instant, offset, current.is_cut)
 
         return await self._in_thread(read)
 
@@ -126,10 +126,10 @@ class QueryResults:
 
     async def base(self) -> tuple[Offset, int, int] | None:
         """The start of a changelog's base, its number of rows and its instant; None: no base."""
-        found = await self._in_thread(lambda: self._reader.base)
-        if found is None:
+        base = await self._in_thread(lambda: self._reader.base)
+        if base is None:
             return None
-        return Offset.at(self.log_id, found.start), found.rows, found.watermark - 1
+        return Offset.at(self.log_id, base.start), base.rows, base.watermark - 1
 
     async def _chunk(self, place: Offset, most: int, seen: Seen) -> Page:
         async def read() -> Page:

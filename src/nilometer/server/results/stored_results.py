@@ -43,11 +43,11 @@ class StoredResults:
                 f"query {name} has no results yet", hint=f"start it: START QUERY {name}"
             ) from None
         with self._lock:
-            found = self._used.get(reader.log_id)
-            if found is None:
-                found = QueryResults(name, location, reader, self._threads, self._answers.of)
-                self._used[reader.log_id] = found
-            return found
+            results = self._used.get(reader.log_id)
+            if results is None:
+                results = QueryResults(name, location, reader, self._threads, self._answers.of)
+                self._used[reader.log_id] = results
+            return results
 
     def close(self) -> None:
         self._threads.close()

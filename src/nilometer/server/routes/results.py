@@ -17,6 +17,7 @@ from nilometer.kernels.json_values import columns_of, rows_of
 from nilometer.server.access import Caller, Reader
 from nilometer.server.error_shape import responses
 from nilometer.server.results.chunk import Answer, Chunk, Page
+from nilometer.server.results.events import StatusOf, tell
 from nilometer.server.results.following_response import FollowingResponse
 from nilometer.server.results.formats import (
     END_OF_ARROW,
@@ -30,7 +31,6 @@ from nilometer.server.results.formats import (
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.phases import Phases
 from nilometer.server.results.query_results import QueryResults
-from nilometer.server.results.told import StatusOf, tell
 from nilometer.server.routes.queries import QueryName
 from nilometer.server.scopes import Scope
 from nilometer.server.service import Service
@@ -80,7 +80,7 @@ def results_router(service: Service) -> APIRouter:
     phases = Phases(service.query)
 
     @asynccontextmanager
-    async def found(name: str) -> AsyncIterator[QueryResults]:
+    async def opened(name: str) -> AsyncIterator[QueryResults]:
         async with service.known_query(name) as known:
             service.followers.seen(known)
             yield await service.look(partial(service.results, known))
@@ -99,7 +99,7 @@ def results_router(service: Service) -> APIRouter:
         An offset is the place after rows that came before; give it back to go on there. As
         server-sent events, `id` is the offset, so that browsers go on by themselves.
         """
-        async with found(name) as results:
+        async with opened(name) as results:
             offset = None if wanted.offset is None else wanted.offset.require(results.log_id)
             most = min(wanted.limit, service.settings.max_rows)
             if not wanted.follow:
@@ -130,7 +130,7 @@ def results_router(service: Service) -> APIRouter:
         accept: Annotated[str | None, Header(include_in_schema=False)] = None,
     ) -> Response:
         """The current answer of a changelog query, and the offset from which to follow it."""
-        async with found(name) as results:
+        async with opened(name) as results:
             answer = await results.answer(min(limit, service.settings.max_rows))
             chosen = Format(form) if form else _accepted(accept) or Format.JSON
             return await results.work(lambda: _answer_response(answer, chosen))
@@ -206,11 +206,11 @@ async def _pieces(
     yield encoder.begin(results.schema)
     telling = tell(results, offset, status, most=encoder.most, ending=ending)
     try:
-        async for told in telling:
-            if isinstance(told, Chunk):
-                yield await results.encoded(form, told, encoder.chunk)
+        async for event in telling:
+            if isinstance(event, Chunk):
+                yield await results.encoded(form, event, encoder.chunk)
             else:
-                yield encoder.event(told)
+                yield encoder.event(event)
     finally:
         await telling.aclose()
 

@@ -89,28 +89,28 @@ async def tell(
     try:
         last, looked = clock(), float("-inf")
         while True:
-            told: Event | None = await following.next(min(_LOOK, heartbeat))
-            if told is None and following.is_begun and clock() - last >= heartbeat:
-                told = Heartbeat(following.place)
+            event: Event | None = await following.next(min(_LOOK, heartbeat))
+            if event is None and following.is_begun and clock() - last >= heartbeat:
+                event = Heartbeat(following.place)
             reason = ending()
             if reason is not None:
                 yield End(reason)
                 return
-            if told is not None:
+            if event is not None:
                 last = clock()
-                yield told
-            if isinstance(told, End):
+                yield event
+            if isinstance(event, End):
                 return
             if following.is_begun and clock() - looked >= _LOOK:
                 looked = clock()
                 try:
-                    found = await status()
+                    latest = await status()
                 except NotFoundError as error:
                     yield End(error)
                     return
-                if found.phase != phase:
-                    phase, last = found.phase, clock()
-                    yield State(found.phase.value, _why(found), following.place)
+                if latest.phase != phase:
+                    phase, last = latest.phase, clock()
+                    yield State(latest.phase.value, _why(latest), following.place)
     finally:
         await following.close()
 
