@@ -299,7 +299,7 @@ def _errors() -> Console:
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is told in words, never as a traceback."""
+    """Run the command line; problems are reported in words, never as a traceback."""
     collect_seldom()
     try:
         app()
@@ -321,6 +321,6 @@ def main() -> None:
 
 def _tell(error: str) -> None:
     """Say what went wrong, as it stands: an underlined place must not be wrapped."""
-    told = Text(safe_text(error))
-    _errors().print(Text("error: ", style="red"), told, sep="", soft_wrap=True)
+    text = Text(safe_text(error))
+    _errors().print(Text("error: ", style="red"), text, sep="", soft_wrap=True)
     sys.exit(1)

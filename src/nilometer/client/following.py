@@ -109,7 +109,7 @@ class FollowState:
                 yield row
             self._note(batch)
 
-    def told(self, data: bytes) -> Iterator[Batch]:
+    def all_batches(self, data: bytes) -> Iterator[Batch]:
         """All batches, also those without rows, once the metadata beside the rows is noted."""
         for batch in self._heard(data):
             self._note(batch)
@@ -175,6 +175,6 @@ def after(offset: str, rows: int) -> str:
     >>> after("3f2a9c1e-0-1024-0-170-5be01c77", 2), after("3f2a9c1e-0-1024-0-170-5be01c77.2", 3)
     ('3f2a9c1e-0-1024-0-170-5be01c77.2', '3f2a9c1e-0-1024-0-170-5be01c77.5')
     """
-    found = _TAKEN.fullmatch(offset)
-    place, taken = (found[1], int(found[2])) if found else (offset, 0)
+    match = _TAKEN.fullmatch(offset)
+    place, taken = (match[1], int(match[2])) if match else (offset, 0)
     return f"{place}.{taken + rows}"

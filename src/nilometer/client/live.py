@@ -224,7 +224,7 @@ class LiveAnswer:
         try:
             with closing(self._client.listen(self._state, self._opened)) as connection:
                 for data in connection:
-                    for batch in self._state.told(data):
+                    for batch in self._state.all_batches(data):
                         self._take(batch)
                     if self._is_closed:
                         return

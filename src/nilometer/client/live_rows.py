@@ -159,5 +159,5 @@ def _key(value: Any) -> Hashable:
         case dict():
             return tuple((name, _key(one)) for name, one in value.items())
         case _:
-            found: Hashable = value
-            return found
+            key: Hashable = value
+            return key

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from nilometer.commands.answers import Taken, is_changelog
-from nilometer.commands.destination import told_of_writing
+from nilometer.commands.destination import writing_errors
 from nilometer.commands.lines import TakeRows, lines_of, rows_of_texts
 from nilometer.commands.options import Format
 from nilometer.commands.tables import LONGEST_VALUE, Heading
@@ -66,7 +66,7 @@ class ArrowAnswer:
         import pyarrow.parquet as pq  # noqa: PLC0415  takes its time
 
         name = f"part-{uuid4().hex}.parquet"
-        with told_of_writing(folder):
+        with writing_errors(folder):
             folder.mkdir(exist_ok=True)
             pq.write_table(self.table, folder / f".{name}")
             (folder / f".{name}").rename(folder / name)

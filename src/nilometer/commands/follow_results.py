@@ -139,5 +139,5 @@ def _tell_phase(name: str, heard: Heard, progress: Progress) -> None:
         return
     why = f": {heard.error}" if heard.error else ""
     with progress.aside():
-        told = safe_text(f"query {name} is {heard.phase}{why}")
-        progress.console.print(told, soft_wrap=True)
+        text = safe_text(f"query {name} is {heard.phase}{why}")
+        progress.console.print(text, soft_wrap=True)

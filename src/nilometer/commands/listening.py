@@ -58,12 +58,12 @@ class Listening:
     def take(self, seconds: float) -> pa.RecordBatch | None:
         """The next batch; None if none arrives within this time. Raises what went wrong."""
         try:
-            found = self._batches.get(timeout=seconds)
+            item = self._batches.get(timeout=seconds)
         except Empty:
             return None
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        if isinstance(item, BaseException):
+            raise item
+        return item
 
     @property
     def heard(self) -> Heard:
@@ -80,10 +80,10 @@ class Listening:
         except BaseException as error:  # passed to whoever takes batches
             self._put(error)
 
-    def _put(self, found: pa.RecordBatch | BaseException) -> bool:
+    def _put(self, item: pa.RecordBatch | BaseException) -> bool:
         while not self._ended.is_set():
             try:
-                self._batches.put(found, timeout=_LOOK_SECONDS)
+                self._batches.put(item, timeout=_LOOK_SECONDS)
                 return True
             except Full:
                 continue

@@ -88,12 +88,12 @@ def _run(
     answer = ArrowAnswer(rows.table)
     require_names(answer.columns, output.form)
     write_answer(in_shown_order(answer, statement), output, screen, progress, None)
-    if (told := told_cut(rows)) is not None:
+    if (notice := notice_of_cut(rows)) is not None:
         with progress.aside():
-            progress.console.print(told, soft_wrap=True)
+            progress.console.print(notice, soft_wrap=True)
 
 
-def told_cut(rows: Rows) -> str | None:
+def notice_of_cut(rows: Rows) -> str | None:
     """A notice if the server returned only the first rows of an answer."""
     if not rows.is_cut:
         return None

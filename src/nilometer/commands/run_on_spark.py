@@ -145,9 +145,9 @@ def _run(
             progress.console.print(tally.summary())
     else:
         write_answer(in_shown_order(answer, statement), output, screen, progress, at)
-    if (told := told_left_out(frame)) is not None:
+    if (notice := told_left_out(frame)) is not None:
         with progress.aside():
-            progress.console.print(told)
+            progress.console.print(notice)
 
 
 def _instant(at: Moment | None) -> str | datetime | None:

@@ -96,10 +96,10 @@ def ask_server(
     url: str | None, token_file: Path | None, ca: Path | None, kept: Kept | None, command: str
 ) -> Server | None:
     """The server that was named, or that has the database open; users are told which."""
-    found = find_asked(url, token_file, ca, None if kept is None else kept.folder, _note, command)
-    if found is not None and (warning := found.warning) is not None:
+    server = find_asked(url, token_file, ca, None if kept is None else kept.folder, _note, command)
+    if server is not None and (warning := server.warning) is not None:
         _note(f"warning: {warning}")
-    return found
+    return server
 
 
 def _note(text: str) -> None:

@@ -114,7 +114,7 @@ def counted(total: int, what: str) -> str:
 
 def safe_text(text: str) -> str:
     """Text of several lines with terminal control characters escaped."""
-    return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
+    return _COMMANDS.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def _column(heading: Heading, values: list[str | None], digits: int) -> list[str | None]:
@@ -145,7 +145,7 @@ def _times(values: list[str | None], digits: int) -> list[str | None]:
 def clean(value: str) -> str:
     """A value with line breaks and control characters escaped, cut if it is long."""
     cut = value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "…"
-    return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], cut)
+    return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], cut)
 
 
 def _cell(value: str | None) -> Text:

@@ -45,11 +45,11 @@ def try_sensor_of_server(
     """The same for a sensor of a running server."""
     console.print(f"the server reads {name} for {seconds:g} s at most")
     with server.open() as client:
-        found = client.try_sensor(name, sensor, seconds=seconds, rows=most)
-    for row in found["readings"]:
+        result = client.try_sensor(name, sensor, seconds=seconds, rows=most)
+    for row in result["readings"]:
         _show(row, console)
-    letters, came = found["refused"], len(found["readings"])
-    _sum_up(letters, len(letters), found["errors"], found["last_error"], came, console)
+    letters, came = result["refused"], len(result["readings"])
+    _sum_up(letters, len(letters), result["errors"], result["last_error"], came, console)
     return came > 0
 
 

@@ -76,8 +76,8 @@ def end(location: str, delivery: str) -> None:
 
 def read_progress(location: str, delivery: str) -> Progress | None:
     """The progress of a delivery, whichever process runs it; None: it has not started."""
-    found = find_reader(location, reader_name(delivery))
-    return None if found is None else _progress(found)
+    registration = find_reader(location, reader_name(delivery))
+    return None if registration is None else _progress(registration)
 
 
 def rows_behind(location: str, progress: Progress) -> int:
@@ -106,9 +106,11 @@ class Reading:
         self._clock = clock
         self._reader = reader_name(delivery)
         self._log = LogReader.open(location)
-        found = find_reader(location, self._reader)
+        registration = find_reader(location, self._reader)
         start = self._log.start
-        self.progress = Progress(start, start.row) if found is None else _progress(found)
+        self.progress = (
+            Progress(start, start.row) if registration is None else _progress(registration)
+        )
         self._waiting_since: int | None = None
         at, about = self.progress.position, self.progress.about
         register(location, self._reader, at, about, now=clock(), named=True)
@@ -191,12 +193,12 @@ class Reading:
         self.progress = progress
 
 
-def _progress(found: Registration) -> Progress:
-    about = found.about
+def _progress(registration: Registration) -> Progress:
+    about = registration.about
     planned = about.get(_PLANNED)
     end = None if planned is None else Position.from_json(planned)
-    first = about.get(_FROM, found.position.row)
-    return Progress(found.position, first, about.get(_LOST, 0), end, about.get(_LAST))
+    first = about.get(_FROM, registration.position.row)
+    return Progress(registration.position, first, about.get(_LOST, 0), end, about.get(_LAST))
 
 
 def _how_many(chunk: Chunk, most: int, row_bytes: Callable[[Chunk], list[int]] | None) -> int:

@@ -31,18 +31,18 @@ class BlockCache(Generic[_Value]):
 
     def get(self, key: Hashable, decode: Callable[[], _Value]) -> _Value:
         """A block, decoded if it is missing. What has a key never changes."""
-        found = self.find(key)
-        if found is None:
-            found = decode()
-            self.put(key, found)
-        return found
+        block = self.find(key)
+        if block is None:
+            block = decode()
+            self.put(key, block)
+        return block
 
     def find(self, key: Hashable) -> _Value | None:
         """What is cached under a key, if it still is."""
         with self._lock:
-            if (found := self._blocks.get(key)) is not None:
+            if (block := self._blocks.get(key)) is not None:
                 self._blocks.move_to_end(key)
-            return found
+            return block
 
     def put(self, key: Hashable, block: _Value) -> None:
         """Cache a block, replacing what has its key."""

@@ -49,7 +49,7 @@ def copy_log(source: str, to: str) -> int | None:
     with storage.claim(), made.claim():
         state = _require_whole(storage)
         size = sum(_copy_segments(storage, made, state)) if state is not None else 0
-        for name in _told(storage):
+        for name in _files_beside(storage):
             made.write(name, [storage.read(name)])
         made.write(LAYOUT, [storage.read(LAYOUT)])
         _require_same(storage, made, state)
@@ -58,16 +58,16 @@ def copy_log(source: str, to: str) -> int | None:
 
 def _require_whole(storage: Storage) -> LogState | None:
     """Where the log ends; None if it has no segments."""
-    found = recover(storage)
-    if found is None:
+    recovered = recover(storage)
+    if recovered is None:
         return None
-    if found.seen > found.state.end:
+    if recovered.seen > recovered.state.end:
         raise LogError(
             "rows of the log are lost, and it has not been opened since",
             detail=f"{storage.location} ends before a place up to which it was read",
             hint="open the database once, which repairs the log, and try again",
         )
-    return found.state
+    return recovered.state
 
 
 def _copy_segments(storage: Storage, made: Storage, state: LogState) -> Iterator[int]:
@@ -120,7 +120,7 @@ def _blocks(file: OpenFile, begin: int, end: int) -> Iterator[pa.Buffer]:
         begin += block.size
 
 
-def _told(storage: Storage) -> Iterator[str]:
+def _files_beside(storage: Storage) -> Iterator[str]:
     """The files of a log beside its segments: readers' offsets, static values."""
     for name, _ in storage.files():
         is_own = name in (HEAD, LAYOUT, LOCK) or not name.endswith(".json")
@@ -134,9 +134,9 @@ def _told(storage: Storage) -> Iterator[str]:
 
 def _require_same(storage: Storage, made: Storage, state: LogState | None) -> None:
     """Refuse a copy whose end is not where it should be."""
-    found, kept = read_head(made), None if state is None else (state.end, state.watermark)
-    if (None if found is None else (found.end, found.watermark)) != kept:
+    head, kept = read_head(made), None if state is None else (state.end, state.watermark)
+    if (None if head is None else (head.end, head.watermark)) != kept:
         raise LogError(
             "the copy of a log differs from the original",
-            detail=f"{made.location} ends at {found}, {storage.location} at {kept}",
+            detail=f"{made.location} ends at {head}, {storage.location} at {kept}",
         )

@@ -66,9 +66,9 @@ class MemoryTail:
         with self._changing:
             if start < self.start:
                 return None
-            found = list(takewhile(lambda one: one.frame.end > start, reversed(self._kept)))
+            newer = list(takewhile(lambda one: one.frame.end > start, reversed(self._kept)))
         frames, size = [], 0
-        for one in reversed(found):
+        for one in reversed(newer):
             if one.frame.start >= end or size > most:
                 break
             frames.append(_part(one, start, end))

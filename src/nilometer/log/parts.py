@@ -73,11 +73,11 @@ def part_headers(part: Part, schema: pa.Schema) -> list[FrameHeader]:
     Raises LogError if the file is missing, or does not match its description.
     """
     with _open_part(part, schema) as (file, begin):
-        found = [one for _, one in file.headers(begin, file.size)]
-    crc = checksum([one.to_bytes() for one in found])
-    if crc != part.checksum or sum(one.rows for one in found) != part.rows:
+        headers = [one for _, one in file.headers(begin, file.size)]
+    crc = checksum([one.to_bytes() for one in headers])
+    if crc != part.checksum or sum(one.rows for one in headers) != part.rows:
         raise _other_part(part, "its frames differ")
-    return found
+    return headers
 
 
 def part_bodies(part: Part, schema: pa.Schema) -> Iterator[Chunks]:

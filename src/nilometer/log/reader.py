@@ -59,10 +59,10 @@ class LogReader:
         Raises LogError if there is no log.
         """
         storage = storage_at(location)
-        found = read_layout(storage)
-        if found is None:
+        stored = read_layout(storage)
+        if stored is None:
             raise LogError("there is no log here", detail=storage.location)
-        return cls(storage, layout or found[0], found[1])
+        return cls(storage, layout or stored[0], stored[1])
 
     @property
     def start(self) -> Position:
@@ -316,9 +316,9 @@ class _Decoder:
 class _Fitted:
     """Fits rows that may have other columns than the log has now."""
 
-    def __init__(self, found: pa.Schema, layout: LogLayout) -> None:
-        self._fit: Fit | None = fit_columns(found, layout.stored, layout.names)
-        self._other = None if found.equals(layout.stored, check_metadata=True) else layout.stored
+    def __init__(self, stored: pa.Schema, layout: LogLayout) -> None:
+        self._fit: Fit | None = fit_columns(stored, layout.stored, layout.names)
+        self._other = None if stored.equals(layout.stored, check_metadata=True) else layout.stored
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self._fit is not None:

@@ -73,9 +73,9 @@ def recover(storage: Storage) -> Recovered | None:
     head = read_head(storage) if storage.publishes else None
     for number in [one.last for one in reversed(segment_files(storage))]:
         with open_segment(storage, number) as segment:
-            found = segment.header()
-            if found is not None:
-                state = _last_state(segment, *found, head)
+            heading = segment.header()
+            if heading is not None:
+                state = _last_state(segment, *heading, head)
                 return Recovered(state, _seen(storage, state.end, head))
             if head is not None and number <= head.synced[0]:
                 raise segment.damaged(0)

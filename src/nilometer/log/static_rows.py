@@ -79,17 +79,17 @@ def _readings(own: SensorLayout, rows: pa.RecordBatch) -> pa.StructArray:
 
 
 def _own(storage: Storage) -> SensorLayout:
-    found = read_layout(storage)
-    if found is None or found[0].sensors is None:
+    stored = read_layout(storage)
+    if stored is None or stored[0].sensors is None:
         raise LogError("there is no log of a sensor table here", detail=storage.location)
-    return found[0].sensors
+    return stored[0].sensors
 
 
 def _spans(storage: Storage) -> list[tuple[int, int]]:
     """The additions that each current file holds, first and last, in order."""
-    found = [_span(name) for name in file_names(storage, _FOLDER, _SUFFIX)]
+    spans = [_span(name) for name in file_names(storage, _FOLDER, _SUFFIX)]
     return [
-        one for one in found if not any(other != one and _covers(other, one) for other in found)
+        one for one in spans if not any(other != one and _covers(other, one) for other in spans)
     ]
 
 

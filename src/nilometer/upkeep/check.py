@@ -78,12 +78,12 @@ def check_database(folder: Path, logs: str | None = None, catalog: str | None = 
             read_buckets(folder)
         _check_identity(folder, problems)
         place = catalog or catalog_elsewhere(folder) or folder / CATALOG_FILE
-        found = check_catalog(place, problems)
+        contents = check_catalog(place, problems)
         where = logs or logs_of(folder)
-        ends = _check_logs(where, found, problems)
-        _check_write_aheads(folder / WRITE_AHEAD, where, found, problems)
-        if found is not None:
-            _check_queries(folder, found, ends, problems)
+        ends = _check_logs(where, contents, problems)
+        _check_write_aheads(folder / WRITE_AHEAD, where, contents, problems)
+        if contents is not None:
+            _check_queries(folder, contents, ends, problems)
     return Checked(f"the database {folder}", tuple(problems))
 
 
@@ -103,12 +103,12 @@ def _check_logs(
 ) -> dict[str, LogState | None]:
     """Check every log that exists, and those that should exist."""
     there = _logs_there(logs, catalog)
-    found = {name: check_log(inside(logs, name), problems) for name in sorted(there)}
+    ends = {name: check_log(inside(logs, name), problems) for name in sorted(there)}
     for stream in () if catalog is None else catalog.streams:
         if log_folder(stream) not in there:
             place = inside(without_password(logs), log_folder(stream))
             problems.add(place, f"the log of {stream} is missing")
-    return found
+    return ends
 
 
 def _check_write_aheads(
@@ -120,8 +120,8 @@ def _check_write_aheads(
         with problems.noting(place):
             rows, log = waiting_in(place)
             is_known = catalog is None or place.name in catalog.logs
-            found = read_layout(storage_at(inside(logs, place.name))) if is_known else None
-            if rows and (found is None or found[1] != log):
+            layout = read_layout(storage_at(inside(logs, place.name))) if is_known else None
+            if rows and (layout is None or layout[1] != log):
                 problems.add(place, f"{rows} rows wait for a log that is not there", _PUT_ASIDE)
 
 

@@ -76,13 +76,13 @@ def _check_bucket(folder: Path, place: Path, problems: Problems) -> dict[str, in
                 for part in parts:
                     if part is not None and part.file == own:
                         files.read(part)
-        found = {}
+        results = {}
         for query, kept in kept_queries(files).items():
             for extent in kept.extents:
                 files.read(extent)
             if kept.state is not None:
-                found[query] = int(json.loads(files.read(kept.state))["results"])
-        return found
+                results[query] = int(json.loads(files.read(kept.state))["results"])
+        return results
     finally:
         files.close()
 
@@ -161,10 +161,10 @@ def _differs(file: Path) -> str | None:
     if magic != _CRC_MAGIC or each < 1:
         return "its checksums are damaged"
     wanted, data = content[_CRC_HEAD.size :], file.read_bytes()
-    found = b"".join(
+    sums = b"".join(
         zlib.crc32(data[at : at + each]).to_bytes(4, "big") for at in range(0, len(data), each)
     )
-    return None if found == wanted else "its checksum is wrong"
+    return None if sums == wanted else "its checksum is wrong"
 
 
 def _check_versions(partition: Path, version: int, problems: Problems) -> None:

@@ -111,17 +111,17 @@ def read_other_catalog(url: str) -> tuple[KeptCatalog, list[str]]:
 def _read(select: _Select, has: set[tuple[str, str]]) -> KeptCatalog:
     """The contents of a catalog; `has`: its tables with their columns, some of which are newer."""
     rows = select("SELECT id, name, kind FROM nilometer_names ORDER BY id")
-    found = [(int(a), str(b), str(c)) for a, b, c in rows]
+    named = [(int(a), str(b), str(c)) for a, b, c in rows]
     keys = _keys(select) if ("nilometer_names", "key") in has else {}
     queries = select("SELECT owner, text, options FROM nilometer_queries")
     has_views = ("nilometer_views", "text") in has
     views = select("SELECT text FROM nilometer_views") if has_views else []
-    owners = {owner: name for owner, name, _ in found}
+    owners = {owner: name for owner, name, _ in named}
     texts = [*(text for _, text, _ in queries), *(text for (text,) in views)]
     read = {name for text in texts for name in _read_by(text, list(owners.values()))}
     return KeptCatalog(
-        tuple(found),
-        tuple(keys.get(one, name) for one, name, kind in found if kind in _STREAMS),
+        tuple(named),
+        tuple(keys.get(one, name) for one, name, kind in named if kind in _STREAMS),
         tuple(
             KeptQueryName(
                 keys.get(owner, owners[owner]),
@@ -130,7 +130,7 @@ def _read(select: _Select, has: set[tuple[str, str]]) -> KeptCatalog:
             )
             for owner, _, options in queries
         ),
-        tuple(keys.get(one, name) for one, name, kind in found if kind == "ALERT"),
+        tuple(keys.get(one, name) for one, name, kind in named if kind == "ALERT"),
     )
 
 

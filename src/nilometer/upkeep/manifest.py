@@ -64,14 +64,14 @@ class Manifest:
             text = outer["manifest"]
             if sha256(text.encode()).hexdigest() != outer["sha256"]:
                 raise ValueError("its checksum is wrong")
-            found: dict[str, Any] = json.loads(text)
-            form = found.pop("format")
+            fields: dict[str, Any] = json.loads(text)
+            form = fields.pop("format")
             if form != FORMAT:
                 raise _other_format(name, form)
-            if found["name"] != name:
-                raise ValueError(f"it is named {found['name']!r}")
-            files = tuple(_checked(BackupFile(**one)) for one in found.pop("files"))
-            return cls(**found, files=files)
+            if fields["name"] != name:
+                raise ValueError(f"it is named {fields['name']!r}")
+            files = tuple(_checked(BackupFile(**one)) for one in fields.pop("files"))
+            return cls(**fields, files=files)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BackupError(
                 f"the manifest of the backup {name} is damaged",

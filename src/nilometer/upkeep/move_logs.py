@@ -82,10 +82,10 @@ def move_logs(
 
 def _ship_waiting(ahead: Path, location: str) -> None:
     """Bring what waits for an object store to the log, so that a copy has it."""
-    found = read_layout(storage_at(location))
-    if found is None or read_layout(storage_at(ahead)) is None:
+    stored = read_layout(storage_at(location))
+    if stored is None or read_layout(storage_at(ahead)) is None:
         return
-    with LogWriter.open(location, found[0]) as log:
+    with LogWriter.open(location, stored[0]) as log:
         open_ahead(ahead, log, location, LogOptions(), now_micros)  # none stays open
 
 

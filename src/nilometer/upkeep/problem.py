@@ -26,7 +26,7 @@ class Problem:
 
 
 class Problems(list[Problem]):
-    """What was found."""
+    """The problems of a database, in the order in which they were found."""
 
     def add(self, where: Path | str, what: str, advice: str = RESTORE) -> None:
         self.append(Problem(str(where), what, advice))

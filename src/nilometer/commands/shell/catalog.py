@@ -39,14 +39,14 @@ class Listed:
 
 def list_all(place: Place) -> list[Listed]:
     """All streams, tables, views and queries, by kind and name."""
-    found = []
+    listed = []
     for kind, statement in _LISTS.items():
         for row in place.look(statement).to_pylist():
             known = str(row.get("kind") or kind)
             if kind == "table" and known != "table":
                 continue  # sensor tables are among the streams
-            found.append(Listed(row["name"], known, _about(kind, row)))
-    return found
+            listed.append(Listed(row["name"], known, _about(kind, row)))
+    return listed
 
 
 def state_of(place: Place, name: str) -> str | None:

@@ -96,8 +96,8 @@ class Shell:
         if piece is not None and name is not None:
             error, line = _placed(error, piece.line)
             where = f"{name}:{line}: "
-        told = Text(where) + Text("error: ", style="red") + Text(safe_text(str(error)))
-        self.errors.print(told, soft_wrap=True)
+        text = Text(where) + Text("error: ", style="red") + Text(safe_text(str(error)))
+        self.errors.print(text, soft_wrap=True)
 
     def _run_statements(self, text: str) -> None:
         for statement in split_statements(text, self.parameters, may_be_unused=True):
@@ -208,8 +208,8 @@ class Shell:
             text = f"SHOW {statements[command.name]}"
             self.display.show(self._wait_for(lambda: Done(answer=ArrowAnswer(place.look(text)))))
             return
-        found = self._wait_for(lambda: Done(answer=ArrowAnswer(as_table(list_all(place)))))
-        self.display.show(found)
+        listed = self._wait_for(lambda: Done(answer=ArrowAnswer(as_table(list_all(place)))))
+        self.display.show(listed)
 
     def _follow_named(self, command: Command) -> None:
         if command.words:
@@ -294,8 +294,8 @@ def _placed(error: NilometerError, line: int) -> tuple[NilometerError, int]:
         return error, line
     place, before = error.place, "\n" * (line - 1)
     moved = PlaceInText(before + place.sql, place.start + line - 1, place.end + line - 1)
-    told = SqlError(error.message, place=moved, detail=error.detail, hint=error.hint)
-    return told, moved.line
+    placed = SqlError(error.message, place=moved, detail=error.detail, hint=error.hint)
+    return placed, moved.line
 
 
 def _on(is_on: bool) -> str:

@@ -110,8 +110,8 @@ class KafkaUnit:
             return [None] * len(chunk.rows)
         if self._key not in chunk.rows.column_names:
             raise ReceiverError(f"results have no column {self._key}, which is to be the key")
-        found = [one[self._key] for one in rows_of(chunk.rows.select([self._key]))]
-        return [one if one is None or isinstance(one, str) else dump(one) for one in found]
+        values = [one[self._key] for one in rows_of(chunk.rows.select([self._key]))]
+        return [one if one is None or isinstance(one, str) else dump(one) for one in values]
 
     def _send(self, text: str, key: str | None, identity: str) -> None:
         headers: list[tuple[str, str | bytes | None]] = [(_ID, identity)]
@@ -144,5 +144,5 @@ def _completed(setting: UnitSetting) -> dict[str, Any]:
 
 
 def _words(error: Exception) -> str:
-    told = error.args[0] if error.args else error
-    return str(told.str()) if isinstance(told, KafkaError) else str(error)
+    cause = error.args[0] if error.args else error
+    return str(cause.str()) if isinstance(cause, KafkaError) else str(error)

@@ -83,8 +83,8 @@ def allowed_folder(setting: UnitSetting) -> Path:
 def _resolved(roots: Sequence[Path], wanted: str) -> Path | None:
     """The folder itself, links followed; None: no folder can have this name."""
     try:
-        found = (roots[0] / wanted).resolve()
-        found.exists()
+        folder = (roots[0] / wanted).resolve()
+        folder.exists()
     except (ValueError, OSError, RuntimeError):
         return None
-    return found
+    return folder

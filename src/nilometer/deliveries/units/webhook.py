@@ -142,13 +142,13 @@ class WebhookUnit:
     def _judge(answer: httpx.Response) -> None:
         if answer.is_success:
             return
-        told = f"the receiver answered {answer.status_code}{_said(answer)}"
+        message = f"the receiver answered {answer.status_code}{_said(answer)}"
         if answer.status_code == _GONE:
-            raise ReceiverGoneError(told)
+            raise ReceiverGoneError(message)
         after = _REFUSED_WAIT if answer.is_client_error else 0.0
         if answer.status_code in _BUSY:
             after = _seconds(answer.headers.get("Retry-After", ""))
-        raise ReceiverError(told, after)
+        raise ReceiverError(message, after)
 
 
 def _reach(setting: UnitSetting) -> Reach:
