@@ -211,7 +211,7 @@ def test_an_answer_that_does_not_fit_is_refused_until_the_log_has_changed_much(
 
 
 def test_only_the_answers_that_were_asked_for_last_are_kept(queries: StoredQueries) -> None:
-    kept = KeptAnswers(most=2)
+    kept = KeptAnswers(limit=2)
     readers = []
     for name in ("p", "q", "r"):
         with queries.create(name, CHANGES) as log:

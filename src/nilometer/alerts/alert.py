@@ -238,14 +238,14 @@ class Alert:
 
     def _has_room(self, groups: dict[str, Group]) -> bool:
         """Whether one more group can be kept; groups that are and were ok may be forgotten."""
-        most = self.definition.limits.groups
-        if len(groups) < most:
+        limit = self.definition.limits.groups
+        if len(groups) < limit:
             return True
         fine = [(g.seen, k) for k, g in groups.items() if g.state is g.told is AlertState.OK]
-        for _, key in sorted(fine)[: max(1, most // 10)]:
+        for _, key in sorted(fine)[: max(1, limit // 10)]:
             del groups[key]
         self.fail(
-            f"there are more than {most} groups: those are forgotten that are ok and have been "
+            f"there are more than {limit} groups: those are forgotten that are ok and have been "
             "quiet for the longest time"
         )
         return bool(fine)

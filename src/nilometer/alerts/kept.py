@@ -140,16 +140,16 @@ class AlertLog:
                 raise
 
 
-def read_history(location: str, most: int) -> list[Notification]:
+def read_history(location: str, limit: int) -> list[Notification]:
     """The last lines of an alert's history, newest first."""
     try:
         log = LogReader.open(location)
     except LogError:
         return []
-    place = log.place_of(max(0, log.end.row - most))
+    place = log.place_of(max(0, log.end.row - limit))
     batches = [frame.rows for frame in log.read(place) if len(frame.rows)]
     table = pa.Table.from_batches(batches, _SCHEMA)
     times = table.column("time").cast(pa.int64()).to_pylist()
     rows = table.drop_columns(["time"]).to_pylist()
     lines = [Notification(time=at, **row) for at, row in zip(times, rows, strict=True)]
-    return lines[::-1][:most]
+    return lines[::-1][:limit]

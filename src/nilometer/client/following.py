@@ -121,8 +121,8 @@ class FollowState:
         self._lost_since = now if self._lost_since is None else self._lost_since
         if self._patience is not None and now - self._lost_since >= self._patience:
             raise why
-        most = min(_LONGEST_PAUSE, float(_FIRST_PAUSE * 2**self._failures))
-        pause = most * random.uniform(0.5, 1)  # many that were cut off at once spread out
+        longest = min(_LONGEST_PAUSE, float(_FIRST_PAUSE * 2**self._failures))
+        pause = longest * random.uniform(0.5, 1)  # many that were cut off at once spread out
         self._failures = min(self._failures + 1, 30)
         log.warning("results of %s: %s; retrying in %.1f s", self.query, why.message, pause)
         if self._on_reconnect is not None:

@@ -93,7 +93,7 @@ def read_one_sensor(
     token_file: TokenFileOption = None,
     ca: CaOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to read it.")] = 5,
-    most: Annotated[int, typer.Option("--limit", min=1, help="How many readings to show.")] = 10,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many readings to show.")] = 10,
 ) -> None:
     """Read one sensor by itself, and show what comes; nothing is stored in the database."""
     from nilometer.commands.try_sensor import try_sensor, try_sensor_of_server  # noqa: PLC0415
@@ -101,10 +101,10 @@ def read_one_sensor(
     console = Console(highlight=False, markup=False)
     asked = _asked(db, server, token_file, ca)
     if asked is not None:
-        came = try_sensor_of_server(asked, name, sensor, seconds, most, console)
+        came = try_sensor_of_server(asked, name, sensor, seconds, limit, console)
     else:
         folder = _folder(_required(db), catalog)
-        came = try_sensor(folder, catalog, name, sensor, seconds, most, console)
+        came = try_sensor(folder, catalog, name, sensor, seconds, limit, console)
     if not came:
         raise typer.Exit(1)
 

@@ -163,7 +163,9 @@ class Reading:
             self._waiting_since = now
         return now - self._waiting_since >= self._size.every * 1e6
 
-    def _read(self, start: Position, stop: Position | None, most: int | None = None) -> pa.Table:
+    def _read(
+        self, start: Position, stop: Position | None, max_bytes: int | None = None
+    ) -> pa.Table:
         """Rows from one position to another, but no more once they reach this many bytes.
 
         Their columns have distinct names, none of which is that of the id.
@@ -172,7 +174,7 @@ class Reading:
         for frame in self._log.read(start, stop):
             if len(frame.rows):
                 batches.append(frame.rows)
-            if most is not None and sum(one.nbytes for one in batches) >= most:
+            if max_bytes is not None and sum(one.nbytes for one in batches) >= max_bytes:
                 break
         table = pa.Table.from_batches(batches, self._log.layout.stored)
         return table.rename_columns(unique_names([ID, *table.schema.names])[1:])
@@ -201,14 +203,16 @@ def _progress(registration: Registration) -> Progress:
     return Progress(registration.position, first, about.get(_LOST, 0), end, about.get(_LAST))
 
 
-def _how_many(chunk: Chunk, most: int, row_bytes: Callable[[Chunk], list[int]] | None) -> int:
+def _how_many(chunk: Chunk, max_bytes: int, row_bytes: Callable[[Chunk], list[int]] | None) -> int:
     """How many of the rows fit together into this many bytes; at least one."""
     if row_bytes is None:
         whole = chunk.rows.nbytes
-        return len(chunk.rows) if whole <= most else max(1, len(chunk.rows) * most // whole)
+        return (
+            len(chunk.rows) if whole <= max_bytes else max(1, len(chunk.rows) * max_bytes // whole)
+        )
     taken = 0
     for at, one in enumerate(row_bytes(chunk)):
         taken += one
-        if taken > most:
+        if taken > max_bytes:
             return max(1, at)
     return len(chunk.rows)

@@ -24,7 +24,7 @@ class BlockCache(Generic[_Value]):
     """The most recently used blocks, up to a number of bytes; thread-safe."""
 
     def __init__(self, max_bytes: int = MOST_BYTES) -> None:
-        self._most = max_bytes
+        self._max_bytes = max_bytes
         self._blocks: OrderedDict[Hashable, _Value] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
@@ -50,6 +50,6 @@ class BlockCache(Generic[_Value]):
             before = self._blocks.pop(key, None)
             self._blocks[key] = block
             self._size += block.nbytes - (0 if before is None else before.nbytes)
-            while self._size > self._most:
+            while self._size > self._max_bytes:
                 _, gone = self._blocks.popitem(last=False)
                 self._size -= gone.nbytes

@@ -7,16 +7,16 @@ from nilometer.log.segment_reader import AnySegment, open_file
 from nilometer.log.storage import Storage
 
 
-def newest_keys(storage: Storage, end: tuple[int, int], most: int) -> list[bytes]:
+def newest_keys(storage: Storage, end: tuple[int, int], limit: int) -> list[bytes]:
     """The last keys before the end (segment, byte) of a log, the newest one last."""
     keys: list[bytes] = []
     for file in reversed(segment_files(storage)):
-        if len(keys) >= most:
+        if len(keys) >= limit:
             break
         with open_file(storage, file) as opened:
             segments = opened.segments(file.first, min(file.last, end[0]))
             keys = [key for one in segments for key in _keys_of(one, end)] + keys
-    return keys[-most:] if most > 0 else []
+    return keys[-limit:] if limit > 0 else []
 
 
 def keys_since(

@@ -32,8 +32,8 @@ class _Kept:
 class MemoryTail:
     """All frames from `start` to the end of the log; thread-safe."""
 
-    def __init__(self, most: int, start: Position) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int, start: Position) -> None:
+        self._max_bytes = max_bytes
         self._kept: deque[_Kept] = deque()
         self._changing = threading.Lock()
         self.size = 0
@@ -47,7 +47,7 @@ class MemoryTail:
         with self._changing:
             self._kept.append(kept)
             self.size += size
-            while self.size > self._most:
+            while self.size > self._max_bytes:
                 oldest = self._kept.popleft()
                 self.size -= oldest.size
                 self.start = oldest.frame.end
@@ -58,7 +58,7 @@ class MemoryTail:
             self._kept.clear()
             self.size, self.start = 0, end
 
-    def after(self, start: Position, end: Position, most: int) -> list[Frame] | None:
+    def after(self, start: Position, end: Position, max_bytes: int) -> list[Frame] | None:
         """Frames between the two positions, from the first one on, of about this many bytes.
 
         None if the frames after `start` are no longer here.
@@ -69,7 +69,7 @@ class MemoryTail:
             newer = list(takewhile(lambda one: one.frame.end > start, reversed(self._kept)))
         frames, size = [], 0
         for one in reversed(newer):
-            if one.frame.start >= end or size > most:
+            if one.frame.start >= end or size > max_bytes:
                 break
             frames.append(_part(one, start, end))
             size += one.size

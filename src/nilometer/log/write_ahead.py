@@ -183,13 +183,13 @@ class WriteAhead:
             self.problem, self._is_store_full = None, False
         return rows
 
-    def recent_keys(self, most: int) -> list[bytes]:
+    def recent_keys(self, limit: int) -> list[bytes]:
         """The newest delivery keys, newest last, of rows in the store and of those that wait."""
         waiting = read_transactions(self._storage, self._start, self._local.end)
-        keys = self._store.recent_keys(most) + [
+        keys = self._store.recent_keys(limit) + [
             key for one in waiting for key in one.keys if not self._is_known(key, one.end)
         ]
-        return keys[-most:] if most > 0 else []
+        return keys[-limit:] if limit > 0 else []
 
     def trim(self) -> int:
         """Delete what is in the store; returns how many files."""

@@ -49,8 +49,8 @@ class DatabasePlace:
             rows = outcome.rows
             return Done(outcome.message, None if rows is None else ArrowAnswer(rows))
         if self.db.asks_past(statement.sql, statement.parameters):
-            past, most = self.db.past, _MOST_ROWS + 1
-            return _first(past.select(statement.sql, statement.parameters, max_rows=most))
+            past, max_rows = self.db.past, _MOST_ROWS + 1
+            return _first(past.select(statement.sql, statement.parameters, max_rows=max_rows))
         with told_in_words(), self._cancellable():
             frame = self.db.sql(statement.sql, parameters=statement.parameters)
             if frame.isStreaming:

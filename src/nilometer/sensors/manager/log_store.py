@@ -62,7 +62,7 @@ class LogStore:
                 self.location, declaration.layout, options.log, clock, may_change=True
             )
             opening.callback(self.writer.close)
-            most = settings.recent_keys
+            max_keys = settings.recent_keys
             self._replays = replays
             self.ahead = open_ahead(
                 ahead_of(name),
@@ -77,7 +77,7 @@ class LogStore:
             is_stored = self.ahead is None and in_object_store(self.location)
             self.durability = Durability.STORE if is_stored else Durability.DISK
             self.static = StaticVersions(self.location, declaration)
-            self.keys = SensorKeys(self._log.recent_keys(most), most)
+            self.keys = SensorKeys(self._log.recent_keys(max_keys), max_keys)
             self.arrivals = Arrivals(declaration, rates)
             self.measured = read_measured((rates or {}).get(MEASURED))
             by_default = declaration.has_default_idle

@@ -152,7 +152,9 @@ class HttpStream:
             lines = "".join(f"{name}: {value}\r\n" for name, value in self._conditions.items())
             request = f"{head}{lines}\r\n".encode("latin-1")
             try:
-                answer = await self._client.get(origin, request, most=self._chosen["max_bytes"])
+                answer = await self._client.get(
+                    origin, request, max_bytes=self._chosen["max_bytes"]
+                )
             except BadAnswerError as error:
                 raise BadReadingError(str(error)) from error
             if answer.status not in _REDIRECTS or "location" not in answer.headers:

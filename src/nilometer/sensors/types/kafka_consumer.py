@@ -103,12 +103,12 @@ class TopicConsumer:
             [TopicPartition(*place, offset) for place, offset in positions.items()]
         )
 
-    def take(self, most: int, wait: float) -> list[Message]:
+    def take(self, limit: int, wait: float) -> list[Message]:
         """The available messages; waits for the first one."""
         if self._trouble is not None:
             raise self._trouble
         first = self._consumer.poll(wait)
-        messages = [] if first is None else [first, *self._consumer.consume(most - 1, 0)]
+        messages = [] if first is None else [first, *self._consumer.consume(limit - 1, 0)]
         for message in messages:
             if (error := message.error()) is not None:
                 self._trouble = _explained(message, error)

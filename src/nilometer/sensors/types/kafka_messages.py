@@ -51,7 +51,7 @@ class MessageReader:
         if len(self._others):
             form, fields = chosen["format"], chosen["fields"]
             self._payload = payload_reader(form, fields, self._others)
-        self._most: int = chosen["max_bytes"]
+        self._max_bytes: int = chosen["max_bytes"]
         self._ignores_tombstones = chosen["tombstones"] == "ignore"
 
     def read(self, message: Message) -> Any:
@@ -64,8 +64,8 @@ class MessageReader:
         if self._payload is None:
             return {name: part(message) for name, part in self._parts}
         sent = payload if isinstance(payload, bytes) else str(payload).encode()
-        if len(sent) > self._most:
-            raise BadReadingError(f"a message of more than {self._most} bytes", sent[:_SHOWN])
+        if len(sent) > self._max_bytes:
+            raise BadReadingError(f"a message of more than {self._max_bytes} bytes", sent[:_SHOWN])
         value = self._payload(sent)
         if not self._parts:
             return value

@@ -66,7 +66,7 @@ class MqttStream:
         self._connection: MqttConnection | None = None
         self._subscription: Subscription | None = None
         self._value: Callable[[Message], Any] = lambda message: message.payload
-        self._most = 0
+        self._max_bytes = 0
 
     @property
     def duplicates(self) -> int:
@@ -89,7 +89,7 @@ class MqttStream:
             )
         topic = check_filter(chosen["topic"] or "")
         self._value = _value_reader(chosen, topic, sensor)
-        self._most = chosen["max_bytes"]
+        self._max_bytes = chosen["max_bytes"]
         self.can_wait = chosen["qos"] > 0
         subscription = Subscription(topic, retained=chosen["retained"], delivered=sensor.delivered)
         connection = shared_connection(_session(chosen, topic, sensor))
@@ -121,9 +121,9 @@ class MqttStream:
 
     def _reading(self, message: Message) -> Reading | BadReadingError:
         try:
-            if message.cut or len(message.payload) > self._most:
+            if message.cut or len(message.payload) > self._max_bytes:
                 raise BadReadingError(
-                    f"a message of more than {self._most} bytes", message.payload[:4096]
+                    f"a message of more than {self._max_bytes} bytes", message.payload[:4096]
                 )
             value, key = self._value(message), message.key
             return Reading(NEW_VALUE, value, None, key, message.stored, message.queued)

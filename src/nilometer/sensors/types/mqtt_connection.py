@@ -91,10 +91,10 @@ class MqttConnection:
             if not self._subscriptions and self._wire is not None:
                 self._wire.close(forget=not self._kept)
 
-    def read(self, one: Subscription, most: int) -> list[Message]:
+    def read(self, one: Subscription, limit: int) -> list[Message]:
         """Take what has arrived for a sensor."""
         messages: list[Message] = []
-        while one.unread and len(messages) < most:
+        while one.unread and len(messages) < limit:
             message, cut, delivery = one.unread.popleft()
             topic = message.topic.decode(errors="replace")
             if delivery is None:

@@ -153,10 +153,10 @@ def disconnect(version: int, *, forget: bool) -> bytes:
 
 
 class Splitter:
-    """Splits incoming bytes into packets; of a longer one only `most` bytes are kept."""
+    """Splits incoming bytes into packets; of a longer one only `max_bytes` are kept."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._skip = 0
 
@@ -172,7 +172,7 @@ class Splitter:
         place = 0
         while (header := _header(buffer, place)) is not None:
             start, length = header
-            kept = min(length, self._most)
+            kept = min(length, self._max_bytes)
             if len(buffer) < start + kept:
                 break
             end = start + kept

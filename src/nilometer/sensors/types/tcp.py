@@ -32,10 +32,10 @@ def read_separator(text: str) -> str:
 
 
 class LineSplitter:
-    """Splits incoming bytes into lines; one longer than `most` bytes is a bad reading."""
+    """Splits incoming bytes into lines; one longer than `max_bytes` is a bad reading."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._is_skipping = False
 
@@ -48,11 +48,11 @@ class LineSplitter:
         for line in lines:
             if self._is_skipping:
                 self._is_skipping = False  # the end of a line that was already refused
-            elif len(line) > self._most:
+            elif len(line) > self._max_bytes:
                 items.append(self._too_long(line))
             elif line := line.rstrip(b"\r"):
                 items.append(bytes(line))
-        if len(self._buffer) > self._most:
+        if len(self._buffer) > self._max_bytes:
             if not self._is_skipping:
                 items.append(self._too_long(self._buffer))
             self._is_skipping = True
@@ -60,7 +60,7 @@ class LineSplitter:
         return items
 
     def _too_long(self, line: bytearray) -> BadReadingError:
-        return BadReadingError(f"a line of more than {self._most} bytes", bytes(line[:4096]))
+        return BadReadingError(f"a line of more than {self._max_bytes} bytes", bytes(line[:4096]))
 
 
 class TcpStream:

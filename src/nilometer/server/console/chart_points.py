@@ -83,8 +83,8 @@ class Lines:
     colours: dict[str, int] = field(default_factory=dict)
     """The colour number of each line."""
 
-    def points(self, rows: pa.Table, most: int = _POINTS_AT_ONCE) -> Points:
-        """The points that these rows add, at most `most` per line."""
+    def points(self, rows: pa.Table, max_points: int = _POINTS_AT_ONCE) -> Points:
+        """The points that these rows add, at most `max_points` per line."""
         rows = _that_come(rows.rename_columns(unique_names(rows.schema.names)))
         if not rows.num_rows:
             return []
@@ -93,7 +93,7 @@ class Lines:
         keys = self._keys(rows)
         for value in self.choice.values:
             numbers = _numbers(rows[value])
-            points += self._of_value(value, times, numbers, keys, most)
+            points += self._of_value(value, times, numbers, keys, max_points)
         self._paint([name for name, _ in points])
         return points
 
@@ -124,16 +124,16 @@ class Lines:
         times: np.ndarray,
         numbers: np.ndarray,
         keys: list[str] | None,
-        most: int,
+        max_points: int,
     ) -> Points:
         if keys is None:
-            return _line(value, times, numbers, most)
+            return _line(value, times, numbers, max_points)
         held = np.array(keys, dtype=object)
         points: Points = []
         for key in self.own:
             here = held == key
             name = key if len(self.choice.values) == 1 else f"{value} of {key}"
-            points += _line(name, times[here], numbers[here], most)
+            points += _line(name, times[here], numbers[here], max_points)
         left = ~np.isin(held, self.own) & np.isfinite(numbers)
         if left.any():
             mean = float(numbers[left].mean())
@@ -149,14 +149,14 @@ def matches(rows: pa.Table, lanes: Sequence[str]) -> list[list[float]]:
     return [list(times) for times in zip(*columns, strict=True)]
 
 
-def _line(name: str, times: np.ndarray, numbers: np.ndarray, most: int) -> Points:
+def _line(name: str, times: np.ndarray, numbers: np.ndarray, max_points: int) -> Points:
     good = np.isfinite(numbers)
     times, numbers = times[good], numbers[good]
     if not len(times):
         return []
     order = np.argsort(times, kind="stable")
-    if len(order) > most:
-        order = order[np.linspace(0, len(order) - 1, most).astype(int)]
+    if len(order) > max_points:
+        order = order[np.linspace(0, len(order) - 1, max_points).astype(int)]
     return [(name, list(zip(times[order].tolist(), numbers[order].tolist(), strict=True)))]
 
 

@@ -100,7 +100,7 @@ async def _newest_first(
         page = await results.latest(newest)
         if page.rows.num_rows:
             yield page.rows
-        async with aclosing(results.follow(page.next, most=at_once)) as chunks:
+        async with aclosing(results.follow(page.next, max_rows=at_once)) as chunks:
             async for chunk in chunks:
                 if chunk.rows.num_rows >= at_once:
                     break

@@ -139,13 +139,13 @@ def sparkline(samples: Sequence[HealthSample], now: int) -> Shape:
     """Results per second of the last micro-batches, up to now: silence is a gap at the end."""
     shown = samples[-_SHOWN:]
     rates = [one.output_rows_per_second for one in shown]
-    most = max(rates, default=0.0) or 1.0
+    highest = max(rates, default=0.0) or 1.0
     first = min((one.time for one in shown), default=now)
     span = max(1, now - first)
     points = [
         (
             min(_WIDE, (one.time - first) / span * _WIDE),
-            _HIGH - 3 - one.output_rows_per_second / most * (_HIGH - 6),
+            _HIGH - 3 - one.output_rows_per_second / highest * (_HIGH - 6),
         )
         for one in shown
     ]

@@ -258,14 +258,14 @@ class _Asking:
     async def _ask(self, sql: str) -> pa.Table:
         return await self.source.ask(self.service, sql, self.asker)
 
-    async def _axis(self, column: Column, most: int) -> Axis | None:
+    async def _axis(self, column: Column, max_steps: int) -> Axis | None:
         """The axis, covering the page's range or the rows; None: there are no rows."""
         if column.is_time and self.at.start is not None:
-            return Axis.of(column, float(self.at.start), float(self.at.end), most)
+            return Axis.of(column, float(self.at.start), float(self.at.end), max_steps)
         bounds = (await self._ask(bounds_question(self.source, self.at, column))).to_pylist()[0]
         if bounds["low"] is None:
             return None
-        return Axis.of(column, bounds["low"], bounds["high"], most)
+        return Axis.of(column, bounds["low"], bounds["high"], max_steps)
 
     async def _lines(self, axis: Axis, how: Combine) -> tuple[list[Line], int]:
         question = LinesQuestion(self.source, self.at, axis, self._numbers(), self._series(), how)

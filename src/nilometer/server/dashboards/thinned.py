@@ -47,11 +47,11 @@ class Axis:
     step: float
 
     @classmethod
-    def of(cls, column: Column, low: float, high: float, most: int) -> Axis:
-        """At most `most` steps, and one more; steps of times start at whole clock units."""
+    def of(cls, column: Column, low: float, high: float, max_steps: int) -> Axis:
+        """At most `max_steps` steps, and one more; steps of times start at whole clock units."""
         if column.is_time:
-            return cls(column, low, high, step_for(int(high - low) or 1, most))
-        return cls(column, low, high, (high - low) / most or 1.0)
+            return cls(column, low, high, step_for(int(high - low) or 1, max_steps))
+        return cls(column, low, high, (high - low) / max_steps or 1.0)
 
     @property
     def sql(self) -> str:

@@ -126,16 +126,16 @@ def read_range(said: str, start: str, end: str) -> TimeRange:
         return DEFAULT
 
 
-def step_for(length: int, most: int) -> int:
+def step_for(length: int, max_steps: int) -> int:
     """The shortest usual time step of which at most this many cover `length`.
 
     >>> step_for(300_000_000, 250), step_for(7 * 86_400_000_000, 250)
     (2000000, 3600000000)
     """
     for step in _STEPS:
-        if step * most >= length:
+        if step * max_steps >= length:
             return step
-    return -(-length // (_DAY * most)) * _DAY
+    return -(-length // (_DAY * max_steps)) * _DAY
 
 
 def _short(micros: int) -> str:

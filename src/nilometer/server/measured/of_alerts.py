@@ -14,9 +14,9 @@ from nilometer.server.measured.families import counters, gauges
 _LABEL: Final = "alert"
 
 
-def alert_metrics(alerts: Sequence[AlertStatus], most: int) -> Iterator[Metric]:
+def alert_metrics(alerts: Sequence[AlertStatus], limit: int) -> Iterator[Metric]:
     """The state of alerts, at most this many of them."""
-    known = alerts[:most]
+    known = alerts[:limit]
     firing = [(one.name, one.count(AlertState.FIRING)) for one in known]
     pending = [(one.name, one.count(AlertState.PENDING)) for one in known]
     silent = [(one.name, one.count(AlertState.NO_DATA)) for one in known]

@@ -13,9 +13,9 @@ from nilometer.server.measured.families import counters, gauges
 _LABEL: Final = "delivery"
 
 
-def delivery_metrics(deliveries: Sequence[DeliveryStatus], most: int) -> Iterator[Metric]:
+def delivery_metrics(deliveries: Sequence[DeliveryStatus], limit: int) -> Iterator[Metric]:
     """The state of deliveries, at most this many of them."""
-    known = deliveries[:most]
+    known = deliveries[:limit]
     states = GaugeMetricFamily(
         "nilometer_delivery_state",
         "1, with the state of a delivery.",

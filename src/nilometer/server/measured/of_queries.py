@@ -12,7 +12,7 @@ from nilometer.server.measured.families import counters, gauge, gauges
 
 
 def query_metrics(
-    queries: Sequence[QueryStatus], last: Mapping[str, HealthSample], most: int
+    queries: Sequence[QueryStatus], last: Mapping[str, HealthSample], limit: int
 ) -> Iterator[Metric]:
     """All queries by phase; individually, those that a user has named, at most this many.
 
@@ -23,7 +23,7 @@ def query_metrics(
         "phase", "queries", "Queries in each phase.", [(p.value, phases[p]) for p in QueryPhase]
     )
     named = sorted((q for q in queries if not q.is_temporary), key=lambda q: (q.created, q.name))
-    known = named[:most]
+    known = named[:limit]
     yield gauge(
         "queries_left_out",
         "Queries that the metrics of queries leave out, such as temporary ones.",

@@ -43,12 +43,12 @@ def database_metrics(measures: Measures) -> Iterator[Metric]:
 def _of_processes(measures: Measures) -> Iterator[Metric]:
     java, below = measures.java, measures.processes
     if java is not None:
-        heap, most = java.heap_bytes, java.max_heap_bytes
+        heap, max_heap = java.heap_bytes, java.max_heap_bytes
         yield gauge("java_heap_bytes", "Bytes in use on Java's heap.", heap)
         yield gauge(
             "java_max_heap_bytes",
             "The maximum size of Java's heap in bytes.",
-            most if most >= 0 else None,
+            max_heap if max_heap >= 0 else None,
         )
         yield gauge("java_threads", "Threads of Java.", java.threads)
         yield counter("java_collections", "Collections of garbage.", java.collections)

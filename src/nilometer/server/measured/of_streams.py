@@ -14,9 +14,9 @@ from nilometer.server.measured.families import counters, gauges
 _LABEL: Final = "stream"
 
 
-def stream_metrics(streams: Sequence[StreamStatus], now: int, most: int) -> Iterator[Metric]:
+def stream_metrics(streams: Sequence[StreamStatus], now: int, limit: int) -> Iterator[Metric]:
     """The state of streams and sensor tables, at most this many of them."""
-    known = streams[:most]
+    known = streams[:limit]
     yield from _of_logs(known)
     letters = [(s.name, s.dead_letters) for s in known]
     dropped = [(s.name, s.dropped) for s in known]
@@ -93,10 +93,10 @@ def _of_silence(known: Sequence[StreamStatus], now: int) -> Iterator[Metric]:
     yield gauges(_LABEL, "stream_held", keeps, held)
 
 
-def sensor_metrics(sensors: Sequence[SensorStatus], most: int) -> Iterator[Metric]:
+def sensor_metrics(sensors: Sequence[SensorStatus], limit: int) -> Iterator[Metric]:
     """How many sensors of each stream are in each state; there may be thousands of sensors."""
     states = Counter((one.stream, one.state) for one in sensors)
-    streams = sorted({one.stream for one in sensors})[:most]
+    streams = sorted({one.stream for one in sensors})[:limit]
     family = GaugeMetricFamily(
         "nilometer_sensors", "Sensors that some query needs.", labels=["stream", "state"]
     )

@@ -83,10 +83,10 @@ class Session:
             self._weigh()
 
     async def _run_messages(self) -> None:
-        most = self.service.settings.max_body_bytes
+        max_bytes = self.service.settings.max_body_bytes
         await self._ready()
         while True:
-            kind, body = await wire.read_message(self.reader, most)
+            kind, body = await wire.read_message(self.reader, max_bytes)
             if kind == b"X":
                 return
             reason = self.caller.refusal(Scope.READ)
@@ -248,7 +248,7 @@ class Session:
         else:
             self.writer.write(wire.row_description(shapes_of(rows.schema, portal.formats)))
 
-    async def _execute(self, name: str, most: int) -> None:
+    async def _execute(self, name: str, max_rows: int) -> None:
         portal = self._find_portal(name)
         command = portal.prepared.command
         if command is None:
@@ -266,7 +266,7 @@ class Session:
             for sent, values in enumerate(portal.left, 1):
                 self.writer.write(wire.data_row(values, len(shapes)))
                 await self._drain()
-                if sent == most:
+                if sent == max_rows:
                     self.writer.write(wire.SUSPENDED)
                     return
             portal.left = iter(())
@@ -361,7 +361,7 @@ class Session:
                 results,
                 offset,
                 partial(phases.of, known),
-                most=_FOLLOWED_ROWS,
+                max_rows=_FOLLOWED_ROWS,
                 ending=self._ending,
             )
             try:

@@ -208,9 +208,9 @@ class Statements:
 
     async def _query(self, tree: exp.Query, cancelling: Cancelling | None) -> pa.Table:
         if is_for_catalog(tree):
-            most = self._service.settings.max_answer_bytes
+            max_bytes = self._service.settings.max_answer_bytes
             return await self._service.ask_catalog(
-                lambda known: self._catalog.answer(tree, known, most, cancelling),
+                lambda known: self._catalog.answer(tree, known, max_bytes, cancelling),
                 self._asker,
                 with_columns=tree.find(exp.Table) is not None,
             )

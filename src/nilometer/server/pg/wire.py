@@ -102,15 +102,16 @@ async def read_startup(reader: asyncio.StreamReader) -> Startup:
     return Startup(code, parameters)
 
 
-async def read_message(reader: asyncio.StreamReader, most: int) -> tuple[bytes, Body]:
-    """The next message: its type, and its content of at most `most` bytes."""
+async def read_message(reader: asyncio.StreamReader, max_bytes: int) -> tuple[bytes, Body]:
+    """The next message: its type, and its content of at most `max_bytes`."""
     head = await reader.readexactly(5)
     (length,) = struct.unpack("!i", head[1:])
     if length < 4:
         raise ProtocolError("a message has an impossible length")
-    if length - 4 > most:
+    if length - 4 > max_bytes:
         raise TooLargeError(
-            "the message is too large", detail=f"it has {length} bytes, at most {most} are read"
+            "the message is too large",
+            detail=f"it has {length} bytes, at most {max_bytes} are read",
         )
     return head[:1], Body(await reader.readexactly(length - 4))
 

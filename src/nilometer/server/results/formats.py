@@ -38,7 +38,7 @@ END_OF_ARROW: Final = b"\xff\xff\xff\xff\0\0\0\0"
 class Encoder(Protocol):
     """Encodes what a follower receives."""
 
-    most: int
+    max_rows: int
     """The maximum number of rows of one chunk."""
 
     def begin(self, schema: pa.Schema) -> bytes: ...
@@ -52,7 +52,7 @@ class ServerSentEvents:
     The id of an event is the offset after it, which a browser sends when it reconnects.
     """
 
-    most = 1000
+    max_rows = 1000
 
     def begin(self, schema: pa.Schema) -> bytes:
         return _event("columns", {"columns": columns_of(schema)}, None)
@@ -76,7 +76,7 @@ class JsonLines:
     Other lines have `offset` and one of `watermark`, `state`, `gap`, `base`, `end`.
     """
 
-    most = 1000
+    max_rows = 1000
 
     def begin(self, schema: pa.Schema) -> bytes:
         return b""
@@ -104,7 +104,7 @@ class ArrowStream:
     Batches without rows may carry an event: `event` is its name, and `data` is JSON.
     """
 
-    most = 5000
+    max_rows = 5000
 
     def __init__(self, schema: pa.Schema) -> None:
         self._nothing = one_batch(schema.empty_table())

@@ -17,13 +17,13 @@ MOST_BYTES: Final = 16 << 20
 """A page ends after this many bytes, however few rows it has."""
 
 
-def read_page(reader: LogReader, offset: Offset, most: int, seen: Seen) -> Page:
-    """At most `most` rows after an offset, up to the end in `seen`; fewer if they are large.
+def read_page(reader: LogReader, offset: Offset, max_rows: int, seen: Seen) -> Page:
+    """At most `max_rows` rows after an offset, up to the end in `seen`; fewer if they are large.
 
     The same arguments always give the same page. Raises LogGapError if rows were deleted.
     """
     place, sent_before = offset.position, offset.sent_before
-    left, room, watermark = most + offset.taken, MOST_BYTES, None
+    left, room, watermark = max_rows + offset.taken, MOST_BYTES, None
     batches: list[pa.RecordBatch] = []
     while left > 0 and room > 0 and place < seen.end:
         stop = min(reader.limit(place, left), seen.end)

@@ -14,7 +14,7 @@ class SharedWork:
     """The newest outcomes by key, limited in total size."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._most = max_bytes
+        self._max_bytes = max_bytes
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
         self.size = 0
@@ -54,7 +54,7 @@ class SharedWork:
         self.done += 1
         self._kept[key] = made, size(made)
         self.size += size(made)
-        while self.size > self._most:
+        while self.size > self._max_bytes:
             self.size -= self._kept.popitem(last=False)[1][1]
         return made
 

@@ -101,12 +101,12 @@ def results_router(service: Service) -> APIRouter:
         """
         async with opened(name) as results:
             offset = None if wanted.offset is None else wanted.offset.require(results.log_id)
-            most = min(wanted.limit, service.settings.max_rows)
+            max_rows = min(wanted.limit, service.settings.max_rows)
             if not wanted.follow:
-                page = await _page(results, offset, wanted.start or "start", most)
+                page = await _page(results, offset, wanted.start or "start", max_rows)
                 return await results.work(lambda: _page_response(page, wanted.form))
             if offset is None:
-                offset = await _begin(results, wanted.start or "now", most)
+                offset = await _begin(results, wanted.start or "now", max_rows)
         with ExitStack() as taken:
             taken.enter_context(service.followers.one(results.name, caller.name))
             status = partial(phases.of, results.name)
@@ -175,21 +175,21 @@ def _accepted(accept: str | None) -> Format | None:
     return next((ours[kind] for kind in kinds if kind in ours), None)
 
 
-async def _page(results: QueryResults, offset: Offset | None, start: Start, most: int) -> Page:
+async def _page(results: QueryResults, offset: Offset | None, start: Start, max_rows: int) -> Page:
     if offset is None and start == "latest":
-        return await results.latest(most)
+        return await results.latest(max_rows)
     if offset is None and start == "now":
         offset = (await results.latest(0)).next
-    return await results.page(offset, most)
+    return await results.page(offset, max_rows)
 
 
-async def _begin(results: QueryResults, start: Start, most: int) -> Offset | None:
+async def _begin(results: QueryResults, start: Start, max_rows: int) -> Offset | None:
     """Where to start following; None: now."""
     match start:
         case "now":
             return None
         case "latest":
-            return (await results.latest(most)).start
+            return (await results.latest(max_rows)).start
         case "start":
             return await results.oldest()
 
@@ -204,7 +204,7 @@ async def _pieces(
     """The pieces sent to a follower."""
     encoder = encoder_of(form, results.schema)
     yield encoder.begin(results.schema)
-    telling = tell(results, offset, status, most=encoder.most, ending=ending)
+    telling = tell(results, offset, status, max_rows=encoder.max_rows, ending=ending)
     try:
         async for event in telling:
             if isinstance(event, Chunk):
