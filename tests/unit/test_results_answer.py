@@ -20,7 +20,7 @@ from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.reader import LogReader
-from nilometer.server.results.chunk import Answer
+from nilometer.server.results.chunk import CurrentAnswer
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.query_results import QueryResults
 from nilometer.server.results.stored_results import KeptAnswers
@@ -100,7 +100,7 @@ def test_an_answer_and_the_changes_that_follow_it_are_all_changes(
 ) -> None:
     folder = tmp_path_factory.mktemp("answers")
     queries, log = StoredQueries(folder), make_changelog(seed)
-    answers: list[tuple[Answer, int | None]] = []
+    answers: list[tuple[CurrentAnswer, int | None]] = []
     with queries.create("q", CHANGES, SMALL) as writer:
         results = queries.results("q")
         for number, (batch, watermark) in enumerate(log.batches):

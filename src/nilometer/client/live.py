@@ -16,7 +16,7 @@ from nilometer.client.connection import cut_off
 from nilometer.client.following import FollowState, LostError
 from nilometer.client.html_table import html_table, html_text
 from nilometer.client.live_display import LiveDisplay
-from nilometer.client.live_rows import CurrentAnswer, Kept, NewestRows
+from nilometer.client.live_rows import CurrentAnswer, KeptRows, NewestRows
 from nilometer.client.rows import Rows
 from nilometer.errors import (
     ClosedError,
@@ -191,7 +191,7 @@ class LiveAnswer:
             return "no complete answer yet" if at is None else f"live, the answer at {at}"
         return f"live, the newest {self._newest} rows at most"
 
-    def _begin(self) -> tuple[Kept, FollowState]:
+    def _begin(self) -> tuple[KeptRows, FollowState]:
         """Rows that are there, and where to follow on."""
         if self._query.emits == CHANGELOG:
             answer = self._query.answer()

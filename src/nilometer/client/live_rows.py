@@ -18,7 +18,7 @@ DIFF: Final = "_diff"
 _NAN: Final = object()
 
 
-class Kept(Protocol):
+class KeptRows(Protocol):
     """Rows that are kept up to date by the batches of a query."""
 
     def take(self, batch: Batch) -> bool:

@@ -12,7 +12,7 @@ from typing import Final, Self
 import pyarrow as pa
 
 from nilometer.client import Client, Following, Query
-from nilometer.commands.follow_results import Heard
+from nilometer.commands.follow_results import FollowStatus
 from nilometer.commands.server_access import Server
 from nilometer.errors import NilometerError
 
@@ -66,11 +66,11 @@ class Listening:
         return item
 
     @property
-    def heard(self) -> Heard:
+    def heard(self) -> FollowStatus:
         """The current state."""
         one = self._following
         lost = self._loss if one.is_lost else None
-        return Heard(one.watermark, one.phase, one.error, lost)
+        return FollowStatus(one.watermark, one.phase, one.error, lost)
 
     def _listen(self) -> None:
         try:

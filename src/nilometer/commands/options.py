@@ -54,7 +54,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class DatabaseLocation:
     """The location of a database: its folder, and its catalog and logs if they are elsewhere."""
 
     folder: Path
@@ -145,10 +145,12 @@ class Output:
             )
 
 
-def read_kept(folder: Path | None, catalog: str | None, logs: str | None) -> Kept | None:
+def read_location(
+    folder: Path | None, catalog: str | None, logs: str | None
+) -> DatabaseLocation | None:
     """The database of --db, --catalog and --logs."""
     if folder is not None:
-        return Kept(folder.expanduser(), catalog, logs)
+        return DatabaseLocation(folder.expanduser(), catalog, logs)
     for option, given in (("--catalog", catalog), ("--logs", logs)):
         if given is not None:
             raise InputError(f"{option} is for a database", hint="name its folder with --db")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from nilometer.commands.options import (
     LOCAL_MEGABYTES,
+    DatabaseLocation,
     EngineName,
     ExecutionName,
     Follow,
     Format,
-    Kept,
     Moment,
     Output,
     Sources,
@@ -32,7 +32,7 @@ class Request:
     buckets: int | None = None
     at: Moment | None = None
     execution: ExecutionName = ExecutionName.AUTO
-    kept: Kept | None = None
+    location: DatabaseLocation | None = None
     engine: EngineName = EngineName.AUTO
     local_megabytes: int = LOCAL_MEGABYTES
     """The local engine is chosen up to this total size of all files."""

@@ -166,7 +166,7 @@ def _write(
 
 def _require_fitting(request: Request, statements: Sequence[OneStatement]) -> None:
     """Refuse what does not read files, or must outlive this command."""
-    if request.kept is not None:
+    if request.location is not None:
         raise OnlySparkError("a stored database needs Spark")
     if not all(one.is_query for one in statements):
         raise OnlySparkError("a statement is not a query")

@@ -59,7 +59,7 @@ def list_sensors(
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
     with _overview(name, db, catalog, _asked(db, server, token_file, ca)) as overview:
         console.print(overview.table(full=True))
-        console.print(overview.seen.summary(), style="dim", soft_wrap=True)
+        console.print(overview.source.summary(), style="dim", soft_wrap=True)
 
 
 @sensors_app.command("watch")
@@ -132,11 +132,11 @@ def _overview(
 ) -> Iterator[Overview]:
     from nilometer.commands.show_sensors import Overview  # noqa: PLC0415  takes its time to load
 
-    with closing(_seen(name, db, catalog, server)) as seen:
-        yield Overview(seen)
+    with closing(_source(name, db, catalog, server)) as source:
+        yield Overview(source)
 
 
-def _seen(
+def _source(
     name: str | None, db: Path | None, catalog: str | None, server: Server | None
 ) -> FolderSensors | ServerSensors:
     if server is not None:

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from nilometer.commands.options import Kept
+from nilometer.commands.options import DatabaseLocation
 from nilometer.errors import InputError, InUseError
 from nilometer.extras import require_extras
 
@@ -93,10 +93,16 @@ class Server:
 
 
 def ask_server(
-    url: str | None, token_file: Path | None, ca: Path | None, kept: Kept | None, command: str
+    url: str | None,
+    token_file: Path | None,
+    ca: Path | None,
+    location: DatabaseLocation | None,
+    command: str,
 ) -> Server | None:
     """The server that was named, or that has the database open; users are told which."""
-    server = find_asked(url, token_file, ca, None if kept is None else kept.folder, _note, command)
+    server = find_asked(
+        url, token_file, ca, None if location is None else location.folder, _note, command
+    )
     if server is not None and (warning := server.warning) is not None:
         _note(f"warning: {warning}")
     return server

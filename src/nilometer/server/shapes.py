@@ -20,8 +20,8 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid", str_max_length=1 << 20)
 
 
-class Answer(BaseModel):
-    """What is said of an object with attributes of the same names."""
+class ObjectShape(BaseModel):
+    """The shape of an object that has attributes of the same names."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -128,7 +128,7 @@ class PlanShape(BaseModel):
     plan: str
 
 
-class StallShape(Answer):
+class StallShape(ObjectShape):
     """Why a query that runs is stalled."""
 
     reason: str = Field(
@@ -144,7 +144,7 @@ class StallShape(Answer):
     )
 
 
-class SpreadShape(Answer):
+class SpreadShape(ObjectShape):
     """How the rows of a query are spread over its buckets, over the last one to two minutes."""
 
     bucket_rows: list[int] = Field(description="rows that reached each bucket")
@@ -158,7 +158,7 @@ class SpreadShape(Answer):
     )
 
 
-class QueryShape(Answer):
+class QueryShape(ObjectShape):
     """One named query."""
 
     name: str
@@ -191,7 +191,7 @@ class QueryShape(Answer):
     )
 
 
-class InputShape(Answer):
+class InputShape(ObjectShape):
     """One stream that a query reads, after one micro-batch."""
 
     rows: int = Field(description="rows of this micro-batch")
@@ -204,7 +204,7 @@ class InputShape(Answer):
     watermark: Instant | None
 
 
-class SampleShape(Answer):
+class SampleShape(ObjectShape):
     """A query after one micro-batch."""
 
     time: Instant
@@ -219,7 +219,7 @@ class SampleShape(Answer):
     streams: dict[str, InputShape]
 
 
-class StreamShape(Answer):
+class StreamShape(ObjectShape):
     """One stream or sensor table."""
 
     name: str
@@ -256,7 +256,7 @@ class StreamShape(Answer):
     unshipped_since: Instant | None = Field(description="since when the oldest of them waits")
 
 
-class SensorShape(Answer):
+class SensorShape(ObjectShape):
     """One sensor that some query needs at present."""
 
     stream: str

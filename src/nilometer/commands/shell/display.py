@@ -16,7 +16,7 @@ from nilometer.commands.answers import Answer, header, is_changelog, require_nam
 from nilometer.commands.destination import ForTerminal, writing_errors
 from nilometer.commands.options import Format
 from nilometer.commands.shell.paging import Paged
-from nilometer.commands.shell.place import Done
+from nilometer.commands.shell.place import StatementResult
 from nilometer.commands.tables import TableView, counted, safe_text
 from nilometer.errors import InputError
 
@@ -65,7 +65,7 @@ class Display:
                 self._file.close()
         self._file = None
 
-    def show(self, done: Done) -> None:
+    def show(self, done: StatementResult) -> None:
         """Show the result of a statement."""
         if done.answer is None:
             self.say(done.message or "done")

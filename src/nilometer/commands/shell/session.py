@@ -22,7 +22,7 @@ from nilometer.commands.shell.catalog import as_table, list_all, state_of
 from nilometer.commands.shell.commands import Command, help_text, read_command, read_switch
 from nilometer.commands.shell.display import Display, new_console, read_form
 from nilometer.commands.shell.interrupts import GivenUpError, run_until_interrupted
-from nilometer.commands.shell.place import Done, Place
+from nilometer.commands.shell.place import Place, StatementResult
 from nilometer.commands.shell.split_input import Piece, read_pieces
 from nilometer.commands.statements import OneStatement, split_statements
 from nilometer.commands.tables import safe_text
@@ -122,15 +122,15 @@ class Shell:
         if done.note is not None:
             self.errors.print(Text(safe_text(done.note)), style="dim", soft_wrap=True)
 
-    def _answer(self, statement: OneStatement) -> Done:
+    def _answer(self, statement: OneStatement) -> StatementResult:
         if statement.is_explain and self.display.form is Format.TABLE:
-            return Done(self.place.explain(statement))
+            return StatementResult(self.place.explain(statement))
         done = self.place.run(statement)
         if done.answer is None or not statement.is_query:
             return done
-        return Done(done.message, in_shown_order(done.answer, statement), done.note)
+        return StatementResult(done.message, in_shown_order(done.answer, statement), done.note)
 
-    def _wait_for(self, work: Callable[[], Done]) -> Done:
+    def _wait_for(self, work: Callable[[], StatementResult]) -> StatementResult:
         with Progress(self.errors) as progress:
             progress.say("Waiting for the answer – Ctrl-C cancels")
             try:
@@ -197,7 +197,7 @@ class Shell:
             name = command.rest.strip("`\"'")
             (statement,) = split_statements(f"DESCRIBE {quote_name(name)}")
             done = self._wait_for(lambda: place.run(statement))
-            doing = self._wait_for(lambda: Done(state_of(place, name)))
+            doing = self._wait_for(lambda: StatementResult(state_of(place, name)))
             for line in (done.message, doing.message):
                 if line:
                     self.display.say(line)
@@ -206,9 +206,13 @@ class Shell:
         statements = {"ds": "STREAMS", "dt": "TABLES", "dq": "QUERIES", "dv": "VIEWS"}
         if command.name in statements:
             text = f"SHOW {statements[command.name]}"
-            self.display.show(self._wait_for(lambda: Done(answer=ArrowAnswer(place.look(text)))))
+            self.display.show(
+                self._wait_for(lambda: StatementResult(answer=ArrowAnswer(place.look(text))))
+            )
             return
-        listed = self._wait_for(lambda: Done(answer=ArrowAnswer(as_table(list_all(place)))))
+        listed = self._wait_for(
+            lambda: StatementResult(answer=ArrowAnswer(as_table(list_all(place))))
+        )
         self.display.show(listed)
 
     def _follow_named(self, command: Command) -> None:

@@ -24,7 +24,7 @@ from nilometer.sensors.catalog import (
 from nilometer.sensors.catalog.altered_catalog import AlteredCatalog
 from nilometer.sensors.catalog.stored_alerts import StoredAlert
 from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDelivery
-from nilometer.sensors.catalog.stored_names import Named, all_names, find_name, require_name
+from nilometer.sensors.catalog.stored_names import NamedEntry, all_names, find_name, require_name
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.catalog.stored_sensors import SensorChoice, SensorRow, SensorUpdate
 from nilometer.sensors.catalog.stored_tokens import StoredToken
@@ -334,7 +334,7 @@ class SensorCatalog(AlteredCatalog):
             yield connection, entry.id, _declared(connection, entry)
 
 
-def _declared(connection: Connection, entry: Named) -> Declaration:
+def _declared(connection: Connection, entry: NamedEntry) -> Declaration:
     declared = stored_streams.read_declaration(connection, entry.name)
     assert declared is not None
     return declared

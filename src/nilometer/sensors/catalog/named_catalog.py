@@ -13,7 +13,7 @@ from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog.engine import open_engine, reported
 from nilometer.sensors.catalog.migrate import migrate
 from nilometer.sensors.catalog.stored_names import (
-    Named,
+    NamedEntry,
     all_names,
     drop_name,
     find_name,
@@ -46,17 +46,17 @@ class NamedCatalog(Transactions):
 
     # Names
 
-    def names(self) -> list[Named]:
+    def names(self) -> list[NamedEntry]:
         """Everything that has a name, by name."""
         with self._reading() as connection:
             return all_names(connection)
 
-    def find(self, name: str) -> Named | None:
+    def find(self, name: str) -> NamedEntry | None:
         """The entry with this name, or None."""
         with self._reading() as connection:
             return find_name(connection, name)
 
-    def require(self, name: str, *kinds: Kind) -> Named:
+    def require(self, name: str, *kinds: Kind) -> NamedEntry:
         """The entry with this name, if it is of one of these kinds; raises otherwise."""
         with self._reading() as connection:
             return require_name(connection, name, *kinds)

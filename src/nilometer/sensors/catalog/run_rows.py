@@ -16,7 +16,7 @@ from nilometer.model.secrets import note_plain, plain_secrets
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.insert_values import InsertedRows, check_address
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
-from nilometer.sensors.catalog.stored_names import Named
+from nilometer.sensors.catalog.stored_names import NamedEntry
 from nilometer.sensors.catalog.stored_sensors import SensorRow
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.types.address import ADDRESS
@@ -64,7 +64,7 @@ def delete(catalog: SensorCatalog, statement: Delete) -> Outcome:
 
 
 def _changed(
-    verb: str, rows: int, preposition: str, entry: Named, plain: Sequence[str] = ()
+    verb: str, rows: int, preposition: str, entry: NamedEntry, plain: Sequence[str] = ()
 ) -> Outcome:
     change = Change(entry.kind, entry.name, Action.ROWS_CHANGED) if rows else None
     message = f"{verb} {count(rows, 'row')} {preposition} {entry.name}{note_plain(plain)}"

@@ -13,14 +13,16 @@ _ONLY: Final = 1
 _NOW: Final = text("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)")
 
 
-class Held(NamedTuple):
+class LeaseHolder(NamedTuple):
     """The holder of a catalog, in words, and until when (microseconds since 1970)."""
 
     description: str
     until: int
 
 
-def take_lease(connection: Connection, holder: str, description: str, micros: int) -> Held | None:
+def take_lease(
+    connection: Connection, holder: str, description: str, micros: int
+) -> LeaseHolder | None:
     """Take the catalog for this long from now; return the holder if it is another one."""
     now = connection.execute(_NOW).scalar_one()
     row = {"holder": holder, "told": description, "until": now + micros}
@@ -47,10 +49,10 @@ def require_lease(connection: Connection, holder: str) -> None:
         )
 
 
-def _held(connection: Connection) -> tuple[str, Held] | None:
+def _held(connection: Connection) -> tuple[str, LeaseHolder] | None:
     wanted = select(lease.c.holder, lease.c.told, lease.c.until).where(lease.c.id == _ONLY)
     row = connection.execute(wanted).one_or_none()
-    return None if row is None else (row.holder, Held(row.told, row.until))
+    return None if row is None else (row.holder, LeaseHolder(row.told, row.until))
 
 
 def release_lease(connection: Connection, holder: str) -> None:

@@ -28,7 +28,7 @@ _LONGEST: Final = 200
 _DEAD: Final = ".dead"
 
 
-class Named(NamedTuple):
+class NamedEntry(NamedTuple):
     """Something that has a name."""
 
     id: int
@@ -43,20 +43,20 @@ class Named(NamedTuple):
         return NOUNS[self.kind]
 
 
-def find_name(connection: Connection, name: str) -> Named | None:
+def find_name(connection: Connection, name: str) -> NamedEntry | None:
     """The entry with this name, in any case."""
     wanted = select(names).where(names.c.folded == name.lower())
     row = connection.execute(wanted).one_or_none()
     return None if row is None else _named(row)
 
 
-def all_names(connection: Connection) -> list[Named]:
+def all_names(connection: Connection) -> list[NamedEntry]:
     """Everything that has a name, by name."""
     rows = connection.execute(select(names).order_by(names.c.folded))
     return [_named(one) for one in rows]
 
 
-def require_name(connection: Connection, name: str, *kinds: Kind) -> Named:
+def require_name(connection: Connection, name: str, *kinds: Kind) -> NamedEntry:
     """The entry with this name, if it is of one of these kinds."""
     entry = find_name(connection, name)
     expected = _alternatives([NOUNS[kind] for kind in kinds])
@@ -102,7 +102,7 @@ def claim_name(
     )
 
 
-def rename(connection: Connection, name: Named, to: str, generation: int) -> None:
+def rename(connection: Connection, name: NamedEntry, to: str, generation: int) -> None:
     """Rename something; what files know of it stays where it is."""
     _require_usable(to)
     other = find_name(connection, to)
@@ -120,13 +120,13 @@ def _free_key(connection: Connection, folded: str, generation: int) -> str:
     return folded if is_taken is None else f"{folded}+{generation}"
 
 
-def mark_changed(connection: Connection, name: Named, generation: int) -> None:
+def mark_changed(connection: Connection, name: NamedEntry, generation: int) -> None:
     """Record a change of the generation."""
     changed = update(names).where(names.c.id == name.id).values(generation=generation)
     connection.execute(changed)
 
 
-def drop_name(connection: Connection, name: Named) -> None:
+def drop_name(connection: Connection, name: NamedEntry) -> None:
     """Delete a name and everything that belongs to it."""
     connection.execute(delete(names).where(names.c.id == name.id))
 
@@ -160,8 +160,8 @@ def _require_usable(name: str) -> None:
         )
 
 
-def _named(row: Row[Any]) -> Named:
-    return Named(row.id, row.name, Kind(row.kind), row.generation, row.key)
+def _named(row: Row[Any]) -> NamedEntry:
+    return NamedEntry(row.id, row.name, Kind(row.kind), row.generation, row.key)
 
 
 def _alternatives(nouns: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ from nilometer.sensors.types.kafka_positions import (
     FROM_NOW,
     FROM_START,
     Begin,
-    Held,
+    HeldOffsets,
     Place,
     begin,
     cluster_mark,
@@ -149,7 +149,7 @@ class KafkaStream:
             return
         held = {place: consumer.held(place) for place in new}
 
-        def start(place: Place, bounds: Held) -> int:
+        def start(place: Place, bounds: HeldOffsets) -> int:
             if isinstance(self._chosen["start"], int):
                 return consumer.offset_at(place, self._chosen["start"], bounds)
             return bounds.low if self._chosen["start"] == FROM_START else bounds.high

@@ -23,7 +23,7 @@ from nilometer.model.kafka import (
     read_servers,
     uses_tls,
 )
-from nilometer.sensors.types.kafka_positions import Held, Place
+from nilometer.sensors.types.kafka_positions import HeldOffsets, Place
 
 _LOG: Final = logging.getLogger("nilometer.kafka")
 _SETTINGS: Final = {
@@ -84,12 +84,14 @@ class TopicConsumer:
             places += [Place(topic, number) for number in sorted(about.partitions)]
         return places
 
-    def held(self, place: Place) -> Held:
+    def held(self, place: Place) -> HeldOffsets:
         """The offsets that a partition currently holds."""
         of = TopicPartition(place.topic, place.partition)
-        return Held(*self._ask(lambda: self._consumer.get_watermark_offsets(of, self._timeout)))
+        return HeldOffsets(
+            *self._ask(lambda: self._consumer.get_watermark_offsets(of, self._timeout))
+        )
 
-    def offset_at(self, place: Place, micros: int, held: Held) -> int:
+    def offset_at(self, place: Place, micros: int, held: HeldOffsets) -> int:
         """The offset of the first message at or after an instant; the end if there is none."""
         asked = [TopicPartition(place.topic, place.partition, -(-micros // 1000))]
         (answer,) = self._ask(lambda: self._consumer.offsets_for_times(asked, self._timeout))

@@ -32,7 +32,7 @@ class Place(NamedTuple):
 Positions: TypeAlias = Mapping[Place, int]
 
 
-class Held(NamedTuple):
+class HeldOffsets(NamedTuple):
     """The offsets that a partition holds: from `low`, before `high`."""
 
     low: int
@@ -92,9 +92,9 @@ def read_positions(mark: str, keys: Iterable[bytes]) -> dict[Place, int]:
 
 
 def begin(
-    held: Mapping[Place, Held],
+    held: Mapping[Place, HeldOffsets],
     known: Positions,
-    start: Callable[[Place, Held], int],
+    start: Callable[[Place, HeldOffsets], int],
     when_reset: str,
 ) -> list[Begin]:
     """Where to start reading partitions: after what was stored; for new topics, per `start`.
@@ -110,7 +110,7 @@ def begin(
     ]
 
 
-def _resume(place: Place, held: Held, position: int, when_reset: str) -> Begin:
+def _resume(place: Place, held: HeldOffsets, position: int, when_reset: str) -> Begin:
     if position < held.low:
         return Begin(place, held.low, held.high, held.low - position)
     if position <= held.high:

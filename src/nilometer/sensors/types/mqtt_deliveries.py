@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from nilometer.sensors.types.mqtt_packets import Kind, Publish, answer
+from nilometer.sensors.types.mqtt_packets import PacketKind, Publish, answer
 
 
 def delivery_key(message: Publish) -> bytes:
@@ -96,7 +96,7 @@ class Deliveries:
 
     def released(self, number: int) -> None:
         """Note that the broker has forgotten a message with QoS 2."""
-        self._send(answer(Kind.PUBCOMP, number))
+        self._send(answer(PacketKind.PUBCOMP, number))
 
     def _settle(self, delivery: Delivery) -> None:
         if self._open.get(delivery.number) is not delivery:
@@ -109,5 +109,5 @@ class Deliveries:
         self._send(answer(_first_answer(delivery.qos), delivery.number))
 
 
-def _first_answer(qos: int) -> Kind:
-    return Kind.PUBACK if qos == 1 else Kind.PUBREC
+def _first_answer(qos: int) -> PacketKind:
+    return PacketKind.PUBACK if qos == 1 else PacketKind.PUBREC

@@ -46,7 +46,7 @@ _TWO_BYTES: Final = {0x13, 0x21, 0x22, 0x23}
 _FOUR_BYTES: Final = {0x02, 0x11, 0x18, 0x27}
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """The upper half of a packet's first byte."""
 
     CONNECT = 0x10
@@ -100,7 +100,7 @@ class Connected(NamedTuple):
     keep_alive: int | None
 
 
-PING: Final = bytes([Kind.PINGREQ, 0])
+PING: Final = bytes([PacketKind.PINGREQ, 0])
 
 
 def connect(
@@ -123,7 +123,7 @@ def connect(
         body += bytes([len(said)]) + said
     body += _text(client)
     body += b"".join(_text(one) for one in (user, password) if one is not None)
-    return _packet(Kind.CONNECT, body)
+    return _packet(PacketKind.CONNECT, body)
 
 
 def subscribe(version: int, topic: str, qos: int, retained: bool, number: int) -> bytes:
@@ -131,15 +131,15 @@ def subscribe(version: int, topic: str, qos: int, retained: bool, number: int) -
     handling = (0x10 if retained else 0x20) if version == V5 else 0
     said = b"\0" if version == V5 else b""
     body = struct.pack(">H", number) + said + _text(topic) + bytes([qos | handling])
-    return _packet(Kind.SUBSCRIBE | 0x02, body)
+    return _packet(PacketKind.SUBSCRIBE | 0x02, body)
 
 
 def unsubscribe(version: int, topic: str, number: int) -> bytes:
     said = b"\0" if version == V5 else b""
-    return _packet(Kind.UNSUBSCRIBE | 0x02, struct.pack(">H", number) + said + _text(topic))
+    return _packet(PacketKind.UNSUBSCRIBE | 0x02, struct.pack(">H", number) + said + _text(topic))
 
 
-def answer(kind: Kind, number: int) -> bytes:
+def answer(kind: PacketKind, number: int) -> bytes:
     """PUBACK, PUBREC or PUBCOMP, with success."""
     return struct.pack(">BBH", kind, 2, number)
 
@@ -148,8 +148,8 @@ def disconnect(version: int, *, forget: bool) -> bytes:
     """Disconnect; `forget`: the session must end too, which only version 5 can request."""
     if version == V5 and forget:
         said = struct.pack(">BI", _SESSION_EXPIRY, 0)
-        return _packet(Kind.DISCONNECT, bytes([0, len(said)]) + said)
-    return bytes([Kind.DISCONNECT, 0])
+        return _packet(PacketKind.DISCONNECT, bytes([0, len(said)]) + said)
+    return bytes([PacketKind.DISCONNECT, 0])
 
 
 class Splitter:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nilometer.server.pg.statements import (
-    Answer,
     Command,
+    StatementAnswer,
 )
 from nilometer.server.pg.values import TEXT
 
@@ -28,7 +28,7 @@ class Portal:
     prepared: Prepared
     values: Sequence[object] = ()
     formats: Sequence[int] = ()
-    answer: Answer | None = None
+    answer: StatementAnswer | None = None
     left: Iterator[list[bytes | None]] | None = None
     """Rows that have not been sent yet."""
 

@@ -22,9 +22,9 @@ from nilometer.server.pg.copy_lines import copy_lines, header_line
 from nilometer.server.pg.error_messages import CancelledError, error_message
 from nilometer.server.pg.prepared import Portal, Prepared, has_rows, type_oids
 from nilometer.server.pg.statements import (
-    Answer,
     Command,
     CopyOut,
+    StatementAnswer,
     Statements,
     read_command,
     read_commands,
@@ -169,7 +169,7 @@ class Session:
                 await self._drain()
         self._finish(command, answer.tag)
 
-    async def _answer(self, command: Command, values: Sequence[object]) -> Answer:
+    async def _answer(self, command: Command, values: Sequence[object]) -> StatementAnswer:
         self._cancelled = False
 
         def cancelling(end: Callable[[], None]) -> None:
@@ -273,7 +273,7 @@ class Session:
             portal.answer = replace(answer, rows=answer.rows.schema.empty_table())
         self._finish(command, answer.tag)
 
-    async def _answered(self, portal: Portal) -> Answer:
+    async def _answered(self, portal: Portal) -> StatementAnswer:
         if portal.answer is None:
             assert portal.prepared.command is not None
             answer = await self._answer(portal.prepared.command, portal.values)
@@ -382,7 +382,7 @@ class Session:
 
     # Sending
 
-    def _notice(self, answer: Answer) -> None:
+    def _notice(self, answer: StatementAnswer) -> None:
         if answer.notice:
             fields = {b"S": "NOTICE", b"V": "NOTICE", b"C": "00000", b"M": answer.notice}
             self.writer.write(wire.error_response(fields, notice=True))
@@ -427,5 +427,5 @@ class _AnsweredError(Exception):
     """The client has already received the error."""
 
 
-def _size(answer: Answer | None) -> int:
+def _size(answer: StatementAnswer | None) -> int:
     return 0 if answer is None or answer.rows is None else answer.rows.nbytes

@@ -68,7 +68,7 @@ _TAGS: Final = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class StatementAnswer:
     """The result of a statement."""
 
     tag: str
@@ -179,19 +179,19 @@ class Statements:
 
     async def answer(
         self, command: Command, values: Values, cancelling: Cancelling | None = None
-    ) -> Answer:
+    ) -> StatementAnswer:
         """Execute a statement."""
         if command.tag is not None:
-            return Answer(command.tag)
+            return StatementAnswer(command.tag)
         if command.tree is not None:
             rows = await self._query(_bound(command.tree, values), cancelling)
-            return Answer(f"SELECT {len(rows)}", rows)
+            return StatementAnswer(f"SELECT {len(rows)}", rows)
         if (shown := _show(command.text)) is not None:
-            return Answer("SHOW", shown)
+            return StatementAnswer("SHOW", shown)
         done = await self._service.execute(command.text, self._asker)
         if done.rows is not None:
-            return Answer(f"SELECT {len(done.rows)}", done.rows)
-        return Answer(_tag_of(command.text), notice=done.message)
+            return StatementAnswer(f"SELECT {len(done.rows)}", done.rows)
+        return StatementAnswer(_tag_of(command.text), notice=done.message)
 
     async def describe(self, command: Command) -> pa.Schema | None:
         """The columns of an answer, before the statement is executed."""

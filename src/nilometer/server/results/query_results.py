@@ -13,7 +13,7 @@ from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.reader import LogReader
 from nilometer.log.seen import Seen
 from nilometer.server.fair_threads import FairThreads
-from nilometer.server.results.chunk import Answer, Chunk, Page
+from nilometer.server.results.chunk import Chunk, CurrentAnswer, Page
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.read_page import read_page
 from nilometer.server.results.shared_work import SharedWork
@@ -92,7 +92,7 @@ class QueryResults:
             if page.at_end:
                 seen = await self.watcher.beyond(seen)
 
-    async def answer(self, max_rows: int) -> Answer:
+    async def answer(self, max_rows: int) -> CurrentAnswer:
         """The current answer of a changelog query, at most `max_rows` rows of it."""
         if self.emits != CHANGELOG:
             raise InputError(
@@ -100,10 +100,10 @@ class QueryResults:
                 hint="read its results, or create it with EMIT CHANGES",
             )
 
-        def read() -> Answer:
+        def read() -> CurrentAnswer:
             current = self._fold(self._reader).now(max_rows)
             offset = Offset.at(self.log_id, current.place, current.watermark)
-            return Answer(current.rows, current.instant, offset, current.is_cut)
+            return CurrentAnswer(current.rows, current.instant, offset, current.is_cut)
 
         return await self._in_thread(read)
 

@@ -16,7 +16,7 @@ from nilometer.errors import ClosedError, InputError, NilometerError
 from nilometer.kernels.json_values import columns_of, rows_of
 from nilometer.server.access import Caller, Reader
 from nilometer.server.error_shape import responses
-from nilometer.server.results.chunk import Answer, Chunk, Page
+from nilometer.server.results.chunk import Chunk, CurrentAnswer, Page
 from nilometer.server.results.events import StatusOf, tell
 from nilometer.server.results.following_response import FollowingResponse
 from nilometer.server.results.formats import (
@@ -239,7 +239,7 @@ def _page_response(page: Page, form: Format) -> Response:
     return Response(content, headers=headers, media_type=MEDIA_TYPES[form])
 
 
-def _answer_response(answer: Answer, form: Format) -> Response:
+def _answer_response(answer: CurrentAnswer, form: Format) -> Response:
     instant, offset = moment(answer.instant), str(answer.offset)
     headers = {NEXT: offset, "Cache-Control": "no-store"}
     if form is Format.ARROW:
