@@ -100,7 +100,7 @@ class AlertLog:
         """Store the state, and append history lines; durable when this returns."""
         last = self._writer.last_key
         number = max(memory.number, last[1] if last is not None else 0) + bool(lines)
-        kept = AlertMemory(memory.groups, memory.place, number)
+        stored = AlertMemory(memory.groups, memory.place, number)
         content = {
             "groups": {key: one.to_json() for key, one in memory.groups.items()},
             "place": memory.place,
@@ -110,7 +110,7 @@ class AlertLog:
         self._storage.write(STATE_FILE, [json_bytes(content)])
         if lines:
             self._append(lines, number)
-        return kept
+        return stored
 
     def trim(self) -> None:
         """Delete lines that are too old."""

@@ -100,8 +100,8 @@ def _read_batch(stream: bytes) -> Batch:
             message = reader.read_next_batch_with_custom_metadata()
     except (pa.ArrowException, OSError, StopIteration) as error:
         raise _broken(str(error)) from None
-    given = message.custom_metadata or {}
-    return Batch(message.batch, {key.decode(): value.decode() for key, value in given.items()})
+    metadata = message.custom_metadata or {}
+    return Batch(message.batch, {key.decode(): value.decode() for key, value in metadata.items()})
 
 
 def _broken(why: str) -> UnreachableError:

@@ -108,8 +108,8 @@ class AsyncClient:
         **values: object,
     ) -> str:
         """What a query would do; `form` is text, or dot for Graphviz."""
-        given = {**(parameters or {}), **values}
-        return await self.run(calls.explain(statement, form, given))
+        all_values = {**(parameters or {}), **values}
+        return await self.run(calls.explain(statement, form, all_values))
 
     async def download(
         self,

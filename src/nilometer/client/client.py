@@ -114,8 +114,8 @@ class Client:
         **values: object,
     ) -> str:
         """What a query would do; `form` is text, or dot for Graphviz."""
-        given = {**(parameters or {}), **values}
-        return self.run(calls.explain(statement, form, given))
+        all_values = {**(parameters or {}), **values}
+        return self.run(calls.explain(statement, form, all_values))
 
     def download(
         self,

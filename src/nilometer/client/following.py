@@ -143,22 +143,22 @@ class FollowState:
 
     def _note(self, batch: Batch) -> None:
         """Take in the metadata beside the rows."""
-        said = batch.metadata
-        data = json.loads(said.get("data", "null"))
-        match said.get("event"):
+        metadata = batch.metadata
+        data = json.loads(metadata.get("data", "null"))
+        match metadata.get("event"):
             case "gap":
-                raise make_gap(data, said.get("offset"))
+                raise make_gap(data, metadata.get("offset"))
             case "base":
                 if self._on_base is None:
-                    raise make_gap({**data, "rows": data["gone"]}, said.get("offset"))
+                    raise make_gap({**data, "rows": data["gone"]}, metadata.get("offset"))
                 self._on_base(data["rows"])
             case "end":
                 error = make_error(data["error"])
                 raise LostError(error) if isinstance(error, ClosedError) else error
             case "state":
                 self.phase, self.error = data["phase"], data["error"]
-        self._at = said.get("offset", self._at)
-        self.watermark = instant_of(said.get("watermark")) or self.watermark
+        self._at = metadata.get("offset", self._at)
+        self.watermark = instant_of(metadata.get("watermark")) or self.watermark
 
 
 class LostError(Exception):

@@ -30,8 +30,8 @@ def html_table(table: pa.Table, message: str | None = None, *, is_cut: bool = Fa
         notes.append(f"{_counted(table.num_columns - _COLUMNS, 'column')} not shown")
     if is_cut:
         notes.append("the server has more")
-    said = "" if not message else f"<p>{html_text(message)}</p>"
-    return f"{said}{made}<p>{', '.join(notes)}</p>" if table.num_columns else said
+    sentence = "" if not message else f"<p>{html_text(message)}</p>"
+    return f"{sentence}{made}<p>{', '.join(notes)}</p>" if table.num_columns else sentence
 
 
 def _cell(value: Any) -> str:

@@ -184,8 +184,8 @@ class LiveAnswer:
         if self._state.is_lost:
             return "the connection was lost, and is being re-established"
         if self._state.phase not in (None, "running"):
-            said = f": {self._state.error}" if self._state.error else ""
-            return f"the query is {self._state.phase}{said}"
+            reason = f": {self._state.error}" if self._state.error else ""
+            return f"the query is {self._state.phase}{reason}"
         if isinstance(self._kept, CurrentAnswer):
             at = self._kept.instant
             return "no complete answer yet" if at is None else f"live, the answer at {at}"

@@ -51,29 +51,29 @@ def read_rows(reply: Reply) -> Rows:
         names = [one["name"] for one in content["columns"]]
         columns = {name: [row[name] for row in content["rows"]] for name in names}
         return Rows(pa.table(columns), content["message"], content["is_cut"])
-    table, said = _read_arrow(reply)
-    return Rows(table, said.get("message"), said.get("is_cut") == "true")
+    table, metadata = _read_arrow(reply)
+    return Rows(table, metadata.get("message"), metadata.get("is_cut") == "true")
 
 
 def read_page(reply: Reply) -> Page:
     """A page of results."""
-    table, said = _read_arrow(reply)
+    table, metadata = _read_arrow(reply)
     return Page(
         table,
-        next=said["offset"],
-        watermark=instant_of(said.get("watermark")),
-        at_end=said["at_end"] == "true",
+        next=metadata["offset"],
+        watermark=instant_of(metadata.get("watermark")),
+        at_end=metadata["at_end"] == "true",
     )
 
 
 def read_answer(reply: Reply) -> Answer:
     """The current answer of a query."""
-    table, said = _read_arrow(reply)
+    table, metadata = _read_arrow(reply)
     return Answer(
         table,
-        is_cut=said["is_cut"] == "true",
-        instant=instant_of(said.get("instant")),
-        offset=said["offset"],
+        is_cut=metadata["is_cut"] == "true",
+        instant=instant_of(metadata.get("instant")),
+        offset=metadata["offset"],
     )
 
 

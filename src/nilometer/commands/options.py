@@ -151,8 +151,8 @@ def read_location(
     """The database of --db, --catalog and --logs."""
     if folder is not None:
         return DatabaseLocation(folder.expanduser(), catalog, logs)
-    for option, given in (("--catalog", catalog), ("--logs", logs)):
-        if given is not None:
+    for option, value in (("--catalog", catalog), ("--logs", logs)):
+        if value is not None:
             raise InputError(f"{option} is for a database", hint="name its folder with --db")
     return None
 
@@ -199,7 +199,7 @@ def read_table(text: str) -> Source:
     return Source(name, _path(value))
 
 
-def read_durations(option: str, given: Sequence[str], streams: Sequence[Source]) -> dict[str, str]:
+def read_durations(option: str, texts: Sequence[str], streams: Sequence[Source]) -> dict[str, str]:
     """Durations per stream: NAME=2s for one, 2s for all without their own.
 
     >>> read_durations("--lateness", ["2s", "A=1s"], [read_stream("A=a:t"), read_stream("B=b:t")])
@@ -207,7 +207,7 @@ def read_durations(option: str, given: Sequence[str], streams: Sequence[Source])
     """
     names = [stream.name for stream in streams]
     general, own = "", dict.fromkeys(names, "")
-    for text in given:
+    for text in texts:
         name, equals, duration = text.rpartition("=")
         parse_signed_duration(duration)
         if not equals:
@@ -246,8 +246,8 @@ def read_moment(text: str) -> Moment:
 
 def require_follow(options: Mapping[str, object]) -> None:
     """Refuse options that have no meaning when files are read once."""
-    for option, given in options.items():
-        if given:
+    for option, value in options.items():
+        if value:
             raise InputError(
                 f"{option} is only for continuous queries",
                 hint="add --follow, or --catch-up to end with the files that are there",

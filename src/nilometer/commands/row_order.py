@@ -42,8 +42,8 @@ def read_order(sql: str, headings: Sequence[Heading]) -> RowOrder:
     >>> order.sort([("x", "9"), ("y", "10"), ("a", "9")])
     [('y', '10'), ('a', '9'), ('x', '9')]
     """
-    said = read_query(sql).tree.args.get("order")
-    stated = [_key(one, headings) for one in said.expressions] if said is not None else []
+    order = read_query(sql).tree.args.get("order")
+    stated = [_key(one, headings) for one in order.expressions] if order is not None else []
     every = [SortKey(column) for column in range(len(headings))]
     return RowOrder(
         tuple(key for key in [*stated, *every] if key is not None),

@@ -105,7 +105,7 @@ def notice_of_cut(rows: Rows) -> str | None:
 
 def _require_fitting(request: Request) -> None:
     """Refuse what a server does not support."""
-    given: Mapping[str, object] = {
+    options: Mapping[str, object] = {
         "--stream": request.sources.streams,
         "--table": request.sources.tables,
         "--at": request.at,
@@ -113,7 +113,7 @@ def _require_fitting(request: Request) -> None:
         "--execution": request.execution is not ExecutionName.AUTO,
         "--checkpoint": request.follow and request.follow.checkpoint,
     }
-    for option, value in given.items():
+    for option, value in options.items():
         if value:
             raise InputError(f"{option} cannot be used with a server", hint=_HINTS.get(option))
 

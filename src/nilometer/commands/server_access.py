@@ -131,8 +131,8 @@ def find_asked(
         return Server(url, read_token(token_file), ca)
     if folder is not None:
         return _server_of(folder, token_file, ca, say, command)
-    for option, given in (("--token-file", token_file), ("--ca", ca)):
-        if given is not None:
+    for option, value in (("--token-file", token_file), ("--ca", ca)):
+        if value is not None:
             raise InputError(f"{option} is for a server", hint="name it with --server")
     return None
 

@@ -152,8 +152,8 @@ class Reading:
             return False
         self._waiting_since = None
         chunk = self._chunk(self._read(start, limit, self._size.bytes))
-        kept = _how_many(chunk, self._size.bytes, row_bytes)
-        self._keep(replace(self.progress, planned=self._log.limit(start, kept)))
+        count = _how_many(chunk, self._size.bytes, row_bytes)
+        self._keep(replace(self.progress, planned=self._log.limit(start, count)))
         return True
 
     def _has_waited(self) -> bool:

@@ -52,8 +52,8 @@ class StartingServer:
                 link = text.split()[1]
             elif text.startswith(_TOKEN):
                 return DemoServer(url, text.split()[1], link)
-        said = self._errors.read_text(errors="replace").strip()
-        raise SessionError("the server could not be started", detail=said[-500:] or None)
+        output = self._errors.read_text(errors="replace").strip()
+        raise SessionError("the server could not be started", detail=output[-500:] or None)
 
 
 @contextmanager

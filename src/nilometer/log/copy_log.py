@@ -134,9 +134,9 @@ def _files_beside(storage: Storage) -> Iterator[str]:
 
 def _require_same(storage: Storage, made: Storage, state: LogState | None) -> None:
     """Refuse a copy whose end is not where it should be."""
-    head, kept = read_head(made), None if state is None else (state.end, state.watermark)
-    if (None if head is None else (head.end, head.watermark)) != kept:
+    head, expected = read_head(made), None if state is None else (state.end, state.watermark)
+    if (None if head is None else (head.end, head.watermark)) != expected:
         raise LogError(
             "the copy of a log differs from the original",
-            detail=f"{made.location} ends at {head}, {storage.location} at {kept}",
+            detail=f"{made.location} ends at {head}, {storage.location} at {expected}",
         )

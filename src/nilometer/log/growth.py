@@ -57,8 +57,10 @@ class LogUse:
     @property
     def peak(self) -> float:
         """The most that it will take at its present rate."""
-        kept = float("inf") if self.history >= FOREVER else (self.rate or 0.0) * self.history / 1e6
-        return max(float(self.bytes), min(kept, float("inf") if self.limit is None else self.limit))
+        without_end = self.history >= FOREVER
+        growth = float("inf") if without_end else (self.rate or 0.0) * self.history / 1e6
+        limit = float("inf") if self.limit is None else self.limit
+        return max(float(self.bytes), min(growth, limit))
 
     @property
     def seconds_left(self) -> float | None:

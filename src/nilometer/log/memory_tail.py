@@ -23,7 +23,7 @@ _COLUMN: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptFrame:
     frame: Frame
     before: int | None
     size: int
@@ -34,7 +34,7 @@ class MemoryTail:
 
     def __init__(self, max_bytes: int, start: Position) -> None:
         self._max_bytes = max_bytes
-        self._kept: deque[_Kept] = deque()
+        self._kept: deque[_KeptFrame] = deque()
         self._changing = threading.Lock()
         self.size = 0
         self.start = start
@@ -43,9 +43,9 @@ class MemoryTail:
         """Add the next frame of the log; `before`: the watermark before it."""
         rows, size = _compact(frame.rows)
         size += _EACH + _COLUMN * rows.num_columns
-        kept = _Kept(Frame(rows, frame.watermark, frame.start, frame.end), before, size)
+        entry = _KeptFrame(Frame(rows, frame.watermark, frame.start, frame.end), before, size)
         with self._changing:
-            self._kept.append(kept)
+            self._kept.append(entry)
             self.size += size
             while self.size > self._max_bytes:
                 oldest = self._kept.popleft()
@@ -76,7 +76,7 @@ class MemoryTail:
         return frames
 
 
-def _part(one: _Kept, start: Position, end: Position) -> Frame:
+def _part(one: _KeptFrame, start: Position, end: Position) -> Frame:
     at = one.frame.start
     first = start.skip if _same_frame(start, at) else 0
     last = end.skip if _same_frame(end, at) else None

@@ -42,8 +42,8 @@ def write_part(
 
     `time` names the column with the time, if the rows have one.
     """
-    given = (batch for batch in batches if len(batch))
-    first = next(given, None)
+    filled = (batch for batch in batches if len(batch))
+    first = next(filled, None)
     if first is None:
         return None
     rows = size = crc = 0
@@ -54,7 +54,7 @@ def write_part(
         size += len(head)
         yield head
         known = time if time in first.schema.names else None
-        for batch in chain([first], given):
+        for batch in chain([first], filled):
             rows += len(batch)
             for piece in pieces(batch):
                 frame = encode_frame(piece, known, compression)
@@ -120,12 +120,12 @@ def pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield rows.slice(first, each)
 
 
-def check_schema(given: pa.Schema, stored: pa.Schema) -> None:
+def check_schema(schema: pa.Schema, stored: pa.Schema) -> None:
     """Raise LogError unless columns and types are those of the log."""
-    if given.names != stored.names or given.types != stored.types:
+    if schema.names != stored.names or schema.types != stored.types:
         raise LogError(
             "the rows do not have the columns of the log",
-            detail=f"got {_columns(given)}, the log has {_columns(stored)}",
+            detail=f"got {_columns(schema)}, the log has {_columns(stored)}",
         )
 
 

@@ -278,10 +278,10 @@ class LogReader:
         for_rows: bool,
         times: tuple[int | None, int | None],
     ) -> Iterator[tuple[AnySegment, int, FrameHeader]]:
-        kept = [one for one in segment_files(self._storage) if one.last >= start.segment]
-        if not kept or kept[0].first > start.segment or kept[0].is_base:
+        files = [one for one in segment_files(self._storage) if one.last >= start.segment]
+        if not files or files[0].first > start.segment or files[0].is_base:
             self.check(start)
-        wanted = [one for one in kept if one.first <= end.segment and not _is_behind(one, start)]
+        wanted = [one for one in files if one.first <= end.segment and not _is_behind(one, start)]
         for _, opened in open_files(self._storage, wanted, whole=for_rows):
             for segment in opened.segments(start.segment, end.segment):
                 if not segment.may_hold(*times) or _has_read(segment, start):

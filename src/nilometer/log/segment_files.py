@@ -94,8 +94,8 @@ def segment_files(storage: Storage) -> list[SegmentFile]:
 def needless_files(storage: Storage) -> list[str]:
     """The files of which no segment counts any more."""
     files = _parsed(storage)
-    kept = {one.name for one in _counting(files)}
-    return [one.name for one in files if one.name not in kept]
+    needed = {one.name for one in _counting(files)}
+    return [one.name for one in files if one.name not in needed]
 
 
 def _parsed(storage: Storage) -> list[SegmentFile]:

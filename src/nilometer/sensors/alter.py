@@ -54,10 +54,10 @@ def altered(declared: Declaration, change: Altering, number: int) -> Declaration
             return _renamed(declared, name, to)
 
 
-def _with_options(declared: Declaration, given: Mapping[str, GivenOption]) -> Declaration:
+def _with_options(declared: Declaration, changes: Mapping[str, GivenOption]) -> Declaration:
     lengths: dict[str, Any] = {}
     options = dict(declared.options)
-    for name, option in given.items():
+    for name, option in changes.items():
         if name in _LENGTHS:
             lengths[name] = _length(name, option)
         elif option.value.lower() == NONE:
@@ -177,8 +177,8 @@ def _renamed(declared: Declaration, name: ColumnName, to: ColumnName) -> Declara
         return replace(declared, column=to.name)
     place, columns = _place(declared, name), _columns(declared, name)
     before = columns.field(place)
-    kept = with_file_name(before.with_name(to.name), file_name(before))
-    changed = columns.set(place, kept)
+    field = with_file_name(before.with_name(to.name), file_name(before))
+    changed = columns.set(place, field)
     if not _is_reading(declared, name):
         return replace(declared, static=changed)
     time, end = (

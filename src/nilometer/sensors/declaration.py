@@ -21,8 +21,8 @@ _FILE_NAME: Final = b"nilometer.name_in_files"
 
 def file_name(column: pa.Field) -> str:
     """The name of a column in files, which no other column of its stream has ever had."""
-    said = (column.metadata or {}).get(_FILE_NAME)
-    return str(column.name) if said is None else said.decode()
+    stored = (column.metadata or {}).get(_FILE_NAME)
+    return str(column.name) if stored is None else stored.decode()
 
 
 def with_file_name(column: pa.Field, name: str) -> pa.Field:

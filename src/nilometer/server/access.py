@@ -56,15 +56,15 @@ class Caller(Asker):
 
 async def find_caller(
     request: Request,
-    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
     """The holder of the token in a request."""
-    if given is None:
+    if bearer is None:
         tell_refused(request, "a request came without a token")
         raise UnauthorizedError(
             "a token is required", hint="send the header Authorization: Bearer nm_…"
         )
-    token = await _find(request, given.credentials)
+    token = await _find(request, bearer.credentials)
     if token is None:
         tell_refused(request, "a request came with a token that is not valid")
         raise _not_valid()

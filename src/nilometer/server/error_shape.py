@@ -114,12 +114,12 @@ def shape_of(error: NilometerError) -> dict[str, Any]:
 def response_for(error: NilometerError) -> JSONResponse:
     """The response to a refused request."""
     status = status_of(error)
-    given = {}
+    headers = {}
     if status == 401:
-        given["WWW-Authenticate"] = 'Bearer realm="nilometer"'
+        headers["WWW-Authenticate"] = 'Bearer realm="nilometer"'
     if status in (429, 503):
-        given["Retry-After"] = str(RETRY_SECONDS)
-    return JSONResponse(shape_of(error), status, given)
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    return JSONResponse(shape_of(error), status, headers)
 
 
 def unforeseen(error: BaseException) -> JSONResponse:

@@ -81,9 +81,9 @@ class HostCheck:
         if scope["type"] not in ("http", "websocket") or self.allowed is None:
             await self.app(scope, receive, send)
             return
-        given = [one.lower() for one in Headers(scope=scope).getlist("host")]
+        hosts = [one.lower() for one in Headers(scope=scope).getlist("host")]
         # Of two names, a proxy may have checked the other one.
-        if len(given) == 1 and {given[0], _without_port(given[0])} & set(self.allowed):
+        if len(hosts) == 1 and {hosts[0], _without_port(hosts[0])} & set(self.allowed):
             await self.app(scope, receive, send)
             return
         error = InputError(

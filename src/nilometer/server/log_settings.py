@@ -70,13 +70,13 @@ class LogSettings:
         return beside.with_name(f"{beside.stem}-spark{beside.suffix}")
 
 
-def read_log_settings(config: Path | None, **given: str | None) -> LogSettings:
+def read_log_settings(config: Path | None, **options: str | None) -> LogSettings:
     """The section [log] of a file, overridden by options of the command line."""
     settings = LogSettings()
     if config is not None:
         section = table(read_toml(config).get("log", {}), "log")
         settings = log_settings(section, folder_of(config))
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if "file" in chosen:
         chosen["file"] = _file(chosen["file"], Path.cwd())
     settings = replace(settings, **chosen)
@@ -85,10 +85,10 @@ def read_log_settings(config: Path | None, **given: str | None) -> LogSettings:
     return settings
 
 
-def log_settings(given: Mapping[str, Any], folder: Path) -> LogSettings:
+def log_settings(section: Mapping[str, Any], folder: Path) -> LogSettings:
     """The section [log]."""
-    values = read_values("log", given, fields(LogSettings), folder)
-    if given.get("file") == STDERR:
+    values = read_values("log", section, fields(LogSettings), folder)
+    if section.get("file") == STDERR:
         values["file"] = Path(STDERR)
     return LogSettings(**values)
 

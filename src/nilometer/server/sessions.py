@@ -88,9 +88,9 @@ class Sessions:
     def _add(self, session: _Session) -> str:
         now = self._ticks()
         self._codes = {code: one for code, one in self._codes.items() if one[0] > now}
-        kept = {key: one for key, one in self._sessions.items() if one.until > now}
-        while len(kept) >= _MOST:
-            del kept[next(iter(kept))]  # the oldest: dicts keep the order of insertion
+        alive = {key: one for key, one in self._sessions.items() if one.until > now}
+        while len(alive) >= _MOST:
+            del alive[next(iter(alive))]  # the oldest: dicts keep the order of insertion
         made = secrets.token_urlsafe(32)
-        self._sessions = {**kept, made: session}
+        self._sessions = {**alive, made: session}
         return made

@@ -26,8 +26,8 @@ class ObjectShape(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
-def _iso(given: Any) -> Any:
-    return given if given is None or isinstance(given, str) else iso_time(given)
+def _iso(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else iso_time(value)
 
 
 Instant = Annotated[str, BeforeValidator(_iso)]
@@ -293,11 +293,11 @@ class SensorShape(ObjectShape):
 
 def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
     limits = status.limits
-    given = {name: getattr(status, name, None) for name in QueryShape.model_fields}
-    given |= {
+    values = {name: getattr(status, name, None) for name in QueryShape.model_fields}
+    values |= {
         "statement": status.text,
         "followers": followers,
         "limits": LimitsShape(**{name: getattr(limits, name) for name in LimitsShape.model_fields}),
         "spread": status.bottleneck or next(iter(status.spreads), None),
     }
-    return QueryShape.model_validate(given)
+    return QueryShape.model_validate(values)

@@ -56,9 +56,9 @@ def make_backup(folder: Path, destination: str, logs: Path | None = None) -> Bac
     with at_work(storage, BACKUP):
         with image_of(folder, logs) as files:
             adding = _Adding(storage, known_objects(storage), _known_files(storage, folder))
-            kept = adding.add(files)
+            stored = adding.add(files)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = Manifest(new_name(storage), now, VERSION, str(folder), tuple(kept))
+        manifest = Manifest(new_name(storage), now, VERSION, str(folder), tuple(stored))
         write_manifest(storage, manifest)
     return BackupMade(manifest, adding.written)
 

@@ -65,9 +65,9 @@ def _has_good_pages(file: Path, copy: Path, problems: Problems) -> bool:
 
 def _check_pages(file: Path, copy: Path, problems: Problems) -> None:
     with closing(sqlite3.connect(copy)) as opened:
-        said = [str(one) for (one,) in opened.execute("PRAGMA integrity_check")]
-        if said != ["ok"]:
-            problems.add(file, f"it is damaged: {'; '.join(said[:_SHOWN])}")
+        results = [str(one) for (one,) in opened.execute("PRAGMA integrity_check")]
+        if results != ["ok"]:
+            problems.add(file, f"it is damaged: {'; '.join(results[:_SHOWN])}")
             return
         astray = opened.execute("PRAGMA foreign_key_check").fetchall()
         if astray:

@@ -77,11 +77,11 @@ def _check_bucket(folder: Path, place: Path, problems: Problems) -> dict[str, in
                     if part is not None and part.file == own:
                         files.read(part)
         results = {}
-        for query, kept in kept_queries(files).items():
-            for extent in kept.extents:
+        for query, stored in kept_queries(files).items():
+            for extent in stored.extents:
                 files.read(extent)
-            if kept.state is not None:
-                results[query] = int(json.loads(files.read(kept.state))["results"])
+            if stored.state is not None:
+                results[query] = int(json.loads(files.read(stored.state))["results"])
         return results
     finally:
         files.close()

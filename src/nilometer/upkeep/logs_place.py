@@ -23,15 +23,15 @@ def logs_of(folder: Path) -> str:
     return _read(folder) or str(folder / LOGS)
 
 
-def settle_logs(folder: Path, given: str | None) -> str:
-    """Where logs lie, given where somebody says they do; others are refused, and it is remembered.
+def settle_logs(folder: Path, logs: str | None) -> str:
+    """Where logs lie; `logs`, if somebody names a place, must be that place, and is remembered.
 
     What stands behind the `?` of a URI, and who asks, may be different every time.
     """
     own, known = str(folder / LOGS), _read(folder)
-    if given is None:
+    if logs is None:
         return known or own
-    wanted = given if "://" in given else str(Path(given).expanduser().absolute())
+    wanted = logs if "://" in logs else str(Path(logs).expanduser().absolute())
     if known is None and _is_elsewhere(wanted, own) and _has_logs(folder / LOGS):
         known = own
     if known is not None and _is_elsewhere(wanted, known):

@@ -68,11 +68,11 @@ class EngineImage:
         copied = PlanFolder(copy)
         for number in copied.buckets():
             files = copied.files(number)
-            for query, kept in kept_queries(files).items():
+            for query, stored in kept_queries(files).items():
                 entry = plans.entries.get(query)
                 is_here = entry is None or entry.bucket == number
-                if is_here and kept.state is not None:
-                    results[query] = json.loads(files.read(kept.state))["results"]
+                if is_here and stored.state is not None:
+                    results[query] = json.loads(files.read(stored.state))["results"]
             files.close()
         return results
 

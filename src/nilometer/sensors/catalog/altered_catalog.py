@@ -123,5 +123,5 @@ def _set_option(connection: Connection, name: str, option: str, value: object) -
     entry = require_name(connection, name, Kind.QUERY)
     assert query is not None
     options = {**query.options, option: value}
-    kept = {one: said for one, said in options.items() if said is not None}
-    stored_queries.set_options(connection, entry.id, kept)
+    stored = {one: setting for one, setting in options.items() if setting is not None}
+    stored_queries.set_options(connection, entry.id, stored)

@@ -126,8 +126,8 @@ def check_address(address: object, declared: Declaration) -> str:
     reached = with_secrets(reached or declared.options.get(ADDRESS, ""))
     check_reachable(declared.stream_type, reached)
     if options:
-        given = read_stream_options({**declared.options, **options}).of_type or {}
-        both = options_with_secrets(given)
+        type_options = read_stream_options({**declared.options, **options}).of_type or {}
+        both = options_with_secrets(type_options)
         check_options(
             declared.stream_type, {name: one for name, one in both.items() if name != ADDRESS}
         )

@@ -67,8 +67,8 @@ def _created(kind: Kind, name: str, made: bool, noted: str = "") -> Outcome:
 
 def check_type(stream: StreamDef | Declaration) -> None:
     """Refuse an unknown type, and options that neither log nor manager nor type understands."""
-    given = read_stream_options(stream.options, stream.history).of_type or {}
-    options = options_with_secrets(given)
+    type_options = read_stream_options(stream.options, stream.history).of_type or {}
+    options = options_with_secrets(type_options)
     address = options.pop(ADDRESS, None)
     check_options(stream.stream_type, options)
     if address is not None:

@@ -29,12 +29,12 @@ def insert(catalog: SensorCatalog, statement: Insert) -> Outcome:
     with placed(statement.place):
         entry = catalog.require(statement.table, Kind.TABLE, Kind.SENSOR_TABLE)
         if entry.kind is Kind.TABLE:
-            given = InsertedRows(statement, entry.name, catalog.tables()[entry.name])
-            catalog.insert_rows(entry.name, given.table())
+            inserted = InsertedRows(statement, entry.name, catalog.tables()[entry.name])
+            catalog.insert_rows(entry.name, inserted.table())
         else:
             declared = catalog.require_declaration(entry.name)
-            given = InsertedRows(statement, entry.name, _text_schema(declared))
-            sensors = given.sensors(declared)
+            inserted = InsertedRows(statement, entry.name, _text_schema(declared))
+            sensors = inserted.sensors(declared)
             catalog.insert_sensors(entry.name, sensors)
             plain = _plain(declared, sensors)
     return _changed("inserted", len(statement.rows), "into", entry, plain)

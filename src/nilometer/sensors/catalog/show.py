@@ -146,23 +146,23 @@ def _stream_sentence(declared: Declaration) -> str:
     options = ", ".join(
         f"{name} = {value!r}" for name, value in shown_options(declared.options).items()
     )
-    given = f" WITH ({options})" if options else ""
-    said = "".join(f", {one}" for one in _lengths(declared))
-    return f"{kind} {declared.name} FROM {declared.stream_type}{given}{said}"
+    with_options = f" WITH ({options})" if options else ""
+    lengths = "".join(f", {one}" for one in _lengths(declared))
+    return f"{kind} {declared.name} FROM {declared.stream_type}{with_options}{lengths}"
 
 
 def _lengths(declared: Declaration) -> list[str]:
     """The declared times, in the syntax of CREATE."""
-    said = []
+    clauses = []
     if declared.lateness:
-        said.append(f"LATENESS {format_duration(declared.lateness)}")
+        clauses.append(f"LATENESS {format_duration(declared.lateness)}")
     if declared.shown_idle is not None:
-        said.append(f"IDLE {declared.shown_idle}")
+        clauses.append(f"IDLE {declared.shown_idle}")
     if declared.every is not None:
-        said.append(f"EVERY {format_duration(declared.every)}")
+        clauses.append(f"EVERY {format_duration(declared.every)}")
     if (history := _history(declared.history)) is not None:
-        said.append(f"HISTORY {history}")
-    return said
+        clauses.append(f"HISTORY {history}")
+    return clauses
 
 
 def _history(history: int) -> str | None:

@@ -19,27 +19,29 @@ MOST: Final = 1000
 
 
 def store_dashboard(
-    connection: Connection, given: Dashboard, now: int, expected: int | None
+    connection: Connection, dashboard: Dashboard, now: int, expected: int | None
 ) -> Dashboard:
     """Store a dashboard, replacing one of the same name.
 
     `expected` is the version that it was based on, 0 for a new one; None: any version.
     """
-    before = read_dashboard(connection, given.name)
+    before = read_dashboard(connection, dashboard.name)
     version = 0 if before is None else before.version
     if expected is not None and expected != version:
-        raise _changed(given.name, expected, before)
-    panels = json.dumps([one.to_json() for one in given.panels])
-    row: dict[str, Any] = {"title": given.title, "panels": panels}
+        raise _changed(dashboard.name, expected, before)
+    panels = json.dumps([one.to_json() for one in dashboard.panels])
+    row: dict[str, Any] = {"title": dashboard.title, "panels": panels}
     row |= {"version": version + 1, "changed": now}
     if before is None:
         _require_room(connection)
-        row |= {"folded": given.name.lower(), "name": given.name, "created": now}
+        row |= {"folded": dashboard.name.lower(), "name": dashboard.name, "created": now}
         connection.execute(insert(dashboards).values(row))
-        return Dashboard(given.name, given.title, given.panels, 1, now, now)
-    here = dashboards.c.folded == given.name.lower()
+        return Dashboard(dashboard.name, dashboard.title, dashboard.panels, 1, now, now)
+    here = dashboards.c.folded == dashboard.name.lower()
     connection.execute(update(dashboards).where(here).values(row))
-    return Dashboard(before.name, given.title, given.panels, version + 1, before.created, now)
+    return Dashboard(
+        before.name, dashboard.title, dashboard.panels, version + 1, before.created, now
+    )
 
 
 def read_dashboard(connection: Connection, name: str) -> Dashboard | None:

@@ -284,21 +284,21 @@ class Appender:
             or self._pending_bytes >= self._settings.pending_bytes
         )
 
-    async def _in_thread(self, function: Callable[..., _Result], *given: Any) -> _Result:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *given)
+    async def _in_thread(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
-    async def _try(self, function: Callable[..., _Result], *given: Any) -> _Result | None:
+    async def _try(self, function: Callable[..., _Result], *arguments: Any) -> _Result | None:
         """Return the result of a store function, or None and log the error if it fails."""
         try:
-            return await self._in_thread(function, *given)
+            return await self._in_thread(function, *arguments)
         except Exception as error:
             self.error = in_one_line(error)
             return None
 
-    async def _until_it_works(self, function: Callable[..., _Result], *given: Any) -> _Result:
+    async def _until_it_works(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         while True:
             try:
-                return await self._in_thread(function, *given)
+                return await self._in_thread(function, *arguments)
             except Exception as error:
                 await self._suffer(error)
 

@@ -60,13 +60,13 @@ def read_counts(path: Path | None) -> dict[str, StreamCounts]:
 
 def _counts(status: Mapping[str, Any]) -> dict[str, StreamCounts]:
     made = {}
-    for name, kept in status.get("kept", {}).items():
-        sensors = {int(number): _sensor(one) for number, one in kept["sensors"].items()}
+    for name, stored in status.get("kept", {}).items():
+        sensors = {int(number): _sensor(one) for number, one in stored["sensors"].items()}
         now = {
             int(one["number"]): _sensor(one) for one in status["sensors"] if one["stream"] == name
         }
-        end, dropped = Position.from_json(kept["end"]).to_json(), int(kept["dropped"])
-        made[name] = StreamCounts(str(kept["log"]), end, dropped, {**sensors, **now})
+        end, dropped = Position.from_json(stored["end"]).to_json(), int(stored["dropped"])
+        made[name] = StreamCounts(str(stored["log"]), end, dropped, {**sensors, **now})
     return made
 
 
@@ -98,10 +98,10 @@ def count_on(before: StreamCounts, log: LogReader, end: Position, only: int | No
 
 
 def _sensor(stored: Mapping[str, Any]) -> SensorCounts:
-    given = {one.name: stored[one.name] for one in fields(SensorCounts)}
-    for name, value in given.items():
+    values = {one.name: stored[one.name] for one in fields(SensorCounts)}
+    for name, value in values.items():
         is_text = name in ("last_error", "last_value")
         is_fine = isinstance(value, str if is_text else int)
         if not (is_fine or (value is None and name.startswith("last_"))):
             raise ValueError(f"{name} is {value!r}")
-    return SensorCounts(**given)
+    return SensorCounts(**values)

@@ -310,10 +310,10 @@ class StreamManager:
         streams = self.streams()
         sensors = [one for stream in streams for one in self.status(stream.name)]
         watched = {name: one.stream.counts() for name, one in self._watched.items()}
-        kept = {**self._before, **watched}
+        counts = {**self._before, **watched}
         write = partial(write_status, self._status_file, self._clock(), durable=durable)
         with suppress(OSError):  # a full disk is reported in the logs' own status
-            await self._write(partial(write, streams, sensors, kept))
+            await self._write(partial(write, streams, sensors, counts))
 
     async def _write(self, write: Callable[[], None]) -> None:
         """Write a file in a thread, which continues even if whoever awaits it is cancelled."""

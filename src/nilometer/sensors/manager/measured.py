@@ -93,10 +93,10 @@ class MeasuredStream:
         return {"rate": statistics.rate, "distinct": dict(statistics.distinct)}
 
 
-def read_measured(kept: object) -> MeasuredStream:
+def read_measured(content: object) -> MeasuredStream:
     """Continue from what `to_json` returned; invalid parts are ignored."""
-    given = kept if isinstance(kept, Mapping) else {}
-    rate, distinct = _number(given.get("rate")), given.get("distinct")
+    stored = content if isinstance(content, Mapping) else {}
+    rate, distinct = _number(stored.get("rate")), stored.get("distinct")
     columns = distinct if isinstance(distinct, Mapping) else {}
     values = {str(name): _number(one) for name, one in columns.items()}
     return MeasuredStream(

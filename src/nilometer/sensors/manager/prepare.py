@@ -28,8 +28,8 @@ class Prepared:
 
     def keep(self, wanted: Callable[[Received], bool]) -> Prepared:
         """Remove the rows whose event is not wanted."""
-        kept = np.array([wanted(one) for one in self.received], bool)
-        mask = kept[self.owners]
+        chosen = np.array([wanted(one) for one in self.received], bool)
+        mask = chosen[self.owners]
         rows = None if self.rows is None else self.rows.filter(pa.array(mask))
         return Prepared(rows, self.owners[mask], self.received, self.letters)
 

@@ -118,20 +118,20 @@ def write_status(
     now: int,
     streams: Sequence[StreamStatus],
     sensors: Sequence[SensorStatus],
-    kept: Mapping[str, Any],
+    counts: Mapping[str, Any],
     *,
     durable: bool = False,
 ) -> None:
     """Write everything to a file, whole or not at all.
 
-    `kept` also holds what must continue after a restart; `durable`: survive a power failure.
+    `counts` must continue after a restart; `durable`: survive a power failure.
     """
     content = {
         "time": now,
         "pid": os.getpid(),
         "streams": [asdict(one) for one in streams],
         "sensors": [asdict(one) for one in sensors],
-        "kept": {name: asdict(one) for name, one in kept.items()},
+        "kept": {name: asdict(one) for name, one in counts.items()},
     }
     aside = path.with_name(f"{path.name}.new")
     with aside.open("w") as file:

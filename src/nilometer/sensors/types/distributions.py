@@ -80,19 +80,19 @@ def value_maker(description: Description, kind: pa.DataType) -> Values:
     return lambda rng, count: _array(make(rng, count), kind)
 
 
-def _numbers(name: str, *given: float) -> Values:
+def _numbers(name: str, *arguments: float) -> Values:
     if name == "normal":
-        return lambda rng, count: rng.normal(given[0], given[1], count)
+        return lambda rng, count: rng.normal(arguments[0], arguments[1], count)
     if name == "uniform":
-        return lambda rng, count: rng.uniform(given[0], given[1], count)
+        return lambda rng, count: rng.uniform(arguments[0], arguments[1], count)
     if name == "walk":
-        return _walk(*given)
-    return _counter(*given)
+        return _walk(*arguments)
+    return _counter(*arguments)
 
 
 def _choice(values: Sequence[Any], kind: pa.DataType) -> Values:
-    given = pa.array(values)
-    known = read_times(given, None) if types.is_timestamp(kind) else given.cast(kind)
+    array = pa.array(values)
+    known = read_times(array, None) if types.is_timestamp(kind) else array.cast(kind)
     return lambda rng, count: known.take(pa.array(rng.integers(len(values), size=count)))
 
 

@@ -187,7 +187,7 @@ class HttpStream:
         if answer.status == 200:
             pairs = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
             headers = answer.headers
-            self._conditions = {ask: headers[said] for ask, said in pairs if said in headers}
+            self._conditions = {ask: headers[name] for ask, name in pairs if name in headers}
 
     def _readings(self, answer: HttpAnswer) -> Reading | list[Reading]:
         document = parse_json(answer.body)

@@ -102,7 +102,7 @@ class KafkaStream:
         self._mark = ""
         self._positions: dict[Place, int] = {}
         self._kept: dict[Place, int] = {}
-        self._unsaid: list[Reading | BadReadingError] = []
+        self._pending: list[Reading | BadReadingError] = []
         self._look_after = 0.0
 
     def init_stream(self, sensor: SensorAddress) -> None:
@@ -124,9 +124,9 @@ class KafkaStream:
         consumer = self._consumer
         if consumer is None:
             raise RuntimeError("read_stream before init_stream")
-        if self._unsaid:
-            said, self._unsaid = self._unsaid, []
-            return said
+        if self._pending:
+            pending, self._pending = self._pending, []
+            return pending
         if time.monotonic() >= self._look_after:
             self._begin(consumer)
         messages = consumer.take(_AT_ONCE, _WAIT)
@@ -159,13 +159,13 @@ class KafkaStream:
         self._kept |= {one.place: one.kept for one in begun}
         consumer.read({place: self._positions[place] for place in self._kept})
         self._tell_gone([one for one in begun if one.gone])
-        self._unsaid.append(Reading(NEW_VALUE, _NOTHING, None, self._key()))
+        self._pending.append(Reading(NEW_VALUE, _NOTHING, None, self._key()))
 
     def _tell_gone(self, begun: list[Begin]) -> None:
         for one in begun:
             self.dropped += one.gone
             origin = f"{one.place} at offset {one.offset - one.gone}"
-            self._unsaid.append(BadReadingError(one.reason, origin))
+            self._pending.append(BadReadingError(one.reason, origin))
 
     def _reading(self, message: Message) -> Reading | BadReadingError | None:
         assert self._reader is not None

@@ -119,8 +119,8 @@ def connect(
     flags |= 0x40 if password is not None else 0
     body = _text("MQTT") + struct.pack(">BBH", version, flags, keep_alive)
     if version == V5:
-        said = struct.pack(">BIBH", _SESSION_EXPIRY, session, _RECEIVE_MAXIMUM, inflight)
-        body += bytes([len(said)]) + said
+        properties = struct.pack(">BIBH", _SESSION_EXPIRY, session, _RECEIVE_MAXIMUM, inflight)
+        body += bytes([len(properties)]) + properties
     body += _text(client)
     body += b"".join(_text(one) for one in (user, password) if one is not None)
     return _packet(PacketKind.CONNECT, body)
@@ -129,14 +129,16 @@ def connect(
 def subscribe(version: int, topic: str, qos: int, retained: bool, number: int) -> bytes:
     """Subscribe; `retained`: whether a new subscription wants retained messages."""
     handling = (0x10 if retained else 0x20) if version == V5 else 0
-    said = b"\0" if version == V5 else b""
-    body = struct.pack(">H", number) + said + _text(topic) + bytes([qos | handling])
+    properties = b"\0" if version == V5 else b""
+    body = struct.pack(">H", number) + properties + _text(topic) + bytes([qos | handling])
     return _packet(PacketKind.SUBSCRIBE | 0x02, body)
 
 
 def unsubscribe(version: int, topic: str, number: int) -> bytes:
-    said = b"\0" if version == V5 else b""
-    return _packet(PacketKind.UNSUBSCRIBE | 0x02, struct.pack(">H", number) + said + _text(topic))
+    properties = b"\0" if version == V5 else b""
+    return _packet(
+        PacketKind.UNSUBSCRIBE | 0x02, struct.pack(">H", number) + properties + _text(topic)
+    )
 
 
 def answer(kind: PacketKind, number: int) -> bytes:
@@ -147,8 +149,8 @@ def answer(kind: PacketKind, number: int) -> bytes:
 def disconnect(version: int, *, forget: bool) -> bytes:
     """Disconnect; `forget`: the session must end too, which only version 5 can request."""
     if version == V5 and forget:
-        said = struct.pack(">BI", _SESSION_EXPIRY, 0)
-        return _packet(PacketKind.DISCONNECT, bytes([0, len(said)]) + said)
+        properties = struct.pack(">BI", _SESSION_EXPIRY, 0)
+        return _packet(PacketKind.DISCONNECT, bytes([0, len(properties)]) + properties)
     return bytes([PacketKind.DISCONNECT, 0])
 
 
@@ -219,8 +221,8 @@ def read_connected(packet: Packet, version: int) -> Connected:
     body = packet.body
     if len(body) < 2:
         raise MalformedPacketError("an answer to CONNECT that ends too early")
-    said = _numbers(body, 2) if version == V5 else {}
-    return Connected(body[1], bool(body[0] & 1), said.get(_SERVER_KEEP_ALIVE))
+    numbers = _numbers(body, 2) if version == V5 else {}
+    return Connected(body[1], bool(body[0] & 1), numbers.get(_SERVER_KEEP_ALIVE))
 
 
 def read_codes(packet: Packet, version: int) -> bytes:

@@ -78,11 +78,11 @@ class MqttWire(asyncio.Protocol):
                 inflight=session.inflight,
             )
         )
-        said = await self._accepted
-        if said.code:
-            raise ConnectionError(packets.failure(session.version, said.code))
-        if said.keep_alive is not None:
-            self._keep_alive = said.keep_alive
+        connected = await self._accepted
+        if connected.code:
+            raise ConnectionError(packets.failure(session.version, connected.code))
+        if connected.keep_alive is not None:
+            self._keep_alive = connected.keep_alive
         self._tick()
 
     def close(self, *, forget: bool) -> None:
@@ -161,11 +161,11 @@ class MqttWire(asyncio.Protocol):
             if waiting is not None and not waiting.done():
                 waiting.set_result(packets.read_codes(packet, version))
         elif kind == PacketKind.CONNACK and not self._accepted.done():
-            said = packets.read_connected(packet, version)
+            connected = packets.read_connected(packet, version)
             # Messages of the session may follow at once, before anyone could wait for this.
-            if not said.code:
-                self._listener.connected(session=said.session)
-            self._accepted.set_result(said)
+            if not connected.code:
+                self._listener.connected(session=connected.session)
+            self._accepted.set_result(connected)
         elif kind == PacketKind.DISCONNECT:
             reason = packets.failure(version, packet.body[0] if packet.body else 0)
             self._end(ConnectionError(f"the broker ended the connection: {reason}"))

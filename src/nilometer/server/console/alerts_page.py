@@ -191,8 +191,8 @@ def alert_groups(status: AlertStatus) -> Shape:
     """Its groups: the worst ones, and the number of others."""
     if not status.definition.per:
         value = status.value
-        said = "Nothing has arrived yet." if value is None else f"last value: {_fields(value)}"
-        return shape("p", said, class_="nm-small nm-facts")
+        text = "Nothing has arrived yet." if value is None else f"last value: {_fields(value)}"
+        return shape("p", text, class_="nm-small nm-facts")
     rows = [_group(one) for one in status.groups[:_MOST_GROUPS]]
     if not rows:
         return shape("p", "Nothing has arrived yet.", class_="nm-small nm-soft nm-facts")

@@ -108,8 +108,8 @@ def _size(stream: PicturedStream) -> tuple[float, float]:
 def _lines(stream: PicturedStream) -> list[str]:
     """The text of a node: its name, its kind, how long its rows are kept."""
     what = "" if stream.relation == stream.name else stream.relation
-    said = [stream.name, " ".join(filter(None, (what, stream.rows))), _kept_shortly(stream)]
-    return [shortened(line, _LONGEST) for line in said if line]
+    lines = [stream.name, " ".join(filter(None, (what, stream.rows))), _kept_shortly(stream)]
+    return [shortened(line, _LONGEST) for line in lines if line]
 
 
 def _kept_shortly(stream: PicturedStream) -> str:
@@ -221,8 +221,8 @@ def _said(bound: PicturedBound) -> str:
 
 
 def _reasons(bound: PicturedBound) -> str:
-    given = "" if bound.given is None else f"; as written: {format_duration(bound.given)}"
-    return " and ".join(bound.follows_from) + given
+    written = "" if bound.given is None else f"; as written: {format_duration(bound.given)}"
+    return " and ".join(bound.follows_from) + written
 
 
 def _legend(graph: ConstraintGraph) -> Shape:

@@ -161,8 +161,8 @@ async def _add(console: Console, panel: Panel, where: str, title: str, name: Any
 
 
 async def _create(console: Console, title: str, name: str, panels: list[Panel]) -> Dashboard:
-    given = Dashboard(name.strip() or name_for(title), title.strip(), tuple(panels))
-    return await console.service.put_dashboard(given, console.visitor().asker, expected=0)
+    dashboard = Dashboard(name.strip() or name_for(title), title.strip(), tuple(panels))
+    return await console.service.put_dashboard(dashboard, console.visitor().asker, expected=0)
 
 
 def _title_and_name() -> tuple[ui.input, ui.input]:

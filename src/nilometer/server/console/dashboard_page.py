@@ -41,8 +41,8 @@ def add_dashboard_page(console: Console) -> None:
     async def dashboard_page(name: str, refresh: str = "") -> None:
         add_styles()
         ui.add_head_html(f'<link rel="stylesheet" href="{static_address("dashboards.css")}">')
-        given = ui.context.client.request.query_params
-        at = read_range(*(given.get(one, "") for one in ("range", "from", "to")))
+        parameters = ui.context.client.request.query_params
+        at = read_range(*(parameters.get(one, "") for one in ("range", "from", "to")))
         with page_frame("Dashboards", console) as content:
             try:
                 dashboard = await console.service.dashboard(name)
@@ -160,12 +160,12 @@ class DashboardView:
 
     def _draw_panels(self) -> None:
         """Panels that have not changed are kept, wherever they are now."""
-        kept: dict[Panel, list[PanelView]] = {}
+        old: dict[Panel, list[PanelView]] = {}
         for pane in self._panes:
-            kept.setdefault(pane.panel, []).append(pane)
+            old.setdefault(pane.panel, []).append(pane)
         self._panes = []
         for place, panel in enumerate(self._dashboard.panels):
-            known = kept.get(panel)
+            known = old.get(panel)
             if known:
                 pane = known.pop(0)
             else:
@@ -175,7 +175,7 @@ class DashboardView:
             pane.place = place
             pane.card.move(self._grid, place)
             self._panes.append(pane)
-        for gone in (one for some in kept.values() for one in some):
+        for gone in (one for some in old.values() for one in some):
             gone.card.delete()
         self._empty.set_visibility(not self._panes)
 

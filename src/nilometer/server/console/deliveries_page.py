@@ -171,9 +171,11 @@ def open_delivery_form(
 
     def write() -> str:
         wanted = _FIELDS.get(str(unit.value), {})
-        given = {name: str(fields[name].value or "") for name in wanted}
-        given |= option_lines(options.value or "")
-        return create_delivery(name.value or "", str(query.value or ""), str(unit.value), given)
+        unit_options = {name: str(fields[name].value or "") for name in wanted}
+        unit_options |= option_lines(options.value or "")
+        return create_delivery(
+            name.value or "", str(query.value or ""), str(unit.value), unit_options
+        )
 
     form = FormDialog(console, "New delivery", "Create it", write, done)
     with form.fields():

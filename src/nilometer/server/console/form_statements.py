@@ -136,8 +136,10 @@ def insert_sensors(table: str, static: Sequence[Column], place: int, lines: str)
                 detail=f"got {line.strip()}",
                 hint=f"write {wanted}",
             )
-        *given, address = values
-        written = [_value(value, one.kind) for value, one in zip(given, static, strict=True)]
+        *static_values, address = values
+        written = [
+            _value(value, one.kind) for value, one in zip(static_values, static, strict=True)
+        ]
         written.insert(place, text_literal(address))
         rows.append(f"({', '.join(written)})")
     if not rows:
@@ -163,8 +165,8 @@ def alter_limits(query: str, changed: Mapping[str, str]) -> str:
     """ALTER QUERY; an empty limit is removed."""
     if not changed:
         raise InputError("nothing has changed", hint="write another limit")
-    given = {name: value.strip() or "none" for name, value in changed.items()}
-    parts = ", ".join(f"{name} = {text_literal(value)}" for name, value in given.items())
+    limits = {name: value.strip() or "none" for name, value in changed.items()}
+    parts = ", ".join(f"{name} = {text_literal(value)}" for name, value in limits.items())
     return f"ALTER QUERY {written_name(query)} SET ({parts})"
 
 
@@ -203,10 +205,10 @@ def _stream_body(form: StreamForm) -> str:
 
 def option_list(options: Mapping[str, str]) -> str:
     """WITH and the options that are not empty, or an empty text."""
-    given = {name: value for name, value in options.items() if value.strip()}
-    if not given:
+    filled = {name: value for name, value in options.items() if value.strip()}
+    if not filled:
         return ""
-    parts = ", ".join(f"{_option_name(name)} = {_option(value)}" for name, value in given.items())
+    parts = ", ".join(f"{_option_name(name)} = {_option(value)}" for name, value in filled.items())
     return f" WITH ({parts})"
 
 

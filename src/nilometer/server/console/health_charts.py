@@ -95,12 +95,12 @@ class HealthCharts:
 
     def show(self, samples: Sequence[HealthSample], now: int, lag: int | None) -> None:
         """Show these samples, oldest first, over the last ten minutes, and the lag up to now."""
-        kept = thinned(samples)
+        shown = thinned(samples)
         behind = known_lag(lag)
         for kind, chart in zip(CHARTS, self._charts, strict=True):
             chart.options["xAxis"] |= {"min": now // 1000 - _SPAN, "max": now // 1000}
             for line, series in zip(kind.lines, chart.options["series"], strict=True):
-                series["data"] = line_points(kept, line.value)
+                series["data"] = line_points(shown, line.value)
                 if line.value is _lag and behind is not None:
                     series["data"].append((now // 1000, behind / 1e6))
             chart.update()

@@ -187,5 +187,5 @@ def _summary(statuses: list[QueryStatus]) -> Shape:
     counts = ", ".join(f"{phases.count(one)} {one}" for one in dict.fromkeys(phases))
     many = f"{len(statuses)} {'query' if len(statuses) == 1 else 'queries'}"
     help_ = shape("a", "What do the words mean?", href="/console/glossary", class_="nm-link")
-    said = (f"{many}: {counts} · ", help_) if statuses else ("",)
-    return shape("p", *said, class_="nm-soft nm-summary")
+    parts = (f"{many}: {counts} · ", help_) if statuses else ("",)
+    return shape("p", *parts, class_="nm-soft nm-summary")

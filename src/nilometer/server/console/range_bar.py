@@ -57,9 +57,9 @@ class RangeBar:
     @property
     def address(self) -> dict[str, str]:
         """What an address says about the choice."""
-        said = {} if self.range == DEFAULT else self.range.address
+        choice = {} if self.range == DEFAULT else self.range.address
         every = str(self._every.value)
-        return said | ({} if every == USUAL else {"refresh": every})
+        return choice | ({} if every == USUAL else {"refresh": every})
 
     async def choose(self, wanted: TimeRange) -> None:
         """Show another range."""
@@ -73,8 +73,8 @@ class RangeBar:
 
     def _show(self) -> None:
         at = self.range
-        said = at.address.get("range")
-        known = said if said in PRESETS or said == ALL else None
+        preset = at.address.get("range")
+        known = preset if preset in PRESETS or preset == ALL else None
         self._presets.value = known
         self._live.visible = not at.is_live
         self._words.text = "" if known is not None else at.words

@@ -79,8 +79,8 @@ class SensorTable:
         self._card.set_visibility(bool(network.streams))
         names = [_ALL, *(one.name for one in network.streams)]
         if names != self._stream.options:
-            kept = self._stream.value if self._stream.value in names else _ALL
-            self._stream.set_options(names, value=kept)
+            chosen = self._stream.value if self._stream.value in names else _ALL
+            self._stream.set_options(names, value=chosen)
         letters = sum(one.status.dead_letters for one in network.streams if one.status is not None)
         self._letters.set_text(f"Dead letters ({count_text(letters)})")
         self._letters.set_enabled(letters > 0)

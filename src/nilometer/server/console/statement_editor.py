@@ -179,9 +179,9 @@ class StatementEditor:
 
     def _call(self, name: str, *values: object) -> None:
         """Call a function of our module in the browser, with the editor as its first argument."""
-        given = ", ".join(json.dumps(one) for one in (self._code.id, *values))
+        arguments = ", ".join(json.dumps(one) for one in (self._code.id, *values))
         module = json.dumps(static_address("editor.js"))
-        self._code.client.run_javascript(f"import({module}).then((m) => m.{name}({given}))")
+        self._code.client.run_javascript(f"import({module}).then((m) => m.{name}({arguments}))")
 
 
 def is_unfinished(error: NilometerError, text: str) -> bool:

@@ -131,12 +131,12 @@ def open_stream_form(console: Console, done: Done) -> None:
 
         def read() -> StreamForm:
             is_table = kind.value == _MANY
-            given = {} if is_table else {"address": address.value or ""}
+            type_options = {} if is_table else {"address": address.value or ""}
             return StreamForm(
                 name.value or "",
                 columns.value or "",
                 str(source.value),
-                given | option_lines(options.value or ""),
+                type_options | option_lines(options.value or ""),
                 time=time.value or "",
                 lateness=lateness.value or "",
                 idle=idle.value or "",

@@ -162,8 +162,8 @@ async def open_source(service: Service, source: Source, at: Interval, asker: Ask
 def _select(sql: str, at: Interval) -> exp.Query:
     """A user's SELECT, with the range of the page for `:start` and `:end`."""
     start = EARLIEST if at.start is None else at.start
-    said = dict(zip(RANGE, (_moment(start), _moment(at.end)), strict=True))
-    values = {name: one for name, one in said.items() if f":{name}" in sql}
+    instants = dict(zip(RANGE, (_moment(start), _moment(at.end)), strict=True))
+    values = {name: one for name, one in instants.items() if f":{name}" in sql}
     try:
         continues = goes_on(read_query(sql, Parameters(values)).tree)
     except NilometerError:

@@ -148,11 +148,11 @@ class LinesQuestion:
             return select
         if not self._is_thinned:
             return f"SELECT * FROM ({select}) AS _changes WHERE _d > 0"
-        kept = ", ".join(
+        extremes = ", ".join(
             f"max(_y{i}) FILTER (WHERE _d > 0) AS _y{i}, max(_y{i}) FILTER (WHERE _d < 0) AS _w{i}"
             for i in range(len(self.values))
         )
-        return f"SELECT _s, _x, _b, {kept} FROM ({select}) AS _changes GROUP BY _s, _x, _b"
+        return f"SELECT _s, _x, _b, {extremes} FROM ({select}) AS _changes GROUP BY _s, _x, _b"
 
     def _aggregates(self, i: int) -> list[str]:
         if not self.values:

@@ -110,7 +110,7 @@ def between(start: int, end: int) -> TimeRange:
 DEFAULT: Final = TimeRange(PRESETS["15m"][1])
 
 
-def read_range(said: str, start: str, end: str) -> TimeRange:
+def read_range(span: str, start: str, end: str) -> TimeRange:
     """Parse an address; invalid parts count as missing.
 
     >>> read_range("1h", "", "").span, read_range("x", "", "") == DEFAULT
@@ -119,9 +119,9 @@ def read_range(said: str, start: str, end: str) -> TimeRange:
     try:
         if start and end:
             return between(read_instant(start), read_instant(end))
-        if said == ALL:
+        if span == ALL:
             return TimeRange()
-        return TimeRange(max(_SHORTEST, parse_duration(said))) if said else DEFAULT
+        return TimeRange(max(_SHORTEST, parse_duration(span))) if span else DEFAULT
     except (NilometerError, OverflowError):
         return DEFAULT
 

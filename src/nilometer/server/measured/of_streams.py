@@ -44,14 +44,14 @@ def stream_metrics(streams: Sequence[StreamStatus], now: int, limit: int) -> Ite
 
 def _of_logs(known: Sequence[StreamStatus]) -> Iterator[Metric]:
     rows = [(s.name, s.rows) for s in known]
-    kept = [(s.name, s.kept_rows) for s in known]
+    kept_rows = [(s.name, s.kept_rows) for s in known]
     stored = [(s.name, s.stored_bytes) for s in known]
     segments = [(s.name, s.segments) for s in known]
     rates = [(s.name, s.rate) for s in known]
     oldest = [(s.name, None if s.oldest is None else s.oldest / 1e6) for s in known]
     newest = [(s.name, None if s.watermark is None else s.watermark / 1e6) for s in known]
     yield counters(_LABEL, "stream_rows", "Rows stored.", rows)
-    yield gauges(_LABEL, "stream_kept_rows", "Rows that its log holds.", kept)
+    yield gauges(_LABEL, "stream_kept_rows", "Rows that its log holds.", kept_rows)
     yield gauges(_LABEL, "stream_bytes", "Bytes stored.", stored)
     yield gauges(_LABEL, "stream_segments", "Files in which its log lies.", segments)
     yield gauges(_LABEL, "stream_rows_per_second", "Rows that are appended.", rates)

@@ -170,8 +170,8 @@ class PgCatalog:
             sql = asked.sql(dialect="duckdb", comments=False)
         self._sandbox.require_safe(sql, names)
         limits = AnswerLimits(bytes=max_bytes, seconds=10)
-        given = {name: tables[name] for name in names}
-        return self._sandbox.run(sql, given, limits, cancelling)
+        inputs = {name: tables[name] for name in names}
+        return self._sandbox.run(sql, inputs, limits, cancelling)
 
     def _with_our_functions(self, tree: exp.Expr) -> exp.Expr:
         """The same query with PostgreSQL's own functions translated to DuckDB."""
@@ -206,8 +206,8 @@ class PgCatalog:
         if name == "json_build_object":
             return exp.Anonymous(this="json_object", expressions=node.expressions)
         if name in self._functions:
-            given = [one for one in node.iter_expressions() if isinstance(one, exp.Expr)]
-            return exp.Anonymous(this=f"pg_fn_{name}", expressions=given)
+            arguments = [one for one in node.iter_expressions() if isinstance(one, exp.Expr)]
+            return exp.Anonymous(this=f"pg_fn_{name}", expressions=arguments)
         return node
 
 

@@ -212,7 +212,7 @@ class Session:
     def _bind(self, body: wire.Body) -> None:
         portal, name = body.text(), body.text()
         prepared = self._find(name)
-        given = [body.int16() for _ in range(body.count())]
+        value_formats = [body.int16() for _ in range(body.count())]
         contents = [body.value() for _ in range(body.count())]
         formats = [body.int16() for _ in range(body.count())]
         oids = type_oids(prepared)
@@ -220,7 +220,7 @@ class Session:
             raise wire.ProtocolError(f"expected {len(oids)} values, got {len(contents)}")
         try:
             values = [
-                read_value(content, oids[place], format_of(given, place))
+                read_value(content, oids[place], format_of(value_formats, place))
                 for place, content in enumerate(contents)
             ]
         except (ValueError, ArithmeticError, IndexError, struct.error) as error:

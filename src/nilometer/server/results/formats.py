@@ -177,8 +177,8 @@ def _words(event: Gap | BaseComes | State | End) -> tuple[str, dict[str, Any], O
         case Gap():
             return "gap", {**shape_of(event.error), "rows": event.error.rows}, event.oldest
         case BaseComes():
-            said = {"rows": event.rows, "instant": moment(event.instant), "gone": event.error.rows}
-            return "base", {**shape_of(event.error), **said}, event.oldest
+            data = {"rows": event.rows, "instant": moment(event.instant), "gone": event.error.rows}
+            return "base", {**shape_of(event.error), **data}, event.oldest
         case State():
             return "state", {"phase": event.phase, "error": event.error}, event.offset
         case End():

@@ -30,8 +30,8 @@ class SharedWork:
         """The outcome for a key, which depends on nothing else."""
         if key in self._kept:
             self._kept.move_to_end(key)
-            kept: _Outcome = self._kept[key][0]
-            return kept
+            outcome: _Outcome = self._kept[key][0]
+            return outcome
         task = self._under_way.get(key)
         if task is None:
             task = asyncio.ensure_future(self._make(key, make, size))
