@@ -97,7 +97,7 @@ def restore(
         str | None, typer.Option(help="Which backup, as shown by --list; by default the newest.")
     ] = None,
 ) -> None:
-    """Make a database from a backup; its queries go on from there when it is opened."""
+    """Make a database from a backup; its queries resume from there when it is opened."""
     from nilometer.upkeep.restore import restore_backup  # noqa: PLC0415  takes its time to load
 
     manifest = restore_backup(source, db, name)

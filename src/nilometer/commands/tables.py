@@ -31,7 +31,7 @@ class Heading:
     is_number: bool = False
     is_time: bool = False
     is_change: bool = False
-    """A number of copies that come (+) or go (-)."""
+    """A number of copies that are added (+) or removed (-)."""
 
 
 @dataclass

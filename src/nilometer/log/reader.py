@@ -30,7 +30,7 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True)
 class Base:
-    """The answer of a changelog at one instant, as changes that stand for all before them."""
+    """The answer of a changelog at one instant, as changes that replace all earlier ones."""
 
     start: Position
     end_row: int
@@ -50,7 +50,7 @@ class LogReader:
         self._storage = storage
         self.layout = layout
         self.log_id = log_id
-        """Unique: a log that was dropped and created anew has another id."""
+        """Unique: a log that was dropped and created again has another id."""
 
     @classmethod
     def open(cls, location: str | Path, layout: LogLayout | None = None) -> LogReader:

@@ -2,9 +2,9 @@
 shipped to the store in the background, many of them as one object.
 
 The write-ahead is a log in a local folder, whose rows have one column more, the delivery key. Every
-object says, as the number of a batch, up to which place in the write-ahead its rows go: so an
-object and the knowledge of it are one. Whatever was interrupted goes on after the place that the
-log in the store names, and the write-ahead is cut only up to there.
+object states, as the number of a batch, up to which place in the write-ahead its rows reach: so an
+object is never stored without that. After an interruption, shipping resumes after the place that
+the log in the store names, and the write-ahead is cut only up to there.
 
 Rows that wait when it is opened may have been read elsewhere in the meantime, if another machine
 wrote the log: those whose delivery keys it has appended since are left out. Earlier keys do not
@@ -226,7 +226,7 @@ class WriteAhead:
             self._closing.close()
 
     def _open_local(self) -> LogWriter:
-        """The write-ahead, made anew if it is that of another log, or an old copy of itself."""
+        """The write-ahead, recreated if it belongs to another log, or is an old copy of itself."""
         self._refuse_foreign()
         options = replace(
             self._options,

@@ -29,7 +29,7 @@ async def keep_house(
             try:
                 await work()
             except NilometerError as error:
-                if type(error) is not ClosedError:  # the server is stopping, as was said already
+                if type(error) is not ClosedError:  # the server is stopping, as already reported
                     log.warning("%s", in_one_line(error))
             except Exception:  # one failure must not end all further work
                 log.exception("housekeeping failed")

@@ -150,7 +150,7 @@ def _check_file(file: Path, problems: Problems) -> None:
 
 
 def _differs(file: Path) -> str | None:
-    """What Hadoop's checksums say of a file: there is one for every so many bytes."""
+    """What Hadoop's checksums say of a file: there is one for each block of bytes."""
     try:
         content = file.with_name(f".{file.name}.crc").read_bytes()
     except FileNotFoundError:

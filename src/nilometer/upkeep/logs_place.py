@@ -26,7 +26,7 @@ def logs_of(folder: Path) -> str:
 def settle_logs(folder: Path, logs: str | None) -> str:
     """Where logs lie; `logs`, if somebody names a place, must be that place, and is remembered.
 
-    What stands behind the `?` of a URI, and who asks, may be different every time.
+    What follows the `?` of a URI, and the user in it, may differ every time.
     """
     own, known = str(folder / LOGS), _read(folder)
     if logs is None:

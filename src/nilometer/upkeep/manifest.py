@@ -32,7 +32,7 @@ class BackupFile:
     """Of that name: the checksum of all its bytes, of which these are some."""
     start: int = 0
     stamp: str | None = None
-    """Of a file that never changes: by what the next backup knows it again."""
+    """Of a file that never changes: what the next backup recognises it by."""
 
 
 @dataclass(frozen=True)

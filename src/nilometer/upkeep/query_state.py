@@ -109,7 +109,7 @@ class CheckpointImage:
     query: str | None
     """The id that Spark gave the query; None: it has not begun."""
     follows: LastBatch | None = None
-    """The last micro-batch in another number of buckets, from which the query goes on."""
+    """The last micro-batch in another number of buckets, from which the query resumes."""
 
     @property
     def last(self) -> LastBatch:

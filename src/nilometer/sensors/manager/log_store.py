@@ -53,7 +53,7 @@ class LogStore:
         replays: bool = False,
     ) -> None:
         """`rates`: what was learned about it before a restart; `ahead_of`: the folder of the
-        write-ahead of a log, if that has one; `replays`: sensors give again whatever comes after
+        write-ahead of a log, if that has one; `replays`: sensors deliver again everything after
         the last delivery key."""
         with ExitStack() as opening:
             self.name = name = declaration.name

@@ -192,7 +192,7 @@ class StreamManager:
         self._watched.clear()
 
     def _replays(self, stream_type: str) -> bool:
-        """Whether sensors of a type give again whatever comes after their last delivery key."""
+        """Whether sensors of a type deliver again everything after their last delivery key."""
         with suppress(InputError):  # it is reported when a sensor is opened
             return bool(getattr(self._find_type(stream_type), "replays", False))
         return False

@@ -94,10 +94,10 @@ def results_router(service: Service) -> APIRouter:
     async def get_results(
         name: QueryName, caller: Reader, wanted: Annotated[Wanted, Depends(_wanted)]
     ) -> Response:
-        """Rows of a query: a page of what is stored, or with follow=true all that comes.
+        """Rows of a query: a page of what is stored, or with follow=true all rows as they arrive.
 
-        An offset is the place after rows that came before; give it back to go on there. As
-        server-sent events, `id` is the offset, so that browsers go on by themselves.
+        An offset marks the place after the rows received so far; send it to continue there. In
+        server-sent events, `id` is the offset, so that browsers resume by themselves.
         """
         async with opened(name) as results:
             offset = None if wanted.offset is None else wanted.offset.require(results.log_id)

@@ -42,7 +42,7 @@ def statements_router(service: Service) -> APIRouter:
         Several, between semicolons, are run in order up to the first that fails; the answer is
         that of the last, and only that can be a query.
 
-        A SELECT over tables is answered at once; one over streams goes on for ever: POST /queries.
+        A SELECT over tables is answered at once; one over streams never ends: POST /queries.
         Rows come as an Arrow IPC stream to those who accept one.
         """
         done = await service.execute(request.statement, caller, request.values)
