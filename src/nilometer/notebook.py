@@ -69,14 +69,14 @@ class NilometerMagics(Magics):  # type: ignore[misc, unused-ignore]
         self._live, self.client, self._files = {}, None, None
 
     def _connect(self, url: str) -> None:
-        made = Client(url, os.environ.get("NILOMETER_TOKEN"))
+        client = Client(url, os.environ.get("NILOMETER_TOKEN"))
         try:
-            made.streams()  # a wrong address or token is reported now
+            client.streams()  # a wrong address or token is reported now
         except NilometerError:
-            made.close()
+            client.close()
             raise
         self.close()
-        self.client, self._place = made, url
+        self.client, self._place = client, url
 
     def _open(self, folder: str, time: str | None = None) -> None:
         from nilometer.local.folder import open_folder  # noqa: PLC0415  takes its time

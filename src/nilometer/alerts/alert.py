@@ -110,8 +110,8 @@ class Alert:
         self.error, name = reason, self.definition.name
         if reason != self._said_last:
             self._said_last = reason
-            about = event("alert_fails", name, alert=name, reason=reason)
-            _LOG.warning("alert %s: %s", name, reason, extra=about)
+            extra = event("alert_fails", name, alert=name, reason=reason)
+            _LOG.warning("alert %s: %s", name, reason, extra=extra)
 
     def close(self) -> None:
         """Suspend the alert, storing everything that it needs to resume."""
@@ -216,7 +216,7 @@ class Alert:
         name, is_silenced = self.definition.name, self._is_silenced(now)
         whose = f"{name} ({shown_key(key)})" if key else name
         message = f"{whose} {self._said(group.state)}"
-        about = event(
+        extra = event(
             f"alert_{group.state.replace(' ', '_')}",
             name,
             alert=name,
@@ -224,7 +224,7 @@ class Alert:
             value=group.value,
             silenced=is_silenced,
         )
-        _LOG.log(_LEVELS.get(group.state, logging.WARNING), "alert %s", message, extra=about)
+        _LOG.log(_LEVELS.get(group.state, logging.WARNING), "alert %s", message, extra=extra)
         return Notification(
             now, group.state, previous, key or None, group.value, message, is_silenced
         )

@@ -143,8 +143,8 @@ def read_condition(text: str) -> exp.Expr:
 
 
 def _columns(trees: list[exp.Expr], schema: pa.Schema) -> tuple[str, ...]:
-    named = {one.name.lower() for tree in trees for one in tree.find_all(exp.Identifier)}
-    return tuple(one for one in schema.names if one.lower() in named)
+    names = {one.name.lower() for tree in trees for one in tree.find_all(exp.Identifier)}
+    return tuple(one for one in schema.names if one.lower() in names)
 
 
 def _true(column: pa.ChunkedArray) -> Bools:

@@ -78,12 +78,12 @@ def backup(
     from nilometer.upkeep.held import held_still  # noqa: PLC0415
 
     with held_still(Path(first).expanduser()):
-        made = make_backup(Path(first), second, logs)
-    _tell(made.manifest.name, len(made.manifest.files), made.manifest.size, made.written)
+        result = make_backup(Path(first), second, logs)
+    _tell(result.manifest.name, len(result.manifest.files), result.manifest.size, result.written)
     if keep is not None:
         from nilometer.upkeep.remove import remove_backups  # noqa: PLC0415
 
-        removed = remove_backups(second, made.manifest.database, keep)
+        removed = remove_backups(second, result.manifest.database, keep)
         _tell_removed(len(removed.names), removed.freed)
 
 
@@ -112,9 +112,9 @@ def _ask(server: Server, destination: str | None, *, shown: bool) -> None:
     if server.warning is not None:
         typer.echo(server.warning, err=True)
     with server.open(_LONGEST) as client:
-        made = client.back_up(destination)
-    _tell(made["name"], made["files"], made["size"], made["written"])
-    _tell_removed(made["removed"], made["freed"])
+        result = client.back_up(destination)
+    _tell(result["name"], result["files"], result["size"], result["written"])
+    _tell_removed(result["removed"], result["freed"])
 
 
 def _tell(name: str, files: int, size: int, written: int) -> None:

@@ -124,14 +124,14 @@ def open_sink(results: Results, screen: Screen) -> Iterator[Sink]:
     headings = ArrowAnswer(results.schema.empty_table()).headings
     output, follow = screen.output, screen.follow
     with open_checkpoint(follow) as checkpoint:
-        made = make_sink(
+        sink = make_sink(
             headings, results.sql, output, follow, checkpoint, screen.progress, screen.console
         )
-        if made is None:
+        if sink is None:
             assert output.path is not None
             output.path.mkdir(exist_ok=True)
-            made = FilesInFolder(output.path)
-        yield made
+            sink = FilesInFolder(output.path)
+        yield sink
 
 
 def _tell_phase(name: str, heard: FollowStatus, progress: Progress) -> None:

@@ -59,13 +59,13 @@ class TableView:
             for name, column in zip(names, columns, strict=True)
         ]
         grown = [max(pair) for pair in zip(widths, self._widths or widths, strict=True)]
-        wanted = sum(grown) + 3 * len(grown)
-        is_too_wide = self.console.is_terminal and wanted > self.console.width
+        width = sum(grown) + 3 * len(grown)
+        is_too_wide = self.console.is_terminal and width > self.console.width
         if self.as_records or is_too_wide:
             self._show_records(names, columns)
             return
         headed, self._widths = grown != self._widths, grown
-        self._show_table(names, columns, headed, wanted)
+        self._show_table(names, columns, headed, width)
 
     def _show_table(
         self, names: list[str], columns: list[list[str | None]], headed: bool, width: int

@@ -170,9 +170,9 @@ class Delivery:
     def _tell_retry(self, seconds: float) -> None:
         """Log every retry, but only the first as a warning."""
         is_first = self.state is not DeliveryState.RETRYING
-        about = {**self._about, "reason": self.last_error, "seconds": seconds}
+        fields = {**self._about, "reason": self.last_error, "seconds": seconds}
         words = "delivery %s failed and will be retried in %.1f s: %s"
-        extra = event("delivery_retries", self.name, **about)
+        extra = event("delivery_retries", self.name, **fields)
         level = logging.WARNING if is_first else logging.INFO
         _LOG.log(level, words, self.name, seconds, self.last_error, extra=extra)
 

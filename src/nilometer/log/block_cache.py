@@ -51,5 +51,5 @@ class BlockCache(Generic[_Value]):
             self._blocks[key] = block
             self._size += block.nbytes - (0 if before is None else before.nbytes)
             while self._size > self._max_bytes:
-                _, gone = self._blocks.popitem(last=False)
-                self._size -= gone.nbytes
+                _, oldest = self._blocks.popitem(last=False)
+                self._size -= oldest.nbytes

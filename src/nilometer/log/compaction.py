@@ -124,11 +124,11 @@ class SegmentPacker:
         with self._appending:
             names = [one.name for one in self._appender.segments]
             following = self._appender.segments[names.index(before[-1].name) + 1]
-        made = make_base(self._storage, before, following, self._net, breathe)
-        if made is None:
+        base = make_base(self._storage, before, following, self._net, breathe)
+        if base is None:
             return False
-        content = packed([made.segment], before[-1].schema, breathe)
-        return self.replace(before, made.described, content)
+        content = packed([base.segment], before[-1].schema, breathe)
+        return self.replace(before, base.described, content)
 
     def replace(
         self, before: Sequence[Segment], after: Segment, content: Iterable[bytes | pa.Buffer]

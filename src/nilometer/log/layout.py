@@ -141,8 +141,8 @@ class LogLayout:
 
 def in_files(columns: pa.Schema, names: Names) -> pa.Schema:
     """Columns under their names in files."""
-    known = dict(names)
-    return pa.schema([one.with_name(known.get(one.name, one.name)) for one in columns])
+    by_name = dict(names)
+    return pa.schema([one.with_name(by_name.get(one.name, one.name)) for one in columns])
 
 
 def fit_columns(stored: pa.Schema, columns: pa.Schema, names: Names) -> Fit | None:
@@ -150,10 +150,10 @@ def fit_columns(stored: pa.Schema, columns: pa.Schema, names: Names) -> Fit | No
 
     A column that the file lacks is NULL, and one that is not wanted is left out.
     """
-    wanted = in_files(columns, names)
-    if stored.equals(wanted):
+    expected = in_files(columns, names)
+    if stored.equals(expected):
         return None
-    places = [stored.get_field_index(name) for name in wanted.names]
+    places = [stored.get_field_index(name) for name in expected.names]
 
     def fit(rows: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [

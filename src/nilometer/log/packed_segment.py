@@ -314,8 +314,8 @@ class PackedSegment:
     def _frame_at(self, byte: int) -> int:
         index, first = self._file.index, int(self._file.index.first_frames[self._place])
         start = int(self._file.heads[0]["begin"][self._place])
-        wanted = byte - start + int(index.bytes_before[first])
-        return int(np.searchsorted(index.bytes_before, wanted))
+        offset = byte - start + int(index.bytes_before[first])
+        return int(np.searchsorted(index.bytes_before, offset))
 
     def _block_of(self, frame: int) -> int:
         return int(np.searchsorted(self._file.index.block_frames, frame, side="right")) - 1

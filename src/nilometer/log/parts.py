@@ -53,11 +53,11 @@ def write_part(
         head = SegmentHeader(0, 0, 0, first.schema).to_bytes()
         size += len(head)
         yield head
-        known = time if time in first.schema.names else None
+        column = time if time in first.schema.names else None
         for batch in chain([first], filled):
             rows += len(batch)
             for piece in pieces(batch):
-                frame = encode_frame(piece, known, compression)
+                frame = encode_frame(piece, column, compression)
                 size += frame.header.length
                 crc = zlib.crc32(frame.header.to_bytes(), crc)
                 yield from frame.chunks

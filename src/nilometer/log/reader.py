@@ -218,10 +218,10 @@ class LogReader:
         rows, cuts = end.row - start.row, [start]
         for segment, byte, header in self._headers(start, end):
             while len(cuts) < parts:
-                wanted = start.row + rows * len(cuts) // parts
-                if header.first_row + header.rows < wanted:
+                row = start.row + rows * len(cuts) // parts
+                if header.first_row + header.rows < row:
                     break
-                place = _near(segment.number, byte, header, wanted)
+                place = _near(segment.number, byte, header, row)
                 if place >= end or place.row <= cuts[-1].row:
                     break
                 cuts.append(place)
@@ -292,12 +292,12 @@ class LogReader:
                     yield segment, byte, header
 
     def _gap(self, place: Position, oldest: Position, base: Base | None = None) -> LogGapError:
-        gone = max(0, (oldest.row if base is None else base.end_row) - place.row)
+        missing = max(0, (oldest.row if base is None else base.end_row) - place.row)
         return LogGapError(
             "rows of the log were deleted before they were read",
-            detail=f"{gone} rows of {self._storage.location}, from row {place.row} on",
+            detail=f"{missing} rows of {self._storage.location}, from row {place.row} on",
             hint="the log was full, or its history has expired; continue at its oldest row",
-            rows=gone,
+            rows=missing,
             oldest=oldest,
         )
 

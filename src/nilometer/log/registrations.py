@@ -181,8 +181,8 @@ def hold_readers(location: str | Path, query: str, *, now: int) -> None:
 
 def readers_of(location: str | Path, query: str) -> list[str]:
     """The readers that belong to a query or have its name."""
-    known = registrations(location)
-    return [one.reader for one in known if query in (one.reader, one.about.get(QUERY))]
+    registered = registrations(location)
+    return [one.reader for one in registered if query in (one.reader, one.about.get(QUERY))]
 
 
 def registrations(location: str | Path) -> list[Registration]:

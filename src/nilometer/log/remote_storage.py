@@ -83,8 +83,8 @@ class RemoteStorage:
         self._system.create_dir(self._folder, recursive=True)
 
     def is_empty(self) -> bool:
-        wanted = fs.FileSelector(self._folder, allow_not_found=True)
-        return not self._system.get_file_info(wanted)
+        selector = fs.FileSelector(self._folder, allow_not_found=True)
+        return not self._system.get_file_info(selector)
 
     def files(self, folder: str = "") -> list[tuple[str, int]]:
         objects = self._list(folder)

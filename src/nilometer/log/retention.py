@@ -59,8 +59,8 @@ def list_segments(storage: Storage, schema: pa.Schema) -> list[Segment]:
     segments: list[Segment] = []
     for file, opened in open_files(storage, segment_files(storage)):
         one = _described(file, opened)
-        known = [schema] if not segments else [schema, segments[-1].schema]
-        same = (other for other in known if other.equals(one.schema, check_metadata=True))
+        schemas = [schema] if not segments else [schema, segments[-1].schema]
+        same = (other for other in schemas if other.equals(one.schema, check_metadata=True))
         segments.append(replace(one, schema=next(same, one.schema)))
     return segments
 

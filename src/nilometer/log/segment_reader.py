@@ -136,8 +136,8 @@ class SegmentReader:
     def _bytes(self, start: int, length: int, end: int, ahead: int) -> pa.Buffer:
         at = start - self._window_start
         if at < 0 or at + length > len(self._window):
-            wanted = min(max(length, ahead), max(0, end - start))
-            self._window, self._window_start, at = self._file.read_at(start, wanted), start, 0
+            size = min(max(length, ahead), max(0, end - start))
+            self._window, self._window_start, at = self._file.read_at(start, size), start, 0
         return self._window.slice(at, min(length, len(self._window) - at))
 
 

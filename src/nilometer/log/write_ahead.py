@@ -110,8 +110,8 @@ class WriteAhead:
     @property
     def watermark(self) -> int | None:
         """The watermark after all rows, also those that wait."""
-        known = (self._local.watermark, self._store.watermark)
-        return max((one for one in known if one is not None), default=None)
+        watermarks = (self._local.watermark, self._store.watermark)
+        return max((one for one in watermarks if one is not None), default=None)
 
     @property
     def waiting_rows(self) -> int:

@@ -232,9 +232,9 @@ class LogWriter:
                 self._seal()
             if self._net is not None:
                 return 0  # a base replaces them
-            gone = self._deletable(self._appender.segments)
-            self._appender.delete(gone)
-            return len(gone)
+            deletable = self._deletable(self._appender.segments)
+            self._appender.delete(deletable)
+            return len(deletable)
 
     def pack(self) -> bool:
         """Pack some full segments; returns whether there were any. Also done in the background."""

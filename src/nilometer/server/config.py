@@ -216,10 +216,10 @@ def _read_pages(section: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
     for key in section:
         if key != "pages":
             raise unknown(f"console.{key}", ["console.pages"])
-    named = section.get("pages", [])
-    if not is_texts(named):
-        raise InputError("console.pages must be a list of pages", detail=f"got {named!r}")
-    pages = [required_page(f"console.pages: {one}", _find("console.pages", one)) for one in named]
+    names = section.get("pages", [])
+    if not is_texts(names):
+        raise InputError("console.pages must be a list of pages", detail=f"got {names!r}")
+    pages = [required_page(f"console.pages: {one}", _find("console.pages", one)) for one in names]
     require_distinct(pages)
     return tuple(pages)
 

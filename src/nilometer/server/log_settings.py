@@ -64,8 +64,8 @@ class LogSettings:
 
     def spark_file_in(self, database: Path) -> Path:
         """The file for Spark's output: beside the server's, unless the environment names one."""
-        if named := os.environ.get(SPARK_LOG_VARIABLE):
-            return Path(named).absolute()
+        if path := os.environ.get(SPARK_LOG_VARIABLE):
+            return Path(path).absolute()
         beside = self.file_in(database) or database / LOG_FILE
         return beside.with_name(f"{beside.stem}-spark{beside.suffix}")
 
@@ -100,8 +100,8 @@ def _file(text: str, folder: Path) -> Path:
 def _require_writable(file: Path) -> None:
     """Refuse a file that cannot be a log, before anything is started."""
     is_there = file.is_file() or not file.exists()
-    asked = file if file.is_file() else file.parent
-    if not (is_there and file.parent.is_dir() and os.access(asked, os.W_OK)):
+    place = file if file.is_file() else file.parent
+    if not (is_there and file.parent.is_dir() and os.access(place, os.W_OK)):
         raise InputError(
             f"the log cannot be written to {file}",
             hint="name a file in a folder that this user may write to; - is standard error",

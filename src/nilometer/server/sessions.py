@@ -91,6 +91,6 @@ class Sessions:
         alive = {key: one for key, one in self._sessions.items() if one.until > now}
         while len(alive) >= _MOST:
             del alive[next(iter(alive))]  # the oldest: dicts keep the order of insertion
-        made = secrets.token_urlsafe(32)
-        self._sessions = {**alive, made: session}
-        return made
+        session_id = secrets.token_urlsafe(32)
+        self._sessions = {**alive, session_id: session}
+        return session_id

@@ -142,9 +142,11 @@ class StatementRunner:
                 )
             yield
 
-    def require_room(self, what: str, limit: int, there: Callable[[], Sized], asker: Asker) -> None:
+    def require_room(
+        self, what: str, limit: int, existing: Callable[[], Sized], asker: Asker
+    ) -> None:
         """Shared things that work as long as they exist are limited, except for admin."""
-        if not asker.may(Scope.ADMIN) and len(there()) >= limit:
+        if not asker.may(Scope.ADMIN) and len(existing()) >= limit:
             raise LimitError(
                 f"there are {limit} {what} already",
                 hint="drop one of them, or ask an administrator to make this one",

@@ -128,8 +128,8 @@ def _check_write_aheads(
 def _logs_there(logs: str, catalog: KeptCatalog | None) -> set[str]:
     """The logs that the catalog names; without one, all that a folder holds."""
     if "://" in logs:
-        named = () if catalog is None else catalog.logs
-        return {one for one in named if not storage_at(inside(logs, one)).is_empty()}
+        names = () if catalog is None else catalog.logs
+        return {one for one in names if not storage_at(inside(logs, one)).is_empty()}
     folder = Path(logs)
     there = {one.name for one in folder.iterdir() if one.is_dir()} if folder.is_dir() else set()
     return there if catalog is None else there & set(catalog.logs)

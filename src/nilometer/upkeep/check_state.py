@@ -160,11 +160,11 @@ def _differs(file: Path) -> str | None:
     magic, each = _CRC_HEAD.unpack_from(content)
     if magic != _CRC_MAGIC or each < 1:
         return "its checksums are damaged"
-    wanted, data = content[_CRC_HEAD.size :], file.read_bytes()
+    checksums, data = content[_CRC_HEAD.size :], file.read_bytes()
     sums = b"".join(
         zlib.crc32(data[at : at + each]).to_bytes(4, "big") for at in range(0, len(data), each)
     )
-    return None if sums == wanted else "its checksum is wrong"
+    return None if sums == checksums else "its checksum is wrong"
 
 
 def _check_versions(partition: Path, version: int, problems: Problems) -> None:

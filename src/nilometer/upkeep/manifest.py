@@ -124,10 +124,10 @@ def read_manifest(storage: Storage, name: str) -> Manifest:
     try:
         content = storage.read(f"{BACKUPS}/{name}{_SUFFIX}")
     except FileNotFoundError:
-        known = backup_names(storage)
+        names = backup_names(storage)
         raise BackupError(
             f"there is no backup {name} in {storage.location}",
-            detail=f"there are {', '.join(known)}" if known else "there are none",
+            detail=f"there are {', '.join(names)}" if names else "there are none",
             hint="nilometer backup --list shows them",
         ) from None
     return Manifest.from_bytes(content, name)

@@ -123,7 +123,7 @@ class Display:
 
 def read_form(text: str) -> Format:
     """The format with a name; Parquet is only for commands that end."""
-    known = [one.value for one in Format if one is not Format.PARQUET]
-    if text not in known:
-        raise InputError(f"unknown format {text}", hint=f"choose one of {', '.join(known)}")
+    names = [one.value for one in Format if one is not Format.PARQUET]
+    if text not in names:
+        raise InputError(f"unknown format {text}", hint=f"choose one of {', '.join(names)}")
     return Format(text)

@@ -63,11 +63,11 @@ class KafkaUnit:
             reach = reach_of_cluster(servers, private=options["private"])
             own = {**_SETTINGS, "delivery.timeout.ms": max(1000, round(self._timeout * 1000))}
             self._producer = Producer(client_settings(servers, options) | own, logger=_LOG)
-            about = self._producer.list_topics(self._topic, self._timeout)
-            check_brokers(((one.host, one.port) for one in about.brokers.values()), reach)
+            metadata = self._producer.list_topics(self._topic, self._timeout)
+            check_brokers(((one.host, one.port) for one in metadata.brokers.values()), reach)
         except (KafkaException, OSError) as error:
             raise ReceiverError(f"the cluster cannot be reached: {_words(error)}") from error
-        if (refusal := about.topics[self._topic].error) is not None:
+        if (refusal := metadata.topics[self._topic].error) is not None:
             raise ReceiverError(f"topic {self._topic}: {refusal.str()}", after=30.0)
 
     @classmethod
@@ -136,9 +136,9 @@ class KafkaUnit:
 def _completed(setting: UnitSetting) -> dict[str, Any]:
     """The options, completed with servers and user from the URL."""
     options = {**setting.options, "servers": ""}
-    named = read_kafka_url(options["url"] or "")
-    named.pop("topic", None)
-    for name, text in named.items():
+    from_url = read_kafka_url(options["url"] or "")
+    from_url.pop("topic", None)
+    for name, text in from_url.items():
         options[name] = options[name] or text
     return options
 

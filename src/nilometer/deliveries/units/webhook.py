@@ -159,12 +159,12 @@ def _reach(setting: UnitSetting) -> Reach:
 
 def _said(answer: httpx.Response) -> str:
     """The beginning of an answer's text, in one line."""
-    taken, until = b"", monotonic() + _ANSWER_SECONDS
+    content, until = b"", monotonic() + _ANSWER_SECONDS
     for piece in answer.iter_raw():
-        taken += piece
-        if len(taken) >= _ANSWER or monotonic() > until:
+        content += piece
+        if len(content) >= _ANSWER or monotonic() > until:
             break
-    text = " ".join(taken[:_SHOWN].decode(errors="replace").split())
+    text = " ".join(content[:_SHOWN].decode(errors="replace").split())
     return f": {text}" if text else ""
 
 

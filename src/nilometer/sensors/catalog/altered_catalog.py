@@ -99,11 +99,11 @@ def readers_of(name: str, texts: Mapping[str, str]) -> set[str]:
 
 def _keep_known(connection: Connection, name: str, key: str, before: Declaration) -> None:
     """Let queries see the columns that a stream had, and no others."""
-    known = stored_queries.read_queries(connection)
-    texts = {one.name: one.text for one in known}
+    queries = stored_queries.read_queries(connection)
+    texts = {one.name: one.text for one in queries}
     texts |= {one.name: one.text for one in stored_views.read_views(connection)}
     reading = readers_of(name, texts)
-    for one in known:
+    for one in queries:
         columns = dict(one.options.get(KNOWN, {}))
         if one.name in reading and key not in columns:
             columns[key] = sorted(before.in_files)

@@ -163,8 +163,8 @@ class SensorCatalog(AlteredCatalog):
         with self._creating(name, Kind.QUERY, if_not_exists=False) as (connection, owner):
             assert owner is not None
             state, now = QueryState.RUNNING, self._clock()
-            made = NamedQuery(name, text, kind, state, now, None, options or {})
-            stored_queries.store_query(connection, owner, made)
+            query = NamedQuery(name, text, kind, state, now, None, options or {})
+            stored_queries.store_query(connection, owner, query)
 
     def query(self, name: str) -> NamedQuery | None:
         """The query with this name, or None."""
@@ -175,11 +175,11 @@ class SensorCatalog(AlteredCatalog):
         """All queries, by name."""
         with self._reading() as connection:
             change = count_changes(connection)
-            known = self._queries
-            if known is None or known[0] != change:
-                known = change, tuple(stored_queries.read_queries(connection))
-                self._queries = known
-        return list(known[1])
+            cached = self._queries
+            if cached is None or cached[0] != change:
+                cached = change, tuple(stored_queries.read_queries(connection))
+                self._queries = cached
+        return list(cached[1])
 
     def set_query_state(
         self, name: str, state: QueryState, *, error: str | None = None, failures: int = 0
@@ -226,8 +226,8 @@ class SensorCatalog(AlteredCatalog):
                 return False
             source = require_name(connection, query, Kind.QUERY, Kind.ALERT).name
             state, now = KeptState.RUNNING, self._clock()
-            made = StoredDelivery(name, source, unit, options, state, now, None)
-            stored_deliveries.store_delivery(connection, owner, made)
+            delivery = StoredDelivery(name, source, unit, options, state, now, None)
+            stored_deliveries.store_delivery(connection, owner, delivery)
             return True
 
     def delivery(self, name: str) -> StoredDelivery | None:
@@ -261,8 +261,8 @@ class SensorCatalog(AlteredCatalog):
                 return False
             kinds = (Kind.STREAM, Kind.SENSOR_TABLE, Kind.QUERY)
             source = require_name(connection, source, *kinds).name
-            made = StoredAlert(name, source, definition, self._clock())
-            stored_alerts.store_alert(connection, owner, made)
+            alert = StoredAlert(name, source, definition, self._clock())
+            stored_alerts.store_alert(connection, owner, alert)
             return True
 
     def alert(self, name: str) -> StoredAlert | None:

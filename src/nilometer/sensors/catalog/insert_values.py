@@ -63,15 +63,15 @@ class InsertedRows:
         """The given columns, spelled as declared."""
         if self.statement.columns is None:
             return list(self.schema.names)
-        known = {name.lower(): name for name in self.schema.names}
+        by_name = {name.lower(): name for name in self.schema.names}
         for name in self.statement.columns:
-            if name.lower() not in known:
+            if name.lower() not in by_name:
                 raise UnknownNameError(
                     f"{self.table_name} has no column {name}",
                     hint=nearest(name, self.schema.names)
                     or "there are " + ", ".join(self.schema.names),
                 )
-        return [known[name.lower()] for name in self.statement.columns]
+        return [by_name[name.lower()] for name in self.statement.columns]
 
     @cached_property
     def _rows(self) -> list[dict[str, object]]:

@@ -29,10 +29,10 @@ def create_sensor_table(catalog: SensorCatalog, statement: CreateSensorTable) ->
 
 def create_table(catalog: SensorCatalog, statement: CreateTable) -> Outcome:
     with placed(statement.place):
-        made = catalog.create_table(
+        is_new = catalog.create_table(
             statement.name, _schema(statement.columns), if_not_exists=statement.if_not_exists
         )
-    return _created(Kind.TABLE, statement.name, made)
+    return _created(Kind.TABLE, statement.name, is_new)
 
 
 def drop(catalog: SensorCatalog, statement: Drop) -> Outcome:
@@ -53,16 +53,16 @@ def _create_declared(
 ) -> Outcome:
     with placed(statement.place):
         check_type(statement.stream)
-        made = catalog.create(declaration, if_not_exists=statement.if_not_exists)
-    noted = note_plain(plain_secrets(declaration.options))
-    return _created(kind, statement.name, made, noted)
+        is_new = catalog.create(declaration, if_not_exists=statement.if_not_exists)
+    note = note_plain(plain_secrets(declaration.options))
+    return _created(kind, statement.name, is_new, note)
 
 
-def _created(kind: Kind, name: str, made: bool, noted: str = "") -> Outcome:
-    if not made:
+def _created(kind: Kind, name: str, is_new: bool, note: str = "") -> Outcome:
+    if not is_new:
         return Outcome(f"{NOUNS[kind]} {name} already exists")
     change = Change(kind, name, Action.CREATED)
-    return Outcome(f"created {NOUNS[kind]} {name}{noted}", change=change)
+    return Outcome(f"created {NOUNS[kind]} {name}{note}", change=change)
 
 
 def check_type(stream: StreamDef | Declaration) -> None:

@@ -45,8 +45,8 @@ def store_dashboard(
 
 
 def read_dashboard(connection: Connection, name: str) -> Dashboard | None:
-    wanted = select(dashboards).where(dashboards.c.folded == name.lower())
-    row = connection.execute(wanted).one_or_none()
+    statement = select(dashboards).where(dashboards.c.folded == name.lower())
+    row = connection.execute(statement).one_or_none()
     return None if row is None else _dashboard(row)
 
 
@@ -54,8 +54,8 @@ def require_dashboard(connection: Connection, name: str) -> Dashboard:
     """The dashboard with this name; raises if there is none."""
     dashboard = read_dashboard(connection, name)
     if dashboard is None:
-        known = [one.name for one in read_dashboards(connection)]
-        raise NotFoundError(f"there is no dashboard {name}", hint=nearest(name, known))
+        names = [one.name for one in read_dashboards(connection)]
+        raise NotFoundError(f"there is no dashboard {name}", hint=nearest(name, names))
     return dashboard
 
 

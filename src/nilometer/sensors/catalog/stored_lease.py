@@ -27,8 +27,8 @@ def take_lease(
     now = connection.execute(_NOW).scalar_one()
     row = {"holder": holder, "told": description, "until": now + micros}
     free = or_(lease.c.holder == holder, lease.c.until < now)
-    taken = connection.execute(update(lease).where(lease.c.id == _ONLY, free).values(row))
-    if taken.rowcount:
+    updated = connection.execute(update(lease).where(lease.c.id == _ONLY, free).values(row))
+    if updated.rowcount:
         return None
     if (held := _held(connection)) is not None:
         return held[1]
@@ -50,8 +50,8 @@ def require_lease(connection: Connection, holder: str) -> None:
 
 
 def _held(connection: Connection) -> tuple[str, LeaseHolder] | None:
-    wanted = select(lease.c.holder, lease.c.told, lease.c.until).where(lease.c.id == _ONLY)
-    row = connection.execute(wanted).one_or_none()
+    statement = select(lease.c.holder, lease.c.told, lease.c.until).where(lease.c.id == _ONLY)
+    row = connection.execute(statement).one_or_none()
     return None if row is None else (row.holder, LeaseHolder(row.told, row.until))
 
 

@@ -45,8 +45,8 @@ class NamedEntry(NamedTuple):
 
 def find_name(connection: Connection, name: str) -> NamedEntry | None:
     """The entry with this name, in any case."""
-    wanted = select(names).where(names.c.folded == name.lower())
-    row = connection.execute(wanted).one_or_none()
+    statement = select(names).where(names.c.folded == name.lower())
+    row = connection.execute(statement).one_or_none()
     return None if row is None else _named(row)
 
 
@@ -61,9 +61,11 @@ def require_name(connection: Connection, name: str, *kinds: Kind) -> NamedEntry:
     entry = find_name(connection, name)
     expected = _alternatives([NOUNS[kind] for kind in kinds])
     if entry is None:
-        known = [one.name for one in all_names(connection) if one.kind in kinds]
-        there = "there are " + ", ".join(known) if known else "there is none yet"
-        raise UnknownNameError(f"there is no {expected} {name}", hint=nearest(name, known) or there)
+        candidates = [one.name for one in all_names(connection) if one.kind in kinds]
+        others = "there are " + ", ".join(candidates) if candidates else "there is none yet"
+        raise UnknownNameError(
+            f"there is no {expected} {name}", hint=nearest(name, candidates) or others
+        )
     if entry.kind not in kinds:
         raise UnknownNameError(f"{entry.name} is a {entry.noun}, not a {expected}")
     return entry
@@ -71,10 +73,10 @@ def require_name(connection: Connection, name: str, *kinds: Kind) -> NamedEntry:
 
 def rows_of_kind(connection: Connection, table: Table, name: str | None = None) -> list[Row[Any]]:
     """The rows of things of one kind with their names, by name; only that of `name` if given."""
-    wanted = select(names.c.name, table).join_from(table, names, table.c.owner == names.c.id)
+    statement = select(names.c.name, table).join_from(table, names, table.c.owner == names.c.id)
     if name is not None:
-        wanted = wanted.where(names.c.folded == name.lower())
-    return list(connection.execute(wanted.order_by(names.c.folded)))
+        statement = statement.where(names.c.folded == name.lower())
+    return list(connection.execute(statement.order_by(names.c.folded)))
 
 
 def claim_name(
@@ -91,8 +93,8 @@ def claim_name(
             "generation": generation,
             "key": _free_key(connection, name.lower(), generation),
         }
-        made = connection.execute(insert(names).values(row).returning(names.c.id))
-        return int(made.scalar_one())
+        inserted = connection.execute(insert(names).values(row).returning(names.c.id))
+        return int(inserted.scalar_one())
     if if_not_exists and entry.kind is kind:
         return None
     raise NameTakenError(

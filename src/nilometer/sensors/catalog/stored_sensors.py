@@ -116,9 +116,9 @@ def delete_sensors(
     assert declared.static is not None
     stored = read_sensors(connection, owner, declared.static)
     chosen = frozenset(choose(sensor_table(declared, stored)))
-    gone = [one for one in stored if one.version in chosen]
-    _end(connection, [one.version for one in gone], now)
-    return [one.shown for one in gone]
+    deleted = [one for one in stored if one.version in chosen]
+    _end(connection, [one.version for one in deleted], now)
+    return [one.shown for one in deleted]
 
 
 def fit_sensors(connection: Connection, owner: int, before: pa.Schema, after: Declaration) -> None:
@@ -146,9 +146,9 @@ def _is_same(one: StoredSensor, other: StoredSensor) -> bool:
 
 def _take_versions(connection: Connection, number: int) -> int:
     """Reserve this many unused versions, and return the first."""
-    taken = update(counters).where(counters.c.name == VERSIONS)
-    taken = taken.values(value=counters.c.value + number)
-    last = connection.execute(taken.returning(counters.c.value)).scalar_one()
+    statement = update(counters).where(counters.c.name == VERSIONS)
+    statement = statement.values(value=counters.c.value + number)
+    last = connection.execute(statement.returning(counters.c.value)).scalar_one()
     return int(last) - number + 1
 
 
@@ -172,5 +172,5 @@ def _store(connection: Connection, owner: int, made: Sequence[StoredSensor], now
 
 def _end(connection: Connection, versions: Sequence[int], now: int) -> None:
     for start in range(0, len(versions), _AT_A_TIME):
-        named = sensors.c.version.in_(versions[start : start + _AT_A_TIME])
-        connection.execute(update(sensors).where(named).values(deleted=now))
+        condition = sensors.c.version.in_(versions[start : start + _AT_A_TIME])
+        connection.execute(update(sensors).where(condition).values(deleted=now))

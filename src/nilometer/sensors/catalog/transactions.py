@@ -106,5 +106,5 @@ class Transactions:
 
 def count_changes(connection: Connection) -> int:
     """The number of changes so far."""
-    wanted = select(counters.c.value).where(counters.c.name == CHANGES)
-    return int(connection.execute(wanted).scalar_one())
+    statement = select(counters.c.value).where(counters.c.name == CHANGES)
+    return int(connection.execute(statement).scalar_one())

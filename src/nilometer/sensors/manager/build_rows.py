@@ -125,13 +125,13 @@ class RowBuilder:
     def _spread_loosely(self, value: Mapping[Any, Any]) -> tuple[Sequence[Any], str | None]:
         """Match names in any case; missing columns are NULL."""
         cells: list[Any] = [None] * len(self._names)
-        known = False
+        is_known = False
         for name, one in value.items():
             at = self._lower.get(str(name).lower())
             # A name in the declared case takes precedence over others.
             if at is not None and (name == self._names[at] or self._names[at] not in value):
-                cells[at], known = one, True
-        return cells, None if known else "has none of the columns"
+                cells[at], is_known = one, True
+        return cells, None if is_known else "has none of the columns"
 
     def _times(self, arrays: list[pa.Array]) -> NDArray[np.int64] | None:
         if self._time is None:

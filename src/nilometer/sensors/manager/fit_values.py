@@ -74,11 +74,11 @@ def _alike(actual: pa.DataType, kind: pa.DataType) -> bool:
     return types.is_string(kind) and any(one(actual) for one in text)
 
 
-def _finite(made: pa.Array) -> pa.Array:
+def _finite(array: pa.Array) -> pa.Array:
     """Refuse an array in which a value has become infinite."""
-    if made.type == pa.float32() and np.isinf(made.to_numpy(zero_copy_only=False)).any():
+    if array.type == pa.float32() and np.isinf(array.to_numpy(zero_copy_only=False)).any():
         raise _MisfitError
-    return made
+    return array
 
 
 def _fit_lists(

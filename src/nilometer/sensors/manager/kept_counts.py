@@ -59,15 +59,15 @@ def read_counts(path: Path | None) -> dict[str, StreamCounts]:
 
 
 def _counts(status: Mapping[str, Any]) -> dict[str, StreamCounts]:
-    made = {}
+    counts = {}
     for name, stored in status.get("kept", {}).items():
         sensors = {int(number): _sensor(one) for number, one in stored["sensors"].items()}
         now = {
             int(one["number"]): _sensor(one) for one in status["sensors"] if one["stream"] == name
         }
         end, dropped = Position.from_json(stored["end"]).to_json(), int(stored["dropped"])
-        made[name] = StreamCounts(str(stored["log"]), end, dropped, {**sensors, **now})
-    return made
+        counts[name] = StreamCounts(str(stored["log"]), end, dropped, {**sensors, **now})
+    return counts
 
 
 def count_on(before: StreamCounts, log: LogReader, end: Position, only: int | None) -> StreamCounts:

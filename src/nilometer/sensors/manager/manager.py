@@ -260,10 +260,10 @@ class StreamManager:
                 return
             watched.is_current = True  # set before the rows are read: later changes are found later
             stream.trouble, watched.conditions = None, conditions
-            wanted = await asyncio.to_thread(self._wanted, watched)
+            sensors = await asyncio.to_thread(self._wanted, watched)
             if self._watched.get(stream.declaration.name) is watched:
                 stream.note_readers(len(alive))
-                if not stream.want(wanted, pause=watched.readers.lost):
+                if not stream.want(sensors, pause=watched.readers.lost):
                     watched.is_current = False
         except Exception as error:  # whatever the catalog raises: try again next time
             watched.trouble(error)
@@ -300,9 +300,9 @@ class StreamManager:
                 await self._keep_rates()
 
     async def _keep_rates(self) -> None:
-        known = {name: one.stream.store.learned() for name, one in self._watched.items()}
+        rates = {name: one.stream.store.learned() for name, one in self._watched.items()}
         with suppress(OSError):  # a full disk: they are learned again
-            await self._write(partial(self._rates.write, known))
+            await self._write(partial(self._rates.write, rates))
 
     async def _tell(self, *, durable: bool = False) -> None:
         if self._status_file is None:

@@ -105,8 +105,8 @@ class StreamUnit:
     def _new(self, unit: type, sensor: SensorRecord) -> Callable[[Any], Any]:
         """A new object for a sensor; the class takes no argument, or a SensorAddress."""
         takes_address = bool(inspect.signature(unit).parameters)
-        made: Callable[[Any], Any] = unit(self._address_of(sensor)) if takes_address else unit()
-        return made
+        function: Callable[[Any], Any] = unit(self._address_of(sensor)) if takes_address else unit()
+        return function
 
 
 def _readings(returned: Any) -> list[Any]:

@@ -92,8 +92,8 @@ def _numbers(name: str, *arguments: float) -> Values:
 
 def _choice(values: Sequence[Any], kind: pa.DataType) -> Values:
     array = pa.array(values)
-    known = read_times(array, None) if types.is_timestamp(kind) else array.cast(kind)
-    return lambda rng, count: known.take(pa.array(rng.integers(len(values), size=count)))
+    converted = read_times(array, None) if types.is_timestamp(kind) else array.cast(kind)
+    return lambda rng, count: converted.take(pa.array(rng.integers(len(values), size=count)))
 
 
 def _walk(start: float, step: float) -> Values:

@@ -190,8 +190,8 @@ def _arrow_batches(
 ) -> Iterator[pa.RecordBatch]:
     if kind == "parquet":
         file = pyarrow.parquet.ParquetFile(path)
-        known = [name for name in form.columns.names if name in file.schema_arrow.names]
-        yield from file.iter_batches(batch_size=1 << 16, columns=known)
+        names = [name for name in form.columns.names if name in file.schema_arrow.names]
+        yield from file.iter_batches(batch_size=1 << 16, columns=names)
         file.close()
     elif path.stat().st_size == 0:
         return
@@ -294,5 +294,5 @@ def _fit_rows(batch: pa.RecordBatch, form: FileFormat, is_text: bool) -> Piece:
             places.append(place)
         except BadReadingError as error:
             bad.append(error)
-    made = pa.RecordBatch.from_pylist(rows, schema=form.columns)
-    return Piece(made, len(batch), bad, places)
+    fitted = pa.RecordBatch.from_pylist(rows, schema=form.columns)
+    return Piece(fitted, len(batch), bad, places)

@@ -240,10 +240,10 @@ class HttpStream:
 def _split(url: str, sensor: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        known = False
-    if not known or any(c in url for c in "\r\n\0 "):
+        is_valid = False
+    if not is_valid or any(c in url for c in "\r\n\0 "):
         raise InputError(
             f"sensor {sensor} has an address that is not a URL",
             detail=f"got {url!r}",
@@ -259,11 +259,11 @@ def _server(parts: SplitResult) -> tuple[str, str, int]:
 @lru_cache(maxsize=64)
 def _context(authority: Path | None, insecure: bool) -> ssl.SSLContext:
     """Shared by many sensors, since creating it reads all certificates of the system."""
-    made = ssl.create_default_context(cafile=authority)
+    context = ssl.create_default_context(cafile=authority)
     if insecure:
-        made.check_hostname = False
-        made.verify_mode = ssl.CERT_NONE
-    return made
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _retry_after(text: str) -> float | None:

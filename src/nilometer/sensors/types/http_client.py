@@ -169,10 +169,10 @@ async def _connect(origin: Origin) -> HttpConnection:
     name = origin.host if origin.context is not None else None
 
     async def connect(address: str) -> HttpConnection:
-        _, made = await loop.create_connection(
+        _, connection = await loop.create_connection(
             HttpConnection, address, origin.port, ssl=origin.context, server_hostname=name
         )
-        return made
+        return connection
 
     return await connect_within(origin.host, origin.port, origin.reach, connect)
 

@@ -196,8 +196,8 @@ class KafkaStream:
 
 def _choose(sensor: SensorAddress) -> dict[str, Any]:
     """The options, completed by those of the address."""
-    named = read_kafka_url(sensor.address)
-    chosen = read_options("kafka", KafkaStream.options, {**sensor.options, **named})
+    from_url = read_kafka_url(sensor.address)
+    chosen = read_options("kafka", KafkaStream.options, {**sensor.options, **from_url})
     for option, example in (("servers", "kafka://host/topic"), ("topic", "kafka://host/topic")):
         if not chosen[option]:
             raise InputError(

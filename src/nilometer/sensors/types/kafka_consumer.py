@@ -76,12 +76,12 @@ class TopicConsumer:
         """All partitions that the topics have now."""
         places: list[Place] = []
         for topic in self._topics:
-            about = self._about(topic).topics[topic]
-            if about.error is not None:
+            metadata = self._about(topic).topics[topic]
+            if metadata.error is not None:
                 raise LookupError(
-                    f"topic {topic} cannot be read at {self._where}: {about.error.str()}"
+                    f"topic {topic} cannot be read at {self._where}: {metadata.error.str()}"
                 )
-            places += [Place(topic, number) for number in sorted(about.partitions)]
+            places += [Place(topic, number) for number in sorted(metadata.partitions)]
         return places
 
     def held(self, place: Place) -> HeldOffsets:

@@ -29,8 +29,8 @@ def read_parts(text: str) -> dict[str, str]:
     parts: dict[str, str] = {}
     for one in text.split(","):
         column, sign, part = (word.strip() for word in one.partition("="))
-        known = part in ("key", *_PLAIN) or (part.startswith(_HEADER) and part != _HEADER)
-        if not sign or not column or not known:
+        is_known = part in ("key", *_PLAIN) or (part.startswith(_HEADER) and part != _HEADER)
+        if not sign or not column or not is_known:
             raise ValueError(
                 f"write column=part, a part is key, {', '.join(_PLAIN)} or header.NAME"
             )
@@ -98,5 +98,5 @@ def _part(part: str, column: pa.Field) -> _Part:
 
     if part == "key":
         return lambda message: text(message.key())
-    wanted = part.removeprefix(_HEADER)
-    return lambda message: text(dict(message.headers() or ()).get(wanted))
+    header = part.removeprefix(_HEADER)
+    return lambda message: text(dict(message.headers() or ()).get(header))

@@ -200,10 +200,10 @@ def _value_reader(
     check_columns("levels", levels, columns)
     others = pa.schema([one for one in columns if one.name not in levels])
     payload = payload_reader(chosen["format"], chosen["fields"], others)
-    named = chosen["properties"] or {}
-    check_columns("properties", tuple(named), columns)
-    if named:
-        return _with_properties(chosen, topic, sensor, named)
+    property_keys = chosen["properties"] or {}
+    check_columns("properties", tuple(property_keys), columns)
+    if property_keys:
+        return _with_properties(chosen, topic, sensor, property_keys)
     if not levels:
         return lambda message: payload(message.payload)
     wildcards = len(wildcard_levels(topic, topic))
@@ -226,13 +226,15 @@ def _value_reader(
 
 
 def _with_properties(
-    chosen: Mapping[str, Any], topic: str, sensor: SensorAddress, named: Mapping[str, str]
+    chosen: Mapping[str, Any], topic: str, sensor: SensorAddress, property_keys: Mapping[str, str]
 ) -> Callable[[Message], Any]:
     """Also fill columns from user properties; a property that a message lacks is NULL."""
-    others = pa.schema([one for one in sensor.columns if one.name not in named])
+    others = pa.schema([one for one in sensor.columns if one.name not in property_keys])
     below = replace(sensor, columns=others)
     read = _value_reader({**chosen, "properties": None}, topic, below)
-    cells = [(name, key, cell_reader(sensor.columns.field(name))) for name, key in named.items()]
+    cells = [
+        (name, key, cell_reader(sensor.columns.field(name))) for name, key in property_keys.items()
+    ]
 
     def read_all(message: Message) -> Any:
         value = by_column(read(message), others, message.payload)

@@ -236,8 +236,8 @@ def read_codes(packet: Packet, version: int) -> bytes:
 
 def failure(version: int, code: int) -> str:
     """A reason code in words."""
-    known = _FAILURES_5 if version == V5 or code >= 0x80 else _FAILURES_3
-    return f"{known.get(code, 'refused')} (code {code})"
+    failures = _FAILURES_5 if version == V5 or code >= 0x80 else _FAILURES_3
+    return f"{failures.get(code, 'refused')} (code {code})"
 
 
 def _header(buffer: bytearray, place: int) -> tuple[int, int] | None:

@@ -55,16 +55,16 @@ class PythonStream:
         """Call the function."""
         self._interval = read_options("python", self.options, sensor.options)["interval"]
         function = _find(sensor)
-        made = function(sensor) if _takes_sensor(function) else function()
+        generator = function(sensor) if _takes_sensor(function) else function()
         self._columns = len(sensor.columns)
-        if isinstance(made, AsyncGenerator):
-            self._source = _AsyncSource(made)
-        elif isinstance(made, Generator):
-            self._source = _PlainSource(made)
+        if isinstance(generator, AsyncGenerator):
+            self._source = _AsyncSource(generator)
+        elif isinstance(generator, Generator):
+            self._source = _PlainSource(generator)
         else:
             raise InputError(
                 f"{sensor.address} is not a generator",
-                detail=f"it returned a {type(made).__name__}",
+                detail=f"it returned a {type(generator).__name__}",
                 hint="write a function, plain or async, that yields readings",
             )
 

@@ -120,8 +120,8 @@ class CsvLines:
     def header(self, line: str) -> None:
         """From now on, cells have the order of this line; names of no column are ignored."""
         self._names = match_header(self._split(line), self._columns.names)
-        known = {one.name: one for one in self._columns}
-        self._cells = [cell_reader(known.get(name, _UNKNOWN)) for name in self._names]
+        by_name = {one.name: one for one in self._columns}
+        self._cells = [cell_reader(by_name.get(name, _UNKNOWN)) for name in self._names]
 
     def read(self, line: str) -> dict[str, Any]:
         """The reading of a line."""

@@ -65,8 +65,8 @@ def open_new_form(console: Console, *, with_panels: bool = False) -> None:
 
     async def create() -> None:
         panels = await suggested_panels(console.service) if with_panels else []
-        made = await _create(console, str(title.value or ""), str(name.value or ""), panels)
-        ui.navigate.to(dashboard_address(made.name))
+        dashboard = await _create(console, str(title.value or ""), str(name.value or ""), panels)
+        ui.navigate.to(dashboard_address(dashboard.name))
 
     form = SmallForm("New dashboard", "Create it", create)
     with form.fields():
@@ -95,8 +95,8 @@ def open_import_form(console: Console) -> None:
             str(text.value or ""), str(name.value or "").strip() or None
         )
         asker = console.visitor().asker
-        made = await console.service.put_dashboard(dashboard, asker, expected=0)
-        ui.navigate.to(dashboard_address(made.name))
+        stored = await console.service.put_dashboard(dashboard, asker, expected=0)
+        ui.navigate.to(dashboard_address(stored.name))
 
     async def take(event: events.UploadEventArguments) -> None:
         text.value = (await event.file.read()).decode("utf-8", "replace")
@@ -115,7 +115,7 @@ async def open_add_form(console: Console, name: str, kind: SourceKind) -> None:
     """Ask for the dashboard that will show a query or a stream."""
     try:
         panel = suggested_panel(await console.service.stored_source(name), kind)
-        known = {one.name: one.title for one in await console.service.dashboards()}
+        titles = {one.name: one.title for one in await console.service.dashboards()}
     except NilometerError as error:
         tell_problem(error)
         return
@@ -127,7 +127,7 @@ async def open_add_form(console: Console, name: str, kind: SourceKind) -> None:
 
     form = SmallForm(f"Add {name} to a dashboard", "Add it", add)
     with form.fields():
-        options = {**known, _NEW: "A new dashboard"}
+        options = {**titles, _NEW: "A new dashboard"}
         where = ui.select(options, value=next(iter(options)), label="Dashboard")
         where.props("outlined dense stack-label").classes("nm-wide")
         title, named = _title_and_name()

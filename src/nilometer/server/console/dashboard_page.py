@@ -201,8 +201,8 @@ class DashboardView:
                     ui.menu_item("Delete dashboard", self._delete)
 
     def _button(self, word: str, icon: str, do: Any, look: str, props: str) -> None:
-        made = ui.button(word, icon=icon, on_click=do, color=None)
-        made.classes(look).props(f"{props} no-caps")
+        button = ui.button(word, icon=icon, on_click=do, color=None)
+        button.classes(look).props(f"{props} no-caps")
 
     # Actions of buttons
 

@@ -86,8 +86,8 @@ class DashboardList:
             self._button("Import", "upload", self._import, "nm-second", "flat")
 
     def _button(self, word: str, icon: str, do: object, look: str, props: str) -> None:
-        made = ui.button(word, icon=icon, on_click=do, color=None)  # type: ignore[arg-type]
-        made.classes(look).props(f"{props} no-caps")
+        button = ui.button(word, icon=icon, on_click=do, color=None)  # type: ignore[arg-type]
+        button.classes(look).props(f"{props} no-caps")
 
     def _new(self) -> None:
         open_new_form(self._console)

@@ -144,8 +144,8 @@ def _draw_theme_switch() -> None:
 
 
 def _draw_log_out(console: Console) -> None:
-    held = ", ".join(sorted(console.visitor().scopes))
+    scopes = ", ".join(sorted(console.visitor().scopes))
     with ui.element("form").props('method=post action="/logout"').classes("nm-form"):
         button = ui.button(icon="logout", color=None).props("flat round dense type=submit")
         with button.classes("nm-tool").props('aria-label="Log out"'):
-            ui.tooltip(f"Log out (your token allows: {held})")
+            ui.tooltip(f"Log out (your token allows: {scopes})")

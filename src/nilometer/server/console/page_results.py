@@ -80,8 +80,8 @@ class PageResults:
 
     async def stored(self, query: str, column: str, value: int) -> pa.Table:
         """The stored rows of a query that have this number in a column."""
-        wanted = exp.column(column, quoted=True).eq(exp.Literal.number(value))
-        tree = exp.select("*").from_(exp.table_(query, quoted=True)).where(wanted)
+        condition = exp.column(column, quoted=True).eq(exp.Literal.number(value))
+        tree = exp.select("*").from_(exp.table_(query, quoted=True)).where(condition)
         asker = Asker(self._visitor, frozenset({Scope.READ}))
         return await self._service.ask_past(tree, asker)
 

@@ -172,10 +172,10 @@ class PanelForm:
         if panel.source.kind is SourceKind.SELECT:
             self._text.value = panel.source.text
         else:
-            known = self._names[panel.source.kind.value]
-            if panel.source.text not in known:
-                known.append(panel.source.text)
-            self._name.set_options(known, value=panel.source.text)
+            names = self._names[panel.source.kind.value]
+            if panel.source.text not in names:
+                names.append(panel.source.text)
+            self._name.set_options(names, value=panel.source.text)
         self._title.value, self._kind.value = panel.title, panel.kind.value
         self._combine.value, self._unit.value = panel.combine.value, panel.unit
         if panel.width not in self._width.options:
@@ -199,8 +199,8 @@ class PanelForm:
             (self._series, "—", chosen.series if chosen else None),
             (self._value, "—", chosen.value if chosen else None),
         ):
-            known = {_NONE: none, **every} | ({own: own} if own else {})
-            field.set_options(known, value=own or _NONE)
+            options = {_NONE: none, **every} | ({own: own} if own else {})
+            field.set_options(options, value=own or _NONE)
         is_table = self._kind.value == PanelKind.TABLE.value
         offered = names if is_table else numbers
         self._y.set_options(list(dict.fromkeys([*offered, *y])), value=y)
@@ -229,9 +229,9 @@ class PanelForm:
             self._offer_names()
 
     def _offer_names(self) -> None:
-        known = self._names.get(str(self._source.value), [])
-        value = self._name.value if self._name.value in known else next(iter(known), None)
-        self._name.set_options(known, value=value)
+        names = self._names.get(str(self._source.value), [])
+        value = self._name.value if self._name.value in names else next(iter(names), None)
+        self._name.set_options(names, value=value)
 
     # What needs the database
 

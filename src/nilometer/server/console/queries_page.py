@@ -176,9 +176,9 @@ class QueryList:
 
     def _group_heading(self, group: str) -> ui.element:
         if group not in self._groups:
-            with self._list, ui.element("li").classes("nm-soft nm-group") as made:
+            with self._list, ui.element("li").classes("nm-soft nm-group") as heading:
                 ui.label(group)
-            self._groups[group] = made
+            self._groups[group] = heading
         return self._groups[group]
 
 

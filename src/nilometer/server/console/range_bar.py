@@ -100,13 +100,13 @@ class RangeBar:
 
             async def apply() -> None:
                 try:
-                    wanted = between(read_instant(start.value or ""), read_instant(end.value or ""))
+                    chosen = between(read_instant(start.value or ""), read_instant(end.value or ""))
                 except (NilometerError, OverflowError):
                     problem.text = "Write both instants as 2026-01-31 12:00."
                     return
                 problem.text = ""
                 self._menu.close()
-                await self.choose(wanted)
+                await self.choose(chosen)
 
             show = ui.button("Show", on_click=apply, color=None)
             show.classes("nm-first").props("unelevated no-caps")

@@ -82,9 +82,11 @@ def build_network(
     deliveries: Iterable[DeliveryStatus],
 ) -> SensorNetwork:
     """Assemble the network from what is known."""
-    wanted = {(one.stream, one.number): one for one in sensors}
+    sensor_statuses = {(one.stream, one.number): one for one in sensors}
     statuses = {one.name: one for one in streams}
-    fed = tuple(_stream(one, wanted, statuses.get(one.declaration.name)) for one in declared)
+    fed = tuple(
+        _stream(one, sensor_statuses, statuses.get(one.declaration.name)) for one in declared
+    )
     names = [*(one.name for one in fed), *(one.name for one in queries)]
     known = {name.lower(): name for name in names}
     reads = {
@@ -96,12 +98,12 @@ def build_network(
 
 def _stream(
     declared: Declared,
-    wanted: Mapping[tuple[str, int], SensorStatus],
+    sensor_statuses: Mapping[tuple[str, int], SensorStatus],
     status: StreamStatus | None,
 ) -> NetworkStream:
     name = declared.declaration.name
     sensors = tuple(
-        _sensor(name, one.name or name, one.address, wanted.get((name, one.number)))
+        _sensor(name, one.name or name, one.address, sensor_statuses.get((name, one.number)))
         for one in declared.sensors
     )
     static = declared.declaration.static

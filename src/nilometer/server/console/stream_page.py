@@ -54,8 +54,8 @@ def add_stream_page(console: Console, look: SharedLook) -> None:
         with page_frame("Sensors", console) as content:
             try:
                 described = (await console.service.describe_stream(name)).rows
-                known = (one.declaration for one in await console.service.declarations())
-                declared = next(one for one in known if one.name.lower() == name.lower())
+                declarations = (one.declaration for one in await console.service.declarations())
+                declared = next(one for one in declarations if one.name.lower() == name.lower())
             except NilometerError as error:
                 draw_missing(error)
                 return

@@ -139,14 +139,14 @@ class TokenList:
 
             async def make() -> None:
                 try:
-                    made = await self._create(
+                    secret = await self._create(
                         name.value or "", Scope(str(scope.value)), str(expires.value)
                     )
                 except NilometerError as error:
                     problem.text = in_one_line(error)
                     return
                 with self._apart:
-                    _show_once((name.value or "").strip(), made)
+                    _show_once((name.value or "").strip(), secret)
                 dialog.close()
                 await self.refresh()
 

@@ -119,9 +119,9 @@ class _Asking:
         """A bar for each value of a column, and for each name."""
         how = _known(self.panel.combine, Combine.AVG)
         ys = self._numbers()
-        wanted = ", ".join(f"{one} AS _v{i}" for i, one in enumerate(self._combined(how, ys)))
+        selected = ", ".join(f"{one} AS _v{i}" for i, one in enumerate(self._combined(how, ys)))
         grouped = (
-            f"SELECT {names_of(x)} AS _c, {names_of(self._series())} AS _s, {wanted}, "
+            f"SELECT {names_of(x)} AS _c, {names_of(self._series())} AS _s, {selected}, "
             f"dense_rank() OVER (ORDER BY {names_of(x)}) AS _r "
             f"FROM {self.source.rows(self.at)} WHERE {self._within()} GROUP BY 1, 2"
         )
@@ -145,11 +145,11 @@ class _Asking:
         ys = self._numbers()
         time = self._time()
         order = None if time is None else number(time)
-        wanted = ", ".join(
+        selected = ", ".join(
             f"{one} AS _v{i}" for i, one in enumerate(self._combined(how, ys, order))
         )
         grouped = (
-            f"SELECT {names_of(self._series())} AS _s, {wanted}, count(*) AS _k "
+            f"SELECT {names_of(self._series())} AS _s, {selected}, count(*) AS _k "
             f"FROM {self.source.rows(self.at)} WHERE {self._within()} GROUP BY 1"
         )
         counted = f"SELECT *, count(*) OVER () AS _n FROM ({grouped}) AS _grouped"
@@ -184,14 +184,14 @@ class _Asking:
         panel, source = self.panel, self.source
         columns = [source.column(one) for one in panel.y]
         hidden = source.is_answer
-        wanted = ", ".join(f'{one.sql} AS "{_name(one.name)}"' for one in columns)
+        selected = ", ".join(f'{one.sql} AS "{_name(one.name)}"' for one in columns)
         time = None if panel.x is None else source.column(panel.x)
         order = time or (None if source.select is not None else source.time_column())
         is_ranged = source.select is None or time is not None
         where = source.within(self.at, time) if is_ranged and not hidden else "TRUE"
         ordered = "" if order is None else f"ORDER BY {order.sql} DESC"
         sql = (
-            f"SELECT {wanted or '*'} FROM {source.rows(self.at)} WHERE {where} {ordered} "
+            f"SELECT {selected or '*'} FROM {source.rows(self.at)} WHERE {where} {ordered} "
             f"LIMIT {MOST_ROWS}"
         )
         return Picture(PanelKind.TABLE, {}, await self._ask(sql))
@@ -223,20 +223,20 @@ class _Asking:
     async def _map(self) -> Picture:
         panel, source = self.panel, self.source
         assert panel.x is not None
-        wanted = {"_px": source.column(panel.x), "_py": source.column(panel.y[0])}
+        selected = {"_px": source.column(panel.x), "_py": source.column(panel.y[0])}
         if panel.value is not None:
-            wanted["_v"] = source.column(panel.value)
-        for one in wanted.values():
+            selected["_v"] = source.column(panel.value)
+        for one in selected.values():
             _require_number(one)
         time = source.time_column()
         order = None if time is None else number(time)
         key = names_of(self._series())
         if panel.series is None:
-            px, py = (finite(wanted[one]) for one in ("_px", "_py"))
+            px, py = (finite(selected[one]) for one in ("_px", "_py"))
             key = f"concat(CAST({px} AS VARCHAR), ', ', CAST({py} AS VARCHAR))"
         last = ", ".join(
             f"{combined(Combine.LAST, finite(one), order)} AS {name}"
-            for name, one in wanted.items()
+            for name, one in selected.items()
         )
         sql = (
             f"SELECT *, count(*) OVER () AS _n FROM (SELECT {key} AS _s, {last} "
@@ -279,10 +279,12 @@ class _Asking:
         question = LinesQuestion(
             self.source, self.at, axis, self._numbers(), self._series(), Combine.LAST
         )
-        wanted = ", ".join(f"last({finite(one)}) AS _v{i}" for i, one in enumerate(question.values))
+        selected = ", ".join(
+            f"last({finite(one)}) AS _v{i}" for i, one in enumerate(question.values)
+        )
         sql = (
-            f"SELECT {names_of(question.series)} AS _s, {wanted} FROM {self.source.rows(self.at)} "
-            f"GROUP BY 1 ORDER BY 1 LIMIT {MOST_SERIES}"
+            f"SELECT {names_of(question.series)} AS _s, {selected} "
+            f"FROM {self.source.rows(self.at)} GROUP BY 1 ORDER BY 1 LIMIT {MOST_SERIES}"
         )
         by_name = {one.name: list(one.points) for one in lines}
         for row in (await self._ask(sql)).to_pylist():

@@ -79,10 +79,10 @@ class PanelSource:
         for one in fields:
             if one.name.lower() == name.lower():
                 return one
-        known = [one.name for one in fields]
+        names = [one.name for one in fields]
         raise UnknownNameError(
             f"there is no column {name}",
-            hint=nearest(name, known) or f"there are {', '.join(known[:20])}",
+            hint=nearest(name, names) or f"there are {', '.join(names[:20])}",
         )
 
     def time_column(self, name: str | None = None) -> Column | None:

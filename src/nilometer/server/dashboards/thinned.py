@@ -120,11 +120,11 @@ class LinesQuestion:
     @property
     def sql(self) -> str:
         """The query; its answer has a row for each line and bucket with rows."""
-        wanted = ", ".join(
+        selected = ", ".join(
             part for i in range(max(1, len(self.values))) for part in self._aggregates(i)
         )
         grouped = (
-            f"SELECT _s, _b, {wanted}, dense_rank() OVER (ORDER BY _s) AS _r "
+            f"SELECT _s, _b, {selected}, dense_rank() OVER (ORDER BY _s) AS _r "
             f"FROM ({self._rows}) AS _rows GROUP BY _s, _b"
         )
         counted = f"SELECT *, max(_r) OVER () AS _n FROM ({grouped}) AS _grouped"

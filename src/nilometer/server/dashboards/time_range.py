@@ -72,8 +72,8 @@ class TimeRange:
             return {"from": iso_time(self.start), "to": iso_time(self.end)}
         if self.span is None:
             return {"range": ALL}
-        known = (name for name, (_, span) in PRESETS.items() if span == self.span)
-        return {"range": next(known, format_duration(self.span))}
+        presets = (name for name, (_, span) in PRESETS.items() if span == self.span)
+        return {"range": next(presets, format_duration(self.span))}
 
     @property
     def words(self) -> str:

@@ -161,13 +161,13 @@ class PgCatalog:
         if _reads_nothing(tree):
             return _no_rows(tree)
         names = _rename_tables(tree)
-        asked = self._with_our_functions(tree)
+        rewritten = self._with_our_functions(tree)
         tables = catalog_tables(relations) if names else {}
         for name in names:
             if name not in tables:
                 raise SqlError(f"there is no table {name} in the catalog")
         with sqlglot_errors("this is not supported in a query over the catalog"):
-            sql = asked.sql(dialect="duckdb", comments=False)
+            sql = rewritten.sql(dialect="duckdb", comments=False)
         self._sandbox.require_safe(sql, names)
         limits = AnswerLimits(bytes=max_bytes, seconds=10)
         inputs = {name: tables[name] for name in names}
@@ -232,13 +232,13 @@ def _rename_tables(tree: exp.Expr) -> set[str]:
     for entry in tree.find_all(exp.Table):
         if isinstance(entry.this, exp.Identifier) and _is_of_catalog(entry):
             schema, name = entry.db.lower(), entry.name.lower()
-            known = f"is_{name}" if schema == "information_schema" else name
+            table_name = f"is_{name}" if schema == "information_schema" else name
             if not entry.alias:
                 entry.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
-            entry.set("this", exp.to_identifier(known, quoted=True))
+            entry.set("this", exp.to_identifier(table_name, quoted=True))
             entry.set("db", None)
             entry.set("catalog", None)
-            names.add(known)
+            names.add(table_name)
     for column in tree.find_all(exp.Column):
         column.set("db", None)
         column.set("catalog", None)

@@ -203,8 +203,8 @@ class Session:
             raise InputError(f"prepared statement {name} already exists")
         if len(self._prepared) >= _MOST_PREPARED:
             raise errors.LimitError(f"there are {_MOST_PREPARED} prepared statements already")
-        held = sum(len(one.command.text) for one in self._prepared.values() if one.command)
-        if held + len(text) > _MOST_TEXT:
+        total = sum(len(one.command.text) for one in self._prepared.values() if one.command)
+        if total + len(text) > _MOST_TEXT:
             raise errors.LimitError("the prepared statements are too long", hint="close some")
         self._prepared[name] = Prepared(commands[0] if commands else None, oids)
         self.writer.write(wire.PARSED)
@@ -283,9 +283,9 @@ class Session:
 
     def _weigh(self, more: int = 0) -> None:
         """Count the rows that are held, plus this many bytes."""
-        held = sum(_size(one.answer) for one in self._portals.values()) + more
-        self.held.change(self.caller.name, held - self._held)
-        self._held = held
+        total = sum(_size(one.answer) for one in self._portals.values()) + more
+        self.held.change(self.caller.name, total - self._held)
+        self._held = total
 
     def _find(self, name: str) -> Prepared:
         if name not in self._prepared:
