@@ -75,7 +75,7 @@ def backup(
         _show(first)
         return
     from nilometer.upkeep.backup import make_backup  # noqa: PLC0415  takes its time to load
-    from nilometer.upkeep.held import held_still  # noqa: PLC0415
+    from nilometer.upkeep.in_use import held_still  # noqa: PLC0415
 
     with held_still(Path(first).expanduser()):
         result = make_backup(Path(first), second, logs)

@@ -17,8 +17,8 @@ from nilometer.upkeep.check_catalog import check_catalog
 from nilometer.upkeep.check_log import check_log
 from nilometer.upkeep.check_state import check_checkpoint, check_engine
 from nilometer.upkeep.format import read_format
-from nilometer.upkeep.held import held_still
 from nilometer.upkeep.identity import IDENTITY_FILE, PLACE_FILE, read_identity, read_place
+from nilometer.upkeep.in_use import held_still
 from nilometer.upkeep.kept_buckets import BUCKETS_FILE, read_buckets
 from nilometer.upkeep.kept_catalog import KeptCatalog, log_folder
 from nilometer.upkeep.logs_place import logs_of, without_password

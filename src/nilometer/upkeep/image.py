@@ -50,7 +50,7 @@ from nilometer.upkeep.kept_catalog import (
 from nilometer.upkeep.logs_place import logs_of
 from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, DELIVERIES, ENGINE, LOGS, file_name
 from nilometer.upkeep.query_state import EngineImage, checkpoint_image
-from nilometer.upkeep.whole import require_catalog, require_in_files
+from nilometer.upkeep.require_in_files import require_catalog, require_in_files
 
 STAGING: Final = ".backup-"
 _TRIES: Final = 40

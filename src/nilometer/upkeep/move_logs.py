@@ -26,8 +26,8 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sql.ddl.nodes import Kind
 from nilometer.upkeep.catalog_place import settle_catalog
 from nilometer.upkeep.format import read_format
-from nilometer.upkeep.held import held_still
 from nilometer.upkeep.identity import read_identity
+from nilometer.upkeep.in_use import held_still
 from nilometer.upkeep.logs_place import logs_of, remember_logs, without_password
 from nilometer.upkeep.places import WRITE_AHEAD, file_name
 
