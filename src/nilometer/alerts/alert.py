@@ -197,15 +197,15 @@ class Alert:
             group = after
             if group.state not in (AlertState.PENDING, group.recorded):
                 notifications.append(self._line(key, group, group.recorded, now))
-                group = self._noted(group, now)
+                group = self._with_recorded(group, now)
         if group.state is group.recorded is not group.told and not self._is_silenced(now):
             # The alert is no longer silenced.
             notifications.append(self._line(key, group, group.told, now))
-            group = self._noted(group, now)
+            group = self._with_recorded(group, now)
         groups[key] = group
         return notifications
 
-    def _noted(self, group: Group, now: int) -> Group:
+    def _with_recorded(self, group: Group, now: int) -> Group:
         told = group.told if self._is_silenced(now) else group.state
         return replace(group, recorded=group.state, told=told)
 
@@ -215,7 +215,7 @@ class Alert:
     def _line(self, key: str, group: Group, previous: AlertState, now: int) -> Notification:
         name, is_silenced = self.definition.name, self._is_silenced(now)
         whose = f"{name} ({shown_key(key)})" if key else name
-        message = f"{whose} {self._said(group.state)}"
+        message = f"{whose} {self._state_sentence(group.state)}"
         extra = event(
             f"alert_{group.state.replace(' ', '_')}",
             name,
@@ -229,7 +229,7 @@ class Alert:
             now, group.state, previous, key or None, group.value, message, is_silenced
         )
 
-    def _said(self, state: AlertState) -> str:
+    def _state_sentence(self, state: AlertState) -> str:
         if state is AlertState.FIRING:
             return f"is firing: {self.definition.sentence}"
         if state is AlertState.OK:

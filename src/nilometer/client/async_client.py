@@ -259,7 +259,7 @@ class AsyncQuery:
         pages, tables = calls.Pages(self.name, str(start), limit), []
         while (wanted := pages.next()) is not None:
             page = await self._client.run(wanted)
-            pages.got(page)
+            pages.note_page(page)
             tables.append(page.table)
         return pa.concat_tables(tables)
 

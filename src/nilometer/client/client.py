@@ -348,5 +348,5 @@ class Query:
         pages = calls.Pages(self.name, start, limit)
         while (call := pages.next()) is not None:
             page = self._client.run(call)
-            pages.got(page)
+            pages.note_page(page)
             yield page

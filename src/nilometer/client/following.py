@@ -94,7 +94,7 @@ class FollowState:
 
     def batches(self, data: bytes) -> Iterator[pa.RecordBatch]:
         """The batches with rows that these bytes complete; `offset` is that after the last."""
-        for batch in self._heard(data):
+        for batch in self._parsed_batches(data):
             if len(batch.rows):
                 self._at = batch.metadata["offset"]
                 yield batch.rows
@@ -102,7 +102,7 @@ class FollowState:
 
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
         """The same row by row: `offset` is that after the row that was handed out last."""
-        for batch in self._heard(data):
+        for batch in self._parsed_batches(data):
             start = batch.metadata.get("start", self._at)
             for number, row in enumerate(batch.rows.to_pylist(), 1):
                 self._at = after(start, number)
@@ -111,7 +111,7 @@ class FollowState:
 
     def all_batches(self, data: bytes) -> Iterator[Batch]:
         """All batches, also those without rows, once the metadata beside the rows is noted."""
-        for batch in self._heard(data):
+        for batch in self._parsed_batches(data):
             self._note(batch)
             yield batch
 
@@ -133,7 +133,7 @@ class FollowState:
         """The error for a server that closed the connection without a word."""
         return LostError(UnreachableError("the server has closed the connection"))
 
-    def _heard(self, data: bytes) -> Iterator[Batch]:
+    def _parsed_batches(self, data: bytes) -> Iterator[Batch]:
         try:
             for batch in self._messages.feed(data):
                 self._failures, self._lost_since = 0, None

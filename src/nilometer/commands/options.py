@@ -170,7 +170,7 @@ def read_stream(text: str) -> Source:
     >>> read_stream("A=data/cam:1.csv:ts[epoch ms]").form
     EpochTimes(unit=<EpochUnit.MILLIS: 'ms'>)
     """
-    name, value = _named(text, "--stream", "--stream A=camera1.csv:ts")
+    name, value = _split_named(text, "--stream", "--stream A=camera1.csv:ts")
     value, form = take_form(value)
     path, colon, column = value.rpartition(":")
     if not colon or "/" in column:
@@ -195,7 +195,7 @@ def read_table(text: str) -> Source:
     >>> read_table("Stores=stores.csv").path
     PosixPath('stores.csv')
     """
-    name, value = _named(text, "--table", "--table Stores=stores.csv")
+    name, value = _split_named(text, "--table", "--table Stores=stores.csv")
     return Source(name, _path(value))
 
 
@@ -254,7 +254,7 @@ def require_follow(options: Mapping[str, object]) -> None:
             )
 
 
-def _named(text: str, option: str, example: str) -> tuple[str, str]:
+def _split_named(text: str, option: str, example: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (equals and name.strip() and value.strip()):
         raise InputError(f"cannot read {option}", detail=f"got {text!r}", hint=f"write {example}")

@@ -57,7 +57,7 @@ def list_sensors(
 ) -> None:
     """List all sensors, with the status of those that a running query needs."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-    with _overview(name, db, catalog, _asked(db, server, token_file, ca)) as overview:
+    with _overview(name, db, catalog, _find_server(db, server, token_file, ca)) as overview:
         console.print(overview.table(full=True))
         console.print(overview.source.summary(), style="dim", soft_wrap=True)
 
@@ -76,7 +76,7 @@ def watch_sensors(
     ] = None,
 ) -> None:
     """Show live what a running database reads from its sensors."""
-    with _overview(name, db, catalog, _asked(db, server, token_file, ca)) as overview:
+    with _overview(name, db, catalog, _find_server(db, server, token_file, ca)) as overview:
         overview.watch(Console(highlight=False), seconds)
 
 
@@ -99,7 +99,7 @@ def read_one_sensor(
     from nilometer.commands.try_sensor import try_sensor, try_sensor_of_server  # noqa: PLC0415
 
     console = Console(highlight=False, markup=False)
-    asked = _asked(db, server, token_file, ca)
+    asked = _find_server(db, server, token_file, ca)
     if asked is not None:
         came = try_sensor_of_server(asked, name, sensor, seconds, limit, console)
     else:
@@ -117,7 +117,7 @@ def _required(db: Path | None) -> Path:
     return db
 
 
-def _asked(
+def _find_server(
     db: Path | None, url: str | None, token_file: Path | None, ca: Path | None
 ) -> Server | None:
     """The server of --server; a folder shows its sensors even while a server has it open."""

@@ -63,11 +63,11 @@ def is_running(reader: Registration) -> bool:
 
 def free_name(location: str | Path, reader: str) -> str:
     """This name, or a similar one under which no other process currently reads the log."""
-    taken = {one.reader for one in registrations(location) if is_running(one) and not _own(one)}
+    taken = {one.reader for one in registrations(location) if is_running(one) and not _is_ours(one)}
     return reader if reader not in taken else f"{reader} of process {os.getpid()}"
 
 
-def _own(one: Registration) -> bool:
+def _is_ours(one: Registration) -> bool:
     return one.pid == os.getpid()
 
 

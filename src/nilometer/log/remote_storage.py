@@ -109,7 +109,7 @@ class RemoteStorage:
     ) -> Iterator[RemoteFile | HeldFile]:
         waiting, at_once = deque(files), 1
         while waiting:
-            ahead = self.map(self._held, _read_ahead(islice(waiting, at_once), whole=whole))
+            ahead = self.map(self._whole_object, _read_ahead(islice(waiting, at_once), whole=whole))
             for held in ahead:
                 name, _ = waiting.popleft()
                 if held is None:
@@ -120,7 +120,7 @@ class RemoteStorage:
                     yield file
             at_once = min(at_once * 4, REQUESTS_AT_ONCE)  # a reader may stop at the first
 
-    def _held(self, file: tuple[str, int]) -> HeldFile | None:
+    def _whole_object(self, file: tuple[str, int]) -> HeldFile | None:
         """All of an object; None if it does not exist."""
         name = self._object_of(file[0])
         key = (self.location, name, file[1])

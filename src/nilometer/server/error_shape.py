@@ -134,12 +134,12 @@ def unforeseen(error: BaseException) -> JSONResponse:
 
 def add_error_shape(app: FastAPI) -> None:
     """Give all errors of an application this shape."""
-    app.add_exception_handler(NilometerError, _refused)
+    app.add_exception_handler(NilometerError, _handle_refusal)
     app.add_exception_handler(HTTPException, _framework_refused)
     app.add_exception_handler(RequestValidationError, _malformed)
 
 
-async def _refused(_: Request, error: Exception) -> JSONResponse:
+async def _handle_refusal(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, NilometerError)
     return response_for(error)
 

@@ -117,7 +117,7 @@ class _Taking:
         catalog = self._take_catalog()
         self._take_deliveries()
         there = [one for one in catalog.logs if (self._logs / one / LAYOUT).exists()]
-        noted = {log: self._noted(log) for log in there}
+        noted = {log: self._metadata(log) for log in there}
         for log in there:
             self._link_segments(log)
         engine = EngineImage.look(self._folder / ENGINE)
@@ -167,7 +167,7 @@ class _Taking:
         }
         self._add_linked(delivered, Path(DELIVERIES))
 
-    def _noted(self, log: str) -> dict[str, bytes]:
+    def _metadata(self, log: str) -> dict[str, bytes]:
         """The readers' offsets, and other metadata of a log."""
         folder, contents = self._logs / log, {}
         for one in sorted((folder / _READERS).glob("*.json")):

@@ -45,7 +45,7 @@ def list_all(place: Place) -> list[Listed]:
             row_kind = str(row.get("kind") or kind)
             if kind == "table" and row_kind != "table":
                 continue  # sensor tables are among the streams
-            listed.append(Listed(row["name"], row_kind, _about(kind, row)))
+            listed.append(Listed(row["name"], row_kind, _description(kind, row)))
     return listed
 
 
@@ -92,7 +92,7 @@ def counted_kinds(listed: list[Listed]) -> str:
     )
 
 
-def _about(kind: str, row: Mapping[str, object]) -> str | None:
+def _description(kind: str, row: Mapping[str, object]) -> str | None:
     match kind:
         case "stream":
             error = row.get("error")

@@ -85,7 +85,7 @@ class StatementCompleter(Completer):
 
     def _of_statement(self, text: str, whole: str, event: CompleteEvent) -> Iterator[Completion]:
         if (qualified := _QUALIFIED.search(text)) is not None:
-            yield from self._columns(self._meant(qualified[1], whole), qualified[2])
+            yield from self._columns(self._resolve(qualified[1], whole), qualified[2])
             return
         if _NAMED.search(text) or _LISTED.search(text):
             yield from self._relations(re.split(r"[\s,]", text)[-1].lstrip("`"))
@@ -120,7 +120,7 @@ class StatementCompleter(Completer):
         words = {one.lower() for one in re.findall(r"\w+", text)}
         return [one.name for one in self.names.listed if one.name.lower() in words]
 
-    def _meant(self, name: str, text: str) -> str:
+    def _resolve(self, name: str, text: str) -> str:
         """The stream or table that a name or alias refers to."""
         known = {one.name.lower() for one in self.names.listed}
         plain = name.strip("`")

@@ -104,7 +104,7 @@ class Shell:
             began = time.monotonic()
             self._run_one(statement)
             if self.is_timed:
-                self.errors.print(f"time: {_shown(time.monotonic() - began)}", style="dim")
+                self.errors.print(f"time: {_duration_text(time.monotonic() - began)}", style="dim")
             if not statement.is_query:
                 self.changed()
 
@@ -186,7 +186,7 @@ class Shell:
                 self._note(f"answers are written as {display.form}")
             case "limit":
                 if word is not None:
-                    display.limit = _whole(word, "\\limit 100")
+                    display.limit = _whole_number(word, "\\limit 100")
                 self._note(f"tables show {display.limit:,} rows")
             case "o":
                 display.write_to(None if word is None else Path(word).expanduser())
@@ -306,7 +306,7 @@ def _on(is_on: bool) -> str:
     return "on" if is_on else "off"
 
 
-def _whole(text: str, example: str) -> int:
+def _whole_number(text: str, example: str) -> int:
     try:
         number = int(text)
     except ValueError:
@@ -326,10 +326,10 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _shown(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """The duration of a statement.
 
-    >>> _shown(0.0123), _shown(75.3)
+    >>> _duration_text(0.0123), _duration_text(75.3)
     ('12.3 ms', '75.300 s')
     """
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.3f} s"

@@ -118,7 +118,7 @@ class KafkaUnit:
         while True:
             try:
                 self._producer.produce(
-                    self._topic, text.encode(), key, on_delivery=self._taken, headers=headers
+                    self._topic, text.encode(), key, on_delivery=self._note_result, headers=headers
                 )
                 break
             except BufferError:
@@ -129,7 +129,7 @@ class KafkaUnit:
                 raise ReceiverError(f"the cluster did not accept it: {_words(error)}") from error
         self._producer.poll(0)
 
-    def _taken(self, error: KafkaError | None, _: Message) -> None:
+    def _note_result(self, error: KafkaError | None, _: Message) -> None:
         self._error = self._error or error
 
 

@@ -142,7 +142,7 @@ class WebhookUnit:
     def _judge(answer: httpx.Response) -> None:
         if answer.is_success:
             return
-        message = f"the receiver answered {answer.status_code}{_said(answer)}"
+        message = f"the receiver answered {answer.status_code}{_answer_text(answer)}"
         if answer.status_code == _GONE:
             raise ReceiverGoneError(message)
         after = _REFUSED_WAIT if answer.is_client_error else 0.0
@@ -157,7 +157,7 @@ def _reach(setting: UnitSetting) -> Reach:
     return reach_of(host, may_be_private=setting.options["private"])
 
 
-def _said(answer: httpx.Response) -> str:
+def _answer_text(answer: httpx.Response) -> str:
     """The beginning of an answer's text, in one line."""
     content, until = b"", monotonic() + _ANSWER_SECONDS
     for piece in answer.iter_raw():

@@ -104,7 +104,8 @@ class InsertedRows:
         except (pa.ArrowException, OverflowError):
             hint = None
         raise SqlTypeError(
-            f"row {place + 1}, column {name}: {declared_type(column)} cannot store {_shown(value)}",
+            f"row {place + 1}, column {name}: {declared_type(column)} cannot store "
+            f"{_value_text(value)}",
             place=self._place(place),
             hint=hint or f"give a value of type {type_name(kind)}, or NULL",
         )
@@ -134,7 +135,7 @@ def check_address(address: object, declared: Declaration) -> str:
     return address
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     text = repr(value) if isinstance(value, str | bytes) else str(value)
     text = text.upper() if isinstance(value, bool) else text
     return text if len(text) <= 60 else text[:59] + "…"

@@ -30,7 +30,7 @@ def take_lease(
     updated = connection.execute(update(lease).where(lease.c.id == _ONLY, free).values(row))
     if updated.rowcount:
         return None
-    if (held := _held(connection)) is not None:
+    if (held := _holder(connection)) is not None:
         return held[1]
     connection.execute(insert(lease).values(id=_ONLY, **row))
     return None
@@ -41,7 +41,7 @@ def require_lease(connection: Connection, holder: str) -> None:
 
     A holder whose lease has expired may continue until then: nobody else has seen anything.
     """
-    held = _held(connection)
+    held = _holder(connection)
     if held is not None and held[0] != holder:
         raise CatalogError(
             "another database now holds the catalog",
@@ -49,7 +49,7 @@ def require_lease(connection: Connection, holder: str) -> None:
         )
 
 
-def _held(connection: Connection) -> tuple[str, LeaseHolder] | None:
+def _holder(connection: Connection) -> tuple[str, LeaseHolder] | None:
     statement = select(lease.c.holder, lease.c.told, lease.c.until).where(lease.c.id == _ONLY)
     row = connection.execute(statement).one_or_none()
     return None if row is None else (row.holder, LeaseHolder(row.told, row.until))

@@ -47,13 +47,13 @@ def find_name(connection: Connection, name: str) -> NamedEntry | None:
     """The entry with this name, in any case."""
     statement = select(names).where(names.c.folded == name.lower())
     row = connection.execute(statement).one_or_none()
-    return None if row is None else _named(row)
+    return None if row is None else _entry(row)
 
 
 def all_names(connection: Connection) -> list[NamedEntry]:
     """Everything that has a name, by name."""
     rows = connection.execute(select(names).order_by(names.c.folded))
-    return [_named(one) for one in rows]
+    return [_entry(one) for one in rows]
 
 
 def require_name(connection: Connection, name: str, *kinds: Kind) -> NamedEntry:
@@ -162,7 +162,7 @@ def _require_usable(name: str) -> None:
         )
 
 
-def _named(row: Row[Any]) -> NamedEntry:
+def _entry(row: Row[Any]) -> NamedEntry:
     return NamedEntry(row.id, row.name, Kind(row.kind), row.generation, row.key)
 
 

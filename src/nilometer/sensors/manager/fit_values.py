@@ -94,7 +94,7 @@ def _fit_lists(
             items.extend(value.tolist() if isinstance(value, np.ndarray) else value)
             owners.extend([at] * len(value))
         elif value is not None:
-            refused[at] = f"not an array: {_shown(value)}"
+            refused[at] = f"not an array: {_value_text(value)}"
         ends.append(len(items))
     fitted, misfits = fit_values(items, kind.value_type, form)
     for place, reason in misfits.items():
@@ -118,9 +118,9 @@ def _fit_each(
                 if one is not None:
                     pa.scalar(one, kind)
         except _MisfitError as error:
-            one, refused[at] = None, f"{error}: {_shown(value)}"
+            one, refused[at] = None, f"{error}: {_value_text(value)}"
         except (pa.ArrowException, ArithmeticError, ValueError, TypeError):
-            one, refused[at] = None, f"does not fit {_name(kind)}: {_shown(value)}"
+            one, refused[at] = None, f"does not fit {_name(kind)}: {_value_text(value)}"
         fitted.append(one)
     return pa.array(fitted, kind), refused
 
@@ -128,7 +128,7 @@ def _fit_each(
 def _fitter(kind: pa.DataType, form: TimeForm) -> Callable[[Any], Any]:
     """A function that returns what Arrow accepts, or raises."""
     if types.is_integer(kind):
-        return _whole
+        return _whole_number
     if types.is_floating(kind):
         return _float32 if kind == pa.float32() else _number
     if types.is_timestamp(kind):
@@ -139,7 +139,7 @@ def _fitter(kind: pa.DataType, form: TimeForm) -> Callable[[Any], Any]:
     return lambda value: value
 
 
-def _whole(value: Any) -> int:
+def _whole_number(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return int(_only(value, (int,), "a whole number"))
@@ -195,7 +195,7 @@ def _truth(value: Any) -> bool:
     return value
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 

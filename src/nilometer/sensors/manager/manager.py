@@ -254,13 +254,15 @@ class StreamManager:
         stream = watched.stream
         try:
             alive = await watched.readers.look()
-            conditions = watched.kept(frozenset(live_conditions(alive)), self._settings)
+            conditions = watched.wanted_conditions(
+                frozenset(live_conditions(alive)), self._settings
+            )
             if watched.is_current and conditions == watched.conditions:
                 stream.note_readers(len(alive))
                 return
             watched.is_current = True  # set before the rows are read: later changes are found later
             stream.trouble, watched.conditions = None, conditions
-            sensors = await asyncio.to_thread(self._wanted, watched)
+            sensors = await asyncio.to_thread(self._wanted_sensors, watched)
             if self._watched.get(stream.declaration.name) is watched:
                 stream.note_readers(len(alive))
                 if not stream.want(sensors, pause=watched.readers.lost):
@@ -268,7 +270,7 @@ class StreamManager:
         except Exception as error:  # whatever the catalog raises: try again next time
             watched.trouble(error)
 
-    def _wanted(self, watched: _Watched) -> list[Sensor]:
+    def _wanted_sensors(self, watched: _Watched) -> list[Sensor]:
         """The sensors in the catalog that satisfy one of the conditions."""
         if not watched.conditions:
             return []
@@ -337,7 +339,9 @@ class _Watched:
     is_current: bool = True
     """Whether the sensors are those that these conditions select."""
 
-    def kept(self, live: frozenset[str | None], settings: ManagerSettings) -> frozenset[str | None]:
+    def wanted_conditions(
+        self, live: frozenset[str | None], settings: ManagerSettings
+    ) -> frozenset[str | None]:
         """The conditions to read sensors for: the current ones and very recent ones."""
         if live >= self.conditions:
             self.less_since = None

@@ -18,7 +18,7 @@ _LOG: Final = logging.getLogger("nilometer.sensors")
 
 def tell_lost(sensor: SensorRecord) -> bool:
     """Report that a sensor cannot be reached, or no longer; True: it was reported."""
-    extra = event("sensor_lost", sensor.stream, **_about(sensor), reason=sensor.last_error)
+    extra = event("sensor_lost", sensor.stream, **_details(sensor), reason=sensor.last_error)
     words = "sensor %s of %s is lost and will be retried: %s"
     _LOG.warning(words, sensor.name, sensor.stream, sensor.last_error, extra=extra)
     return True
@@ -26,14 +26,14 @@ def tell_lost(sensor: SensorRecord) -> bool:
 
 def tell_regained(sensor: SensorRecord) -> bool:
     """Report that a lost sensor is back; False: it is no longer lost."""
-    extra = event("sensor_regained", sensor.stream, **_about(sensor))
+    extra = event("sensor_regained", sensor.stream, **_details(sensor))
     _LOG.info("sensor %s of %s is back", sensor.name, sensor.stream, extra=extra)
     return False
 
 
 def tell_closed(sensor: SensorRecord) -> None:
     """Report that a sensor was closed for good."""
-    extra = event("sensor_closed", sensor.stream, **_about(sensor), reason=sensor.last_error)
+    extra = event("sensor_closed", sensor.stream, **_details(sensor), reason=sensor.last_error)
     words = "sensor %s of %s was closed: %s"
     _LOG.error(words, sensor.name, sensor.stream, sensor.last_error, extra=extra)
 
@@ -41,7 +41,7 @@ def tell_closed(sensor: SensorRecord) -> None:
 def tell_silent(sensor: SensorRecord, now: int) -> None:
     """Report that a sensor has been quiet for longer than expected."""
     silence = now - (sensor.silent_since or now)
-    extra = event("sensor_silent", sensor.stream, **_about(sensor), seconds=silence / 1e6)
+    extra = event("sensor_silent", sensor.stream, **_details(sensor), seconds=silence / 1e6)
     what = "sent nothing" if sensor.gaps.heard is None else "been silent"
     expected = "" if sensor.expected is None else f", expected every {_span(sensor.expected)}"
     words = "sensor %s of %s has %s for %s%s"
@@ -50,7 +50,7 @@ def tell_silent(sensor: SensorRecord, now: int) -> None:
 
 def tell_speaks(sensor: SensorRecord) -> None:
     """Report that a silent sensor sends again."""
-    extra = event("sensor_speaks", sensor.stream, **_about(sensor))
+    extra = event("sensor_speaks", sensor.stream, **_details(sensor))
     _LOG.info("sensor %s of %s is sending again", sensor.name, sensor.stream, extra=extra)
 
 
@@ -105,5 +105,5 @@ def _span(micros: int) -> str:
     return format_duration(micros if micros < _SECOND else micros // _SECOND * _SECOND)
 
 
-def _about(sensor: SensorRecord) -> dict[str, Any]:
+def _details(sensor: SensorRecord) -> dict[str, Any]:
     return {"stream": sensor.stream, "sensor": sensor.name, "errors": sensor.errors}

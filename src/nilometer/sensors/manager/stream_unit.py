@@ -93,7 +93,7 @@ class StreamUnit:
 
     def _refused(self, one: Received, error: Exception) -> Received:
         reason = f"unit {self.name}: {in_one_line(error)}"
-        return replace(one, event=Event.BAD_READING, reason=reason, value=_shown(one.value))
+        return replace(one, event=Event.BAD_READING, reason=reason, value=_payload(one.value))
 
     def _of(self, sensor: SensorRecord) -> _Applied:
         if (applied := self._applied.get(sensor.number)) is None:
@@ -115,6 +115,6 @@ def _readings(returned: Any) -> list[Any]:
     return list(returned) if isinstance(returned, list | Generator) else [returned]
 
 
-def _shown(value: Any) -> Any:
+def _payload(value: Any) -> Any:
     """How a dead letter shows a reading."""
     return str(value.to_pylist()) if isinstance(value, pa.RecordBatch) else value

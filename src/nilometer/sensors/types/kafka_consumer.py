@@ -69,14 +69,14 @@ class TopicConsumer:
 
     def cluster(self) -> str | None:
         """The id of the cluster; raises if it cannot be reached, or redirects where it must not."""
-        cluster: str | None = self._about(self._topics[0]).cluster_id
+        cluster: str | None = self._metadata(self._topics[0]).cluster_id
         return cluster
 
     def places(self) -> list[Place]:
         """All partitions that the topics have now."""
         places: list[Place] = []
         for topic in self._topics:
-            metadata = self._about(topic).topics[topic]
+            metadata = self._metadata(topic).topics[topic]
             if metadata.error is not None:
                 raise LookupError(
                     f"topic {topic} cannot be read at {self._where}: {metadata.error.str()}"
@@ -132,7 +132,7 @@ class TopicConsumer:
     def close(self) -> None:
         self._consumer.close()
 
-    def _about(self, topic: str) -> Any:
+    def _metadata(self, topic: str) -> Any:
         """The cluster's metadata about itself and a topic."""
         metadata = self._ask(lambda: self._consumer.list_topics(topic, self._timeout))
         check_brokers(((one.host, one.port) for one in metadata.brokers.values()), self._reach)

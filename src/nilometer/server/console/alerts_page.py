@@ -82,9 +82,9 @@ class AlertList:
         if not sources:
             ui.notify("There are no streams or queries to watch yet.")
             return
-        open_alert_form(self._console, sources, self._made)
+        open_alert_form(self._console, sources, self._created)
 
-    async def _made(self, message: str) -> None:
+    async def _created(self, message: str) -> None:
         tell_done(message)
         await self.refresh()
 

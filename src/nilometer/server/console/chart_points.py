@@ -109,7 +109,7 @@ class Lines:
     def _keys(self, rows: pa.Table) -> list[str] | None:
         if self.choice.key is None:
             return None
-        keys = [_shown(key) for key in rows[self.choice.key].to_pylist()]
+        keys = [_key_text(key) for key in rows[self.choice.key].to_pylist()]
         for key in sorted(set(keys), key=natural):
             if key not in self.own and len(self.own) < MOST_LINES // max(
                 1, len(self.choice.values)
@@ -177,7 +177,7 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=float)
 
 
-def _shown(key: object) -> str:
+def _key_text(key: object) -> str:
     return "NULL" if key is None else str(key)[:60]
 
 

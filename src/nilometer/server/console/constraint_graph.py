@@ -132,13 +132,13 @@ def _node(stream: PicturedStream, box: Box) -> Shape:
         height=box.height,
         rx=10,
     )
-    note = _about(stream)
+    note = _description(stream)
     return shape(
         "g", outline, *texts, class_="node", tabindex=0, role="img", aria_label=note, data_note=note
     )
 
 
-def _about(stream: PicturedStream) -> str:
+def _description(stream: PicturedStream) -> str:
     same = stream.relation == stream.name
     parts = [f"Stream {stream.name}" + ("" if same else f", which is {stream.relation}")]
     if stream.rate is not None:
@@ -208,7 +208,7 @@ def window_kind(window: PicturedWindow) -> str:
 def window_note(window: PicturedWindow) -> str:
     """A window in words, with the windows that it is derived from."""
     lines = [f"{window_words(window)} ({window_kind(window)})"]
-    lines += [f"{_said(one)}, which follows from {_reasons(one)}" for one in _derived(window)]
+    lines += [f"{_sentence(one)}, which follows from {_reasons(one)}" for one in _derived(window)]
     return "\n".join(lines)
 
 
@@ -216,7 +216,7 @@ def _derived(window: PicturedWindow) -> Iterator[PicturedBound]:
     return (one for one in window.bounds if one.follows_from)
 
 
-def _said(bound: PicturedBound) -> str:
+def _sentence(bound: PicturedBound) -> str:
     return later_than(bound.earlier, bound.later, bound.limit)
 
 

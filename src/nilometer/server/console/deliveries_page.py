@@ -84,9 +84,9 @@ class DeliveryList:
         if not queries:
             ui.notify("There are no queries or alerts to deliver from yet.")
             return
-        open_delivery_form(self._console, queries, self._made)
+        open_delivery_form(self._console, queries, self._created)
 
-    async def _made(self, message: str) -> None:
+    async def _created(self, message: str) -> None:
         tell_done(message)
         await self.refresh()
 

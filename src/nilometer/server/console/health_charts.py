@@ -54,7 +54,7 @@ def _lag(sample: HealthSample) -> float | None:
     return None if lag is None else lag / 1e6
 
 
-def _kept(sample: HealthSample) -> float:
+def _buffered(sample: HealthSample) -> float:
     return sum(one.buffered for one in sample.streams.values())
 
 
@@ -74,7 +74,9 @@ CHARTS: Final = (
         "micro-batch",
     ),
     ChartKind("Watermark behind the clock", "s", (Line("lag", "#7c6cf0", _lag),), "watermark"),
-    ChartKind("Rows kept because they may still count", "rows", (Line("kept", "#3a9d5d", _kept),)),
+    ChartKind(
+        "Rows kept because they may still count", "rows", (Line("kept", "#3a9d5d", _buffered),)
+    ),
     ChartKind("State", _BYTES, (Line("state", "#3a9d5d", lambda one: one.state_bytes),), "state"),
     ChartKind(
         "Late rows, dropped so far",

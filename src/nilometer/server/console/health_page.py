@@ -85,11 +85,11 @@ def health_figures(network: SensorNetwork, disk: Row) -> Shape:
         (bytes_words(free), "free on the disk"),
         (disk["full_in"] or "not foreseen", "until it is full"),
     ]
-    drawn = (shape("div", shape("b", value), _named(name)) for value, name in figures)
+    drawn = (shape("div", shape("b", value), _label(name)) for value, name in figures)
     return shape("div", *drawn, class_="nm-figures")
 
 
-def _named(name: Shape | str) -> Shape:
+def _label(name: Shape | str) -> Shape:
     return shape("span", name) if isinstance(name, str) else name
 
 

@@ -153,7 +153,9 @@ def _sensors(stream: NetworkStream, box: Box) -> Shape:
     if count == 1:
         return _only_sensor(stream.sensors[0], box)
     if count <= _FEW:
-        inside = [_named(one, left, top + 44 + 22 * i) for i, one in enumerate(stream.sensors)]
+        inside = [
+            _sensor_line(one, left, top + 44 + 22 * i) for i, one in enumerate(stream.sensors)
+        ]
     elif count <= _MANY:
         inside = [*_grid(stream.sensors, left, top + 44)]
     else:
@@ -174,7 +176,7 @@ def _total(stream: NetworkStream, left: float, top: float) -> Shape:
     return shape("text", shortened(label, 40), x=left + 14, y=top + 22, class_="name")
 
 
-def _named(sensor: NetworkSensor, left: float, y: float) -> Shape:
+def _sensor_line(sensor: NetworkSensor, left: float, y: float) -> Shape:
     """A sensor with its last reading."""
     text = sensor.last_value or sensor.state
     return shape(

@@ -113,7 +113,7 @@ class PanelForm:
         if before is not None:
             await self._read_columns(before)
         elif self._name.value:
-            await self._named()
+            await self._name_chosen()
 
     def _draw_fields(self) -> None:
         self._source = ui.toggle(_SOURCES, value=SourceKind.QUERY.value).classes("nm-toggle")
@@ -135,7 +135,7 @@ class PanelForm:
         for one in (*fields, *more):
             one.props("outlined dense stack-label")
         self._source.on_value_change(self._turn_source)
-        self._name.on_value_change(self._named)
+        self._name.on_value_change(self._name_chosen)
         self._text.on("blur", lambda: self._read_columns(None))
         for field in (self._title, self._kind, self._x, self._y, *more):
             field.on_value_change(self._look_soon)
@@ -191,7 +191,7 @@ class PanelForm:
         if source is not None:
             numbers = [one.name for one in source.with_changes().columns if one.is_number]
         if chosen is None:
-            chosen = self._chosen()
+            chosen = self._current_panel()
         y = list(chosen.y) if chosen else []
         every = {one: one for one in [*names, *y]}
         for field, none, own in (
@@ -205,7 +205,7 @@ class PanelForm:
         offered = names if is_table else numbers
         self._y.set_options(list(dict.fromkeys([*offered, *y])), value=y)
 
-    def _chosen(self) -> Panel | None:
+    def _current_panel(self) -> Panel | None:
         try:
             return self.read()
         except NilometerError:
@@ -235,7 +235,7 @@ class PanelForm:
 
     # What needs the database
 
-    async def _named(self) -> None:
+    async def _name_chosen(self) -> None:
         """Another query or stream was chosen: suggest how to show it."""
         kind = SourceKind(str(self._source.value))
         wanted = (kind, str(self._name.value or ""))
@@ -248,7 +248,7 @@ class PanelForm:
             self._problem.text = in_one_line(error)
             return
         self._show(suggested_panel(source, kind))
-        await self._read_columns(self._chosen())
+        await self._read_columns(self._current_panel())
 
     async def _read_columns(self, chosen: Panel | None) -> None:
         """Offer the columns of the source that is filled in."""

@@ -78,7 +78,9 @@ class QueryList:
         self._summary = Drawing(shape("div"))
         with ui.element("div").classes("nm-bar nm-filters") as self._filters:
             phases = [_ALL, *map(str, QueryPhase)]
-            self._words = ui.input("Name or text", value=chosen.words, on_change=self._again)
+            self._words = ui.input(
+                "Name or text", value=chosen.words, on_change=self._filter_changed
+            )
             self._phase = ui.select(
                 phases, value=known_or(chosen.state, phases, _ALL), label="State"
             )
@@ -86,7 +88,7 @@ class QueryList:
                 [*_GROUPS], value=known_or(chosen.group, _GROUPS, _NO_GROUP), label="Group by"
             )
             for field in (self._phase, self._group):
-                field.on_value_change(self._again)
+                field.on_value_change(self._filter_changed)
             for one in (self._words, self._phase, self._group):
                 one.props("dense outlined options-dense")
         self._list = ui.element("ul").classes("nm-queries")
@@ -98,7 +100,7 @@ class QueryList:
             ui.link("Write the first one", "/").classes("nm-link-button")
         self._empty.set_visibility(False)
 
-    async def _again(self) -> None:
+    async def _filter_changed(self) -> None:
         self._pager.begin()
         await self._turned()
 

@@ -103,13 +103,13 @@ def query_figures(
     if status.dead_letters and not has_help:  # where there is help, advice says more about them
         figures.append(("rows left out", count_text(status.dead_letters)))
     drawn = (
-        shape("div", shape("b", value), _named(name) if has_help else shape("span", name))
+        shape("div", shape("b", value), _label(name) if has_help else shape("span", name))
         for name, value in figures
     )
     return shape("div", *drawn, class_="nm-figures")
 
 
-def _named(figure: str) -> Shape:
+def _label(figure: str) -> Shape:
     word = _TERMS.get(figure)
     return shape("span", figure) if word is None else term(word, figure)
 

@@ -57,12 +57,14 @@ class SensorTable:
                 states = [_ALL, *map(str, SENSORS)]
                 state = known_or(chosen.state, states, _ALL)
                 streams = dict.fromkeys([_ALL, chosen.stream or _ALL])
-                self._state = ui.select(states, value=state, label="State", on_change=self._again)
+                self._state = ui.select(
+                    states, value=state, label="State", on_change=self._filter_changed
+                )
                 self._stream = ui.select(
-                    [*streams], value=[*streams][-1], label="Stream", on_change=self._again
+                    [*streams], value=[*streams][-1], label="Stream", on_change=self._filter_changed
                 )
                 self._words = ui.input(
-                    "Name, reading or error", value=chosen.words, on_change=self._again
+                    "Name, reading or error", value=chosen.words, on_change=self._filter_changed
                 )
                 for field in (self._state, self._stream, self._words):
                     field.props("dense outlined options-dense")
@@ -86,7 +88,7 @@ class SensorTable:
         self._letters.set_enabled(letters > 0)
         self._draw()
 
-    def _again(self) -> None:
+    def _filter_changed(self) -> None:
         self._pager.begin()
         self._turned()
 

@@ -61,9 +61,9 @@ class SensorsView:
         self._empty.set_visibility(False)
 
     def _ask(self) -> None:
-        open_stream_form(self._console, self._made)
+        open_stream_form(self._console, self._created)
 
-    async def _made(self, message: str) -> None:
+    async def _created(self, message: str) -> None:
         tell_done(message)
         self._look.forget()
         await self.refresh()

@@ -119,9 +119,9 @@ class StreamView:
         self._letters.props("flat no-caps dense").classes("nm-second nm-action")
 
     def _ask(self) -> None:
-        open_sensors_form(self._console, self._declared, self._made)
+        open_sensors_form(self._console, self._declared, self._created)
 
-    async def _made(self, message: str) -> None:
+    async def _created(self, message: str) -> None:
         tell_done(message)
         self._look.forget()
         await self.refresh()
@@ -203,7 +203,7 @@ def stream_figures(stream: NetworkStream) -> Shape:
             ("UTC watermark", instant_words(status.watermark)),
             ("watermark behind", length_words(known_lag(status.lag))),
         ]
-    drawn = (shape("div", shape("b", value), _named(name)) for name, value in figures)
+    drawn = (shape("div", shape("b", value), _label(name)) for name, value in figures)
     return shape("div", *drawn, class_="nm-figures")
 
 
@@ -211,7 +211,7 @@ def _of(number: int, thing: str) -> str:
     return thing if number == 1 else f"{thing}s"
 
 
-def _named(figure: str) -> Shape:
+def _label(figure: str) -> Shape:
     return term("watermark", figure) if "watermark" in figure else shape("span", figure)
 
 

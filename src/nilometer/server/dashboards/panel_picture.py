@@ -109,7 +109,7 @@ class _Asking:
             axis = await asking._axis(column, MOST_BARS)
             if axis is None:
                 return Picture(PanelKind.BAR, {"lines": [], **asking._range(None)})
-            lines, left_out = await asking._lines(axis, _known(panel.combine, Combine.AVG))
+            lines, left_out = await asking._lines(axis, _combination(panel.combine, Combine.AVG))
             values = {"lines": [_drawn(one, is_time=True) for one in lines], "is_time": True}
             values |= {"step": axis.step / 1000}
             return Picture(PanelKind.BAR, values | asking._range(axis), left_out=left_out)
@@ -117,7 +117,7 @@ class _Asking:
 
     async def _categories(self, x: Column) -> Picture:
         """A bar for each value of a column, and for each name."""
-        how = _known(self.panel.combine, Combine.AVG)
+        how = _combination(self.panel.combine, Combine.AVG)
         ys = self._numbers()
         selected = ", ".join(f"{one} AS _v{i}" for i, one in enumerate(self._combined(how, ys)))
         grouped = (
@@ -141,7 +141,7 @@ class _Asking:
         return Picture(PanelKind.BAR, values, left_out=left_out)
 
     async def _stat(self) -> Picture:
-        how = _known(self.panel.combine, Combine.LAST)
+        how = _combination(self.panel.combine, Combine.LAST)
         ys = self._numbers()
         time = self._time()
         order = None if time is None else number(time)
@@ -177,7 +177,7 @@ class _Asking:
         axis = await asking._axis(time, _SPARK_POINTS)
         if axis is None:
             return {}
-        lines, _ = await asking._lines(axis, _known(self.panel.combine, Combine.LAST))
+        lines, _ = await asking._lines(axis, _combination(self.panel.combine, Combine.LAST))
         return {one.name: _drawn(one, is_time=True)["data"] for one in lines}
 
     async def _table(self) -> Picture:
@@ -202,7 +202,7 @@ class _Asking:
         axis = await asking._axis(column, MOST_CELLS)
         if axis is None:
             return Picture(PanelKind.HEAT, {"cells": [], **asking._range(None)})
-        lines, left_out = await asking._lines(axis, _known(self.panel.combine, Combine.AVG))
+        lines, left_out = await asking._lines(axis, _combination(self.panel.combine, Combine.AVG))
         places = [place for one in lines for place, _ in one.points]
         first = min(places, default=0.0)
         cells: list[tuple[int, int, float | None]] = [
@@ -346,7 +346,7 @@ class _Asking:
         return {} if axis is None else {"low": axis.low / 1000, "high": axis.high / 1000}
 
 
-def _known(how: Combine, otherwise: Combine) -> Combine:
+def _combination(how: Combine, otherwise: Combine) -> Combine:
     """How to combine values where they must be combined."""
     return otherwise if how is Combine.ALL else how
 

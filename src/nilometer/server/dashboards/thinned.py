@@ -224,10 +224,10 @@ class LinesQuestion:
         for end, last in zip(ends, lasts, strict=True):
             if np.isfinite(end) and not end <= last:
                 points.append((float(end), None))
-        return _held(sorted(points, key=lambda one: (one[0], one[1] is not None)))
+        return _extended(sorted(points, key=lambda one: (one[0], one[1] is not None)))
 
 
-def _held(points: Points) -> Points:
+def _extended(points: Points) -> Points:
     """A value holds up to the instant at which it ends."""
     held: Points = []
     for place, value in points:
