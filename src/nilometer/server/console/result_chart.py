@@ -73,8 +73,8 @@ class ResultChart:
         """Continue with new rows."""
         if self._is_timeline:
             newest = rows.slice(max(0, rows.num_rows - CHART_MATCHES))
-            if news := matches(newest, self._drawable.lanes):
-                self._chart.add_matches(news)
+            if new_matches := matches(newest, self._drawable.lanes):
+                self._chart.add_matches(new_matches)
         elif self._lines.choice.values:
             self._add_points(rows)
 

@@ -84,16 +84,16 @@ def build_network(
     """Assemble the network from what is known."""
     sensor_statuses = {(one.stream, one.number): one for one in sensors}
     statuses = {one.name: one for one in streams}
-    fed = tuple(
+    network_streams = tuple(
         _stream(one, sensor_statuses, statuses.get(one.declaration.name)) for one in declared
     )
-    names = [*(one.name for one in fed), *(one.name for one in queries)]
+    names = [*(one.name for one in network_streams), *(one.name for one in queries)]
     known = {name.lower(): name for name in names}
     reads = {
         query.name: tuple(known[name] for name in _names(query.text) if name in known)
         for query in queries
     }
-    return SensorNetwork(fed, tuple(queries), tuple(deliveries), reads)
+    return SensorNetwork(network_streams, tuple(queries), tuple(deliveries), reads)
 
 
 def _stream(
