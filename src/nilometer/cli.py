@@ -210,11 +210,11 @@ def sql(  # noqa: PLR0913  one argument per option
       SELECT store, SUM(price) AS total FROM Sales [RANGE 1 HOUR] GROUP BY store"
     """
     sources = options.read_sources(stream or [], table or [])
-    kept = options.read_kept(db, catalog, logs)
-    asked = ask_server(server, token_file, ca, kept, "sql")
+    location = options.read_location(db, catalog, logs)
+    asked = ask_server(server, token_file, ca, location, "sql")
     is_typed = sys.stdin.isatty() and sys.stdout.isatty()
     if statement is None and file is None and is_typed and not (follow or catch_up):
-        start_shell(asked, kept, sources, form=form, param=param or [])
+        start_shell(asked, location, sources, form=form, param=param or [])
     following = None
     if follow or catch_up:
         late = options.read_durations("--lateness", lateness or [], sources.streams)
@@ -244,7 +244,7 @@ def sql(  # noqa: PLR0913  one argument per option
             buckets,
             moment,
             execution,
-            kept,
+            location,
             engine,
             local_limit,
             read_parameters(param or []),
@@ -274,8 +274,8 @@ def explain(  # noqa: PLR0913, PLR0917  one argument for each option
 ) -> None:
     """Say what a query will do: its windows, what it keeps and for how long, its join order."""
     text, sources = read_text(statement, file), options.read_sources(stream or [], table or [])
-    kept = options.read_kept(db, catalog, logs)
-    asked = ask_server(server, token_file, ca, kept, "explain")
+    location = options.read_location(db, catalog, logs)
+    asked = ask_server(server, token_file, ca, location, "explain")
     with Progress(_errors()) as progress:
         from nilometer.commands.parameter_option import read_parameters  # noqa: PLC0415
         from nilometer.commands.request import Request  # noqa: PLC0415  takes its time
@@ -285,7 +285,7 @@ def explain(  # noqa: PLR0913, PLR0917  one argument for each option
         request = Request(
             text,
             sources,
-            kept=kept,
+            location=location,
             engine=engine,
             local_megabytes=local_limit,
             parameters=values,
@@ -299,7 +299,7 @@ def _errors() -> Console:
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is told in words, never as a traceback."""
+    """Run the command line; problems are reported in words, never as a traceback."""
     collect_seldom()
     try:
         app()
@@ -321,6 +321,6 @@ def main() -> None:
 
 def _tell(error: str) -> None:
     """Say what went wrong, as it stands: an underlined place must not be wrapped."""
-    told = Text(safe_text(error))
-    _errors().print(Text("error: ", style="red"), told, sep="", soft_wrap=True)
+    text = Text(safe_text(error))
+    _errors().print(Text("error: ", style="red"), text, sep="", soft_wrap=True)
     sys.exit(1)

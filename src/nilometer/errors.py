@@ -69,13 +69,13 @@ class WindowError(NilometerError):
         self.limits = limits
 
     def __reduce__(self) -> tuple[object, ...]:
-        named = {
+        keywords = {
             "detail": self.detail,
             "hint": self.hint,
             "streams": self.streams,
             "limits": self.limits,
         }
-        return partial(type(self), **named), (self.message,)  # type: ignore[arg-type]
+        return partial(type(self), **keywords), (self.message,)  # type: ignore[arg-type]
 
 
 class ContradictionError(WindowError):
@@ -162,13 +162,13 @@ class LogGapError(LogError):
         self.oldest = oldest
 
     def __reduce__(self) -> tuple[object, ...]:
-        named = {
+        keywords = {
             "detail": self.detail,
             "hint": self.hint,
             "rows": self.rows,
             "oldest": self.oldest,
         }
-        return partial(type(self), **named), (self.message,)  # type: ignore[arg-type]
+        return partial(type(self), **keywords), (self.message,)  # type: ignore[arg-type]
 
 
 class ResultsGoneError(NilometerError):

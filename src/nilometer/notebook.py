@@ -69,14 +69,14 @@ class NilometerMagics(Magics):  # type: ignore[misc, unused-ignore]
         self._live, self.client, self._files = {}, None, None
 
     def _connect(self, url: str) -> None:
-        made = Client(url, os.environ.get("NILOMETER_TOKEN"))
+        client = Client(url, os.environ.get("NILOMETER_TOKEN"))
         try:
-            made.streams()  # a wrong address or token is reported now
+            client.streams()  # a wrong address or token is reported now
         except NilometerError:
-            made.close()
+            client.close()
             raise
         self.close()
-        self.client, self._place = made, url
+        self.client, self._place = client, url
 
     def _open(self, folder: str, time: str | None = None) -> None:
         from nilometer.local.folder import open_folder  # noqa: PLC0415  takes its time
@@ -88,9 +88,9 @@ class NilometerMagics(Magics):  # type: ignore[misc, unused-ignore]
                 f"{folder} is a stored database, which a server opens",
                 hint=f"nilometer serve --db {folder}, and then %nilometer connect URL",
             )
-        found = open_folder(place, time)
+        files = open_folder(place, time)
         self.close()
-        self._files, self._place = found, folder
+        self._files, self._place = files, folder
 
     def _run(self, words: list[str], cell: str) -> Rows | LiveAnswer:
         is_ready = self.client is not None or self._files is not None
@@ -100,12 +100,12 @@ class NilometerMagics(Magics):  # type: ignore[misc, unused-ignore]
         if (before := self._live.pop(key, None)) is not None:
             before.close()  # the cell is run again
         with _waiting(f"waiting for {self._place}: {' '.join(cell.split())}"):
-            found = self._answer(cell)
-        if isinstance(found, LiveAnswer):
-            self._live[key] = found
+            answer = self._answer(cell)
+        if isinstance(answer, LiveAnswer):
+            self._live[key] = answer
         if words:
-            self._names[words[0]] = found
-        return found
+            self._names[words[0]] = answer
+        return answer
 
     def _answer(self, cell: str) -> Rows | LiveAnswer:
         if self._files is not None:

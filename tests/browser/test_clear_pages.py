@@ -22,7 +22,7 @@ _PAINTED = """(chart) => Object.fromEntries(getElement(chart.id.slice(1)).chart.
 _TOLD = """(chart) => {
   const live = getElement(chart.id.slice(1));
   const newest = Math.max(...Array.from(live.series.values(), (one) => one.at(-1)[0]));
-  return live.told([{ axisValue: newest, seriesName: "none", marker: "" }]);
+  return live.tooltip([{ axisValue: newest, seriesName: "none", marker: "" }]);
 }"""
 _AXIS = """(chart) => {
   const { show, axisLine } = getElement(chart.id.slice(1)).chart.getOption().xAxis[0];

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nilometer.errors import InputError
 from nilometer.sensors.types.kafka_positions import (
     Begin,
-    Held,
+    HeldOffsets,
     Place,
     begin,
     cluster_mark,
@@ -40,38 +40,38 @@ def test_keys_of_others_are_no_positions() -> None:
     assert read_positions(MARK, odd) == {}
 
 
-def from_end(place: Place, held: Held) -> int:
+def from_end(place: Place, held: HeldOffsets) -> int:
     return held.high
 
 
 @pytest.mark.parametrize(
     ("held", "position", "offset", "gone"),
     [
-        (Held(0, 9), 4, 4, 0),
-        (Held(4, 9), 4, 4, 0),
-        (Held(5, 9), 4, 5, 1),
-        (Held(9, 9), 4, 9, 5),
-        (Held(0, 4), 4, 4, 0),
+        (HeldOffsets(0, 9), 4, 4, 0),
+        (HeldOffsets(4, 9), 4, 4, 0),
+        (HeldOffsets(5, 9), 4, 5, 1),
+        (HeldOffsets(9, 9), 4, 9, 5),
+        (HeldOffsets(0, 4), 4, 4, 0),
     ],
 )
 def test_reading_goes_on_where_it_was_and_counts_what_is_gone(
-    held: Held, position: int, offset: int, gone: int
+    held: HeldOffsets, position: int, offset: int, gone: int
 ) -> None:
     found = begin({A: held}, {A: position}, from_end, "fail")
     assert found == [Begin(A, offset, held.high, gone)]
 
 
 def test_a_new_topic_begins_where_it_was_asked_to_and_a_new_partition_at_its_start() -> None:
-    assert begin({A: Held(2, 9)}, {}, from_end, "fail") == [Begin(A, 9, 9)]
-    found = begin({A: Held(2, 9), B: Held(0, 5)}, {A: 9}, from_end, "fail")
+    assert begin({A: HeldOffsets(2, 9)}, {}, from_end, "fail") == [Begin(A, 9, 9)]
+    found = begin({A: HeldOffsets(2, 9), B: HeldOffsets(0, 5)}, {A: 9}, from_end, "fail")
     assert found == [Begin(A, 9, 9), Begin(B, 0, 5)]
-    assert begin({B: Held(3, 5)}, {A: 9}, from_end, "fail") == [Begin(B, 3, 5, 3)]
+    assert begin({B: HeldOffsets(3, 5)}, {A: 9}, from_end, "fail") == [Begin(B, 3, 5, 3)]
     assert "offsets 0 to 2 of a/1 were removed" in Begin(B, 3, 5, 3).reason
 
 
 def test_a_topic_that_was_made_anew_is_not_skipped_in_silence() -> None:
     with pytest.raises(InputError, match="a/0 ends before offset 12") as refused:
-        begin({A: Held(2, 9)}, {A: 12}, from_end, "fail")
+        begin({A: HeldOffsets(2, 9)}, {A: 12}, from_end, "fail")
     assert "recreated" in str(refused.value.detail)
-    assert begin({A: Held(2, 9)}, {A: 12}, from_end, "start") == [Begin(A, 2, 9)]
-    assert begin({A: Held(2, 9)}, {A: 12}, from_end, "now") == [Begin(A, 9, 9)]
+    assert begin({A: HeldOffsets(2, 9)}, {A: 12}, from_end, "start") == [Begin(A, 2, 9)]
+    assert begin({A: HeldOffsets(2, 9)}, {A: 12}, from_end, "now") == [Begin(A, 9, 9)]

@@ -47,7 +47,7 @@ def test_one_has_it_at_a_time(catalog: SensorCatalog) -> None:
     assert catalog.take_lease("a", "process 1", MINUTE) is None
     held = catalog.take_lease("b", "process 2", MINUTE)
     assert held is not None
-    assert held.told == "process 1"
+    assert held.description == "process 1"
     assert abs(held.until - now_micros() - MINUTE) < MINUTE // 2
     catalog.release_lease("b")
     assert catalog.take_lease("b", "process 2", MINUTE) == held
@@ -66,7 +66,7 @@ def test_who_is_frozen_in_a_transaction_does_not_hold_others_up(
             assert other.take_lease("b", "process 2", MINUTE) is None
         held = frozen.take_lease("a", "process 1", MINUTE)
         assert held is not None
-        assert held.told == "process 2"
+        assert held.description == "process 2"
 
 
 def test_of_many_at_the_same_moment_one_gets_it(catalog: SensorCatalog) -> None:
@@ -116,7 +116,7 @@ def test_it_is_lost_to_another_one(catalog: SensorCatalog) -> None:
     lease.close()
     held = catalog.take_lease("c", "process 3", MINUTE)
     assert held is not None
-    assert held.told == "process 2"
+    assert held.description == "process 2"
 
 
 def test_it_is_lost_before_its_time_is_over_if_the_catalog_is_away(

@@ -220,7 +220,7 @@ def test_after_a_restart_sensors_are_told_what_was_stored(site: Site) -> None:
 
 
 def test_the_key_of_a_quiet_sensor_stays_within_reach() -> None:
-    keys = SensorKeys([SensorKeys.spell(7, b"old")], most=100)
+    keys = SensorKeys([SensorKeys.spell(7, b"old")], limit=100)
     log = [SensorKeys.spell(7, b"old")]
     for at in range(3 * REPEAT_AFTER):
         new = [SensorKeys.spell(1, str(at).encode())]
@@ -232,7 +232,7 @@ def test_the_key_of_a_quiet_sensor_stays_within_reach() -> None:
     assert SensorKeys.spell(7, b"old") in log[-REPEAT_AFTER - 2 :]
     assert keys.delivered(7) == {b"old"}
     assert len(keys.delivered(1)) == 100
-    assert SensorKeys(log[-10_000:], most=20_000).delivered(7) == {b"old"}
+    assert SensorKeys(log[-10_000:], limit=20_000).delivered(7) == {b"old"}
 
 
 def test_the_status_is_there_for_other_processes(site: Site) -> None:

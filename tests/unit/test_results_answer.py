@@ -20,7 +20,7 @@ from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.layout import DIFF, TIME, TIMESTAMP
 from nilometer.log.options import Fsync, LogOptions
 from nilometer.log.reader import LogReader
-from nilometer.server.results.chunk import Answer
+from nilometer.server.results.chunk import CurrentAnswer
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.query_results import QueryResults
 from nilometer.server.results.stored_results import KeptAnswers
@@ -100,7 +100,7 @@ def test_an_answer_and_the_changes_that_follow_it_are_all_changes(
 ) -> None:
     folder = tmp_path_factory.mktemp("answers")
     queries, log = StoredQueries(folder), make_changelog(seed)
-    answers: list[tuple[Answer, int | None]] = []
+    answers: list[tuple[CurrentAnswer, int | None]] = []
     with queries.create("q", CHANGES, SMALL) as writer:
         results = queries.results("q")
         for number, (batch, watermark) in enumerate(log.batches):
@@ -211,7 +211,7 @@ def test_an_answer_that_does_not_fit_is_refused_until_the_log_has_changed_much(
 
 
 def test_only_the_answers_that_were_asked_for_last_are_kept(queries: StoredQueries) -> None:
-    kept = KeptAnswers(most=2)
+    kept = KeptAnswers(limit=2)
     readers = []
     for name in ("p", "q", "r"):
         with queries.create(name, CHANGES) as log:
@@ -239,4 +239,4 @@ def test_rows_without_a_watermark_are_not_final(queries: StoredQueries) -> None:
     with queries.create("q", CHANGES) as log:
         log.append(changes(("a", 1, 1, 1)))
         answer = asyncio.run(queries.results("q").answer(10))
-        assert (answer.rows.num_rows, answer.instant, answer.offset.told) == (0, None, None)
+        assert (answer.rows.num_rows, answer.instant, answer.offset.sent_before) == (0, None, None)

@@ -124,7 +124,7 @@ def test_what_is_no_offset_is_refused(text: str) -> None:
 
 
 def test_an_offset_is_read_as_it_was_written() -> None:
-    offset = Offset.at("0123456789abcdef", Position(3, 1024, 7, 170), told=-5, taken=9)
+    offset = Offset.at("0123456789abcdef", Position(3, 1024, 7, 170), sent_before=-5, taken=9)
     assert Offset.read(str(offset)) == offset
     assert str(offset).startswith("01234567-3-1024-7-170-")
     assert str(offset).endswith("~-5.9")

@@ -35,7 +35,7 @@ from nilometer.commands.shell.completion import StatementCompleter
 from nilometer.commands.shell.display import Display, new_console
 from nilometer.commands.shell.interrupts import GivenUpError, run_until_interrupted
 from nilometer.commands.shell.paging import Paged
-from nilometer.commands.shell.place import Done, Place
+from nilometer.commands.shell.place import Place, StatementResult
 from nilometer.commands.shell.server_place import ServerPlace
 from nilometer.commands.shell.session import LeaveError, Shell
 from nilometer.commands.shell.terminal import Terminal
@@ -377,4 +377,4 @@ def test_formats_that_tell_columns_by_name(typed: Typed) -> None:
 
     typed.shell.display.form = Format.JSONL
     with pytest.raises(InputError, match="two columns are named"):
-        typed.shell.display.show(Done(answer=ArrowAnswer(twice)))
+        typed.shell.display.show(StatementResult(answer=ArrowAnswer(twice)))

@@ -26,7 +26,7 @@ def simulated(uses: list[LogUse], free: int, most: int) -> int | None:
     sizes = [float(one.bytes) for one in uses]
     for second in range(1, most):
         sizes = [
-            min(max(one.most, one.bytes), size + (one.rate or 0))
+            min(max(one.peak, one.bytes), size + (one.rate or 0))
             for one, size in zip(uses, sizes, strict=True)
         ]
         if sum(sizes) - sum(one.bytes for one in uses) >= free:

@@ -12,9 +12,9 @@ from nilometer.sensors.types.mqtt_deliveries import Deliveries, Delivery, delive
 from nilometer.sensors.types.mqtt_packets import (
     V3,
     V5,
-    Kind,
     MalformedPacketError,
     Packet,
+    PacketKind,
     Publish,
     Splitter,
     connect,
@@ -140,7 +140,7 @@ class _Broker:
 
     def take(self, answer: bytes) -> None:
         kind, _, number = struct.unpack(">BBH", answer)
-        assert kind == (Kind.PUBACK if self.qos == 1 else Kind.PUBREC)
+        assert kind == (PacketKind.PUBACK if self.qos == 1 else PacketKind.PUBREC)
         assert number in self.sent, "what was not sent by this connection is not acknowledged"
         self.acknowledged.append(self.unacknowledged.pop(number))
 

@@ -1,1 +1,1 @@
-"""Alerts: what is to be told when rows of a stream or the answer of a query say so."""
+"""Alerts: notifications sent when rows of a stream, or the answer of a query, meet a condition."""

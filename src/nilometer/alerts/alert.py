@@ -62,15 +62,15 @@ class Alert:
         """Whether there are changes that are not stored yet."""
         self._is_urgent = False
         """Whether those changes must not be lost."""
-        self._untold: list[Notification] = []
+        self._unstored: list[Notification] = []
         """History lines still to be stored: a disk may have been full."""
         self._said_last: str | None = None
 
     @property
     def groups(self) -> tuple[GroupStatus, ...]:
         """The state of its groups."""
-        found = self._memory.groups.items()
-        return in_order([GroupStatus(k or None, g.state, g.since, g.value) for k, g in found])
+        groups = self._memory.groups.items()
+        return in_order([GroupStatus(k or None, g.state, g.since, g.value) for k, g in groups])
 
     def silence(self, until: int | None) -> None:
         """Deliver nothing until then; what still holds will be reported then."""
@@ -87,7 +87,7 @@ class Alert:
             self.error = None
             until, lost = monotonic() + LOOK_SECONDS, source.lost
             for new in source.new_rows():
-                self._untold += self._observed(new, now)
+                self._unstored += self._observed(new, now)
                 self._settle(now)
                 if monotonic() >= until:
                     break  # let other alerts run, too
@@ -96,9 +96,9 @@ class Alert:
                     f"{count(source.lost - lost, 'row')} were deleted before it could read them"
                 )
         if self._due is not None and now >= self._due:
-            self._untold += self._passed(now)
+            self._unstored += self._passed(now)
             self._settle(now)
-        if self._untold or (self._is_changed and now - self._kept >= _KEEP_EVERY):
+        if self._unstored or (self._is_changed and now - self._kept >= _KEEP_EVERY):
             self._keep()
         source.commit()
         if now - self._trimmed >= _TRIM_EVERY and self._log is not None:
@@ -110,13 +110,13 @@ class Alert:
         self.error, name = reason, self.definition.name
         if reason != self._said_last:
             self._said_last = reason
-            about = event("alert_fails", name, alert=name, reason=reason)
-            _LOG.warning("alert %s: %s", name, reason, extra=about)
+            extra = event("alert_fails", name, alert=name, reason=reason)
+            _LOG.warning("alert %s: %s", name, reason, extra=extra)
 
     def close(self) -> None:
         """Suspend the alert, storing everything that it needs to resume."""
         if self._source is not None:
-            if self._is_changed or self._untold:
+            if self._is_changed or self._unstored:
                 self._keep()
             self._source.commit(at_once=True)
             self._source.close()
@@ -141,11 +141,11 @@ class Alert:
             self._source = None
         if self._source is None:
             place = self._memory.place
-            found = AlertSource(
+            source = AlertSource(
                 location, self.definition.name, None if place is None else dict(place), self._clock
             )
-            self._condition = Condition(self._sandbox(), self.definition, found.schema)
-            self._source = found
+            self._condition = Condition(self._sandbox(), self.definition, source.schema)
+            self._source = source
             if place is None:
                 self._keep()
         return self._source
@@ -158,28 +158,28 @@ class Alert:
         if signs.failed:
             self.failed_rows += signs.failed
             self.fail(f"the condition failed for {count(signs.failed, 'row')}: {signs.error}")
-        groups, told = dict(self._memory.groups), list[Notification]()
+        groups, notifications = dict(self._memory.groups), list[Notification]()
         if not new.is_answer:
             for one in observations(new.rows, condition, signs):
-                told += self._step(groups, one.key, one.sign, one.value, now)
+                notifications += self._step(groups, one.key, one.sign, one.value, now)
         else:
-            there, found = answered(new.rows, condition, signs)
-            for one in found:
-                told += self._step(groups, one.key, one.sign, one.value, now)
+            there, observed = answered(new.rows, condition, signs)
+            for one in observed:
+                notifications += self._step(groups, one.key, one.sign, one.value, now)
             if self.definition.rule.no_data is None:
                 for key in [one for one in groups if one not in there]:
-                    told += self._step(groups, key, _CLEARED, None, now)
+                    notifications += self._step(groups, key, _CLEARED, None, now)
         self._memory = replace(self._memory, groups=groups)
         self._is_changed = True
-        return told
+        return notifications
 
     def _passed(self, now: int) -> list[Notification]:
         """What to report because time has passed."""
-        groups, told = dict(self._memory.groups), list[Notification]()
+        groups, notifications = dict(self._memory.groups), list[Notification]()
         for key in groups:
-            told += self._step(groups, key, None, None, now)
+            notifications += self._step(groups, key, None, None, now)
         self._memory = replace(self._memory, groups=groups)
-        return told
+        return notifications
 
     def _step(
         self, groups: dict[str, Group], key: str, sign: Sign | None, value: str | None, now: int
@@ -191,20 +191,21 @@ class Alert:
             group = Group.new(now)
         if value is not None:
             group = replace(group, value=value)
-        told = []
+        notifications = []
         for after in advance(group, self.definition.rule, sign, now):
             self._is_urgent |= after.state is not group.state
             group = after
             if group.state not in (AlertState.PENDING, group.recorded):
-                told.append(self._line(key, group, group.recorded, now))
-                group = self._noted(group, now)
+                notifications.append(self._line(key, group, group.recorded, now))
+                group = self._with_recorded(group, now)
         if group.state is group.recorded is not group.told and not self._is_silenced(now):
-            told.append(self._line(key, group, group.told, now))  # the alert is no longer silenced
-            group = self._noted(group, now)
+            # The alert is no longer silenced.
+            notifications.append(self._line(key, group, group.told, now))
+            group = self._with_recorded(group, now)
         groups[key] = group
-        return told
+        return notifications
 
-    def _noted(self, group: Group, now: int) -> Group:
+    def _with_recorded(self, group: Group, now: int) -> Group:
         told = group.told if self._is_silenced(now) else group.state
         return replace(group, recorded=group.state, told=told)
 
@@ -214,8 +215,8 @@ class Alert:
     def _line(self, key: str, group: Group, previous: AlertState, now: int) -> Notification:
         name, is_silenced = self.definition.name, self._is_silenced(now)
         whose = f"{name} ({shown_key(key)})" if key else name
-        message = f"{whose} {self._said(group.state)}"
-        about = event(
+        message = f"{whose} {self._state_sentence(group.state)}"
+        extra = event(
             f"alert_{group.state.replace(' ', '_')}",
             name,
             alert=name,
@@ -223,12 +224,12 @@ class Alert:
             value=group.value,
             silenced=is_silenced,
         )
-        _LOG.log(_LEVELS.get(group.state, logging.WARNING), "alert %s", message, extra=about)
+        _LOG.log(_LEVELS.get(group.state, logging.WARNING), "alert %s", message, extra=extra)
         return Notification(
             now, group.state, previous, key or None, group.value, message, is_silenced
         )
 
-    def _said(self, state: AlertState) -> str:
+    def _state_sentence(self, state: AlertState) -> str:
         if state is AlertState.FIRING:
             return f"is firing: {self.definition.sentence}"
         if state is AlertState.OK:
@@ -237,14 +238,14 @@ class Alert:
 
     def _has_room(self, groups: dict[str, Group]) -> bool:
         """Whether one more group can be kept; groups that are and were ok may be forgotten."""
-        most = self.definition.limits.groups
-        if len(groups) < most:
+        limit = self.definition.limits.groups
+        if len(groups) < limit:
             return True
         fine = [(g.seen, k) for k, g in groups.items() if g.state is g.told is AlertState.OK]
-        for _, key in sorted(fine)[: max(1, most // 10)]:
+        for _, key in sorted(fine)[: max(1, limit // 10)]:
             del groups[key]
         self.fail(
-            f"there are more than {most} groups: those are forgotten that are ok and have been "
+            f"there are more than {limit} groups: those are forgotten that are ok and have been "
             "quiet for the longest time"
         )
         return bool(fine)
@@ -256,13 +257,13 @@ class Alert:
         if self._is_silenced(now) and any(one.recorded is not one.told for one in groups):
             due.append(self._silenced_until)
         self._due = min(due, default=None)
-        if self._untold or self._is_urgent:
+        if self._unstored or self._is_urgent:
             self._keep()
 
     def _keep(self) -> None:
         assert self._log is not None
         place = self._memory.place if self._source is None else self._source.place
         memory = AlertMemory(self._memory.groups, place, self._memory.number)
-        self._memory = self._log.keep(memory, self._untold)
-        self._untold = []
+        self._memory = self._log.keep(memory, self._unstored)
+        self._unstored = []
         self._kept, self._is_changed, self._is_urgent = self._clock(), False, False

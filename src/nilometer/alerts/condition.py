@@ -72,8 +72,8 @@ class Condition:
         except SqlError as error:  # its position would be one in this query's text
             raise type(error)(error.message, detail=error.detail, hint=error.hint) from None
         nulls = pa.table([pa.nulls(1, one.type) for one in schema], schema=schema)
-        found = sandbox.run(question.sql, {"rows": self._placed(nulls)}, _LIMITS).schema
-        for text, kind in zip(texts, found.types[1:], strict=True):
+        answer = sandbox.run(question.sql, {"rows": self._placed(nulls)}, _LIMITS).schema
+        for text, kind in zip(texts, answer.types[1:], strict=True):
             if not pa.types.is_boolean(kind):
                 raise SqlTypeError(
                     "the condition of an alert must be true or false",
@@ -98,10 +98,10 @@ class Condition:
         if not parts:
             none = np.zeros(0, np.bool_)
             return Signs(np.zeros(0, np.int64), none, none, failed, error)
-        found = pa.concat_tables(parts).sort_by(_PLACE)
-        fires = _true(found.column(1))
-        clears = _true(found.column(2)) & ~fires if found.num_columns > 2 else ~fires
-        return Signs(found.column(0).to_numpy(), fires, clears, failed, error)
+        signs = pa.concat_tables(parts).sort_by(_PLACE)
+        fires = _true(signs.column(1))
+        clears = _true(signs.column(2)) & ~fires if signs.num_columns > 2 else ~fires
+        return Signs(signs.column(0).to_numpy(), fires, clears, failed, error)
 
     def _parts(self, sql: str, rows: pa.Table) -> Iterator[pa.Table | tuple[int, str]]:
         """The answers for rows; if some cannot be evaluated, for halves of them."""
@@ -143,8 +143,8 @@ def read_condition(text: str) -> exp.Expr:
 
 
 def _columns(trees: list[exp.Expr], schema: pa.Schema) -> tuple[str, ...]:
-    named = {one.name.lower() for tree in trees for one in tree.find_all(exp.Identifier)}
-    return tuple(one for one in schema.names if one.lower() in named)
+    names = {one.name.lower() for tree in trees for one in tree.find_all(exp.Identifier)}
+    return tuple(one for one in schema.names if one.lower() in names)
 
 
 def _true(column: pa.ChunkedArray) -> Bools:

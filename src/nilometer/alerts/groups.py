@@ -68,11 +68,11 @@ def answered(
     lasts[numbers[firing]] = signs.places[firing]
     known = np.flatnonzero(lasts >= 0)
     values = _values(rows.take(pa.array(lasts[known])), condition.columns)
-    found = [
+    observed = [
         Observation(keys[one], Sign(bool(fires[one]), bool(clears[one] and not fires[one])), value)
         for one, value in zip(known.tolist(), values, strict=True)
     ]
-    return set(keys), found
+    return set(keys), observed
 
 
 def shown_key(key: str) -> str:
@@ -85,9 +85,9 @@ def shown_key(key: str) -> str:
 
 
 def _any(numbers: Int64s, flags: Bools, size: int) -> Bools:
-    found = np.zeros(size, np.bool_)
-    found[numbers[flags]] = True
-    return found
+    flagged = np.zeros(size, np.bool_)
+    flagged[numbers[flags]] = True
+    return flagged
 
 
 def _keys(rows: pa.Table, per: Sequence[str]) -> tuple[list[str], Int64s]:

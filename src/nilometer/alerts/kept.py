@@ -76,11 +76,11 @@ def read_memory(location: str) -> AlertMemory:
     return _memory(read_json(storage_at(location), STATE_FILE))
 
 
-def _memory(found: Mapping[str, Any] | None) -> AlertMemory:
-    if found is None:
+def _memory(content: Mapping[str, Any] | None) -> AlertMemory:
+    if content is None:
         return AlertMemory()
-    groups = {key: Group.from_json(one) for key, one in found["groups"].items()}
-    return AlertMemory(groups, found["place"], found["number"])
+    groups = {key: Group.from_json(one) for key, one in content["groups"].items()}
+    return AlertMemory(groups, content["place"], content["number"])
 
 
 class AlertLog:
@@ -90,27 +90,27 @@ class AlertLog:
         options = LogOptions(memory=0, segment=_SEGMENT, disk=_DISK, history=history)
         self._storage = storage_at(location)
         self._writer = LogWriter.open(location, LAYOUT, options, clock)
-        found = read_json(self._storage, STATE_FILE)
-        self.memory = _memory(found)
-        told = [Notification(**one) for one in (found or {}).get("told", ())]
-        if told:
-            self._append(told, self.memory.number)
+        content = read_json(self._storage, STATE_FILE)
+        self.memory = _memory(content)
+        lines = [Notification(**one) for one in (content or {}).get("told", ())]
+        if lines:
+            self._append(lines, self.memory.number)
 
-    def keep(self, memory: AlertMemory, told: Sequence[Notification]) -> AlertMemory:
+    def keep(self, memory: AlertMemory, lines: Sequence[Notification]) -> AlertMemory:
         """Store the state, and append history lines; durable when this returns."""
         last = self._writer.last_key
-        number = max(memory.number, last[1] if last is not None else 0) + bool(told)
-        kept = AlertMemory(memory.groups, memory.place, number)
+        number = max(memory.number, last[1] if last is not None else 0) + bool(lines)
+        stored = AlertMemory(memory.groups, memory.place, number)
         content = {
             "groups": {key: one.to_json() for key, one in memory.groups.items()},
             "place": memory.place,
             "number": number,
-            "told": [asdict(one) for one in told],
+            "told": [asdict(one) for one in lines],
         }
         self._storage.write(STATE_FILE, [json_bytes(content)])
-        if told:
-            self._append(told, number)
-        return kept
+        if lines:
+            self._append(lines, number)
+        return stored
 
     def trim(self) -> None:
         """Delete lines that are too old."""
@@ -119,15 +119,15 @@ class AlertLog:
     def close(self) -> None:
         self._writer.close()
 
-    def _append(self, told: Sequence[Notification], number: int) -> None:
-        columns = [[getattr(one, name) for one in told] for name in _SCHEMA.names]
+    def _append(self, lines: Sequence[Notification], number: int) -> None:
+        columns = [[getattr(one, name) for one in lines] for name in _SCHEMA.names]
         arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
         rows = pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
         key: BatchKey = (_WRITER, number)
         frames = [encode_frame(rows, LAYOUT.time, "zstd", batch=key)]
         while True:
             try:
-                self._writer.append_frames(frames, watermark=told[-1].time, key=key)
+                self._writer.append_frames(frames, watermark=lines[-1].time, key=key)
                 return
             except LogFullError:
                 before = self._writer.stored_bytes
@@ -140,16 +140,16 @@ class AlertLog:
                 raise
 
 
-def read_history(location: str, most: int) -> list[Notification]:
+def read_history(location: str, limit: int) -> list[Notification]:
     """The last lines of an alert's history, newest first."""
     try:
         log = LogReader.open(location)
     except LogError:
         return []
-    place = log.place_of(max(0, log.end.row - most))
+    place = log.place_of(max(0, log.end.row - limit))
     batches = [frame.rows for frame in log.read(place) if len(frame.rows)]
     table = pa.Table.from_batches(batches, _SCHEMA)
     times = table.column("time").cast(pa.int64()).to_pylist()
     rows = table.drop_columns(["time"]).to_pylist()
-    found = [Notification(time=at, **row) for at, row in zip(times, rows, strict=True)]
-    return found[::-1][:most]
+    lines = [Notification(time=at, **row) for at, row in zip(times, rows, strict=True)]
+    return lines[::-1][:limit]

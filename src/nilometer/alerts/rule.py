@@ -66,12 +66,12 @@ class Group:
 
     def due(self, rule: Rule) -> int | None:
         """When time alone will next change something."""
-        found = []
+        instants = []
         if self.state is AlertState.PENDING:
-            found.append(self.since + rule.hold)
+            instants.append(self.since + rule.hold)
         if rule.no_data is not None and self.state is not AlertState.NO_DATA:
-            found.append(self.seen + rule.no_data)
-        return min(found, default=None)
+            instants.append(self.seen + rule.no_data)
+        return min(instants, default=None)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,9 +85,9 @@ class Group:
         }
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Group:
-        states = {one: AlertState(found[one]) for one in ("state", "recorded", "told")}
-        return cls(**{**found, **states})
+    def from_json(cls, content: dict[str, Any]) -> Group:
+        states = {one: AlertState(content[one]) for one in ("state", "recorded", "told")}
+        return cls(**{**content, **states})
 
 
 def advance(group: Group, rule: Rule, sign: Sign | None, now: int) -> Iterator[Group]:

@@ -97,11 +97,11 @@ def _read_schema(message: bytes) -> pa.Schema:
 def _read_batch(stream: bytes) -> Batch:
     try:
         with pa.ipc.open_stream(pa.py_buffer(stream)) as reader:
-            found = reader.read_next_batch_with_custom_metadata()
+            message = reader.read_next_batch_with_custom_metadata()
     except (pa.ArrowException, OSError, StopIteration) as error:
         raise _broken(str(error)) from None
-    given = found.custom_metadata or {}
-    return Batch(found.batch, {key.decode(): value.decode() for key, value in given.items()})
+    metadata = message.custom_metadata or {}
+    return Batch(message.batch, {key.decode(): value.decode() for key, value in metadata.items()})
 
 
 def _broken(why: str) -> UnreachableError:

@@ -108,8 +108,8 @@ class AsyncClient:
         **values: object,
     ) -> str:
         """What a query would do; `form` is text, or dot for Graphviz."""
-        given = {**(parameters or {}), **values}
-        return await self.run(calls.explain(statement, form, given))
+        all_values = {**(parameters or {}), **values}
+        return await self.run(calls.explain(statement, form, all_values))
 
     async def download(
         self,
@@ -137,24 +137,24 @@ class AsyncClient:
 
         `await client.download("mean", "mean.parquet", bucket="1 minute")` is a row a minute.
         """
-        wanted = download_of(name, path, form, start, end, columns, per, bucket, points, answer)
-        *first, last = wanted.calls
+        download = download_of(name, path, form, start, end, columns, per, bucket, points, answer)
+        *first, last = download.calls
         for call in first:
             with suppress(NotFoundError):
-                return await self._save(call, wanted)
-        return await self._save(last, wanted)
+                return await self._save(call, download)
+        return await self._save(last, download)
 
-    async def _save(self, call: Call[None], wanted: Download) -> Path:
+    async def _save(self, call: Call[None], download: Download) -> Path:
         try:
             async with self._http.stream(**request_of(call)) as response:
                 if not response.is_success:
                     call.finish(reply_of(response, await response.aread()))
-                with wanted.writing() as file:
+                with download.writing() as file:
                     async for piece in response.aiter_bytes():
                         file.write(piece)
         except (httpx.TransportError, httpx.StreamError) as error:
             raise unreachable(error, self._http.base_url) from error
-        return wanted.path
+        return download.path
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -259,7 +259,7 @@ class AsyncQuery:
         pages, tables = calls.Pages(self.name, str(start), limit), []
         while (wanted := pages.next()) is not None:
             page = await self._client.run(wanted)
-            pages.got(page)
+            pages.note_page(page)
             tables.append(page.table)
         return pa.concat_tables(tables)
 

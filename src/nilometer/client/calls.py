@@ -160,8 +160,8 @@ class Pages:
         size = MOST_ROWS if self._left is None else min(MOST_ROWS, self._left)
         return page(self._query, self._start, max(1, size))
 
-    def got(self, found: Page) -> None:
+    def note_page(self, page: Page) -> None:
         """Take note of a page."""
-        left = None if self._left is None else self._left - len(found)
-        is_done = found.at_end or (left is not None and left <= 0)
-        self._start, self._left = (None if is_done else found.next), left
+        left = None if self._left is None else self._left - len(page)
+        is_done = page.at_end or (left is not None and left <= 0)
+        self._start, self._left = (None if is_done else page.next), left

@@ -114,8 +114,8 @@ class Client:
         **values: object,
     ) -> str:
         """What a query would do; `form` is text, or dot for Graphviz."""
-        given = {**(parameters or {}), **values}
-        return self.run(calls.explain(statement, form, given))
+        all_values = {**(parameters or {}), **values}
+        return self.run(calls.explain(statement, form, all_values))
 
     def download(
         self,
@@ -143,24 +143,24 @@ class Client:
 
         `client.download("mean", "mean.parquet", bucket="1 minute")` is a file of a row a minute.
         """
-        wanted = download_of(name, path, form, start, end, columns, per, bucket, points, answer)
-        *first, last = wanted.calls
+        download = download_of(name, path, form, start, end, columns, per, bucket, points, answer)
+        *first, last = download.calls
         for call in first:
             with suppress(NotFoundError):
-                return self._save(call, wanted)
-        return self._save(last, wanted)
+                return self._save(call, download)
+        return self._save(last, download)
 
-    def _save(self, call: Call[None], wanted: Download) -> Path:
+    def _save(self, call: Call[None], download: Download) -> Path:
         try:
             with self._http.stream(**request_of(call)) as response:
                 if not response.is_success:
                     call.finish(reply_of(response, response.read()))
-                with wanted.writing() as file:
+                with download.writing() as file:
                     for piece in response.iter_bytes():
                         file.write(piece)
         except (httpx.TransportError, httpx.StreamError) as error:
             raise unreachable(error, self._http.base_url) from error
-        return wanted.path
+        return download.path
 
     def close(self) -> None:
         """Close the connections, and the live answers that need them."""
@@ -170,9 +170,9 @@ class Client:
 
     def keep_live(self, query: Query, newest: int, patience: float | None) -> LiveAnswer:
         """Register a live answer, which ends with this client at the latest."""
-        made = LiveAnswer(self, query, newest, patience)
-        self._live.add(made)
-        return made
+        live = LiveAnswer(self, query, newest, patience)
+        self._live.add(live)
+        return live
 
     def __enter__(self) -> Self:
         return self
@@ -348,5 +348,5 @@ class Query:
         pages = calls.Pages(self.name, start, limit)
         while (call := pages.next()) is not None:
             page = self._client.run(call)
-            pages.got(page)
+            pages.note_page(page)
             yield page

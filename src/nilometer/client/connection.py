@@ -46,15 +46,15 @@ def http_options(
 
 def request_of(call: Call[Any]) -> dict[str, Any]:
     """A call as the arguments of an httpx request."""
-    found: dict[str, Any] = {
+    request: dict[str, Any] = {
         "method": call.method,
         "url": call.path,
         "params": dict(call.params),
         "headers": dict(call.headers),
     }
     if call.body is not None:
-        found["json"] = {key: value for key, value in call.body.items() if value is not None}
-    return found
+        request["json"] = {key: value for key, value in call.body.items() if value is not None}
+    return request
 
 
 def listening_timeout() -> httpx.Timeout:
@@ -65,11 +65,11 @@ def listening_timeout() -> httpx.Timeout:
 def cut_off(response: httpx.Response) -> None:
     """End a reply that another thread reads, so that it stops waiting for more."""
     stream = response.extensions.get("network_stream")
-    found = None if stream is None else stream.get_extra_info("socket")
-    if isinstance(found, socket.socket):
+    sock = None if stream is None else stream.get_extra_info("socket")
+    if isinstance(sock, socket.socket):
         with suppress(OSError):
             # Not SSLSocket's own shutdown, which takes away from the reader what it reads with.
-            socket.socket.shutdown(found, socket.SHUT_RDWR)
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def reply_of(response: httpx.Response, content: bytes) -> Reply:

@@ -38,7 +38,7 @@ class Download:
     @property
     def calls(self) -> list[Call[None]]:
         """The calls to try: a query of this name or, if there is none, a stream."""
-        given = {
+        options = {
             "format": self.form,
             "start": _instant(self.start),
             "end": _instant(self.end),
@@ -47,7 +47,7 @@ class Download:
             "answer": "true" if self.answer else None,
         }
         params: dict[str, str | list[str]] = {
-            name: value for name, value in given.items() if value is not None
+            name: value for name, value in options.items() if value is not None
         }
         params |= {"columns": list(self.columns), "per": list(self.per)}
         kinds = _KINDS[:1] if self.answer else _KINDS

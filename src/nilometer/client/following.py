@@ -94,7 +94,7 @@ class FollowState:
 
     def batches(self, data: bytes) -> Iterator[pa.RecordBatch]:
         """The batches with rows that these bytes complete; `offset` is that after the last."""
-        for batch in self._heard(data):
+        for batch in self._parsed_batches(data):
             if len(batch.rows):
                 self._at = batch.metadata["offset"]
                 yield batch.rows
@@ -102,16 +102,16 @@ class FollowState:
 
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
         """The same row by row: `offset` is that after the row that was handed out last."""
-        for batch in self._heard(data):
+        for batch in self._parsed_batches(data):
             start = batch.metadata.get("start", self._at)
             for number, row in enumerate(batch.rows.to_pylist(), 1):
                 self._at = after(start, number)
                 yield row
             self._note(batch)
 
-    def told(self, data: bytes) -> Iterator[Batch]:
+    def all_batches(self, data: bytes) -> Iterator[Batch]:
         """All batches, also those without rows, once the metadata beside the rows is noted."""
-        for batch in self._heard(data):
+        for batch in self._parsed_batches(data):
             self._note(batch)
             yield batch
 
@@ -121,8 +121,8 @@ class FollowState:
         self._lost_since = now if self._lost_since is None else self._lost_since
         if self._patience is not None and now - self._lost_since >= self._patience:
             raise why
-        most = min(_LONGEST_PAUSE, float(_FIRST_PAUSE * 2**self._failures))
-        pause = most * random.uniform(0.5, 1)  # many that were cut off at once spread out
+        longest = min(_LONGEST_PAUSE, float(_FIRST_PAUSE * 2**self._failures))
+        pause = longest * random.uniform(0.5, 1)  # many that were cut off at once spread out
         self._failures = min(self._failures + 1, 30)
         log.warning("results of %s: %s; retrying in %.1f s", self.query, why.message, pause)
         if self._on_reconnect is not None:
@@ -133,7 +133,7 @@ class FollowState:
         """The error for a server that closed the connection without a word."""
         return LostError(UnreachableError("the server has closed the connection"))
 
-    def _heard(self, data: bytes) -> Iterator[Batch]:
+    def _parsed_batches(self, data: bytes) -> Iterator[Batch]:
         try:
             for batch in self._messages.feed(data):
                 self._failures, self._lost_since = 0, None
@@ -143,22 +143,22 @@ class FollowState:
 
     def _note(self, batch: Batch) -> None:
         """Take in the metadata beside the rows."""
-        said = batch.metadata
-        data = json.loads(said.get("data", "null"))
-        match said.get("event"):
+        metadata = batch.metadata
+        data = json.loads(metadata.get("data", "null"))
+        match metadata.get("event"):
             case "gap":
-                raise make_gap(data, said.get("offset"))
+                raise make_gap(data, metadata.get("offset"))
             case "base":
                 if self._on_base is None:
-                    raise make_gap({**data, "rows": data["gone"]}, said.get("offset"))
+                    raise make_gap({**data, "rows": data["gone"]}, metadata.get("offset"))
                 self._on_base(data["rows"])
             case "end":
                 error = make_error(data["error"])
                 raise LostError(error) if isinstance(error, ClosedError) else error
             case "state":
                 self.phase, self.error = data["phase"], data["error"]
-        self._at = said.get("offset", self._at)
-        self.watermark = instant_of(said.get("watermark")) or self.watermark
+        self._at = metadata.get("offset", self._at)
+        self.watermark = instant_of(metadata.get("watermark")) or self.watermark
 
 
 class LostError(Exception):
@@ -175,6 +175,6 @@ def after(offset: str, rows: int) -> str:
     >>> after("3f2a9c1e-0-1024-0-170-5be01c77", 2), after("3f2a9c1e-0-1024-0-170-5be01c77.2", 3)
     ('3f2a9c1e-0-1024-0-170-5be01c77.2', '3f2a9c1e-0-1024-0-170-5be01c77.5')
     """
-    found = _TAKEN.fullmatch(offset)
-    place, taken = (found[1], int(found[2])) if found else (offset, 0)
+    match = _TAKEN.fullmatch(offset)
+    place, taken = (match[1], int(match[2])) if match else (offset, 0)
     return f"{place}.{taken + rows}"

@@ -22,7 +22,7 @@ def html_table(table: pa.Table, message: str | None = None, *, is_cut: bool = Fa
     columns = [[_cell(one.as_py()) for one in column] for column in shown.columns]
     head = "".join(f"<th>{html_text(name)}</th>" for name in shown.column_names)
     body = "".join(f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
-    made = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    markup = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     notes = [_counted(table.num_rows, "row")]
     if table.num_rows > _ROWS:
         notes.append(f"{table.num_rows - _ROWS} of them not shown")
@@ -30,8 +30,8 @@ def html_table(table: pa.Table, message: str | None = None, *, is_cut: bool = Fa
         notes.append(f"{_counted(table.num_columns - _COLUMNS, 'column')} not shown")
     if is_cut:
         notes.append("the server has more")
-    said = "" if not message else f"<p>{html_text(message)}</p>"
-    return f"{said}{made}<p>{', '.join(notes)}</p>" if table.num_columns else said
+    sentence = "" if not message else f"<p>{html_text(message)}</p>"
+    return f"{sentence}{markup}<p>{', '.join(notes)}</p>" if table.num_columns else sentence
 
 
 def _cell(value: Any) -> str:

@@ -16,7 +16,7 @@ from nilometer.client.connection import cut_off
 from nilometer.client.following import FollowState, LostError
 from nilometer.client.html_table import html_table, html_text
 from nilometer.client.live_display import LiveDisplay
-from nilometer.client.live_rows import CurrentAnswer, Kept, NewestRows
+from nilometer.client.live_rows import CurrentAnswer, KeptRows, NewestRows
 from nilometer.client.rows import Rows
 from nilometer.errors import (
     ClosedError,
@@ -184,14 +184,14 @@ class LiveAnswer:
         if self._state.is_lost:
             return "the connection was lost, and is being re-established"
         if self._state.phase not in (None, "running"):
-            said = f": {self._state.error}" if self._state.error else ""
-            return f"the query is {self._state.phase}{said}"
+            reason = f": {self._state.error}" if self._state.error else ""
+            return f"the query is {self._state.phase}{reason}"
         if isinstance(self._kept, CurrentAnswer):
             at = self._kept.instant
             return "no complete answer yet" if at is None else f"live, the answer at {at}"
         return f"live, the newest {self._newest} rows at most"
 
-    def _begin(self) -> tuple[Kept, FollowState]:
+    def _begin(self) -> tuple[KeptRows, FollowState]:
         """Rows that are there, and where to follow on."""
         if self._query.emits == CHANGELOG:
             answer = self._query.answer()
@@ -224,7 +224,7 @@ class LiveAnswer:
         try:
             with closing(self._client.listen(self._state, self._opened)) as connection:
                 for data in connection:
-                    for batch in self._state.told(data):
+                    for batch in self._state.all_batches(data):
                         self._take(batch)
                     if self._is_closed:
                         return

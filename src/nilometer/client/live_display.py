@@ -10,7 +10,7 @@ SECONDS: Final = 0.5
 _END_WITHIN: Final = 5.0
 
 
-class Shown(Protocol):
+class LiveValue(Protocol):
     """A value that changes while it is shown."""
 
     @property
@@ -25,7 +25,7 @@ class Shown(Protocol):
 class LiveDisplay:
     """All places in a notebook where one live answer is shown."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: LiveValue) -> None:
         self._shown = shown
         self._handles: list[Any] = []
         self._lock = threading.Lock()

@@ -18,7 +18,7 @@ DIFF: Final = "_diff"
 _NAN: Final = object()
 
 
-class Kept(Protocol):
+class KeptRows(Protocol):
     """Rows that are kept up to date by the batches of a query."""
 
     def take(self, batch: Batch) -> bool:
@@ -92,11 +92,11 @@ class CurrentAnswer:
     def take(self, batch: Batch) -> bool:
         if len(batch.rows):
             self._ahead.append(batch.rows)
-        said = batch.metadata.get("watermark")
+        text = batch.metadata.get("watermark")
         # Before the end of what is stored, rows of this watermark may be still to come.
-        if said is None or batch.metadata.get("at_end") == "false":
+        if text is None or batch.metadata.get("at_end") == "false":
             return False
-        watermark = int(said)
+        watermark = int(text)
         if watermark == self._watermark and not len(batch.rows):
             return False
         self._settle(watermark)
@@ -159,5 +159,5 @@ def _key(value: Any) -> Hashable:
         case dict():
             return tuple((name, _key(one)) for name, one in value.items())
         case _:
-            found: Hashable = value
-            return found
+            key: Hashable = value
+            return key

@@ -33,18 +33,18 @@ def value_to_json(value: object) -> Any:
     )
 
 
-def value_from_json(given: object) -> object:
+def value_from_json(content: object) -> object:
     """The value that JSON represents; an InputError if it is none.
 
     >>> value_from_json({"type": "INTERVAL", "value": "1500000"})
     datetime.timedelta(seconds=1, microseconds=500000)
     """
-    if not isinstance(given, Mapping):
-        if given is None or isinstance(given, bool | int | float | str):
-            return given
-        raise InputError("a parameter is not a value", detail=f"got {type(given).__name__}")
-    name, text = given.get("type"), given.get("value")
-    if set(given) != {"type", "value"} or name not in _TYPES or not isinstance(text, str):
+    if not isinstance(content, Mapping):
+        if content is None or isinstance(content, bool | int | float | str):
+            return content
+        raise InputError("a parameter is not a value", detail=f"got {type(content).__name__}")
+    name, text = content.get("type"), content.get("value")
+    if set(content) != {"type", "value"} or name not in _TYPES or not isinstance(text, str):
         raise InputError(
             "a parameter is not a value",
             hint=f'write {{"type": …, "value": "…"}}, the type one of {", ".join(_TYPES)}',

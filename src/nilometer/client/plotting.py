@@ -39,7 +39,7 @@ def plot_table(
     up = [_number_column(table, one) for one in chosen] if chosen else _numbers(table, across)
     if not up:
         raise InputError(
-            "there is no column of numbers to plot", detail=f"there are {_named(table)}"
+            "there is no column of numbers to plot", detail=f"there are {_column_list(table)}"
         )
     by = _required(table, per) if per is not None else _series_column(table, across)
     axes = ax if ax is not None else import_module("matplotlib.pyplot").subplots()[1]
@@ -64,7 +64,7 @@ def _time_column(table: pa.Table) -> str:
     if not times:
         raise InputError(
             "there is no column of times to plot by",
-            detail=f"there are {_named(table)}",
+            detail=f"there are {_column_list(table)}",
             hint='name a column: plot(x="…")',
         )
     return str(times[0])
@@ -107,7 +107,7 @@ def _heights(column: pa.ChunkedArray) -> Any:
 def _required(table: pa.Table, name: str) -> str:
     if table.column_names.count(name) != 1:
         raise InputError(
-            f"there is not exactly one column {name}", detail=f"there are {_named(table)}"
+            f"there is not exactly one column {name}", detail=f"there are {_column_list(table)}"
         )
     return name
 
@@ -119,7 +119,7 @@ def _number_column(table: pa.Table, name: str) -> str:
     return name
 
 
-def _named(table: pa.Table) -> str:
+def _column_list(table: pa.Table) -> str:
     return ", ".join(table.column_names) or "no columns"
 
 

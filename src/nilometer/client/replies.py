@@ -47,33 +47,33 @@ def read_nothing(reply: Reply) -> None:
 def read_rows(reply: Reply) -> Rows:
     """The result of a statement."""
     if reply.media_type != ARROW:
-        found = read_json(reply)
-        names = [one["name"] for one in found["columns"]]
-        columns = {name: [row[name] for row in found["rows"]] for name in names}
-        return Rows(pa.table(columns), found["message"], found["is_cut"])
-    table, said = _read_arrow(reply)
-    return Rows(table, said.get("message"), said.get("is_cut") == "true")
+        content = read_json(reply)
+        names = [one["name"] for one in content["columns"]]
+        columns = {name: [row[name] for row in content["rows"]] for name in names}
+        return Rows(pa.table(columns), content["message"], content["is_cut"])
+    table, metadata = _read_arrow(reply)
+    return Rows(table, metadata.get("message"), metadata.get("is_cut") == "true")
 
 
 def read_page(reply: Reply) -> Page:
     """A page of results."""
-    table, said = _read_arrow(reply)
+    table, metadata = _read_arrow(reply)
     return Page(
         table,
-        next=said["offset"],
-        watermark=instant_of(said.get("watermark")),
-        at_end=said["at_end"] == "true",
+        next=metadata["offset"],
+        watermark=instant_of(metadata.get("watermark")),
+        at_end=metadata["at_end"] == "true",
     )
 
 
 def read_answer(reply: Reply) -> Answer:
     """The current answer of a query."""
-    table, said = _read_arrow(reply)
+    table, metadata = _read_arrow(reply)
     return Answer(
         table,
-        is_cut=said["is_cut"] == "true",
-        instant=instant_of(said.get("instant")),
-        offset=said["offset"],
+        is_cut=metadata["is_cut"] == "true",
+        instant=instant_of(metadata.get("instant")),
+        offset=metadata["offset"],
     )
 
 
@@ -95,18 +95,18 @@ def read_table(reply: Reply) -> pa.Table:
 def error_in(reply: Reply, statement: str | None = None) -> NilometerError:
     """The error that a reply reports; `statement` is the text that its position refers to."""
     try:
-        told = json.loads(reply.content)["error"]
-        return make_error(told, statement)
+        report = json.loads(reply.content)["error"]
+        return make_error(report, statement)
     except (ValueError, KeyError, TypeError):
         return _not_ours(reply)
 
 
-def make_error(told: Mapping[str, Any], statement: str | None = None) -> NilometerError:
+def make_error(report: Mapping[str, Any], statement: str | None = None) -> NilometerError:
     """An error of the kind reported; of an unknown kind, a NilometerError."""
-    message, detail, hint = told["message"], told.get("detail"), told.get("hint")
-    kind = getattr(errors, str(told.get("kind")), None)
+    message, detail, hint = report["message"], report.get("detail"), report.get("hint")
+    kind = getattr(errors, str(report.get("kind")), None)
     if isinstance(kind, type) and issubclass(kind, SqlError):
-        at = told.get("position")
+        at = report.get("position")
         place = Place(statement, at["start"], at["end"]) if at and statement is not None else None
         return kind(message, place=place, detail=detail, hint=hint)
     if isinstance(kind, type) and issubclass(kind, NilometerError):
@@ -114,14 +114,14 @@ def make_error(told: Mapping[str, Any], statement: str | None = None) -> Nilomet
     return NilometerError(message, detail=detail, hint=hint)
 
 
-def make_gap(told: Mapping[str, Any], oldest: str | None) -> LogGapError:
+def make_gap(report: Mapping[str, Any], oldest: str | None) -> LogGapError:
     """The error for rows that are gone; its `oldest` is the offset from which all are there."""
-    error = told["error"]
+    error = report["error"]
     return LogGapError(
         error["message"],
         detail=error.get("detail"),
         hint=error.get("hint"),
-        rows=told["rows"],
+        rows=report["rows"],
         oldest=oldest,
     )
 

@@ -18,7 +18,7 @@ from nilometer.operators.change_operator import DIFF, TIME
 
 
 @dataclass(frozen=True)
-class Taken:
+class FirstRows:
     """The first rows of an answer as text, and how many it has."""
 
     rows: list[tuple[str | None, ...]]
@@ -41,7 +41,7 @@ class Answer(Protocol):
     def headings(self) -> list[Heading]:
         """The columns as a table shows them."""
 
-    def take_rows(self, limit: int) -> Taken:
+    def take_rows(self, limit: int) -> FirstRows:
         """The first rows."""
 
     def lines(self, form: Format) -> AbstractContextManager[Lines]:

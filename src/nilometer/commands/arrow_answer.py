@@ -12,8 +12,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.types as pat
 
-from nilometer.commands.answers import Taken, is_changelog
-from nilometer.commands.destination import told_of_writing
+from nilometer.commands.answers import FirstRows, is_changelog
+from nilometer.commands.destination import writing_errors
 from nilometer.commands.lines import TakeRows, lines_of, rows_of_texts
 from nilometer.commands.options import Format
 from nilometer.commands.tables import LONGEST_VALUE, Heading
@@ -46,12 +46,12 @@ class ArrowAnswer:
             for place, one in enumerate(self.table.schema)
         ]
 
-    def take_rows(self, limit: int) -> Taken:
+    def take_rows(self, limit: int) -> FirstRows:
         taker = TakeRows(limit, LONGEST_VALUE + 1)
         rows: list[tuple[str | None, ...]] = []
         for batch in self.table.slice(0, limit).to_batches():
             rows += rows_of_texts(taker.cut(batch).columns)
-        return Taken(rows, len(self.table))
+        return FirstRows(rows, len(self.table))
 
     @contextmanager
     def lines(self, form: Format) -> Iterator[ArrowLines]:
@@ -66,7 +66,7 @@ class ArrowAnswer:
         import pyarrow.parquet as pq  # noqa: PLC0415  takes its time
 
         name = f"part-{uuid4().hex}.parquet"
-        with told_of_writing(folder):
+        with writing_errors(folder):
             folder.mkdir(exist_ok=True)
             pq.write_table(self.table, folder / f".{name}")
             (folder / f".{name}").rename(folder / name)

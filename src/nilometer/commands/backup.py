@@ -75,15 +75,15 @@ def backup(
         _show(first)
         return
     from nilometer.upkeep.backup import make_backup  # noqa: PLC0415  takes its time to load
-    from nilometer.upkeep.held import held_still  # noqa: PLC0415
+    from nilometer.upkeep.in_use import held_still  # noqa: PLC0415
 
     with held_still(Path(first).expanduser()):
-        made = make_backup(Path(first), second, logs)
-    _tell(made.manifest.name, len(made.manifest.files), made.manifest.size, made.written)
+        result = make_backup(Path(first), second, logs)
+    _tell(result.manifest.name, len(result.manifest.files), result.manifest.size, result.written)
     if keep is not None:
         from nilometer.upkeep.remove import remove_backups  # noqa: PLC0415
 
-        removed = remove_backups(second, made.manifest.database, keep)
+        removed = remove_backups(second, result.manifest.database, keep)
         _tell_removed(len(removed.names), removed.freed)
 
 
@@ -97,12 +97,12 @@ def restore(
         str | None, typer.Option(help="Which backup, as shown by --list; by default the newest.")
     ] = None,
 ) -> None:
-    """Make a database from a backup; its queries go on from there when it is opened."""
+    """Make a database from a backup; its queries resume from there when it is opened."""
     from nilometer.upkeep.restore import restore_backup  # noqa: PLC0415  takes its time to load
 
-    found = restore_backup(source, db, name)
-    size = f"{count(len(found.files), 'file')}, {_size(found.size)}"
-    typer.echo(f"restored the backup {found.name} of {found.database} to {db}: {size}")
+    manifest = restore_backup(source, db, name)
+    size = f"{count(len(manifest.files), 'file')}, {_size(manifest.size)}"
+    typer.echo(f"restored the backup {manifest.name} of {manifest.database} to {db}: {size}")
 
 
 def _ask(server: Server, destination: str | None, *, shown: bool) -> None:
@@ -112,14 +112,14 @@ def _ask(server: Server, destination: str | None, *, shown: bool) -> None:
     if server.warning is not None:
         typer.echo(server.warning, err=True)
     with server.open(_LONGEST) as client:
-        made = client.back_up(destination)
-    _tell(made["name"], made["files"], made["size"], made["written"])
-    _tell_removed(made["removed"], made["freed"])
+        result = client.back_up(destination)
+    _tell(result["name"], result["files"], result["size"], result["written"])
+    _tell_removed(result["removed"], result["freed"])
 
 
 def _tell(name: str, files: int, size: int, written: int) -> None:
-    told = f"{count(files, 'file')}, {_size(size)}, {_size(written)} new"
-    typer.echo(f"made the backup {name}: {told}")
+    summary = f"{count(files, 'file')}, {_size(size)}, {_size(written)} new"
+    typer.echo(f"made the backup {name}: {summary}")
 
 
 def _tell_removed(backups: int, freed: int) -> None:
@@ -131,16 +131,16 @@ def _show(destination: str) -> None:
     from nilometer.errors import BackupError  # noqa: PLC0415
     from nilometer.upkeep.backup import list_backups  # noqa: PLC0415  takes its time to load
 
-    found = list_backups(destination)
-    if not found:
+    backups = list_backups(destination)
+    if not backups:
         typer.echo(f"there are no backups in {destination}")
         return
-    rows = [_HEADINGS, *(_row(one) for one in found if not isinstance(one, BackupError))]
+    rows = [_HEADINGS, *(_row(one) for one in backups if not isinstance(one, BackupError))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         typer.echo("  ".join(cells).rstrip())
-    for one in found:
+    for one in backups:
         if isinstance(one, BackupError):
             typer.echo(in_one_line(one))
 

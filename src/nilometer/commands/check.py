@@ -31,10 +31,10 @@ def check(
     """
     from nilometer.upkeep.check import check as check_place  # noqa: PLC0415  takes its time
 
-    found = check_place(place, logs, catalog)
-    for problem in found.problems:
+    checked = check_place(place, logs, catalog)
+    for problem in checked.problems:
         typer.echo(str(problem))
-    if found.problems:
-        typer.echo(f"{found.what}: {count(len(found.problems), 'problem')}")
+    if checked.problems:
+        typer.echo(f"{checked.what}: {count(len(checked.problems), 'problem')}")
         raise typer.Exit(1)
-    typer.echo(f"{found.what}: everything is intact")
+    typer.echo(f"{checked.what}: everything is intact")

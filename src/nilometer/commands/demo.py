@@ -65,9 +65,9 @@ def _run_installed(name: str, seconds: int | None, console: Console) -> bool:
         return bool(load_installed(demos[name], "demo")(seconds, console))
     if name in _OF_PAPERS:
         raise papers_needed(f"nilometer demo {name}")
-    known = [_CAMERAS, *demos]
+    available = [_CAMERAS, *demos]
     raise InputError(
         f"there is no demo {name!r}",
-        detail=f"known: {', '.join(known)}",
-        hint=nearest(name, known),
+        detail=f"known: {', '.join(available)}",
+        hint=nearest(name, available),
     )

@@ -30,7 +30,7 @@ def open_output(path: Path | None = None) -> Iterator[BinaryIO]:
         return
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with told_of_writing(path):
+        with writing_errors(path):
             with open(aside, "wb") as file:
                 yield file
             os.replace(aside, path)
@@ -54,7 +54,7 @@ def without_commands(data: bytes) -> bytes:
     >>> without_commands(b"a\x1b[2J\xc2\x9b\n")
     b'a\\x1b[2J\\x9b\n'
     """
-    return _COMMANDS.sub(lambda found: b"\\x%02x" % found[0][-1], data)
+    return _COMMANDS.sub(lambda match: b"\\x%02x" % match[0][-1], data)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class GrowingFile:
         """The file, truncated to the start of this micro-batch."""
         start = self._start(batch)
         self._take_note(batch, start)
-        with told_of_writing(self.path), open(self.path, "ab") as file:
+        with writing_errors(self.path), open(self.path, "ab") as file:
             file.truncate(start)
             yield file
             file.flush()
@@ -96,7 +96,7 @@ class GrowingFile:
 
 
 @contextmanager
-def told_of_writing(path: Path) -> Iterator[None]:
+def writing_errors(path: Path) -> Iterator[None]:
     """Convert an operating system error while writing there to our own."""
     try:
         yield

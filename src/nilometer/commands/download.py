@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from nilometer.commands.options import Kept
+from nilometer.commands.options import DatabaseLocation
 from nilometer.commands.server_access import CaOption, ServerOption, TokenFileOption, ask_server
 from nilometer.errors import InputError
 
@@ -82,8 +82,8 @@ def download(  # noqa: PLR0913  one argument for each option
     folder = file.expanduser().absolute().parent
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}", hint="make it first, or choose another")
-    kept = None if db is None else Kept(db.expanduser())
-    asked = ask_server(server, token_file, ca, kept, "download")
+    location = None if db is None else DatabaseLocation(db.expanduser())
+    asked = ask_server(server, token_file, ca, location, "download")
     if asked is None:
         raise InputError(
             "a download needs a running server",

@@ -26,7 +26,7 @@ _LOOK_SECONDS: Final = 0.2
 
 
 @dataclass(frozen=True)
-class Heard:
+class FollowStatus:
     """The state of a query and of the connection to it."""
 
     watermark: datetime | None = None
@@ -40,7 +40,7 @@ class Batches(Protocol):
     """Results as they arrive."""
 
     @property
-    def heard(self) -> Heard:
+    def heard(self) -> FollowStatus:
         """The current state."""
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
@@ -73,7 +73,7 @@ class Followed:
     rows: int = 0
     began: float = field(default_factory=time.monotonic)
 
-    def line(self, heard: Heard) -> str:
+    def line(self, heard: FollowStatus) -> str:
         """The current state, in one line."""
         if heard.lost is not None:
             return f"{heard.lost.message}: trying again – Ctrl-C ends"
@@ -124,20 +124,20 @@ def open_sink(results: Results, screen: Screen) -> Iterator[Sink]:
     headings = ArrowAnswer(results.schema.empty_table()).headings
     output, follow = screen.output, screen.follow
     with open_checkpoint(follow) as checkpoint:
-        made = make_sink(
+        sink = make_sink(
             headings, results.sql, output, follow, checkpoint, screen.progress, screen.console
         )
-        if made is None:
+        if sink is None:
             assert output.path is not None
             output.path.mkdir(exist_ok=True)
-            made = FilesInFolder(output.path)
-        yield made
+            sink = FilesInFolder(output.path)
+        yield sink
 
 
-def _tell_phase(name: str, heard: Heard, progress: Progress) -> None:
+def _tell_phase(name: str, heard: FollowStatus, progress: Progress) -> None:
     if heard.phase in (None, "running"):
         return
     why = f": {heard.error}" if heard.error else ""
     with progress.aside():
-        told = safe_text(f"query {name} is {heard.phase}{why}")
-        progress.console.print(told, soft_wrap=True)
+        text = safe_text(f"query {name} is {heard.phase}{why}")
+        progress.console.print(text, soft_wrap=True)

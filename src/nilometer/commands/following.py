@@ -60,8 +60,8 @@ def make_sink(
 def open_checkpoint(follow: Follow) -> Iterator[Path]:
     """The checkpoint's folder; a temporary one for this run if none was given."""
     if follow.checkpoint is None:
-        with tempfile.TemporaryDirectory(prefix="nilometer-", ignore_cleanup_errors=True) as made:
-            yield Path(made)
+        with tempfile.TemporaryDirectory(prefix="nilometer-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
         return
     try:
         follow.checkpoint.mkdir(parents=True, exist_ok=True)

@@ -34,12 +34,12 @@ class WithInstalled(TyperGroup):
 def _installed_command(name: str) -> Any:
     entry = installed(ENTRY_POINTS).get(name)
     if entry is not None:
-        found = load_installed(entry, "command")
-        if not isinstance(found, typer.Typer):
+        command = load_installed(entry, "command")
+        if not isinstance(command, typer.Typer):
             raise InputError(
                 f"command {name} is not a command", detail=entry.value, hint="name a typer.Typer"
             )
-        return get_command(found)
+        return get_command(command)
     if name in _OF_PAPERS:
         raise papers_needed(f"nilometer {name}")
     return None

@@ -12,7 +12,7 @@ from typing import Final, Self
 import pyarrow as pa
 
 from nilometer.client import Client, Following, Query
-from nilometer.commands.follow_results import Heard
+from nilometer.commands.follow_results import FollowStatus
 from nilometer.commands.server_access import Server
 from nilometer.errors import NilometerError
 
@@ -58,19 +58,19 @@ class Listening:
     def take(self, seconds: float) -> pa.RecordBatch | None:
         """The next batch; None if none arrives within this time. Raises what went wrong."""
         try:
-            found = self._batches.get(timeout=seconds)
+            item = self._batches.get(timeout=seconds)
         except Empty:
             return None
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        if isinstance(item, BaseException):
+            raise item
+        return item
 
     @property
-    def heard(self) -> Heard:
+    def heard(self) -> FollowStatus:
         """The current state."""
         one = self._following
         lost = self._loss if one.is_lost else None
-        return Heard(one.watermark, one.phase, one.error, lost)
+        return FollowStatus(one.watermark, one.phase, one.error, lost)
 
     def _listen(self) -> None:
         try:
@@ -80,10 +80,10 @@ class Listening:
         except BaseException as error:  # passed to whoever takes batches
             self._put(error)
 
-    def _put(self, found: pa.RecordBatch | BaseException) -> bool:
+    def _put(self, item: pa.RecordBatch | BaseException) -> bool:
         while not self._ended.is_set():
             try:
-                self._batches.put(found, timeout=_LOOK_SECONDS)
+                self._batches.put(item, timeout=_LOOK_SECONDS)
                 return True
             except Full:
                 continue

@@ -22,7 +22,7 @@ def move_logs(
     *,
     catalog: CatalogOption = None,
 ) -> None:
-    """Move the logs of a database that nobody has open; its queries go on with every row once.
+    """Move the logs of a database that nobody has open; its queries resume, each row once.
 
     nilometer move-logs plant s3://bucket/plant
     """

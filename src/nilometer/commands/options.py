@@ -54,7 +54,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class DatabaseLocation:
     """The location of a database: its folder, and its catalog and logs if they are elsewhere."""
 
     folder: Path
@@ -145,12 +145,14 @@ class Output:
             )
 
 
-def read_kept(folder: Path | None, catalog: str | None, logs: str | None) -> Kept | None:
+def read_location(
+    folder: Path | None, catalog: str | None, logs: str | None
+) -> DatabaseLocation | None:
     """The database of --db, --catalog and --logs."""
     if folder is not None:
-        return Kept(folder.expanduser(), catalog, logs)
-    for option, given in (("--catalog", catalog), ("--logs", logs)):
-        if given is not None:
+        return DatabaseLocation(folder.expanduser(), catalog, logs)
+    for option, value in (("--catalog", catalog), ("--logs", logs)):
+        if value is not None:
             raise InputError(f"{option} is for a database", hint="name its folder with --db")
     return None
 
@@ -168,7 +170,7 @@ def read_stream(text: str) -> Source:
     >>> read_stream("A=data/cam:1.csv:ts[epoch ms]").form
     EpochTimes(unit=<EpochUnit.MILLIS: 'ms'>)
     """
-    name, value = _named(text, "--stream", "--stream A=camera1.csv:ts")
+    name, value = _split_named(text, "--stream", "--stream A=camera1.csv:ts")
     value, form = take_form(value)
     path, colon, column = value.rpartition(":")
     if not colon or "/" in column:
@@ -193,11 +195,11 @@ def read_table(text: str) -> Source:
     >>> read_table("Stores=stores.csv").path
     PosixPath('stores.csv')
     """
-    name, value = _named(text, "--table", "--table Stores=stores.csv")
+    name, value = _split_named(text, "--table", "--table Stores=stores.csv")
     return Source(name, _path(value))
 
 
-def read_durations(option: str, given: Sequence[str], streams: Sequence[Source]) -> dict[str, str]:
+def read_durations(option: str, texts: Sequence[str], streams: Sequence[Source]) -> dict[str, str]:
     """Durations per stream: NAME=2s for one, 2s for all without their own.
 
     >>> read_durations("--lateness", ["2s", "A=1s"], [read_stream("A=a:t"), read_stream("B=b:t")])
@@ -205,7 +207,7 @@ def read_durations(option: str, given: Sequence[str], streams: Sequence[Source])
     """
     names = [stream.name for stream in streams]
     general, own = "", dict.fromkeys(names, "")
-    for text in given:
+    for text in texts:
         name, equals, duration = text.rpartition("=")
         parse_signed_duration(duration)
         if not equals:
@@ -244,15 +246,15 @@ def read_moment(text: str) -> Moment:
 
 def require_follow(options: Mapping[str, object]) -> None:
     """Refuse options that have no meaning when files are read once."""
-    for option, given in options.items():
-        if given:
+    for option, value in options.items():
+        if value:
             raise InputError(
                 f"{option} is only for continuous queries",
                 hint="add --follow, or --catch-up to end with the files that are there",
             )
 
 
-def _named(text: str, option: str, example: str) -> tuple[str, str]:
+def _split_named(text: str, option: str, example: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (equals and name.strip() and value.strip()):
         raise InputError(f"cannot read {option}", detail=f"got {text!r}", hint=f"write {example}")

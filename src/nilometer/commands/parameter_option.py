@@ -9,14 +9,14 @@ from nilometer.sql.ddl.constants import constant_value
 from nilometer.sql.parse.query_text import read_expression
 
 
-def read_parameters(given: Sequence[str]) -> dict[str, object]:
+def read_parameters(texts: Sequence[str]) -> dict[str, object]:
     """The values of parameters by name.
 
     >>> read_parameters(["k=3", "name=hall", "id='3'", "day=DATE '2026-01-31'"])
     {'k': 3, 'name': 'hall', 'id': '3', 'day': datetime.date(2026, 1, 31)}
     """
-    found: dict[str, object] = {}
-    for text in given:
+    parameters: dict[str, object] = {}
+    for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip().removeprefix(":")
         if not equals or not name.isidentifier():
@@ -26,10 +26,10 @@ def read_parameters(given: Sequence[str]) -> dict[str, object]:
                 hint="write --param k=3, --param name=hall or --param \"t=TIMESTAMP '2026-01-31 "
                 "12:00:00'\"",
             )
-        if name in found:
+        if name in parameters:
             raise InputError(f"the parameter :{name} is given twice", hint="leave one of them out")
-        found[name] = read_value(value.strip())
-    return found
+        parameters[name] = read_value(value.strip())
+    return parameters
 
 
 def read_value(text: str) -> object:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from nilometer.commands.options import (
     LOCAL_MEGABYTES,
+    DatabaseLocation,
     EngineName,
     ExecutionName,
     Follow,
     Format,
-    Kept,
     Moment,
     Output,
     Sources,
@@ -32,7 +32,7 @@ class Request:
     buckets: int | None = None
     at: Moment | None = None
     execution: ExecutionName = ExecutionName.AUTO
-    kept: Kept | None = None
+    location: DatabaseLocation | None = None
     engine: EngineName = EngineName.AUTO
     local_megabytes: int = LOCAL_MEGABYTES
     """The local engine is chosen up to this total size of all files."""
@@ -61,11 +61,11 @@ class Request:
 
     def statements(self) -> list[OneStatement]:
         """The statements of the text, if this output supports all of them."""
-        found = split_statements(self.text, self.parameters)
-        queries = [one for one in found if one.is_query and not one.is_explain]
-        if self.output.form is not Format.TABLE and len(found) > 1:
+        statements, form = split_statements(self.text, self.parameters), self.output.form
+        queries = [one for one in statements if one.is_query and not one.is_explain]
+        if form is not Format.TABLE and len(statements) > 1:
             raise InputError(
-                f"the answers to {len(found)} statements cannot go to one {self.output.form} file",
+                f"the answers to {len(statements)} statements cannot go to one {form} file",
                 hint="run them one by one, or show them with --format table",
             )
         if self.follow is not None and len(queries) > 1:
@@ -73,4 +73,4 @@ class Request:
                 f"--follow runs one query, got {len(queries)}",
                 hint="run each in a terminal of its own",
             )
-        return found
+        return statements

@@ -21,13 +21,13 @@ class RowOrder:
 
     def sort(self, rows: Rows) -> list[tuple[str | None, ...]]:
         """Rows of text in this order."""
-        found = list(rows)
+        ordered = list(rows)
         for key in reversed(self.keys):
-            known = [row for row in found if row[key.column] is not None]
+            known = [row for row in ordered if row[key.column] is not None]
             known.sort(key=lambda row: self._value(row, key.column), reverse=key.descending)
-            nulls = [row for row in found if row[key.column] is None]
-            found = nulls + known if key.nulls_first else known + nulls
-        return found
+            nulls = [row for row in ordered if row[key.column] is None]
+            ordered = nulls + known if key.nulls_first else known + nulls
+        return ordered
 
     def _value(self, row: tuple[str | None, ...], column: int) -> float | str:
         text = row[column] or ""
@@ -42,8 +42,8 @@ def read_order(sql: str, headings: Sequence[Heading]) -> RowOrder:
     >>> order.sort([("x", "9"), ("y", "10"), ("a", "9")])
     [('y', '10'), ('a', '9'), ('x', '9')]
     """
-    said = read_query(sql).tree.args.get("order")
-    stated = [_key(one, headings) for one in said.expressions] if said is not None else []
+    order = read_query(sql).tree.args.get("order")
+    stated = [_key(one, headings) for one in order.expressions] if order is not None else []
     every = [SortKey(column) for column in range(len(headings))]
     return RowOrder(
         tuple(key for key in [*stated, *every] if key is not None),

@@ -87,14 +87,14 @@ class _Sources:
     ) -> _Sources:
         _require_fitting(request, statements)
         every = (*request.sources.streams, *request.sources.tables)
-        found = {one.name: find_files(one.name, one.path) for one in every}
-        _require_small(request, list(found.values()))
+        files = {one.name: find_files(one.name, one.path) for one in every}
+        _require_small(request, list(files.values()))
         db = LocalDatabase(request.buckets or 1, request.execution)
         followed = []
         for one in every:
             progress.say(f"Reading the files of {one.name}")
-            reader, rows = _read(one, found[one.name], request)
-            followed.append(Followed(found[one.name], reader, rows))
+            reader, rows = _read(one, files[one.name], request)
+            followed.append(Followed(files[one.name], reader, rows))
             _declare(db, one, rows, request)
         return cls(db, tuple(followed[: len(request.sources.streams)]))
 
@@ -158,15 +158,15 @@ def _write(
     require_names(shown.columns, request.output.form)
     write_answer(shown, request.output, screen, progress, request.at)
     if (
-        told := describe_left_out(source.db.rows_without_time(_read_query(statement).tree))
+        notice := describe_left_out(source.db.rows_without_time(_read_query(statement).tree))
     ) is not None:
         with progress.aside():
-            progress.console.print(told)
+            progress.console.print(notice)
 
 
 def _require_fitting(request: Request, statements: Sequence[OneStatement]) -> None:
     """Refuse what does not read files, or must outlive this command."""
-    if request.kept is not None:
+    if request.location is not None:
         raise OnlySparkError("a stored database needs Spark")
     if not all(one.is_query for one in statements):
         raise OnlySparkError("a statement is not a query")

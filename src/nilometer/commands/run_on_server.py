@@ -88,12 +88,12 @@ def _run(
     answer = ArrowAnswer(rows.table)
     require_names(answer.columns, output.form)
     write_answer(in_shown_order(answer, statement), output, screen, progress, None)
-    if (told := told_cut(rows)) is not None:
+    if (notice := notice_of_cut(rows)) is not None:
         with progress.aside():
-            progress.console.print(told, soft_wrap=True)
+            progress.console.print(notice, soft_wrap=True)
 
 
-def told_cut(rows: Rows) -> str | None:
+def notice_of_cut(rows: Rows) -> str | None:
     """A notice if the server returned only the first rows of an answer."""
     if not rows.is_cut:
         return None
@@ -105,7 +105,7 @@ def told_cut(rows: Rows) -> str | None:
 
 def _require_fitting(request: Request) -> None:
     """Refuse what a server does not support."""
-    given: Mapping[str, object] = {
+    options: Mapping[str, object] = {
         "--stream": request.sources.streams,
         "--table": request.sources.tables,
         "--at": request.at,
@@ -113,7 +113,7 @@ def _require_fitting(request: Request) -> None:
         "--execution": request.execution is not ExecutionName.AUTO,
         "--checkpoint": request.follow and request.follow.checkpoint,
     }
-    for option, value in given.items():
+    for option, value in options.items():
         if value:
             raise InputError(f"{option} cannot be used with a server", hint=_HINTS.get(option))
 

@@ -87,11 +87,15 @@ def open_database(request: Request, progress: Progress) -> Iterator[Database]:
 
 
 def _connect(spark: SparkSession, request: Request) -> Database:
-    if request.kept is None:
+    if request.location is None:
         return connect(spark, execution=request.execution)
-    kept, execution = request.kept, request.execution
+    location, execution = request.location, request.execution
     return connect(
-        spark, path=kept.folder, catalog=kept.catalog, logs=kept.logs, execution=execution
+        spark,
+        path=location.folder,
+        catalog=location.catalog,
+        logs=location.logs,
+        execution=execution,
     )
 
 
@@ -145,9 +149,9 @@ def _run(
             progress.console.print(tally.summary())
     else:
         write_answer(in_shown_order(answer, statement), output, screen, progress, at)
-    if (told := told_left_out(frame)) is not None:
+    if (notice := told_left_out(frame)) is not None:
         with progress.aside():
-            progress.console.print(told)
+            progress.console.print(notice)
 
 
 def _instant(at: Moment | None) -> str | datetime | None:

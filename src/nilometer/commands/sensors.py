@@ -57,9 +57,9 @@ def list_sensors(
 ) -> None:
     """List all sensors, with the status of those that a running query needs."""
     console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-    with _overview(name, db, catalog, _asked(db, server, token_file, ca)) as overview:
+    with _overview(name, db, catalog, _find_server(db, server, token_file, ca)) as overview:
         console.print(overview.table(full=True))
-        console.print(overview.seen.summary(), style="dim", soft_wrap=True)
+        console.print(overview.source.summary(), style="dim", soft_wrap=True)
 
 
 @sensors_app.command("watch")
@@ -76,7 +76,7 @@ def watch_sensors(
     ] = None,
 ) -> None:
     """Show live what a running database reads from its sensors."""
-    with _overview(name, db, catalog, _asked(db, server, token_file, ca)) as overview:
+    with _overview(name, db, catalog, _find_server(db, server, token_file, ca)) as overview:
         overview.watch(Console(highlight=False), seconds)
 
 
@@ -93,18 +93,18 @@ def read_one_sensor(
     token_file: TokenFileOption = None,
     ca: CaOption = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to read it.")] = 5,
-    most: Annotated[int, typer.Option("--limit", min=1, help="How many readings to show.")] = 10,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many readings to show.")] = 10,
 ) -> None:
     """Read one sensor by itself, and show what comes; nothing is stored in the database."""
     from nilometer.commands.try_sensor import try_sensor, try_sensor_of_server  # noqa: PLC0415
 
     console = Console(highlight=False, markup=False)
-    asked = _asked(db, server, token_file, ca)
+    asked = _find_server(db, server, token_file, ca)
     if asked is not None:
-        came = try_sensor_of_server(asked, name, sensor, seconds, most, console)
+        came = try_sensor_of_server(asked, name, sensor, seconds, limit, console)
     else:
         folder = _folder(_required(db), catalog)
-        came = try_sensor(folder, catalog, name, sensor, seconds, most, console)
+        came = try_sensor(folder, catalog, name, sensor, seconds, limit, console)
     if not came:
         raise typer.Exit(1)
 
@@ -117,7 +117,7 @@ def _required(db: Path | None) -> Path:
     return db
 
 
-def _asked(
+def _find_server(
     db: Path | None, url: str | None, token_file: Path | None, ca: Path | None
 ) -> Server | None:
     """The server of --server; a folder shows its sensors even while a server has it open."""
@@ -132,11 +132,11 @@ def _overview(
 ) -> Iterator[Overview]:
     from nilometer.commands.show_sensors import Overview  # noqa: PLC0415  takes its time to load
 
-    with closing(_seen(name, db, catalog, server)) as seen:
-        yield Overview(seen)
+    with closing(_source(name, db, catalog, server)) as source:
+        yield Overview(source)
 
 
-def _seen(
+def _source(
     name: str | None, db: Path | None, catalog: str | None, server: Server | None
 ) -> FolderSensors | ServerSensors:
     if server is not None:

@@ -131,9 +131,9 @@ def _end_within(seconds: float) -> None:
     """
 
     def end() -> None:
-        told = "running work was interrupted; everything acknowledged is safe"
-        _say(told)
-        _LOG.warning(told, extra=event("cut_off", seconds=seconds))
+        message = "running work was interrupted; everything acknowledged is safe"
+        _say(message)
+        _LOG.warning(message, extra=event("cut_off", seconds=seconds))
         os._exit(0)
 
     watch = threading.Timer(seconds, end)

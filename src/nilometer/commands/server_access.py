@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from nilometer.commands.options import Kept
+from nilometer.commands.options import DatabaseLocation
 from nilometer.errors import InputError, InUseError
 from nilometer.extras import require_extras
 
@@ -93,13 +93,19 @@ class Server:
 
 
 def ask_server(
-    url: str | None, token_file: Path | None, ca: Path | None, kept: Kept | None, command: str
+    url: str | None,
+    token_file: Path | None,
+    ca: Path | None,
+    location: DatabaseLocation | None,
+    command: str,
 ) -> Server | None:
     """The server that was named, or that has the database open; users are told which."""
-    found = find_asked(url, token_file, ca, None if kept is None else kept.folder, _note, command)
-    if found is not None and (warning := found.warning) is not None:
+    server = find_asked(
+        url, token_file, ca, None if location is None else location.folder, _note, command
+    )
+    if server is not None and (warning := server.warning) is not None:
         _note(f"warning: {warning}")
-    return found
+    return server
 
 
 def _note(text: str) -> None:
@@ -125,8 +131,8 @@ def find_asked(
         return Server(url, read_token(token_file), ca)
     if folder is not None:
         return _server_of(folder, token_file, ca, say, command)
-    for option, given in (("--token-file", token_file), ("--ca", ca)):
-        if given is not None:
+    for option, value in (("--token-file", token_file), ("--ca", ca)):
+        if value is not None:
             raise InputError(f"{option} is for a server", hint="name it with --server")
     return None
 

@@ -58,11 +58,11 @@ def shell(  # noqa: PLR0913, PLR0917  one argument for each option
 
       echo "SHOW STREAMS;" | nilometer shell --server http://127.0.0.1:8642
     """
-    kept = options.read_kept(db, catalog, logs)
-    url = USUAL_SERVER if server is None and kept is None else server
+    location = options.read_location(db, catalog, logs)
+    url = USUAL_SERVER if server is None and location is None else server
     start_shell(
-        ask_server(url, token_file, ca, kept, "shell"),
-        kept,
+        ask_server(url, token_file, ca, location, "shell"),
+        location,
         options.Sources(),
         file=file,
         keep_going=keep_going,
@@ -74,7 +74,7 @@ def shell(  # noqa: PLR0913, PLR0917  one argument for each option
 
 def start_shell(
     asked: Server | None,
-    kept: options.Kept | None,
+    location: options.DatabaseLocation | None,
     sources: options.Sources,
     *,
     file: str | None = None,
@@ -87,9 +87,9 @@ def start_shell(
     from nilometer.commands.parameter_option import read_parameters  # noqa: PLC0415
     from nilometer.commands.shell.run_shell import ShellRequest, run_shell  # noqa: PLC0415
 
-    if asked is None and kept is None and not (sources.streams or sources.tables):
+    if asked is None and location is None and not (sources.streams or sources.tables):
         asked = ask_server(USUAL_SERVER, None, None, None, "shell")
     request = ShellRequest(
-        asked, kept, sources, file, keep_going, form, limit, read_parameters(param)
+        asked, location, sources, file, keep_going, form, limit, read_parameters(param)
     )
     raise typer.Exit(0 if run_shell(request) else 1)

@@ -53,7 +53,7 @@ class SeenSensor:
     doing: Mapping[str, Any] | None
 
 
-class Seen(Protocol):
+class SensorSource(Protocol):
     """A source that knows the sensors without being the process that reads them."""
 
     def sensors(self) -> list[SeenSensor]:
@@ -67,7 +67,7 @@ class Seen(Protocol):
 class Overview:
     """What is known of the sensors at present."""
 
-    seen: Seen
+    source: SensorSource
 
     def table(self, *, full: bool = False) -> Table:
         """All sensors; those being read first, and at most one screen unless full."""
@@ -81,7 +81,7 @@ class Overview:
                 overflow="ellipsis",
             )
         rows = sorted(
-            self.seen.sensors(), key=lambda one: (one.doing is None, one.stream, one.number)
+            self.source.sensors(), key=lambda one: (one.doing is None, one.stream, one.number)
         )
         shown = rows if full else rows[:_MOST_ROWS]
         for one in shown:
@@ -98,7 +98,7 @@ class Overview:
             while until is None or time.monotonic() < until:
                 shown = Table.grid()
                 shown.add_row(self.table())
-                shown.add_row(Text(self.seen.summary(), style="dim"))
+                shown.add_row(Text(self.source.summary(), style="dim"))
                 live.update(shown, refresh=True)
                 time.sleep(_EVERY)
 

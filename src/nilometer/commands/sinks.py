@@ -73,8 +73,8 @@ class TableToScreen:
         with self.progress.aside():
             self.view.show(taken.rows)
             if (more := taken.total - len(taken.rows)) > 0:
-                told = f"… and {more:,} more at the same time"
-                self.view.console.print(told, style="dim", soft_wrap=True)
+                notice = f"… and {more:,} more at the same time"
+                self.view.console.print(notice, style="dim", soft_wrap=True)
 
 
 @dataclass
@@ -117,8 +117,8 @@ class AnswerToScreen:
             self.screen.clear()
         TableView(self.screen, self.headings).show(shown)
         more = f", {len(shown):,} of them above" if len(shown) < len(rows) else ""
-        told = f"{len(rows):,} row{'' if len(rows) == 1 else 's'} at {self._time}{more}"
-        self.screen.print(told, style="dim", soft_wrap=True)
+        summary = f"{len(rows):,} row{'' if len(rows) == 1 else 's'} at {self._time}{more}"
+        self.screen.print(summary, style="dim", soft_wrap=True)
         if not self.screen.is_terminal:
             self.screen.print()
 

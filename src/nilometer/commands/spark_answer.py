@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from nilometer.commands.answers import Taken, is_changelog
+from nilometer.commands.answers import FirstRows, is_changelog
 from nilometer.commands.lines import TAKEN, WRITTEN, TakeRows, WriteLines, read_taken
 from nilometer.commands.options import Format
 from nilometer.commands.tables import LONGEST_VALUE, Heading
@@ -65,11 +65,11 @@ class SparkAnswer:
             for place, one in enumerate(fields)
         ]
 
-    def take_rows(self, limit: int) -> Taken:
+    def take_rows(self, limit: int) -> FirstRows:
         work = TakeRows(limit, LONGEST_VALUE + 1)
         plain, _ = self._with_text()
         parts = plain.mapInArrow(ship_function(work), TAKEN).collect()
-        return Taken(
+        return FirstRows(
             read_taken([part["body"] for part in parts], limit), sum(part["rows"] for part in parts)
         )
 

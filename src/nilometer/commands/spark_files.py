@@ -61,12 +61,12 @@ def _schema(spark: SparkSession, files: Files, source: Source) -> StructType:
         reader = reader.option("inferSchema", "true")
     if files.path.is_dir():
         reader = reader.option("pathGlobFilter", files.pattern)
-    found = reader.load(str(files.path)).schema
+    schema = reader.load(str(files.path)).schema
     if source.time is None or files.kind is FileKind.PARQUET:
-        return found
-    fields = list(found.fields)
+        return schema
+    fields = list(schema.fields)
     for column in filter(None, (source.time, source.end)):
-        place = find_column(source.name, found.names, column)
+        place = find_column(source.name, schema.names, column)
         is_time = isinstance(fields[place].dataType, TimestampType | DateType | TimestampNTZType)
         # A number that Spark has parsed may differ from what was written: 1e3, 0123.
         if is_time or (source.form is not None and files.kind is FileKind.CSV):

@@ -31,7 +31,7 @@ class Heading:
     is_number: bool = False
     is_time: bool = False
     is_change: bool = False
-    """A number of copies that come (+) or go (-)."""
+    """A number of copies that are added (+) or removed (-)."""
 
 
 @dataclass
@@ -59,13 +59,13 @@ class TableView:
             for name, column in zip(names, columns, strict=True)
         ]
         grown = [max(pair) for pair in zip(widths, self._widths or widths, strict=True)]
-        wanted = sum(grown) + 3 * len(grown)
-        is_too_wide = self.console.is_terminal and wanted > self.console.width
+        width = sum(grown) + 3 * len(grown)
+        is_too_wide = self.console.is_terminal and width > self.console.width
         if self.as_records or is_too_wide:
             self._show_records(names, columns)
             return
         headed, self._widths = grown != self._widths, grown
-        self._show_table(names, columns, headed, wanted)
+        self._show_table(names, columns, headed, width)
 
     def _show_table(
         self, names: list[str], columns: list[list[str | None]], headed: bool, width: int
@@ -114,7 +114,7 @@ def counted(total: int, what: str) -> str:
 
 def safe_text(text: str) -> str:
     """Text of several lines with terminal control characters escaped."""
-    return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
+    return _COMMANDS.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 def _column(heading: Heading, values: list[str | None], digits: int) -> list[str | None]:
@@ -145,7 +145,7 @@ def _times(values: list[str | None], digits: int) -> list[str | None]:
 def clean(value: str) -> str:
     """A value with line breaks and control characters escaped, cut if it is long."""
     cut = value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "…"
-    return _UNPRINTABLE.sub(lambda found: repr(found[0])[1:-1], cut)
+    return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], cut)
 
 
 def _cell(value: str | None) -> Text:

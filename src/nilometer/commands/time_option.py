@@ -18,12 +18,12 @@ def take_form(text: str) -> tuple[str, TimeForm | None]:
     >>> take_form("a.csv:ts[epoch s]")
     ('a.csv:ts', EpochTimes(unit=<EpochUnit.SECONDS: 's'>))
     """
-    found = _FORM.search(text)
-    if found is None:
+    match = _FORM.search(text)
+    if match is None:
         return text, None
-    before, word, said = text[: found.start()].rstrip(), found[1].lower(), found[2].strip()
+    before, word, inside = text[: match.start()].rstrip(), match[1].lower(), match[2].strip()
     if word == "epoch":
-        return before, EpochTimes(read_unit(said))
-    if len(said) < 2 or said[0] != said[-1] or said[0] not in "'\"":
+        return before, EpochTimes(read_unit(inside))
+    if len(inside) < 2 or inside[0] != inside[-1] or inside[0] not in "'\"":
         raise InputError("cannot read --stream", detail=f"got {text!r}", hint=FORMS)
-    return before, WrittenTimes(said[1:-1])
+    return before, WrittenTimes(inside[1:-1])

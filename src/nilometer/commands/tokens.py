@@ -73,12 +73,12 @@ def list_tokens(*, db: DatabaseOption, catalog: CatalogOption = None) -> None:
     with _tokens(db, catalog) as tokens:
         for one in tokens.all():
             ends = "never" if one.expires is None else format_instant(one.expires)[:19]
-            gone = "" if one.is_valid(now) else " (expired)"
+            expired = "" if one.is_valid(now) else " (expired)"
             table.add_row(
                 one.name,
                 " ".join(sorted(one.scopes)),
                 format_instant(one.created)[:19],
-                ends + gone,
+                ends + expired,
             )
     Console(highlight=False, markup=False, emoji=False).print(table)
 

@@ -24,7 +24,7 @@ def try_sensor(
     name: str,
     sensor: str | None,
     seconds: float,
-    most: int,
+    limit: int,
     console: Console,
 ) -> bool:
     """Show what a sensor sends; return whether a reading arrived that can be stored."""
@@ -34,22 +34,22 @@ def try_sensor(
         chosen = choose_sensor(declared, sensors, sensor)
     console.print(f"reading {shown_address(chosen.address) or declared.name} for {seconds:g} s")
     take = partial(_show, console=console)
-    tried = read_aside(declared, chosen, Units().find, seconds=seconds, most=most, take=take)
+    tried = read_aside(declared, chosen, Units().find, seconds=seconds, most=limit, take=take)
     _sum_up(tried.letters, tried.refused, tried.errors, tried.last_error, tried.came, console)
     return tried.came > 0
 
 
 def try_sensor_of_server(
-    server: Server, name: str, sensor: str | None, seconds: float, most: int, console: Console
+    server: Server, name: str, sensor: str | None, seconds: float, limit: int, console: Console
 ) -> bool:
     """The same for a sensor of a running server."""
     console.print(f"the server reads {name} for {seconds:g} s at most")
     with server.open() as client:
-        found = client.try_sensor(name, sensor, seconds=seconds, rows=most)
-    for row in found["readings"]:
+        result = client.try_sensor(name, sensor, seconds=seconds, rows=limit)
+    for row in result["readings"]:
         _show(row, console)
-    letters, came = found["refused"], len(found["readings"])
-    _sum_up(letters, len(letters), found["errors"], found["last_error"], came, console)
+    letters, came = result["refused"], len(result["readings"])
+    _sum_up(letters, len(letters), result["errors"], result["last_error"], came, console)
     return came > 0
 
 

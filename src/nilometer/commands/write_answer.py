@@ -50,8 +50,8 @@ def write_answer(
             TableView(screen, answer.headings).show(taken.rows)
             what = "change" if is_changelog(answer.columns) else "row"
             counted = count_line(len(taken.rows), taken.total, what)
-            told = counted + ("" if taken.total else _when_empty(at))
-            screen.print(told, style="dim", soft_wrap=True)
+            summary = counted + ("" if taken.total else _when_empty(at))
+            screen.print(summary, style="dim", soft_wrap=True)
     elif output.form is Format.PARQUET:
         _write_parquet(answer, output)
     else:

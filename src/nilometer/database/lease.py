@@ -18,7 +18,7 @@ from typing import Final
 from nilometer.errors import InputError, NilometerError, in_one_line
 from nilometer.model.time import format_instant
 from nilometer.sensors.catalog.catalog import SensorCatalog
-from nilometer.sensors.catalog.stored_lease import Held
+from nilometer.sensors.catalog.stored_lease import LeaseHolder
 
 SECONDS: Final = 60.0
 """How long a lease lasts, and so how long the catalog may be out of reach."""
@@ -48,7 +48,7 @@ class Lease:
         if other is not None:
             raise InputError(
                 "the catalog is in use",
-                detail=f"{other.told} holds it until {format_instant(other.until)} UTC, "
+                detail=f"{other.description} holds it until {format_instant(other.until)} UTC, "
                 "and renews it while it runs",
                 hint="close that one first; if it has ended without closing it, wait until then",
             )
@@ -66,7 +66,7 @@ class Lease:
         self._threads[0].join(self._seconds / _RENEWALS)  # it may wait for an unreachable server
         self._catalog.release_lease(self._holder)
 
-    def _take(self) -> Held | None:
+    def _take(self) -> LeaseHolder | None:
         began = _ticks()
         other = self._catalog.take_lease(self._holder, self._told, int(self._seconds * 1_000_000))
         if other is None:
@@ -82,7 +82,8 @@ class Lease:
             else:
                 if other is not None:
                     self._lose(
-                        "another database holds its catalog", f"{other.told} has taken it over"
+                        "another database holds its catalog",
+                        f"{other.description} has taken it over",
                     )
                     return
 

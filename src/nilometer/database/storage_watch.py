@@ -64,7 +64,7 @@ class StorageFound:
             return None
         if self.seconds_left and self.free is not None:
             return int(self.free * SOON / self.seconds_left)
-        return int(sum(min((one.rate or 0.0) * SOON, one.most - one.bytes) for one in self.logs))
+        return int(sum(min((one.rate or 0.0) * SOON, one.peak - one.bytes) for one in self.logs))
 
 
 class StorageWatch:

@@ -142,8 +142,8 @@ class Delivery:
 
     def _is_well(self) -> None:
         if self.state is DeliveryState.RETRYING:
-            told = event("delivery_recovered", self.name, **self._about)
-            _LOG.info("delivery %s has recovered", self.name, extra=told)
+            extra = event("delivery_recovered", self.name, **self._about)
+            _LOG.info("delivery %s has recovered", self.name, extra=extra)
         self.state, self.last_error, self.next_try = DeliveryState.RUNNING, None, None
         self._wait = self._settings.first_wait
 
@@ -155,7 +155,7 @@ class Delivery:
         # Deliveries that fail together must not all retry at the same instant.
         seconds = max(after, self._wait * random.uniform(0.5, 1.0))
         self._wait = min(self._wait * 2, self._settings.longest_wait)
-        self.last_error = _told(error)
+        self.last_error = _reason(error)
         self.retries += 1
         self._tell_retry(seconds)
         self.next_try = self._clock() + int(seconds * 1e6)
@@ -170,23 +170,23 @@ class Delivery:
     def _tell_retry(self, seconds: float) -> None:
         """Log every retry, but only the first as a warning."""
         is_first = self.state is not DeliveryState.RETRYING
-        about = {**self._about, "reason": self.last_error, "seconds": seconds}
+        fields = {**self._about, "reason": self.last_error, "seconds": seconds}
         words = "delivery %s failed and will be retried in %.1f s: %s"
-        told = event("delivery_retries", self.name, **about)
+        extra = event("delivery_retries", self.name, **fields)
         level = logging.WARNING if is_first else logging.INFO
-        _LOG.log(level, words, self.name, seconds, self.last_error, extra=told)
+        _LOG.log(level, words, self.name, seconds, self.last_error, extra=extra)
 
     def _give_up(self, error: ReceiverGoneError) -> None:
-        self.last_error, self.next_try = _told(error), None
+        self.last_error, self.next_try = _reason(error), None
         self.state = DeliveryState.FAILED
-        told = event("delivery_failed", self.name, **self._about, reason=self.last_error)
+        extra = event("delivery_failed", self.name, **self._about, reason=self.last_error)
         words = "delivery %s failed permanently: %s"
-        _LOG.error(words, self.name, self.last_error, extra=told)
+        _LOG.error(words, self.name, self.last_error, extra=extra)
         with self._committing:
             if not self._is_abandoned:
                 self._failed(self.last_error)
 
 
-def _told(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = str(error) if isinstance(error, ReceiverError) else in_one_line(error)
     return shown_text(text)[:_SHOWN]

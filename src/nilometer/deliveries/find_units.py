@@ -40,11 +40,11 @@ def unit_class(name: str) -> Any:
     return known_units().find(name)
 
 
-def read_unit_options(name: str, given: Mapping[str, str]) -> dict[str, Any]:
+def read_unit_options(name: str, texts: Mapping[str, str]) -> dict[str, Any]:
     """The values of all options of a delivery: those of its unit, and the common ones."""
     kind = unit_class(name)
     options = (*_of_all(kind), *kind.options)
-    return read_options(f"unit {name}", options, options_with_secrets(given))
+    return read_options(f"unit {name}", options, options_with_secrets(texts))
 
 
 def chunk_size(options: Mapping[str, Any]) -> ChunkSize:
@@ -52,10 +52,10 @@ def chunk_size(options: Mapping[str, Any]) -> ChunkSize:
     return ChunkSize(options["rows"], options["bytes"], options["every"])
 
 
-def shown_options(name: str, given: Mapping[str, str]) -> dict[str, str]:
+def shown_options(name: str, texts: Mapping[str, str]) -> dict[str, str]:
     """The given options, without secrets."""
     secret = {one.name for one in unit_class(name).options if one.is_secret}
-    return {one: "…" if one in secret else text for one, text in given.items()}
+    return {one: "…" if one in secret else text for one, text in texts.items()}
 
 
 def _of_all(kind: Any) -> tuple[Option, ...]:

@@ -23,8 +23,8 @@ def row_bytes(chunk: Chunk) -> list[int]:
 
 def chunk_text(chunk: Chunk) -> str:
     """A chunk as one JSON object."""
-    about = dump({"delivery": chunk.delivery, "query": chunk.query, "id": chunk.id})
-    return f'{about[:-1]},"rows":[{",".join(row_texts(chunk))}]}}'
+    header = dump({"delivery": chunk.delivery, "query": chunk.query, "id": chunk.id})
+    return f'{header[:-1]},"rows":[{",".join(row_texts(chunk))}]}}'
 
 
 def dump(value: Any) -> str:

@@ -76,8 +76,8 @@ def end(location: str, delivery: str) -> None:
 
 def read_progress(location: str, delivery: str) -> Progress | None:
     """The progress of a delivery, whichever process runs it; None: it has not started."""
-    found = find_reader(location, reader_name(delivery))
-    return None if found is None else _progress(found)
+    registration = find_reader(location, reader_name(delivery))
+    return None if registration is None else _progress(registration)
 
 
 def rows_behind(location: str, progress: Progress) -> int:
@@ -106,9 +106,11 @@ class Reading:
         self._clock = clock
         self._reader = reader_name(delivery)
         self._log = LogReader.open(location)
-        found = find_reader(location, self._reader)
+        registration = find_reader(location, self._reader)
         start = self._log.start
-        self.progress = Progress(start, start.row) if found is None else _progress(found)
+        self.progress = (
+            Progress(start, start.row) if registration is None else _progress(registration)
+        )
         self._waiting_since: int | None = None
         at, about = self.progress.position, self.progress.about
         register(location, self._reader, at, about, now=clock(), named=True)
@@ -150,8 +152,8 @@ class Reading:
             return False
         self._waiting_since = None
         chunk = self._chunk(self._read(start, limit, self._size.bytes))
-        kept = _how_many(chunk, self._size.bytes, row_bytes)
-        self._keep(replace(self.progress, planned=self._log.limit(start, kept)))
+        count = _how_many(chunk, self._size.bytes, row_bytes)
+        self._keep(replace(self.progress, planned=self._log.limit(start, count)))
         return True
 
     def _has_waited(self) -> bool:
@@ -161,7 +163,9 @@ class Reading:
             self._waiting_since = now
         return now - self._waiting_since >= self._size.every * 1e6
 
-    def _read(self, start: Position, stop: Position | None, most: int | None = None) -> pa.Table:
+    def _read(
+        self, start: Position, stop: Position | None, max_bytes: int | None = None
+    ) -> pa.Table:
         """Rows from one position to another, but no more once they reach this many bytes.
 
         Their columns have distinct names, none of which is that of the id.
@@ -170,7 +174,7 @@ class Reading:
         for frame in self._log.read(start, stop):
             if len(frame.rows):
                 batches.append(frame.rows)
-            if most is not None and sum(one.nbytes for one in batches) >= most:
+            if max_bytes is not None and sum(one.nbytes for one in batches) >= max_bytes:
                 break
         table = pa.Table.from_batches(batches, self._log.layout.stored)
         return table.rename_columns(unique_names([ID, *table.schema.names])[1:])
@@ -191,22 +195,24 @@ class Reading:
         self.progress = progress
 
 
-def _progress(found: Registration) -> Progress:
-    about = found.about
+def _progress(registration: Registration) -> Progress:
+    about = registration.about
     planned = about.get(_PLANNED)
     end = None if planned is None else Position.from_json(planned)
-    first = about.get(_FROM, found.position.row)
-    return Progress(found.position, first, about.get(_LOST, 0), end, about.get(_LAST))
+    first = about.get(_FROM, registration.position.row)
+    return Progress(registration.position, first, about.get(_LOST, 0), end, about.get(_LAST))
 
 
-def _how_many(chunk: Chunk, most: int, row_bytes: Callable[[Chunk], list[int]] | None) -> int:
+def _how_many(chunk: Chunk, max_bytes: int, row_bytes: Callable[[Chunk], list[int]] | None) -> int:
     """How many of the rows fit together into this many bytes; at least one."""
     if row_bytes is None:
         whole = chunk.rows.nbytes
-        return len(chunk.rows) if whole <= most else max(1, len(chunk.rows) * most // whole)
+        return (
+            len(chunk.rows) if whole <= max_bytes else max(1, len(chunk.rows) * max_bytes // whole)
+        )
     taken = 0
     for at, one in enumerate(row_bytes(chunk)):
         taken += one
-        if taken > most:
+        if taken > max_bytes:
             return max(1, at)
     return len(chunk.rows)

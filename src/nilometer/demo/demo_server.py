@@ -45,15 +45,15 @@ class StartingServer:
         assert self._process.stdout is not None
         url = link = ""
         for line in self._process.stdout:
-            told = line.strip()
-            if told.startswith(_LISTENING):
-                url = told.removeprefix(_LISTENING)
-            elif told.startswith(_CONSOLE):
-                link = told.split()[1]
-            elif told.startswith(_TOKEN):
-                return DemoServer(url, told.split()[1], link)
-        said = self._errors.read_text(errors="replace").strip()
-        raise SessionError("the server could not be started", detail=said[-500:] or None)
+            text = line.strip()
+            if text.startswith(_LISTENING):
+                url = text.removeprefix(_LISTENING)
+            elif text.startswith(_CONSOLE):
+                link = text.split()[1]
+            elif text.startswith(_TOKEN):
+                return DemoServer(url, text.split()[1], link)
+        output = self._errors.read_text(errors="replace").strip()
+        raise SessionError("the server could not be started", detail=output[-500:] or None)
 
 
 @contextmanager

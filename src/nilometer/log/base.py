@@ -107,7 +107,7 @@ def _answer(
 ) -> pa.Table:
     """The rows of the base: the sum of what is final, then the other changes."""
     schema = segments[-1].schema
-    answer = _Answer(schema, net)
+    answer = _NetRows(schema, net)
     ahead: list[pa.RecordBatch] = []
     for segment in stored_segments(storage, segments):
         for frame in segment.frames:
@@ -120,7 +120,7 @@ def _answer(
     return pa.concat_tables([final, pa.Table.from_batches(ahead, schema)])
 
 
-class _Answer:
+class _NetRows:
     """The rows that hold, and their copies."""
 
     def __init__(self, schema: pa.Schema, net: Net) -> None:

@@ -105,14 +105,14 @@ class SegmentPacker:
             return []
         with self._appending:
             segments = self._appender.segments
-            found = self._deletable(segments, whatever_age or self._is_filling())
-        more = [one for one in found if not one.is_base]
-        if not more or any(one.schema is not segments[-1].schema for one in found):
+            oldest = self._deletable(segments, whatever_age or self._is_filling())
+        more = [one for one in oldest if not one.is_base]
+        if not more or any(one.schema is not segments[-1].schema for one in oldest):
             return []
         pays = whatever_age or sum(one.size for one in more) * 2 >= sum(
-            one.size for one in found if one.is_base
+            one.size for one in oldest if one.is_base
         )
-        return found if pays else []
+        return oldest if pays else []
 
     def _is_filling(self) -> bool:
         disk = self._options.disk
@@ -124,11 +124,11 @@ class SegmentPacker:
         with self._appending:
             names = [one.name for one in self._appender.segments]
             following = self._appender.segments[names.index(before[-1].name) + 1]
-        made = make_base(self._storage, before, following, self._net, breathe)
-        if made is None:
+        base = make_base(self._storage, before, following, self._net, breathe)
+        if base is None:
             return False
-        content = packed([made.segment], before[-1].schema, breathe)
-        return self.replace(before, made.described, content)
+        content = packed([base.segment], before[-1].schema, breathe)
+        return self.replace(before, base.described, content)
 
     def replace(
         self, before: Sequence[Segment], after: Segment, content: Iterable[bytes | pa.Buffer]
@@ -191,9 +191,9 @@ def next_to_pack(
             for one in files:
                 if one.size >= _PAYS_FROM:
                     return [one]
-        found = _together(files, options, max_bytes)
-        if len(found) >= FEW:
-            return found
+        pack = _together(files, options, max_bytes)
+        if len(pack) >= FEW:
+            return pack
     return ()
 
 

@@ -41,40 +41,40 @@ def copy_log(source: str, to: str) -> int | None:
 
     What an interrupted copy has left in the other location is replaced.
     """
-    storage, made = storage_at(source), storage_at(to)
+    storage, target = storage_at(source), storage_at(to)
     if read_layout(storage) is None:
         return None
-    made.remove()
-    made.make()
-    with storage.claim(), made.claim():
+    target.remove()
+    target.make()
+    with storage.claim(), target.claim():
         state = _require_whole(storage)
-        size = sum(_copy_segments(storage, made, state)) if state is not None else 0
-        for name in _told(storage):
-            made.write(name, [storage.read(name)])
-        made.write(LAYOUT, [storage.read(LAYOUT)])
-        _require_same(storage, made, state)
+        size = sum(_copy_segments(storage, target, state)) if state is not None else 0
+        for name in _files_beside(storage):
+            target.write(name, [storage.read(name)])
+        target.write(LAYOUT, [storage.read(LAYOUT)])
+        _require_same(storage, target, state)
     return size
 
 
 def _require_whole(storage: Storage) -> LogState | None:
     """Where the log ends; None if it has no segments."""
-    found = recover(storage)
-    if found is None:
+    recovered = recover(storage)
+    if recovered is None:
         return None
-    if found.seen > found.state.end:
+    if recovered.seen > recovered.state.end:
         raise LogError(
             "rows of the log are lost, and it has not been opened since",
             detail=f"{storage.location} ends before a place up to which it was read",
             hint="open the database once, which repairs the log, and try again",
         )
-    return found.state
+    return recovered.state
 
 
-def _copy_segments(storage: Storage, made: Storage, state: LogState) -> Iterator[int]:
-    with closing(made.segments()) as segments:
+def _copy_segments(storage: Storage, target: Storage, state: LogState) -> Iterator[int]:
+    with closing(target.segments()) as segments:
         for file in segment_files(storage):
             if file.is_packed:
-                yield _copy_packed(storage, made, file)
+                yield _copy_packed(storage, target, file)
             else:
                 last = state.end.byte if file.first == state.end.segment else None
                 yield _copy_segment(storage, segments, file.first, last)
@@ -83,19 +83,19 @@ def _copy_segments(storage: Storage, made: Storage, state: LogState) -> Iterator
         segments.publish(Head(state.end, state.watermark, end).to_bytes())
 
 
-def _copy_packed(storage: Storage, made: Storage, file: SegmentFile) -> int:
+def _copy_packed(storage: Storage, target: Storage, file: SegmentFile) -> int:
     """Copy packed segments, under a name that precedes those of the next writer."""
     named = parse_name(file.name)
     assert named is not None
     name = (
-        base_name(named.first, made.term)
+        base_name(named.first, target.term)
         if named.is_base
-        else pack_name(named.first, named.last, named.generation, made.term)
+        else pack_name(named.first, named.last, named.generation, target.term)
     )
     with storage.open(file.name) as opened:
-        made.put_aside(name, _blocks(opened, 0, opened.size))
+        target.put_aside(name, _blocks(opened, 0, opened.size))
         size = opened.size
-    made.show(name)
+    target.show(name)
     return size
 
 
@@ -120,7 +120,7 @@ def _blocks(file: OpenFile, begin: int, end: int) -> Iterator[pa.Buffer]:
         begin += block.size
 
 
-def _told(storage: Storage) -> Iterator[str]:
+def _files_beside(storage: Storage) -> Iterator[str]:
     """The files of a log beside its segments: readers' offsets, static values."""
     for name, _ in storage.files():
         is_own = name in (HEAD, LAYOUT, LOCK) or not name.endswith(".json")
@@ -132,11 +132,11 @@ def _told(storage: Storage) -> Iterator[str]:
                 yield f"{folder}/{name}"
 
 
-def _require_same(storage: Storage, made: Storage, state: LogState | None) -> None:
+def _require_same(storage: Storage, target: Storage, state: LogState | None) -> None:
     """Refuse a copy whose end is not where it should be."""
-    found, kept = read_head(made), None if state is None else (state.end, state.watermark)
-    if (None if found is None else (found.end, found.watermark)) != kept:
+    head, expected = read_head(target), None if state is None else (state.end, state.watermark)
+    if (None if head is None else (head.end, head.watermark)) != expected:
         raise LogError(
             "the copy of a log differs from the original",
-            detail=f"{made.location} ends at {found}, {storage.location} at {kept}",
+            detail=f"{target.location} ends at {head}, {storage.location} at {expected}",
         )

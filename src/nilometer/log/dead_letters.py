@@ -184,16 +184,16 @@ def append_batch(location: str, letters: Sequence[DeadLetter], count: int, key: 
 
 def count_dead_letters(location: str) -> int:
     """How many dead letters a query has had, including those not kept."""
-    found = read_json(storage_at(location), _COUNT)
-    return 0 if found is None else int(found["count"])
+    content = read_json(storage_at(location), _COUNT)
+    return 0 if content is None else int(content["count"])
 
 
 def _add_to_count(location: str, count: int, key: BatchKey) -> None:
     storage = storage_at(location)
     before = read_json(storage, _COUNT) or {"count": 0, "key": None}
     if before["key"] != list(key):
-        told = {"count": before["count"] + count, "key": key}
-        storage.write(_COUNT, [json_bytes(told)])
+        content = {"count": before["count"] + count, "key": key}
+        storage.write(_COUNT, [json_bytes(content)])
 
 
 def _make_room(writer: LogWriter | WriteAhead, append: Callable[[], object]) -> None:

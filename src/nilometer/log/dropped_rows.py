@@ -11,8 +11,8 @@ _FILE: Final = "dropped.json"
 
 
 def read_dropped_rows(storage: Storage) -> int:
-    found = read_json(storage, _FILE)
-    return 0 if found is None else int(found["rows"])
+    content = read_json(storage, _FILE)
+    return 0 if content is None else int(content["rows"])
 
 
 def add_dropped_rows(storage: Storage, rows: int) -> None:

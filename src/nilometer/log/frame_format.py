@@ -235,8 +235,8 @@ def time_range(rows: pa.RecordBatch, time: str | None) -> tuple[int, int]:
     if not times.null_count:
         values = times.to_numpy()
         return int(values.min()), int(values.max())
-    found = pc.min_max(times)
-    earliest, latest = found["min"].as_py(), found["max"].as_py()
+    bounds = pc.min_max(times)
+    earliest, latest = bounds["min"].as_py(), bounds["max"].as_py()
     return (ALWAYS, NEVER) if earliest is None else (earliest, latest)
 
 

@@ -55,15 +55,17 @@ class LogUse:
     """Bytes per second; None: not known yet."""
 
     @property
-    def most(self) -> float:
+    def peak(self) -> float:
         """The most that it will take at its present rate."""
-        kept = float("inf") if self.history >= FOREVER else (self.rate or 0.0) * self.history / 1e6
-        return max(float(self.bytes), min(kept, float("inf") if self.limit is None else self.limit))
+        without_end = self.history >= FOREVER
+        growth = float("inf") if without_end else (self.rate or 0.0) * self.history / 1e6
+        limit = float("inf") if self.limit is None else self.limit
+        return max(float(self.bytes), min(growth, limit))
 
     @property
     def seconds_left(self) -> float | None:
         """Seconds until its limit is reached; None: never, or not known."""
-        if self.limit is None or not self.rate or self.most < self.limit:
+        if self.limit is None or not self.rate or self.peak < self.limit:
             return None
         return max(0.0, (self.limit - self.bytes) / self.rate)
 
@@ -73,7 +75,7 @@ def seconds_until_full(uses: Iterable[LogUse], free: int) -> float | None:
 
     A log grows at its rate until it takes the most that it will take.
     """
-    growing = [(one.rate, one.most - one.bytes) for one in uses if one.rate]
+    growing = [(one.rate, one.peak - one.bytes) for one in uses if one.rate]
     passed, left = 0.0, float(free)
     for rate, more in sorted(growing, key=lambda one: one[1] / one[0]):
         total = sum(r for r, m in growing if m / r > passed)

@@ -107,14 +107,14 @@ class LogLayout:
         return json.dumps(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "stored": pack_schema(self.stored),
             "time": self.time,
             "changes": self.changes,
             "names": list(self.names),
         }
         if (own := self.sensors) is not None:
-            found["sensors"] = {
+            content["sensors"] = {
                 "static": pack_schema(own.static),
                 "place": own.place,
                 "column": own.column,
@@ -122,11 +122,11 @@ class LogLayout:
                 "time": own.time,
                 "names": list(own.names),
             }
-        return found
+        return content
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> LogLayout:
-        own = found.get("sensors")
+    def from_json(cls, content: dict[str, Any]) -> LogLayout:
+        own = content.get("sensors")
         sensors = own and SensorLayout(
             unpack_schema(own["static"]),
             own["place"],
@@ -135,25 +135,25 @@ class LogLayout:
             own["time"],
             _names(own),
         )
-        stored = unpack_schema(found["stored"])
-        return cls(stored, found["time"], sensors, found["changes"], _names(found))
+        stored = unpack_schema(content["stored"])
+        return cls(stored, content["time"], sensors, content["changes"], _names(content))
 
 
 def in_files(columns: pa.Schema, names: Names) -> pa.Schema:
     """Columns under their names in files."""
-    known = dict(names)
-    return pa.schema([one.with_name(known.get(one.name, one.name)) for one in columns])
+    by_name = dict(names)
+    return pa.schema([one.with_name(by_name.get(one.name, one.name)) for one in columns])
 
 
-def fit_columns(found: pa.Schema, columns: pa.Schema, names: Names) -> Fit | None:
+def fit_columns(stored: pa.Schema, columns: pa.Schema, names: Names) -> Fit | None:
     """A function that turns rows of a file into these columns; None: they already match.
 
     A column that the file lacks is NULL, and one that is not wanted is left out.
     """
-    wanted = in_files(columns, names)
-    if found.equals(wanted):
+    expected = in_files(columns, names)
+    if stored.equals(expected):
         return None
-    places = [found.get_field_index(name) for name in wanted.names]
+    places = [stored.get_field_index(name) for name in expected.names]
 
     def fit(rows: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
@@ -171,8 +171,8 @@ def _agree(columns: pa.Schema, others: pa.Schema) -> bool:
     return bool(shared) and all(columns.field(n).type == others.field(n).type for n in shared)
 
 
-def _names(found: dict[str, Any]) -> Names:
-    return tuple((column, name) for column, name in found.get("names", ()))
+def _names(content: dict[str, Any]) -> Names:
+    return tuple((column, name) for column, name in content.get("names", ()))
 
 
 def pack_schema(schema: pa.Schema) -> str:

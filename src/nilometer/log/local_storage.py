@@ -20,7 +20,7 @@ from nilometer.errors import DiskFullError, LogError
 from nilometer.log.frame_format import Chunks
 from nilometer.log.head import HEAD
 from nilometer.log.segment_format import segment_name
-from nilometer.log.storage import Found, Item
+from nilometer.log.storage import Item, Returned
 
 LOCK: Final = "lock"
 _NEXT: Final = "next"
@@ -76,16 +76,16 @@ class LocalStorage:
         return not self.folder.is_dir() or not any(self.folder.iterdir())
 
     def files(self, folder: str = "") -> list[tuple[str, int]]:
-        found = []
+        files = []
         try:
             with os.scandir(self.folder / folder) as entries:
                 for entry in entries:
                     size = _size_of(entry)
                     if size is not None:
-                        found.append((entry.name, size))
+                        files.append((entry.name, size))
         except FileNotFoundError:
             return []
-        return sorted(found)
+        return sorted(files)
 
     @contextmanager
     def open(self, name: str) -> Iterator[LocalFile]:
@@ -121,7 +121,7 @@ class LocalStorage:
         if durable:
             sync_folder(path.parent)
 
-    def map(self, function: Callable[[Item], Found], items: Iterable[Item]) -> list[Found]:
+    def map(self, function: Callable[[Item], Returned], items: Iterable[Item]) -> list[Returned]:
         return [function(one) for one in items]
 
     def write_all(self, contents: Mapping[str, bytes]) -> None:

@@ -62,13 +62,13 @@ def storage_at(location: str | Path) -> Storage:
     parts = urlsplit(location)
     if parts.scheme == "file":
         return LocalStorage(Path(unquote(parts.path)).absolute())
-    wanted = location
+    uri = location
     if parts.scheme == "s3":
         _let_s3_be_quiet()
         if _IN_ONE_REQUEST not in parts.query:
-            wanted = f"{location}{'&' if parts.query else '?'}{_IN_ONE_REQUEST}=true"
+            uri = f"{location}{'&' if parts.query else '?'}{_IN_ONE_REQUEST}=true"
     try:
-        system, folder = find_file_system(wanted)
+        system, folder = find_file_system(uri)
     except (ValueError, OSError) as problem:
         raise LogError(
             "no file system for this location",

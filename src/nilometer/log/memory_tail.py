@@ -23,7 +23,7 @@ _COLUMN: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptFrame:
     frame: Frame
     before: int | None
     size: int
@@ -32,9 +32,9 @@ class _Kept:
 class MemoryTail:
     """All frames from `start` to the end of the log; thread-safe."""
 
-    def __init__(self, most: int, start: Position) -> None:
-        self._most = most
-        self._kept: deque[_Kept] = deque()
+    def __init__(self, max_bytes: int, start: Position) -> None:
+        self._max_bytes = max_bytes
+        self._kept: deque[_KeptFrame] = deque()
         self._changing = threading.Lock()
         self.size = 0
         self.start = start
@@ -43,11 +43,11 @@ class MemoryTail:
         """Add the next frame of the log; `before`: the watermark before it."""
         rows, size = _compact(frame.rows)
         size += _EACH + _COLUMN * rows.num_columns
-        kept = _Kept(Frame(rows, frame.watermark, frame.start, frame.end), before, size)
+        entry = _KeptFrame(Frame(rows, frame.watermark, frame.start, frame.end), before, size)
         with self._changing:
-            self._kept.append(kept)
+            self._kept.append(entry)
             self.size += size
-            while self.size > self._most:
+            while self.size > self._max_bytes:
                 oldest = self._kept.popleft()
                 self.size -= oldest.size
                 self.start = oldest.frame.end
@@ -58,7 +58,7 @@ class MemoryTail:
             self._kept.clear()
             self.size, self.start = 0, end
 
-    def after(self, start: Position, end: Position, most: int) -> list[Frame] | None:
+    def after(self, start: Position, end: Position, max_bytes: int) -> list[Frame] | None:
         """Frames between the two positions, from the first one on, of about this many bytes.
 
         None if the frames after `start` are no longer here.
@@ -66,17 +66,17 @@ class MemoryTail:
         with self._changing:
             if start < self.start:
                 return None
-            found = list(takewhile(lambda one: one.frame.end > start, reversed(self._kept)))
+            newer = list(takewhile(lambda one: one.frame.end > start, reversed(self._kept)))
         frames, size = [], 0
-        for one in reversed(found):
-            if one.frame.start >= end or size > most:
+        for one in reversed(newer):
+            if one.frame.start >= end or size > max_bytes:
                 break
             frames.append(_part(one, start, end))
             size += one.size
         return frames
 
 
-def _part(one: _Kept, start: Position, end: Position) -> Frame:
+def _part(one: _KeptFrame, start: Position, end: Position) -> Frame:
     at = one.frame.start
     first = start.skip if _same_frame(start, at) else 0
     last = end.skip if _same_frame(end, at) else None

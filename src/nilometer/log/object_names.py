@@ -20,12 +20,12 @@ def object_name(number: int, term: str) -> str:
 
 def parsed_name(name: str) -> tuple[int, str] | None:
     """The number of a segment and the term of its writer; None: it is another object."""
-    found = _OBJECT.fullmatch(name)
-    return (int(found[1]), found[2] or "") if found else None
+    match = _OBJECT.fullmatch(name)
+    return (int(match[1]), match[2] or "") if match else None
 
 
-def counts(name: str, found: Mapping[str, int]) -> bool:
+def counts(name: str, objects: Mapping[str, int]) -> bool:
     """Whether an object that is not a segment itself counts: packed segments do once complete."""
     if is_packed_name(name):
-        return name + WHOLE in found
+        return name + WHOLE in objects
     return parsed_name(name) is None and not name.endswith(WHOLE)

@@ -17,8 +17,8 @@ class Fsync(StrEnum):
     ALWAYS    before `append` returns: nothing that was acknowledged.
     INTERVAL  every so often: what was appended since.
     NEVER     when the system decides to: what it had not written yet.
-    REPLAYED  when its writer says so, who appends once more what a power failure has taken, byte
-              for byte: nothing. Only for logs whose rows are kept elsewhere until they are forced.
+    REPLAYED  when its writer asks: nothing, as the writer appends again, byte for byte, what a
+              power failure has removed. Only for logs whose rows are kept elsewhere until then.
 
     A process that is killed loses nothing under any of them.
     """

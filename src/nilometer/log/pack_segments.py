@@ -86,24 +86,26 @@ class _Pack:
         batches = [one.rows for one in self.waiting if len(one.rows)]
         rows: bytes | pa.Buffer = encode_rows(batches, schema) if batches else b""
         begin = self.at + len(keys)
-        found = (len(self.waiting), self.at, len(keys), zlib.crc32(keys))
-        for name, number in zip(BLOCKS, (*found, begin, len(rows), zlib.crc32(rows)), strict=True):
+        of_keys = (len(self.waiting), self.at, len(keys), zlib.crc32(keys))
+        for name, number in zip(
+            BLOCKS, (*of_keys, begin, len(rows), zlib.crc32(rows)), strict=True
+        ):
             self.blocks[name].append(number)
         self.at = begin + len(rows)
         self.waiting, self.waiting_bytes = [], 0
         yield from (keys, rows)
 
     def index(self, schema: pa.Schema) -> tuple[list[pa.Buffer], Footer]:
-        found = {name: np.array(values, np.int64) for name, values in self.frames.items()}
-        earliest, latest = found["earliest"], found["latest"]
+        arrays = {name: np.array(values, np.int64) for name, values in self.frames.items()}
+        earliest, latest = arrays["earliest"], arrays["latest"]
         times = range_of(earliest, latest)
         with np.errstate(over="ignore"):
-            found["latest"] = latest - earliest
-        found["earliest"] = differences(earliest)
-        found["watermark"] = differences(found["watermark"])
+            arrays["latest"] = latest - earliest
+        arrays["earliest"] = differences(earliest)
+        arrays["watermark"] = differences(arrays["watermark"])
         columns = zip(*self.segments, strict=True)
         parts = [
-            encode_table({name: pa.array(values) for name, values in found.items()}),
+            encode_table({name: pa.array(values) for name, values in arrays.items()}),
             encode_table({name: _integers(values) for name, values in self.blocks.items()}),
             encode_table(
                 {
@@ -115,7 +117,7 @@ class _Pack:
         ]
         sections = tuple(sections_of(self.at, parts))
         length = self.at + sum(map(len, parts)) + len(Footer(0, 0, 0, 0, sections).to_bytes())
-        return parts, Footer(length, *times, int(found["rows"].sum()), sections)
+        return parts, Footer(length, *times, int(arrays["rows"].sum()), sections)
 
 
 def packed(
@@ -155,8 +157,8 @@ def stored_segments(storage: Storage, chosen: Sequence[Segment]) -> Iterator[Giv
     files = [
         SegmentFile(one.name, one.size, one.number, one.last, one.generation) for one in chosen
     ]
-    for one, (_, found) in zip(chosen, open_files(storage, files), strict=True):
-        for segment in found.segments(one.number, one.last):
+    for one, (_, opened) in zip(chosen, open_files(storage, files), strict=True):
+        for segment in opened.segments(one.number, one.last):
             header, begin = segment.good_header()
             size = one.length if segment.number == one.last else segment.size
             yield GivenSegment(header, begin, size, _frames(segment, begin, size))

@@ -133,9 +133,9 @@ def range_of(earliest: Int64s, latest: Int64s) -> tuple[int, int]:
 
 def sums_before(lengths: Int64s) -> Int64s:
     """For each number the sum of those before it, and at the end the total."""
-    found = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=found[1:])
-    return found
+    sums = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=sums[1:])
+    return sums
 
 
 def sections_of(at: int, parts: Sequence[pa.Buffer]) -> Iterator[tuple[int, int, int]]:

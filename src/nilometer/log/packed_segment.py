@@ -92,24 +92,24 @@ class PackedFile:
 
     @cached_property
     def footer(self) -> Footer:
-        found = Footer.from_bytes(self._footer_bytes)
-        if found is None or found.length != self.size:
+        footer = Footer.from_bytes(self._footer_bytes)
+        if footer is None or footer.length != self.size:
             raise self.damaged()
-        return found
+        return footer
 
     @cached_property
     def index(self) -> PackIndex:
         key = (f"{self._location}/{self.described.name}", self._footer_bytes)
         with _keeping:
-            if (found := _indexes.get(key)) is not None:
+            if (index := _indexes.get(key)) is not None:
                 _indexes.move_to_end(key)
-                return found
-        found = self._read_index()
+                return index
+        index = self._read_index()
         with _keeping:
-            _indexes[key] = found
+            _indexes[key] = index
             while len(_indexes) > _INDEXES_KEPT:
                 _indexes.popitem(last=False)
-        return found
+        return index
 
     @cached_property
     def heads(self) -> tuple[dict[str, list[Any]], pa.Schema]:
@@ -208,10 +208,10 @@ class PackedFile:
 
     def _checked(self, at: int, length: int, crc: int) -> pa.Buffer:
         begin, tail = self._tail
-        found = tail.slice(at - begin, length) if at >= begin else self._file.read_at(at, length)
-        if len(found) != length or zlib.crc32(found) != crc:
+        content = tail.slice(at - begin, length) if at >= begin else self._file.read_at(at, length)
+        if len(content) != length or zlib.crc32(content) != crc:
             raise self.damaged()
-        return found
+        return content
 
     def _read_index(self) -> PackIndex:
         frames, blocks = decode_table(self._section(0)), decode_table(self._section(1))
@@ -245,7 +245,7 @@ class PackedSegment:
         """The segment's header and its length."""
         segments, schema = self._file.heads
         place = self._place
-        found = SegmentHeader(
+        header = SegmentHeader(
             self.number,
             segments["first_row"][place],
             segments["created"][place],
@@ -254,7 +254,7 @@ class PackedSegment:
             segments["keys"][place],
             json.loads(segments["batches"][place]),
         )
-        return found, int(segments["begin"][place])
+        return header, int(segments["begin"][place])
 
     good_header = header
 
@@ -314,8 +314,8 @@ class PackedSegment:
     def _frame_at(self, byte: int) -> int:
         index, first = self._file.index, int(self._file.index.first_frames[self._place])
         start = int(self._file.heads[0]["begin"][self._place])
-        wanted = byte - start + int(index.bytes_before[first])
-        return int(np.searchsorted(index.bytes_before, wanted))
+        offset = byte - start + int(index.bytes_before[first])
+        return int(np.searchsorted(index.bytes_before, offset))
 
     def _block_of(self, frame: int) -> int:
         return int(np.searchsorted(self._file.index.block_frames, frame, side="right")) - 1
@@ -338,10 +338,10 @@ class PackedSegment:
 
 
 def _numbers(table: pa.Table, name: str) -> Int64s:
-    found: Int64s = (
+    numbers: Int64s = (
         table.column(name).combine_chunks().cast(pa.int64()).to_numpy(zero_copy_only=False)
     )
-    return found
+    return numbers
 
 
 def _padded(lengths: Int64s) -> Int64s:

@@ -42,8 +42,8 @@ def write_part(
 
     `time` names the column with the time, if the rows have one.
     """
-    given = (batch for batch in batches if len(batch))
-    first = next(given, None)
+    filled = (batch for batch in batches if len(batch))
+    first = next(filled, None)
     if first is None:
         return None
     rows = size = crc = 0
@@ -53,11 +53,11 @@ def write_part(
         head = SegmentHeader(0, 0, 0, first.schema).to_bytes()
         size += len(head)
         yield head
-        known = time if time in first.schema.names else None
-        for batch in chain([first], given):
+        column = time if time in first.schema.names else None
+        for batch in chain([first], filled):
             rows += len(batch)
             for piece in pieces(batch):
-                frame = encode_frame(piece, known, compression)
+                frame = encode_frame(piece, column, compression)
                 size += frame.header.length
                 crc = zlib.crc32(frame.header.to_bytes(), crc)
                 yield from frame.chunks
@@ -73,11 +73,11 @@ def part_headers(part: Part, schema: pa.Schema) -> list[FrameHeader]:
     Raises LogError if the file is missing, or does not match its description.
     """
     with _open_part(part, schema) as (file, begin):
-        found = [one for _, one in file.headers(begin, file.size)]
-    crc = checksum([one.to_bytes() for one in found])
-    if crc != part.checksum or sum(one.rows for one in found) != part.rows:
+        headers = [one for _, one in file.headers(begin, file.size)]
+    crc = checksum([one.to_bytes() for one in headers])
+    if crc != part.checksum or sum(one.rows for one in headers) != part.rows:
         raise _other_part(part, "its frames differ")
-    return found
+    return headers
 
 
 def part_bodies(part: Part, schema: pa.Schema) -> Iterator[Chunks]:
@@ -120,12 +120,12 @@ def pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         yield rows.slice(first, each)
 
 
-def check_schema(given: pa.Schema, stored: pa.Schema) -> None:
+def check_schema(schema: pa.Schema, stored: pa.Schema) -> None:
     """Raise LogError unless columns and types are those of the log."""
-    if given.names != stored.names or given.types != stored.types:
+    if schema.names != stored.names or schema.types != stored.types:
         raise LogError(
             "the rows do not have the columns of the log",
-            detail=f"got {_columns(given)}, the log has {_columns(stored)}",
+            detail=f"got {_columns(schema)}, the log has {_columns(stored)}",
         )
 
 

@@ -65,21 +65,21 @@ def own_layout(
     """The layout and id of the log, which is created if there is none."""
     if any(pa.types.is_dictionary(one) for one in layout.stored.types):
         raise LogError("a log cannot store dictionary columns", hint="decode them first")
-    found = read_layout(storage)
-    if found is None:
+    stored = read_layout(storage)
+    if stored is None:
         write_layout(storage, layout)
-        found = read_layout(storage)
-    if found is not None and may_change and found[0] != layout and layout.may_follow(found[0]):
-        change_layout(storage, layout, found[1])
-        return layout, found[1]
-    if found is None or found[0] != layout:
+        stored = read_layout(storage)
+    if stored is not None and may_change and stored[0] != layout and layout.may_follow(stored[0]):
+        change_layout(storage, layout, stored[1])
+        return layout, stored[1]
+    if stored is None or stored[0] != layout:
         raise LogError(
             "the log has other columns",
-            detail=f"{storage.location} was made with {found and found[0].stored.names}, "
+            detail=f"{storage.location} was made with {stored and stored[0].stored.names}, "
             f"and is opened with {layout.stored.names}",
             hint="drop it, or open it as it was made",
         )
-    return found
+    return stored
 
 
 def read_head(storage: Storage) -> Head | None:
@@ -91,11 +91,11 @@ def _stored_head(storage: Storage) -> Head | None:
     """The head from its file; a writer may be replacing it, so an invalid one is read again."""
     for _ in range(_PATIENCE):
         try:
-            found = Head.from_bytes(content := storage.read(HEAD))
+            head = Head.from_bytes(content := storage.read(HEAD))
         except FileNotFoundError:
             return None
-        if found is not None:
-            return found
+        if head is not None:
+            return head
         if not content:
             return None
         time.sleep(_MOMENT)
@@ -107,10 +107,10 @@ def _head_of_objects(storage: Storage) -> Head | None:
     for file in reversed(segment_files(storage)):
         with open_file(storage, file) as opened:
             segment = one_segment(opened, file.last)
-            found = segment.header()
-            if found is None:
+            heading = segment.header()
+            if heading is None:
                 continue
-            header, begin = found
+            header, begin = heading
             row, watermark = header.first_row, header.watermark
             for _, frame in segment.headers(begin, segment.size):
                 row, watermark = frame.first_row + frame.rows, frame.watermark

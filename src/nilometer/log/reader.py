@@ -31,7 +31,7 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True)
 class Base:
-    """The answer of a changelog at one instant, as changes that stand for all before them."""
+    """The answer of a changelog at one instant, as changes that replace all earlier ones."""
 
     start: Position
     end_row: int
@@ -51,7 +51,7 @@ class LogReader:
         self._storage = storage
         self.layout = layout
         self.log_id = log_id
-        """Unique: a log that was dropped and created anew has another id."""
+        """Unique: a log that was dropped and created again has another id."""
 
     @classmethod
     def open(cls, location: str | Path, layout: LogLayout | None = None) -> LogReader:
@@ -60,10 +60,10 @@ class LogReader:
         Raises LogError if there is no log.
         """
         storage = storage_at(location)
-        found = read_layout(storage)
-        if found is None:
+        stored = read_layout(storage)
+        if stored is None:
             raise LogError("there is no log here", detail=storage.location)
-        return cls(storage, layout or found[0], found[1])
+        return cls(storage, layout or stored[0], stored[1])
 
     @property
     def start(self) -> Position:
@@ -227,10 +227,10 @@ class LogReader:
         rows, cuts = end.row - start.row, [start]
         for segment, byte, header in self._headers(start, end):
             while len(cuts) < parts:
-                wanted = start.row + rows * len(cuts) // parts
-                if header.first_row + header.rows < wanted:
+                row = start.row + rows * len(cuts) // parts
+                if header.first_row + header.rows < row:
                     break
-                place = _near(segment.number, byte, header, wanted)
+                place = _near(segment.number, byte, header, row)
                 if place >= end or place.row <= cuts[-1].row:
                     break
                 cuts.append(place)
@@ -290,10 +290,10 @@ class LogReader:
         for_rows: bool,
         times: tuple[int | None, int | None],
     ) -> Iterator[tuple[AnySegment, int, FrameHeader]]:
-        kept = [one for one in segment_files(self._storage) if one.last >= start.segment]
-        if not kept or kept[0].first > start.segment or kept[0].is_base:
+        files = [one for one in segment_files(self._storage) if one.last >= start.segment]
+        if not files or files[0].first > start.segment or files[0].is_base:
             self.check(start)
-        wanted = [one for one in kept if one.first <= end.segment and not _is_behind(one, start)]
+        wanted = [one for one in files if one.first <= end.segment and not _is_behind(one, start)]
         for _, opened in open_files(self._storage, wanted, whole=for_rows):
             for segment in opened.segments(start.segment, end.segment):
                 if not segment.may_hold(*times) or _has_read(segment, start):
@@ -304,12 +304,12 @@ class LogReader:
                     yield segment, byte, header
 
     def _gap(self, place: Position, oldest: Position, base: Base | None = None) -> LogGapError:
-        gone = max(0, (oldest.row if base is None else base.end_row) - place.row)
+        missing = max(0, (oldest.row if base is None else base.end_row) - place.row)
         return LogGapError(
             "rows of the log were deleted before they were read",
-            detail=f"{gone} rows of {self._storage.location}, from row {place.row} on",
+            detail=f"{missing} rows of {self._storage.location}, from row {place.row} on",
             hint="the log was full, or its history has expired; continue at its oldest row",
-            rows=gone,
+            rows=missing,
             oldest=oldest,
         )
 
@@ -328,9 +328,9 @@ class _Decoder:
 class _Fitted:
     """Fits rows that may have other columns than the log has now."""
 
-    def __init__(self, found: pa.Schema, layout: LogLayout) -> None:
-        self._fit: Fit | None = fit_columns(found, layout.stored, layout.names)
-        self._other = None if found.equals(layout.stored, check_metadata=True) else layout.stored
+    def __init__(self, stored: pa.Schema, layout: LogLayout) -> None:
+        self._fit: Fit | None = fit_columns(stored, layout.stored, layout.names)
+        self._other = None if stored.equals(layout.stored, check_metadata=True) else layout.stored
 
     def __call__(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self._fit is not None:

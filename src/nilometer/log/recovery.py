@@ -73,10 +73,10 @@ def recover(storage: Storage) -> Recovered | None:
     head = read_head(storage) if storage.publishes else None
     for number in [one.last for one in reversed(segment_files(storage))]:
         with open_segment(storage, number) as segment:
-            found = segment.header()
-            if found is not None:
-                state = _last_state(segment, *found, head)
-                return Recovered(state, _seen(storage, state.end, head))
+            heading = segment.header()
+            if heading is not None:
+                state = _last_state(segment, *heading, head)
+                return Recovered(state, _furthest_seen(storage, state.end, head))
             if head is not None and number <= head.synced[0]:
                 raise segment.damaged(0)
         storage.delete(segment_name(number))  # it was being created, nothing in it is acknowledged
@@ -119,7 +119,7 @@ def _batch_of(
     return True, decode_keys(frame, body)[0]
 
 
-def _seen(storage: Storage, end: Position, head: Head | None) -> Position:
+def _furthest_seen(storage: Storage, end: Position, head: Head | None) -> Position:
     """The last position that a reader may know, the head's or one that a reader committed."""
     if not storage.publishes:
         return end

@@ -63,11 +63,11 @@ def is_running(reader: Registration) -> bool:
 
 def free_name(location: str | Path, reader: str) -> str:
     """This name, or a similar one under which no other process currently reads the log."""
-    taken = {one.reader for one in registrations(location) if is_running(one) and not _own(one)}
+    taken = {one.reader for one in registrations(location) if is_running(one) and not _is_ours(one)}
     return reader if reader not in taken else f"{reader} of process {os.getpid()}"
 
 
-def _own(one: Registration) -> bool:
+def _is_ours(one: Registration) -> bool:
     return one.pid == os.getpid()
 
 
@@ -107,8 +107,8 @@ def commit(
     with storage.exclusive(_LOCK):
         before = _registered(storage, reader)
         at = max(before.position, position)
-        told = before.about if about is None else dict(about)
-        return _write(storage, replace(before, position=at, seen=now, about=told))
+        noted = before.about if about is None else dict(about)
+        return _write(storage, replace(before, position=at, seen=now, about=noted))
 
 
 def commit_all(location: str | Path, positions: Mapping[str, Position], *, now: int) -> None:
@@ -127,13 +127,13 @@ def release_all(location: str | Path, readers: Collection[str], *, now: int) -> 
     """Mark many readers as stopped."""
     storage = storage_at(location)
     with storage.exclusive(_LOCK):
-        found = _read_all(storage, map(_name, readers))
+        registered = _read_all(storage, map(_name, readers))
         storage.write_all(
             {
                 _name(one.reader): json_bytes(
                     asdict(replace(one, seen=now, active=False, pid=None))
                 )
-                for one in found
+                for one in registered
             }
         )
 
@@ -181,8 +181,8 @@ def hold_readers(location: str | Path, query: str, *, now: int) -> None:
 
 def readers_of(location: str | Path, query: str) -> list[str]:
     """The readers that belong to a query or have its name."""
-    known = registrations(location)
-    return [one.reader for one in known if query in (one.reader, one.about.get(QUERY))]
+    registered = registrations(location)
+    return [one.reader for one in registered if query in (one.reader, one.about.get(QUERY))]
 
 
 def registrations(location: str | Path) -> list[Registration]:
@@ -201,14 +201,14 @@ def registered_in(storage: Storage) -> list[Registration]:
 
 
 def _registered(storage: Storage, reader: str) -> Registration:
-    found = _read(storage, _name(reader))
-    if found is None:
+    registration = _read(storage, _name(reader))
+    if registration is None:
         raise LogError(
             "unknown reader of the log",
             detail=f"{reader!r} is not registered at {storage.location}",
             hint="register it first",
         )
-    return found
+    return registration
 
 
 def _read(storage: Storage, name: str) -> Registration | None:
@@ -220,8 +220,8 @@ def _read(storage: Storage, name: str) -> Registration | None:
 
 def _read_all(storage: Storage, names: Iterable[str]) -> list[Registration]:
     """Those that exist."""
-    found = storage.map(lambda name: _read(storage, name), names)
-    return [one for one in found if one is not None]
+    registrations = storage.map(lambda name: _read(storage, name), names)
+    return [one for one in registrations if one is not None]
 
 
 def _write(storage: Storage, one: Registration) -> Registration:

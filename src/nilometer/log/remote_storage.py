@@ -41,7 +41,7 @@ from nilometer.log.object_names import WHOLE, counts, object_name, parsed_name
 from nilometer.log.remote_file import HeldFile, RemoteFile
 from nilometer.log.segment_files import is_packed_name
 from nilometer.log.segment_format import segment_name, segment_number
-from nilometer.log.storage import Found, Item
+from nilometer.log.storage import Item, Returned
 
 REQUESTS_AT_ONCE: Final = 16
 _FEW: Final = 3
@@ -83,21 +83,21 @@ class RemoteStorage:
         self._system.create_dir(self._folder, recursive=True)
 
     def is_empty(self) -> bool:
-        wanted = fs.FileSelector(self._folder, allow_not_found=True)
-        return not self._system.get_file_info(wanted)
+        selector = fs.FileSelector(self._folder, allow_not_found=True)
+        return not self._system.get_file_info(selector)
 
     def files(self, folder: str = "") -> list[tuple[str, int]]:
-        found = self._list(folder)
+        objects = self._list(folder)
         if folder:
-            return sorted(found.items())
-        self._objects = self._visible(found)
-        own = {name: size for name, size in found.items() if counts(name, found)}
-        return sorted([*own.items(), *((n, found[one]) for n, one in self._objects.items())])
+            return sorted(objects.items())
+        self._objects = self._visible(objects)
+        own = {name: size for name, size in objects.items() if counts(name, objects)}
+        return sorted([*own.items(), *((n, objects[one]) for n, one in self._objects.items())])
 
     def _list(self, folder: str) -> dict[str, int]:
         where = f"{self._folder}/{folder}".rstrip("/")
-        found = self._system.get_file_info(fs.FileSelector(where, allow_not_found=True))
-        return {one.base_name: one.size or 0 for one in found if one.type == fs.FileType.File}
+        infos = self._system.get_file_info(fs.FileSelector(where, allow_not_found=True))
+        return {one.base_name: one.size or 0 for one in infos if one.type == fs.FileType.File}
 
     @contextmanager
     def open(self, name: str) -> Iterator[RemoteFile]:
@@ -109,7 +109,7 @@ class RemoteStorage:
     ) -> Iterator[RemoteFile | HeldFile]:
         waiting, at_once = deque(files), 1
         while waiting:
-            ahead = self.map(self._held, _read_ahead(islice(waiting, at_once), whole=whole))
+            ahead = self.map(self._whole_object, _read_ahead(islice(waiting, at_once), whole=whole))
             for held in ahead:
                 name, _ = waiting.popleft()
                 if held is None:
@@ -120,12 +120,12 @@ class RemoteStorage:
                     yield file
             at_once = min(at_once * 4, REQUESTS_AT_ONCE)  # a reader may stop at the first
 
-    def _held(self, file: tuple[str, int]) -> HeldFile | None:
+    def _whole_object(self, file: tuple[str, int]) -> HeldFile | None:
         """All of an object; None if it does not exist."""
         name = self._object_of(file[0])
         key = (self.location, name, file[1])
-        if (found := _read_before.find(key)) is not None:
-            return found
+        if (cached := _read_before.find(key)) is not None:
+            return cached
         try:
             held = HeldFile(pa.py_buffer(self.read(name)))
         except FileNotFoundError:
@@ -153,7 +153,7 @@ class RemoteStorage:
             for chunk in chunks:
                 file.write(chunk)
 
-    def map(self, function: Callable[[Item], Found], items: Iterable[Item]) -> list[Found]:
+    def map(self, function: Callable[[Item], Returned], items: Iterable[Item]) -> list[Returned]:
         waiting = list(items)
         if len(waiting) < _FEW:
             return [function(one) for one in waiting]
@@ -212,9 +212,9 @@ class RemoteStorage:
         self.write(name + WHOLE, [b""])
 
     def sweep(self, name: str | None = None) -> None:
-        found = self._list("")
-        for one in found if name is None else [name]:
-            if is_packed_name(one) and one + WHOLE not in found:
+        objects = self._list("")
+        for one in objects if name is None else [name]:
+            if is_packed_name(one) and one + WHOLE not in objects:
                 self.delete(one)
 
     def _require_newest(self) -> None:
@@ -234,17 +234,17 @@ class RemoteStorage:
             self._objects = self._visible(self._list(""))
         return self._objects.get(name, name)
 
-    def _visible(self, found: Mapping[str, int]) -> dict[str, str]:
+    def _visible(self, objects: Mapping[str, int]) -> dict[str, str]:
         """The objects that are segments of the log, by the names of the segments."""
         begins = {"": 0, **self._terms.begins()}
-        ends = self._ends(begins, found)
+        ends = self._ends(begins, objects)
         return {
             segment_name(number): object_name(number, term)
-            for number, term in filter(None, map(parsed_name, found))
+            for number, term in filter(None, map(parsed_name, objects))
             if begins.get(term, number + 1) <= number < ends[term]
         }
 
-    def _ends(self, begins: Mapping[str, int], found: Mapping[str, int]) -> dict[str, int]:
+    def _ends(self, begins: Mapping[str, int], objects: Mapping[str, int]) -> dict[str, int]:
         """The number before which the segments of each writer end."""
         terms = sorted(begins)
         ends = {one: begins[later] for one, later in pairwise(terms)}
@@ -256,7 +256,7 @@ class RemoteStorage:
         takes_over = self._term is not None and self._term not in begins
         if newest and not takes_over:
             # It writes its first segment before its first head, and the next one before another.
-            own = [one[0] for one in map(parsed_name, found) if one and one[1] == newest]
+            own = [one[0] for one in map(parsed_name, objects) if one and one[1] == newest]
             has_head = max(own, default=0) > begins[newest]
             ends[newest] = self._head(newest, has_head=has_head) + 1
         else:
@@ -269,7 +269,7 @@ class RemoteStorage:
         The records of writers in between hide segments that earlier ones wrote too late.
         """
         assert self._term is not None
-        needed = {found[1] for found in map(parsed_name, self._list("")) if found is not None}
+        needed = {parsed[1] for parsed in map(parsed_name, self._list("")) if parsed is not None}
         oldest = min(needed, default=self._term)
         for name, _ in self.files(_TERMS):
             term = name.partition(".")[0]

@@ -56,13 +56,13 @@ def list_segments(storage: Storage, schema: pa.Schema) -> list[Segment]:
 
     `schema`: the one that most of them have. Equal ones share one object: there may be very many.
     """
-    found: list[Segment] = []
+    segments: list[Segment] = []
     for file, opened in open_files(storage, segment_files(storage)):
         one = _described(file, opened)
-        known = [schema] if not found else [schema, found[-1].schema]
-        same = (other for other in known if other.equals(one.schema, check_metadata=True))
-        found.append(replace(one, schema=next(same, one.schema)))
-    return found
+        schemas = [schema] if not segments else [schema, segments[-1].schema]
+        same = (other for other in schemas if other.equals(one.schema, check_metadata=True))
+        segments.append(replace(one, schema=next(same, one.schema)))
+    return segments
 
 
 def _described(file: SegmentFile, opened: SegmentReader | PackedFile) -> Segment:
@@ -105,12 +105,12 @@ def deletable(
     if options.keeps_everything and not whatever_age:
         return []
     places = list(committed)
-    found = []
+    needless = []
     for one, following in pairwise(segments):
         unread = any(place < one.end for place in places)
         young = not whatever_age and now - following.created < options.history
         keyed = following.keys > one.keys and keys - following.keys < options.keys_kept
         if unread or young or keyed:
             break
-        found.append(one)
-    return found
+        needless.append(one)
+    return needless

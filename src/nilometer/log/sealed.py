@@ -24,11 +24,11 @@ def seal(content: bytes) -> bytes:
 def unseal(content: bytes) -> bytes:
     """The sealed content; raises ValueError if it was altered. Earlier releases sealed nothing."""
     end, rest = content[-_LENGTH:], content[:-_LENGTH]
-    found = _SEAL.fullmatch(end)
-    if found is None:
+    match = _SEAL.fullmatch(end)
+    if match is None:
         if sum(one == other for one, other in zip(end, _MARK, strict=False)) >= _ALIKE:
             raise ValueError("its checksum is damaged")
         return content
-    if zlib.crc32(rest) != int(found[1], 16):
+    if zlib.crc32(rest) != int(match[1], 16):
         raise ValueError("its checksum is wrong")
     return rest

@@ -77,11 +77,11 @@ def chunks_of(
             span = _longer(segment, span or _Span(begin), end)
             _spans.put(key, span)
         if span.overlaps(*times):
-            kept = _rows.find(key)
-            if kept is None or kept.end < span.end:
-                kept = _read_on(segment, kept, begin, span.end)
-                _rows.put(key, kept)
-            yield kept.rows
+            chunk = _rows.find(key)
+            if chunk is None or chunk.end < span.end:
+                chunk = _read_on(segment, chunk, begin, span.end)
+                _rows.put(key, chunk)
+            yield chunk.rows
         if not span.is_full:
             return
         begin = span.end

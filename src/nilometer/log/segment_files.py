@@ -71,12 +71,12 @@ def parse_name(name: str, size: int = 0) -> SegmentFile | None:
     number = segment_number(name)
     if number is not None:
         return SegmentFile(name, size, number, number)
-    if found := _PACK.fullmatch(name):
-        first, last, generation = (int(found[n]) for n in (1, 2, 3))
-        return SegmentFile(name, size, first, last, generation, found["term"] or "")
-    if found := _BASE.fullmatch(name):
-        number = int(found[1])
-        return SegmentFile(name, size, number, number, 0, found["term"] or "")
+    if match := _PACK.fullmatch(name):
+        first, last, generation = (int(match[n]) for n in (1, 2, 3))
+        return SegmentFile(name, size, first, last, generation, match["term"] or "")
+    if match := _BASE.fullmatch(name):
+        number = int(match[1])
+        return SegmentFile(name, size, number, number, 0, match["term"] or "")
     return None
 
 
@@ -93,18 +93,18 @@ def segment_files(storage: Storage) -> list[SegmentFile]:
 
 def needless_files(storage: Storage) -> list[str]:
     """The files of which no segment counts any more."""
-    found = _parsed(storage)
-    kept = {one.name for one in _counting(found)}
-    return [one.name for one in found if one.name not in kept]
+    files = _parsed(storage)
+    needed = {one.name for one in _counting(files)}
+    return [one.name for one in files if one.name not in needed]
 
 
 def _parsed(storage: Storage) -> list[SegmentFile]:
     return [one for one in (parse_name(*file) for file in storage.files()) if one is not None]
 
 
-def _counting(found: Iterable[SegmentFile]) -> list[SegmentFile]:
+def _counting(parsed: Iterable[SegmentFile]) -> list[SegmentFile]:
     """Each segment in the newest file that has it; nothing before the newest base."""
-    files = list(found)
+    files = list(parsed)
     base = max((one for one in files if one.is_base), key=_age, default=None)
     begin = -1 if base is None else base.first
     packs = sorted(

@@ -113,5 +113,5 @@ def segment_name(number: int) -> str:
 
 def segment_number(name: str) -> int | None:
     """The number of the segment in a file of this name, or None if it holds none."""
-    found = _NAME.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else None

@@ -50,10 +50,10 @@ class SegmentReader:
         size = header_size(memoryview(self._bytes(0, FIXED, self.size, _AHEAD_FOR_HEADERS)))
         if size is None:
             return None
-        found = read_header(memoryview(self._bytes(0, size, self.size, _AHEAD_FOR_HEADERS)))
-        if found is None or found.length > self.size:
+        header = read_header(memoryview(self._bytes(0, size, self.size, _AHEAD_FOR_HEADERS)))
+        if header is None or header.length > self.size:
             return None
-        return found, size
+        return header, size
 
     def good_header(self) -> tuple[SegmentHeader, int]:
         """The segment's header and its length; raises LogError if it is damaged."""
@@ -71,16 +71,16 @@ class SegmentReader:
         Raises LogError at the first damaged one.
         """
         while begin < end:
-            found = self.frame_header(begin, ahead)
-            if found is None:
+            header = self.frame_header(begin, ahead)
+            if header is None:
                 raise self.damaged(begin)
-            yield begin, found
-            begin += found.length
+            yield begin, header
+            begin += header.length
 
     def frame_header(self, byte: int, ahead: int = _AHEAD_FOR_HEADERS) -> FrameHeader | None:
         """The header of the frame that begins here, or None if no complete frame does."""
-        found = FrameHeader.from_bytes(memoryview(self._bytes(byte, HEADER, self.size, ahead)))
-        return found if found is not None and byte + found.length <= self.size else None
+        header = FrameHeader.from_bytes(memoryview(self._bytes(byte, HEADER, self.size, ahead)))
+        return header if header is not None and byte + header.length <= self.size else None
 
     def frames(self, begin: int, end: int) -> Iterator[tuple[int, FrameHeader]]:
         """The same as `headers`, for a caller that reads most bodies, too."""
@@ -115,15 +115,15 @@ class SegmentReader:
 
     def body(self, byte: int, header: FrameHeader) -> pa.Buffer:
         """The body of the frame that begins here; raises LogError if it is damaged."""
-        found = self.good_body(byte, header)
-        if found is None:
+        body = self.good_body(byte, header)
+        if body is None:
             raise self.damaged(byte)
-        return found
+        return body
 
     def good_body(self, byte: int, header: FrameHeader) -> pa.Buffer | None:
         length = header.length - HEADER
-        found = self._bytes(byte + HEADER, length, self.size, 0)
-        return found if len(found) == length and checksum([found]) == header.body_crc else None
+        body = self._bytes(byte + HEADER, length, self.size, 0)
+        return body if len(body) == length and checksum([body]) == header.body_crc else None
 
     def damaged(self, byte: int) -> LogError:
         return LogError(
@@ -136,8 +136,8 @@ class SegmentReader:
     def _bytes(self, start: int, length: int, end: int, ahead: int) -> pa.Buffer:
         at = start - self._window_start
         if at < 0 or at + length > len(self._window):
-            wanted = min(max(length, ahead), max(0, end - start))
-            self._window, self._window_start, at = self._file.read_at(start, wanted), start, 0
+            size = min(max(length, ahead), max(0, end - start))
+            self._window, self._window_start, at = self._file.read_at(start, size), start, 0
         return self._window.slice(at, min(length, len(self._window) - at))
 
 
@@ -185,7 +185,7 @@ def open_first(storage: Storage, file: SegmentFile) -> Iterator[AnySegment]:
 
 def one_segment(opened: SegmentReader | PackedFile, number: int) -> AnySegment:
     """The segment of this number in an open file; raises LogError if it is not in it."""
-    found: AnySegment
-    for found in opened.segments(number, number):
-        return found
+    segment: AnySegment
+    for segment in opened.segments(number, number):
+        return segment
     raise LogError("the log is damaged", detail=f"segment {number} is missing in its file")

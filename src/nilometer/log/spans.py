@@ -49,15 +49,15 @@ def spans_of(location: str, times: Times = _ANY_TIME) -> list[Span]:
 
 def gathered(spans: Sequence[Span], parts: int) -> list[Span]:
     """The spans merged into at most this many of about equal size, in their order."""
-    total, found, some = sum(one.bytes for one in spans), list[Span](), list[Span]()
+    total, merged, some = sum(one.bytes for one in spans), list[Span](), list[Span]()
     before = 0
     for one in spans:
         some.append(one)
         before += one.bytes
-        if before * parts >= total * (len(found) + 1):
-            found.append(_joined(some))
+        if before * parts >= total * (len(merged) + 1):
+            merged.append(_joined(some))
             some = []
-    return found
+    return merged
 
 
 def _joined(some: Sequence[Span]) -> Span:

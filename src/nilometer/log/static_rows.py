@@ -30,7 +30,7 @@ _TRIES: Final = 10
 def add_static_rows(location: str | Path, rows: pa.Table) -> None:
     """Add versions (SENSOR and the static columns); they are durable when this returns."""
     storage = storage_at(location)
-    own = _own(storage)
+    own = _sensor_layout(storage)
     columns = rows.cast(own.versions).columns
     rows = pa.Table.from_arrays(columns, schema=own.versions_in_files)
     with storage.exclusive(_LOCK):
@@ -47,7 +47,7 @@ def add_static_rows(location: str | Path, rows: pa.Table) -> None:
 def read_static_rows(location: str | Path, layout: SensorLayout | None = None) -> pa.Table:
     """All versions that were added, in that order; in this layout, or in the log's own."""
     storage = storage_at(location)
-    own = layout or _own(storage)
+    own = layout or _sensor_layout(storage)
     for _ in range(_TRIES):
         try:
             return _read(storage, _spans(storage), own.versions, own.names)
@@ -78,18 +78,18 @@ def _readings(own: SensorLayout, rows: pa.RecordBatch) -> pa.StructArray:
     return pa.StructArray.from_arrays(values, fields=list(own.fields))
 
 
-def _own(storage: Storage) -> SensorLayout:
-    found = read_layout(storage)
-    if found is None or found[0].sensors is None:
+def _sensor_layout(storage: Storage) -> SensorLayout:
+    stored = read_layout(storage)
+    if stored is None or stored[0].sensors is None:
         raise LogError("there is no log of a sensor table here", detail=storage.location)
-    return found[0].sensors
+    return stored[0].sensors
 
 
 def _spans(storage: Storage) -> list[tuple[int, int]]:
     """The additions that each current file holds, first and last, in order."""
-    found = [_span(name) for name in file_names(storage, _FOLDER, _SUFFIX)]
+    spans = [_span(name) for name in file_names(storage, _FOLDER, _SUFFIX)]
     return [
-        one for one in found if not any(other != one and _covers(other, one) for other in found)
+        one for one in spans if not any(other != one and _covers(other, one) for other in spans)
     ]
 
 

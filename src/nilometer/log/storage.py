@@ -11,7 +11,7 @@ import pyarrow as pa
 from nilometer.log.frame_format import Chunks
 
 Item = TypeVar("Item")
-Found = TypeVar("Found")
+Returned = TypeVar("Returned")
 
 
 class OpenFile(Protocol):
@@ -72,7 +72,7 @@ class Storage(Protocol):
         """Names and sizes of the files in a folder, ordered by name; none if it does not exist."""
 
     def open(self, name: str) -> AbstractContextManager[OpenFile]:
-        """Raises FileNotFoundError."""
+        """Raises FileNotReturnedError."""
 
     def open_each(
         self, files: Iterable[tuple[str, int]], *, whole: bool = False
@@ -80,12 +80,12 @@ class Storage(Protocol):
         """The files of these names and sizes, each open until the next one is asked for.
 
         Where every request takes long, small ones are read ahead, and with `whole`, if most of
-        what they hold is wanted, all that there is room for. Raises FileNotFoundError when
+        what they hold is wanted, all that there is room for. Raises FileNotReturnedError when
         it is the turn of a file that does not exist.
         """
 
     def read(self, name: str) -> bytes:
-        """Read all of a small file; raises FileNotFoundError."""
+        """Read all of a small file; raises FileNotReturnedError."""
 
     def write(
         self, name: str, chunks: Iterable[bytes | pa.Buffer], *, durable: bool = True
@@ -95,7 +95,7 @@ class Storage(Protocol):
         Without `durable`, a crash may lose it, or leave a piece of it.
         """
 
-    def map(self, function: Callable[[Item], Found], items: Iterable[Item]) -> list[Found]:
+    def map(self, function: Callable[[Item], Returned], items: Iterable[Item]) -> list[Returned]:
         """What a function that uses this storage returns for each item.
 
         Where every request takes long, many are made at once.

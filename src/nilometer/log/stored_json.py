@@ -14,7 +14,7 @@ from nilometer.log.storage import Storage
 def read_json(storage: Storage, name: str) -> dict[str, Any] | None:
     """The content of such a file; None if it does not exist."""
     try:
-        found: dict[str, Any] = json.loads(unseal(storage.read(name)))
+        content: dict[str, Any] = json.loads(unseal(storage.read(name)))
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -23,7 +23,7 @@ def read_json(storage: Storage, name: str) -> dict[str, Any] | None:
             detail=f"{storage.location}/{name} cannot be read: {error}",
             hint="restore the file from a copy",
         ) from error
-    return found
+    return content
 
 
 def json_bytes(fields: Mapping[str, Any]) -> bytes:

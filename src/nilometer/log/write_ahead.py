@@ -2,9 +2,9 @@
 shipped to the store in the background, many of them as one object.
 
 The write-ahead is a log in a local folder, whose rows have one column more, the delivery key. Every
-object says, as the number of a batch, up to which place in the write-ahead its rows go: so an
-object and the knowledge of it are one. Whatever was interrupted goes on after the place that the
-log in the store names, and the write-ahead is cut only up to there.
+object states, as the number of a batch, up to which place in the write-ahead its rows reach: so an
+object is never stored without that. After an interruption, shipping resumes after the place that
+the log in the store names, and the write-ahead is cut only up to there.
 
 Rows that wait when it is opened may have been read elsewhere in the meantime, if another machine
 wrote the log: those whose delivery keys it has appended since are left out. Earlier keys do not
@@ -83,7 +83,7 @@ class WriteAhead:
         """Ends of appends that wait, and when they were made; some are left out."""
         with ExitStack() as opening:
             self._local = opening.enter_context(self._open_local())
-            shipped, own = self._found_shipped(), self._local.log_id
+            shipped, own = self._find_shipped(), self._local.log_id
             self._before = self._local.end
             waits = shipped < self._before
             self._known = frozenset(map(known_by, store.keys_since(own) if waits else ()))
@@ -95,8 +95,8 @@ class WriteAhead:
             """The end of the log in the store, and the place in the write-ahead that it is."""
             if waits:
                 self._arrived.append((self._before, clock()))
-            told = {"log": store.log_id}
-            register(folder, SHIPPING, shipped, told, now=clock(), named=True, anew=True)
+            about = {"log": store.log_id}
+            register(folder, SHIPPING, shipped, about, now=clock(), named=True, anew=True)
             self._closing = opening.pop_all()
         self._thread = threading.Thread(target=self._run, name="log-shipping", daemon=True)
         self._thread.start()
@@ -110,8 +110,8 @@ class WriteAhead:
     @property
     def watermark(self) -> int | None:
         """The watermark after all rows, also those that wait."""
-        known = (self._local.watermark, self._store.watermark)
-        return max((one for one in known if one is not None), default=None)
+        watermarks = (self._local.watermark, self._store.watermark)
+        return max((one for one in watermarks if one is not None), default=None)
 
     @property
     def waiting_rows(self) -> int:
@@ -183,13 +183,13 @@ class WriteAhead:
             self.problem, self._is_store_full = None, False
         return rows
 
-    def recent_keys(self, most: int) -> list[bytes]:
+    def recent_keys(self, limit: int) -> list[bytes]:
         """The newest delivery keys, newest last, of rows in the store and of those that wait."""
         waiting = read_transactions(self._storage, self._start, self._local.end)
-        found = self._store.recent_keys(most) + [
+        keys = self._store.recent_keys(limit) + [
             key for one in waiting for key in one.keys if not self._is_known(key, one.end)
         ]
-        return found[-most:] if most > 0 else []
+        return keys[-limit:] if limit > 0 else []
 
     def trim(self) -> int:
         """Delete what is in the store; returns how many files."""
@@ -226,7 +226,7 @@ class WriteAhead:
             self._closing.close()
 
     def _open_local(self) -> LogWriter:
-        """The write-ahead, made anew if it is that of another log, or an old copy of itself."""
+        """The write-ahead, recreated if it belongs to another log, or is an old copy of itself."""
         self._refuse_foreign()
         options = replace(
             self._options,
@@ -259,7 +259,7 @@ class WriteAhead:
             )
         delete_log(self._folder)
 
-    def _found_shipped(self) -> Position:
+    def _find_shipped(self) -> Position:
         """The place up to which the log in the store has the rows."""
         start, end = LogReader.open(self._folder).start, self._local.end
         mark = self._store.last_batch(self._local.log_id)
@@ -336,13 +336,13 @@ class WriteAhead:
             return False
         return self._known_by(key) in self._known
 
-    def _without_known(self, found: pa.Table, stop: Position) -> pa.RecordBatch:
+    def _without_known(self, rows: pa.Table, stop: Position) -> pa.RecordBatch:
         """Rows as the store has them, except those that it has got from elsewhere."""
         if self._known and stop <= self._before:
-            keys = found.column(found.num_columns - 1).to_pylist()
-            found = found.filter(pa.array([not self._is_known(key, stop) for key in keys]))
+            keys = rows.column(rows.num_columns - 1).to_pylist()
+            rows = rows.filter(pa.array([not self._is_known(key, stop) for key in keys]))
         schema = self._store.layout.stored
-        batches = found.combine_chunks().to_batches()
+        batches = rows.combine_chunks().to_batches()
         if not batches:
             return no_rows(schema)
         return pa.RecordBatch.from_arrays(batches[0].columns[:-1], schema=schema)

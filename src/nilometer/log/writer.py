@@ -196,10 +196,10 @@ class LogWriter:
             self._end = self._appender.state.end
             return True
 
-    def recent_keys(self, most: int) -> list[bytes]:
+    def recent_keys(self, limit: int) -> list[bytes]:
         """The newest delivery keys, newest last; at least 10 000 outlive their rows."""
         with self._appending:
-            return newest_keys(self._storage, (self._end.segment, self._end.byte), most)
+            return newest_keys(self._storage, (self._end.segment, self._end.byte), limit)
 
     def keys_since(self, writer: str) -> list[bytes]:
         """The delivery keys that came after the last batch that has this writer's name."""
@@ -232,9 +232,9 @@ class LogWriter:
                 self._seal()
             if self._net is not None:
                 return 0  # a base replaces them
-            gone = self._deletable(self._appender.segments)
-            self._appender.delete(gone)
-            return len(gone)
+            deletable = self._deletable(self._appender.segments)
+            self._appender.delete(deletable)
+            return len(deletable)
 
     def pack(self) -> bool:
         """Pack some full segments; returns whether there were any. Also done in the background."""

@@ -54,10 +54,10 @@ def altered(declared: Declaration, change: Altering, number: int) -> Declaration
             return _renamed(declared, name, to)
 
 
-def _with_options(declared: Declaration, given: Mapping[str, GivenOption]) -> Declaration:
+def _with_options(declared: Declaration, changes: Mapping[str, GivenOption]) -> Declaration:
     lengths: dict[str, Any] = {}
     options = dict(declared.options)
-    for name, option in given.items():
+    for name, option in changes.items():
         if name in _LENGTHS:
             lengths[name] = _length(name, option)
         elif option.value.lower() == NONE:
@@ -77,15 +77,15 @@ def _length(name: str, option: GivenOption) -> int | None:
     if text == _WITHOUT_END.get(name):
         return FOREVER
     try:
-        found = parse_duration(option.value)
+        length = parse_duration(option.value)
     except DurationError as error:
         raise option.refusal(
             f"option {name} cannot be used", detail=error.message, hint=error.hint
         ) from None
-    if name in ("idle", "every") and not found:
+    if name in ("idle", "every") and not length:
         hint = f"write {name} = none to remove it"
         raise option.refusal(f"option {name} must be greater than zero", hint=hint)
-    return found
+    return length
 
 
 def _is_reading(declared: Declaration, name: ColumnName) -> bool:
@@ -117,9 +117,9 @@ def _require_new(declared: Declaration, name: ColumnName) -> None:
     known = list(_columns(declared, name).names)
     if declared.column is not None and name.inside is None:
         known.append(declared.column)
-    if found := [one for one in known if one.lower() == name.name.lower()]:
+    if taken := [one for one in known if one.lower() == name.name.lower()]:
         raise NameTakenError(
-            f"{declared.name} has a column {found[0]} already",
+            f"{declared.name} has a column {taken[0]} already",
             place=name.place,
             hint="choose another name",
         )
@@ -177,8 +177,8 @@ def _renamed(declared: Declaration, name: ColumnName, to: ColumnName) -> Declara
         return replace(declared, column=to.name)
     place, columns = _place(declared, name), _columns(declared, name)
     before = columns.field(place)
-    kept = with_file_name(before.with_name(to.name), file_name(before))
-    changed = columns.set(place, kept)
+    field = with_file_name(before.with_name(to.name), file_name(before))
+    changed = columns.set(place, field)
     if not _is_reading(declared, name):
         return replace(declared, static=changed)
     time, end = (

@@ -21,8 +21,8 @@ _FILE_NAME: Final = b"nilometer.name_in_files"
 
 def file_name(column: pa.Field) -> str:
     """The name of a column in files, which no other column of its stream has ever had."""
-    said = (column.metadata or {}).get(_FILE_NAME)
-    return str(column.name) if said is None else said.decode()
+    stored = (column.metadata or {}).get(_FILE_NAME)
+    return str(column.name) if stored is None else stored.decode()
 
 
 def with_file_name(column: pa.Field, name: str) -> pa.Field:
@@ -32,8 +32,8 @@ def with_file_name(column: pa.Field, name: str) -> pa.Field:
 
 def file_names(columns: pa.Schema) -> Names:
     """The columns whose names in files differ, with these names."""
-    found = ((one.name, file_name(one)) for one in columns)
-    return tuple((name, other) for name, other in found if name != other)
+    names = ((one.name, file_name(one)) for one in columns)
+    return tuple((name, other) for name, other in names if name != other)
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class Declaration:
         rate = measured.rate
         if rate is None and self.every is not None:
             rate = sensors * 1e6 / self.every
-        found = {f"{inside}{name}": one for name, one in measured.distinct.items()}
-        known = {name: one for name, one in found.items() if name in readings}
+        distinct = {f"{inside}{name}": one for name, one in measured.distinct.items()}
+        known = {name: one for name, one in distinct.items() if name in readings}
         is_measured = measured.rate is not None or bool(known.keys() - declared.keys())
         return Statistics(rate or None, {**known, **declared}, is_measured)
 

@@ -84,9 +84,9 @@ def _read(name: str, text: str, parse: Callable[[str], Any]) -> Any:
 
 def _one_of(choices: Mapping[str, Any]) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
-        if (found := choices.get(text.strip().lower())) is None:
+        if (choice := choices.get(text.strip().lower())) is None:
             raise InputError("unknown value", hint=f"write one of {', '.join(choices)}")
-        return found
+        return choice
 
     return parse
 
@@ -110,9 +110,9 @@ def _columns(text: str) -> pa.Schema:
 
 def _positive(parse: Callable[[str], int]) -> Callable[[str], int]:
     def parse_positive(text: str) -> int:
-        if (found := parse(text)) <= 0:
+        if (number := parse(text)) <= 0:
             raise InputError("must be greater than zero", hint="leave the option out instead")
-        return found
+        return number
 
     return parse_positive
 

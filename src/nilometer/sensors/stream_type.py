@@ -31,7 +31,7 @@ ENTRY_POINTS: Final = "nilometer.stream_types"
 
 
 class Status(StrEnum):
-    """What `read_stream` found."""
+    """The outcome of `read_stream`."""
 
     NEW_VALUE = "new value"
     NO_VALUE = "no value"
@@ -94,7 +94,7 @@ class SensorAddress:
 class StreamType(Protocol):
     """A class of sensors. `can_wait`: whether a sensor slows down when it is not read.
 
-    A type whose sensors give again whatever comes after the last key in `delivered`, as of a
+    A type whose sensors deliver again everything after the last key in `delivered`, as of a
     position in a topic or a file, has a further attribute, `replays`, that is true.
     """
 

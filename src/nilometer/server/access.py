@@ -40,10 +40,10 @@ class Caller(Asker):
         What is known about tokens is seconds old: this is for callers that stay longer.
         """
         try:
-            found = self.find_again()
-            if found is None:
+            token = self.find_again()
+            if token is None:
                 return _not_valid()
-            require_scope(scopes_of(found), needed)
+            require_scope(scopes_of(token), needed)
         except NilometerError as error:
             return error
         return None
@@ -56,15 +56,15 @@ class Caller(Asker):
 
 async def find_caller(
     request: Request,
-    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    bearer: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
 ) -> Caller:
     """The holder of the token in a request."""
-    if given is None:
+    if bearer is None:
         tell_refused(request, "a request came without a token")
         raise UnauthorizedError(
             "a token is required", hint="send the header Authorization: Bearer nm_…"
         )
-    token = await _find(request, given.credentials)
+    token = await _find(request, bearer.credentials)
     if token is None:
         tell_refused(request, "a request came with a token that is not valid")
         raise _not_valid()
@@ -76,8 +76,8 @@ async def find_caller(
 def tell_refused(request: HTTPConnection, what: str) -> None:
     """Log that a request was refused: its origin, never its token."""
     client, path = client_of(request), request.url.path[:_SHOWN]
-    told = event("access_refused", client, client=client, path=path)
-    _LOG.warning("%s, from %s, for %s", what, client, path, extra=told)
+    extra = event("access_refused", client, client=client, path=path)
+    _LOG.warning("%s, from %s, for %s", what, client, path, extra=extra)
 
 
 def client_of(request: HTTPConnection) -> str:
@@ -96,11 +96,11 @@ async def _find(request: Request, secret: str) -> StoredToken | None:
     service: Service = request.app.state.service
     if not tokens.is_fresh:
         await service.look(tokens.refresh)
-    found = tokens.find(secret)
-    if found is None and tokens.may_look_again:
+    token = tokens.find(secret)
+    if token is None and tokens.may_look_again:
         await service.look(tokens.refresh)
-        found = tokens.find(secret)
-    return found
+        token = tokens.find(secret)
+    return token
 
 
 async def _reader(caller: Annotated[Caller, Depends(find_caller)]) -> Caller:

@@ -41,14 +41,14 @@ class Backups:
 
     def place(self, wanted: str | None) -> str:
         """A token must not choose a write destination: only the configuration does."""
-        known = self._settings.backups
-        if not known:
+        destinations = self._settings.backups
+        if not destinations:
             raise InputError(
                 "this server does not know where backups go",
                 hint='write backups = ["/mnt/backups"] below [server] in its configuration',
             )
-        if wanted is not None and wanted not in known:
+        if wanted is not None and wanted not in destinations:
             raise InputError(
-                f"backups may not go to {wanted}", hint=f"they may go to {', '.join(known)}"
+                f"backups may not go to {wanted}", hint=f"they may go to {', '.join(destinations)}"
             )
-        return wanted or known[0]
+        return wanted or destinations[0]

@@ -91,54 +91,54 @@ def read_config(path: Path | None) -> ServerConfig:
     wrong = next((key for key in content if key not in _SECTIONS), None)
     if wrong is not None:
         raise unknown(wrong, _SECTIONS)
-    found = {
+    sections = {
         name: read(table(content.get(name, {}), name), folder) for name, read in _SECTIONS.items()
     }
     return ServerConfig(
-        found["server"],
-        found["limits"],
-        found["streams"],
-        found["functions"],
-        found["units"],
-        found["files"],
-        found["deliveries"],
-        found["console"],
-        found["secrets"],
-        found["log"],
-        found["queries"],
+        sections["server"],
+        sections["limits"],
+        sections["streams"],
+        sections["functions"],
+        sections["units"],
+        sections["files"],
+        sections["deliveries"],
+        sections["console"],
+        sections["secrets"],
+        sections["log"],
+        sections["queries"],
     )
 
 
-def _read_settings(given: Mapping[str, Any], folder: Path) -> ServerSettings:
-    return ServerSettings(**read_values("server", given, fields(ServerSettings), folder))
+def _read_settings(section: Mapping[str, Any], folder: Path) -> ServerSettings:
+    return ServerSettings(**read_values("server", section, fields(ServerSettings), folder))
 
 
-def _read_queries(given: Mapping[str, Any], folder: Path) -> QuerySettings:
-    return QuerySettings(**read_values("queries", given, fields(QuerySettings), folder))
+def _read_queries(section: Mapping[str, Any], folder: Path) -> QuerySettings:
+    return QuerySettings(**read_values("queries", section, fields(QuerySettings), folder))
 
 
-def _read_limits(given: Mapping[str, Any], _: Path) -> QueryLimits:
+def _read_limits(section: Mapping[str, Any], _: Path) -> QueryLimits:
     readers: dict[str, Callable[[str], int]] = {
         "results": parse_size,
         "state": parse_size,
         "history": parse_duration,
     }
-    found: dict[str, Any] = {}
-    for key, value in given.items():
+    limits: dict[str, Any] = {}
+    for key, value in section.items():
         if key not in readers:
             raise unknown(f"limits.{key}", [f"limits.{name}" for name in readers])
         try:
-            found[key] = readers[key](str(value))
+            limits[key] = readers[key](str(value))
         except NilometerError as error:
             raise InputError(
                 f"limits.{key}: {error.message}", detail=error.detail, hint=error.hint
             ) from None
-    return QueryLimits(**found)
+    return QueryLimits(**limits)
 
 
-def _read_streams(given: Mapping[str, Any], _: Path) -> StreamDefaults:
+def _read_streams(section: Mapping[str, Any], _: Path) -> StreamDefaults:
     history, options = 0, {}
-    for key, value in given.items():
+    for key, value in section.items():
         if key not in _OF_STREAMS:
             raise unknown(f"streams.{key}", [f"streams.{name}" for name in _OF_STREAMS])
         try:
@@ -155,71 +155,71 @@ def _read_streams(given: Mapping[str, Any], _: Path) -> StreamDefaults:
     return StreamDefaults(history, options)
 
 
-def _read_functions(given: Mapping[str, Any], folder: Path) -> dict[str, FunctionConfig]:
-    found = {}
-    for name, value in given.items():
+def _read_functions(section: Mapping[str, Any], folder: Path) -> dict[str, FunctionConfig]:
+    functions = {}
+    for name, value in section.items():
         key = f"functions.{name}"
         if isinstance(value, str):
-            found[name] = FunctionConfig(_load(key, value))
+            functions[name] = FunctionConfig(_load(key, value))
             continue
         options = table(value, key)
         for option in options:
             if option not in ("function", "returns", "by_row", "aggregate", "cost"):
                 raise unknown(f"{key}.{option}", [f"{key}.function", f"{key}.returns"])
-        found[name] = FunctionConfig(
+        functions[name] = FunctionConfig(
             _load(key, options.get("function")),
             str(options.get("returns", "boolean")),
             bool(options.get("by_row", False)),
             bool(options.get("aggregate", False)),
             setting(f"{key}.cost", options["cost"], "float", folder) if "cost" in options else None,
         )
-    return found
+    return functions
 
 
-def _read_units(given: Mapping[str, Any], _: Path) -> dict[str, Callable[..., Any]]:
-    return {name: _load(f"units.{name}", value) for name, value in given.items()}
+def _read_units(section: Mapping[str, Any], _: Path) -> dict[str, Callable[..., Any]]:
+    return {name: _load(f"units.{name}", value) for name, value in section.items()}
 
 
-def _read_files(given: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
-    return _read_folders("files", "allowed", given, folder)
+def _read_files(section: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
+    return _read_folders("files", "allowed", section, folder)
 
 
-def _read_deliveries(given: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
-    return _read_folders("deliveries", "folders", given, folder)
+def _read_deliveries(section: Mapping[str, Any], folder: Path) -> tuple[Path, ...]:
+    return _read_folders("deliveries", "folders", section, folder)
 
 
 def _read_folders(
-    section: str, name: str, given: Mapping[str, Any], folder: Path
+    section: str, name: str, content: Mapping[str, Any], folder: Path
 ) -> tuple[Path, ...]:
-    for key in given:
+    for key in content:
         if key != name:
             raise unknown(f"{section}.{key}", [f"{section}.{name}"])
-    value = given.get(name, [])
+    value = content.get(name, [])
     if not is_texts(value):
         raise InputError(f"{section}.{name} must be a list of folders", detail=f"got {value!r}")
     return tuple((folder / Path(one).expanduser()).resolve() for one in value)
 
 
-def _read_secrets(given: Mapping[str, Any], folder: Path) -> Path | None:
-    for key in given:
+def _read_secrets(section: Mapping[str, Any], folder: Path) -> Path | None:
+    for key in section:
         if key != "folder":
             raise unknown(f"secrets.{key}", ["secrets.folder"])
-    if "folder" not in given:
+    if "folder" not in section:
         return None
-    found: Path = setting("secrets.folder", given["folder"], "Path | None", folder)
-    if not found.is_dir():
-        raise InputError("secrets.folder is not a folder", detail=f"got {found}")
-    return found
+    path: Path = setting("secrets.folder", section["folder"], "Path | None", folder)
+    if not path.is_dir():
+        raise InputError("secrets.folder is not a folder", detail=f"got {path}")
+    return path
 
 
-def _read_pages(given: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
-    for key in given:
+def _read_pages(section: Mapping[str, Any], _: Path) -> tuple[ConsolePage, ...]:
+    for key in section:
         if key != "pages":
             raise unknown(f"console.{key}", ["console.pages"])
-    named = given.get("pages", [])
-    if not is_texts(named):
-        raise InputError("console.pages must be a list of pages", detail=f"got {named!r}")
-    pages = [required_page(f"console.pages: {one}", _find("console.pages", one)) for one in named]
+    names = section.get("pages", [])
+    if not is_texts(names):
+        raise InputError("console.pages must be a list of pages", detail=f"got {names!r}")
+    pages = [required_page(f"console.pages: {one}", _find("console.pages", one)) for one in names]
     require_distinct(pages)
     return tuple(pages)
 
@@ -242,12 +242,12 @@ _SECTIONS: Final[Mapping[str, Callable[[Mapping[str, Any], Path], Any]]] = {
 
 def _load(key: str, reference: object) -> Callable[..., Any]:
     """The Python function that a text such as "module:attribute" refers to."""
-    found = _find(key, reference)
-    if not callable(found):
+    loaded = _find(key, reference)
+    if not callable(loaded):
         raise InputError(
-            f"{key}: {reference} is not a function", detail=f"got {type(found).__name__}"
+            f"{key}: {reference} is not a function", detail=f"got {type(loaded).__name__}"
         )
-    checked: Callable[..., Any] = found
+    checked: Callable[..., Any] = loaded
     return checked
 
 
@@ -261,11 +261,11 @@ def _find(key: str, reference: object) -> Any:
         )
     module, attribute = reference.split(":")
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
         for part in attribute.split("."):
-            found = getattr(found, part)
+            value = getattr(value, part)
     except Exception as error:
         raise InputError(
             f"{key}: {reference} cannot be loaded", detail=f"{type(error).__name__}: {error}"
         ) from error
-    return found
+    return value

@@ -45,16 +45,16 @@ def table(value: object, key: str) -> Mapping[str, Any]:
 
 
 def read_values(
-    section: str, given: Mapping[str, Any], known: Iterable[Field[Any]], folder: Path
+    section: str, content: Mapping[str, Any], known: Iterable[Field[Any]], folder: Path
 ) -> dict[str, Any]:
     """The settings of a section, each parsed by its type; unknown ones are refused."""
     types = {one.name: str(one.type) for one in known}
-    found = {}
-    for key, value in given.items():
+    values = {}
+    for key, value in content.items():
         if key not in types:
             raise unknown(f"{section}.{key}", [f"{section}.{name}" for name in types])
-        found[key] = setting(f"{section}.{key}", value, types[key], folder)
-    return found
+        values[key] = setting(f"{section}.{key}", value, types[key], folder)
+    return values
 
 
 def setting(key: str, value: Any, kind: str, folder: Path) -> Any:

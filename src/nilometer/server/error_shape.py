@@ -101,45 +101,45 @@ def shape_of(error: NilometerError) -> dict[str, Any]:
             "start": place.start,
             "end": place.end,
         }
-    found = {
+    body = {
         "message": shown_text(error.message),
         "detail": None if error.detail is None else shown_text(error.detail),
         "hint": None if error.hint is None else shown_text(error.hint),
         "kind": type(error).__name__,
         "position": position,
     }
-    return {"error": found}
+    return {"error": body}
 
 
 def response_for(error: NilometerError) -> JSONResponse:
     """The response to a refused request."""
     status = status_of(error)
-    given = {}
+    headers = {}
     if status == 401:
-        given["WWW-Authenticate"] = 'Bearer realm="nilometer"'
+        headers["WWW-Authenticate"] = 'Bearer realm="nilometer"'
     if status in (429, 503):
-        given["Retry-After"] = str(RETRY_SECONDS)
-    return JSONResponse(shape_of(error), status, given)
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    return JSONResponse(shape_of(error), status, headers)
 
 
 def unforeseen(error: BaseException) -> JSONResponse:
     """The response to an unexpected error: an id under which the log has the details."""
     number = uuid4().hex[:12]
     log.error("error %s: unexpected", number, exc_info=error)
-    told = errors.InternalError(
+    internal = errors.InternalError(
         "this should not have happened", detail=f"error {number}", hint="the server's log has more"
     )
-    return response_for(told)
+    return response_for(internal)
 
 
 def add_error_shape(app: FastAPI) -> None:
     """Give all errors of an application this shape."""
-    app.add_exception_handler(NilometerError, _refused)
+    app.add_exception_handler(NilometerError, _handle_refusal)
     app.add_exception_handler(HTTPException, _framework_refused)
     app.add_exception_handler(RequestValidationError, _malformed)
 
 
-async def _refused(_: Request, error: Exception) -> JSONResponse:
+async def _handle_refusal(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, NilometerError)
     return response_for(error)
 
@@ -148,25 +148,25 @@ async def _framework_refused(request: Request, error: Exception) -> JSONResponse
     assert isinstance(error, HTTPException)
     match error.status_code:
         case 404:
-            told: NilometerError = errors.NotFoundError(
+            refusal: NilometerError = errors.NotFoundError(
                 "there is nothing here", hint="GET /openapi.json lists what there is"
             )
         case 405:
-            told = errors.InputError(f"{request.method} is not possible here")
+            refusal = errors.InputError(f"{request.method} is not possible here")
         case 413:
-            told = errors.TooLargeError("the request is too long")
+            refusal = errors.TooLargeError("the request is too long")
         case _:
-            told = errors.InputError(str(error.detail).lower())
-    return JSONResponse(shape_of(told), error.status_code, dict(error.headers or {}))
+            refusal = errors.InputError(str(error.detail).lower())
+    return JSONResponse(shape_of(refusal), error.status_code, dict(error.headers or {}))
 
 
 async def _malformed(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
-    told = errors.InputError(
+    refusal = errors.InputError(
         "the request cannot be read",
         detail=f"{where}: {first['msg']}",
         hint="GET /openapi.json describes what it should look like",
     )
-    return JSONResponse(shape_of(told), 422)
+    return JSONResponse(shape_of(refusal), 422)

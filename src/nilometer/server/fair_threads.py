@@ -40,11 +40,11 @@ class FairThreads:
             if not done.set_running_or_notify_cancel():
                 return
             try:
-                found = work()
+                result = work()
             except BaseException as error:
                 done.set_exception(error)
             else:
-                done.set_result(found)
+                done.set_result(result)
 
         with self._lock:
             waiting = self._waiting.setdefault(who, deque())
@@ -70,8 +70,8 @@ class FairThreads:
 
     def _work(self) -> None:
         """Do the work that may run now; other work runs when room is made for it."""
-        while (found := self._next()) is not None:
-            who, run = found
+        while (item := self._next()) is not None:
+            who, run = item
             try:
                 run()
             finally:

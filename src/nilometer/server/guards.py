@@ -46,7 +46,7 @@ _ALWAYS: Final = {
 
 def add_guards(app: FastAPI, settings: ServerSettings) -> None:
     """Wrap an application with the guards; the last one added is passed first."""
-    app.add_middleware(BodyLimit, most=settings.max_body_bytes, within=settings.body_seconds)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, within=settings.body_seconds)
     app.add_middleware(UnforeseenErrors)
     app.add_middleware(HostCheck, allowed=allowed_hosts(settings))
     app.add_middleware(SecurityHeaders, is_encrypted=settings.certificate is not None)
@@ -81,27 +81,27 @@ class HostCheck:
         if scope["type"] not in ("http", "websocket") or self.allowed is None:
             await self.app(scope, receive, send)
             return
-        given = [one.lower() for one in Headers(scope=scope).getlist("host")]
+        hosts = [one.lower() for one in Headers(scope=scope).getlist("host")]
         # Of two names, a proxy may have checked the other one.
-        if len(given) == 1 and {given[0], _without_port(given[0])} & set(self.allowed):
+        if len(hosts) == 1 and {hosts[0], _without_port(hosts[0])} & set(self.allowed):
             await self.app(scope, receive, send)
             return
-        told = InputError(
+        error = InputError(
             "the server does not answer to this host name",
             hint="use the address that it printed; allowed_hosts in its configuration adds names",
         )
         if scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008, "reason": told.message})
+            await send({"type": "websocket.close", "code": 1008, "reason": error.message})
             return
-        await response_for(told)(scope, receive, send)
+        await response_for(error)(scope, receive, send)
 
 
 class BodyLimit:
     """Limits the size of a body and the time to read it, whatever its headers say."""
 
-    def __init__(self, app: ASGIApp, most: int, within: float) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, within: float) -> None:
         self.app = app
-        self.most = most
+        self.max_bytes = max_bytes
         self.within = within
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -109,24 +109,24 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         length = Headers(scope=scope).get("content-length", "0")
-        if not length.isdecimal() or int(length) > self.most:
+        if not length.isdecimal() or int(length) > self.max_bytes:
             await response_for(self._too_large())(scope, receive, send)
             return
-        counted = _Counted(receive, self.most, self.within)
+        counted = _Counted(receive, self.max_bytes, self.within)
         await self.app(scope, counted.receive, send)
 
     def _too_large(self) -> TooLargeError:
         return TooLargeError(
-            "the request is too long", detail=f"at most {self.most} bytes are read"
+            "the request is too long", detail=f"at most {self.max_bytes} bytes are read"
         )
 
 
 class _Counted:
     """The body of one request."""
 
-    def __init__(self, receive: Receive, most: int, within: float) -> None:
+    def __init__(self, receive: Receive, max_bytes: int, within: float) -> None:
         self._receive = receive
-        self._left = most
+        self._left = max_bytes
         self._until = asyncio.get_running_loop().time() + within
         self._more = True
 

@@ -29,7 +29,7 @@ async def keep_house(
             try:
                 await work()
             except NilometerError as error:
-                if type(error) is not ClosedError:  # the server is stopping, as was said already
+                if type(error) is not ClosedError:  # the server is stopping, as already reported
                     log.warning("%s", in_one_line(error))
             except Exception:  # one failure must not end all further work
                 log.exception("housekeeping failed")
@@ -43,8 +43,8 @@ async def _look_at_tokens(service: Service, tokens: Tokens) -> None:
 async def drop_lonely(service: Service) -> list[str]:
     """Drop the temporary queries without followers for as long as the settings allow."""
     temporary = {one.name for one in await service.queries() if one.is_temporary}
-    found = service.followers.lonely(temporary, service.settings.temporary_after)
-    for name in found:
+    lonely = service.followers.lonely(temporary, service.settings.temporary_after)
+    for name in lonely:
         with suppress(NotFoundError):  # it was already dropped
             await service.drop_query(name, SERVER)
-    return sorted(found)
+    return sorted(lonely)

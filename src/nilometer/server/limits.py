@@ -20,8 +20,8 @@ class Room:
     1
     """
 
-    def __init__(self, most: int, what: str) -> None:
-        self.most = most
+    def __init__(self, limit: int, what: str) -> None:
+        self.limit = limit
         self._what = what
         self._taken = 0
         self._lock = threading.Lock()
@@ -35,7 +35,7 @@ class Room:
     def one(self) -> Iterator[None]:
         """Take one place."""
         with self._lock:
-            if self._taken >= self.most:
+            if self._taken >= self.limit:
                 raise LimitError(
                     f"{self._taken} {self._what} already", hint="try again in a few seconds"
                 )
@@ -50,8 +50,8 @@ class Room:
 class Shares:
     """Like a room for each asker separately: none can take another's places."""
 
-    def __init__(self, most: int, what: str) -> None:
-        self._most = most
+    def __init__(self, limit: int, what: str) -> None:
+        self._limit = limit
         self._what = what
         self._taken: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -60,9 +60,9 @@ class Shares:
     def one(self, who: str) -> Iterator[None]:
         """Take one of an asker's places."""
         with self._lock:
-            if self._taken[who] >= self._most:
+            if self._taken[who] >= self._limit:
                 raise LimitError(
-                    f"{self._most} {self._what} already",
+                    f"{self._limit} {self._what} already",
                     detail=f"that is the maximum for {who}",
                     hint="wait for them, or end some",
                 )
@@ -79,8 +79,8 @@ class Shares:
 class Weights:
     """The total weight of each asker."""
 
-    def __init__(self, most: int, what: str) -> None:
-        self._most = most
+    def __init__(self, limit: int, what: str) -> None:
+        self._limit = limit
         self._what = what
         self._taken: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -88,9 +88,9 @@ class Weights:
     def change(self, who: str, by: int) -> None:
         """Increase or decrease an asker's weight."""
         with self._lock:
-            if by > 0 and self._taken[who] + by > self._most:
+            if by > 0 and self._taken[who] + by > self._limit:
                 raise TooLargeError(
-                    f"more than {self._most} {self._what}",
+                    f"more than {self._limit} {self._what}",
                     detail=f"that is the maximum for {who}",
                     hint="read answers to their end, or close them",
                 )
@@ -102,8 +102,8 @@ class Weights:
 class Followers:
     """Followers of results: limited in total and for each token, counted for each query."""
 
-    def __init__(self, most: int, max_each: int, clock: Callable[[], float] = monotonic) -> None:
-        self._room = Room(most, "connections follow results")
+    def __init__(self, limit: int, max_each: int, clock: Callable[[], float] = monotonic) -> None:
+        self._room = Room(limit, "connections follow results")
         self._shares = Shares(max_each, "connections of one token follow results")
         self._clock = clock
         self._of: Counter[str] = Counter()
@@ -147,10 +147,10 @@ class Followers:
             folded = {name.lower() for name in queries}
             for gone in self._alone_since.keys() - folded:
                 del self._alone_since[gone]
-            found = set()
+            lonely = set()
             for name in queries:
                 if not self._of[name.lower()]:
                     since = self._alone_since.setdefault(name.lower(), now)
                     if now - since >= after:
-                        found.add(name)
-            return found
+                        lonely.add(name)
+            return lonely

@@ -28,8 +28,8 @@ class Lines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         trace = None
         if record.exc_info and record.exc_info[0] is not None:
-            trace = _shown(self.formatException(record.exc_info), _LONGEST_TRACE)
-        return self._write(record, _shown(record.getMessage(), _LONGEST), trace)
+            trace = _safe(self.formatException(record.exc_info), _LONGEST_TRACE)
+        return self._write(record, _safe(record.getMessage(), _LONGEST), trace)
 
 
 def _as_text(record: logging.LogRecord, message: str, trace: str | None) -> str:
@@ -66,8 +66,8 @@ def escaped(text: str) -> str:
 
 
 def _time(record: logging.LogRecord) -> str:
-    told = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-    return told.replace("+00:00", "Z")
+    text = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
 
 
 def _value(value: Any) -> Any:
@@ -75,9 +75,9 @@ def _value(value: Any) -> Any:
         return value
     if isinstance(value, float) and isfinite(value):
         return round(value, 6)
-    return _shown(str(value), _LONGEST)
+    return _safe(str(value), _LONGEST)
 
 
-def _shown(text: str, longest: int) -> str:
+def _safe(text: str, longest: int) -> str:
     text = _TOKEN.sub(f"nm_{HIDDEN}", shown_text(text))
     return text if len(text) <= longest else f"{text[:longest]}…"

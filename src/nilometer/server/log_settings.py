@@ -64,31 +64,31 @@ class LogSettings:
 
     def spark_file_in(self, database: Path) -> Path:
         """The file for Spark's output: beside the server's, unless the environment names one."""
-        if named := os.environ.get(SPARK_LOG_VARIABLE):
-            return Path(named).absolute()
+        if path := os.environ.get(SPARK_LOG_VARIABLE):
+            return Path(path).absolute()
         beside = self.file_in(database) or database / LOG_FILE
         return beside.with_name(f"{beside.stem}-spark{beside.suffix}")
 
 
-def read_log_settings(config: Path | None, **given: str | None) -> LogSettings:
+def read_log_settings(config: Path | None, **options: str | None) -> LogSettings:
     """The section [log] of a file, overridden by options of the command line."""
-    found = LogSettings()
+    settings = LogSettings()
     if config is not None:
         section = table(read_toml(config).get("log", {}), "log")
-        found = log_settings(section, folder_of(config))
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        settings = log_settings(section, folder_of(config))
+    chosen: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if "file" in chosen:
         chosen["file"] = _file(chosen["file"], Path.cwd())
-    found = replace(found, **chosen)
-    if found.file is not None and not found.to_stderr:
-        _require_writable(found.file)
-    return found
+    settings = replace(settings, **chosen)
+    if settings.file is not None and not settings.to_stderr:
+        _require_writable(settings.file)
+    return settings
 
 
-def log_settings(given: Mapping[str, Any], folder: Path) -> LogSettings:
+def log_settings(section: Mapping[str, Any], folder: Path) -> LogSettings:
     """The section [log]."""
-    values = read_values("log", given, fields(LogSettings), folder)
-    if given.get("file") == STDERR:
+    values = read_values("log", section, fields(LogSettings), folder)
+    if section.get("file") == STDERR:
         values["file"] = Path(STDERR)
     return LogSettings(**values)
 
@@ -100,8 +100,8 @@ def _file(text: str, folder: Path) -> Path:
 def _require_writable(file: Path) -> None:
     """Refuse a file that cannot be a log, before anything is started."""
     is_there = file.is_file() or not file.exists()
-    asked = file if file.is_file() else file.parent
-    if not (is_there and file.parent.is_dir() and os.access(asked, os.W_OK)):
+    place = file if file.is_file() else file.parent
+    if not (is_there and file.parent.is_dir() and os.access(place, os.W_OK)):
         raise InputError(
             f"the log cannot be written to {file}",
             hint="name a file in a folder that this user may write to; - is standard error",

@@ -21,13 +21,13 @@ class OrderlyServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, stopping: Callable[[], None]) -> None:
         super().__init__(config)
         self._stopping = stopping
-        self._was_told = False
+        self._is_stopping = False
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take a signal; another one may come at any line of this."""
-        if self._was_told or self.should_exit:
+        if self._is_stopping or self.should_exit:
             return
-        self._was_told = True
+        self._is_stopping = True
         self._stopping()
         name = signal.Signals(sig).name
         _LOG.info("the server stops: %s", name, extra=event("stopping", signal=name))

@@ -32,8 +32,8 @@ class BoundedProtocol(HttpToolsProtocol):
     head_seconds: ClassVar[float]
     max_connections: ClassVar[int]
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self._patience: asyncio.TimerHandle | None = None
         self._head_bytes = 0
 

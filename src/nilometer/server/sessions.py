@@ -56,24 +56,24 @@ class Sessions:
 
     def open(self, token: str) -> str | None:
         """Open a session with a token; None if it is not valid."""
-        found = self._tokens.find(token)
-        if found is None:
+        stored = self._tokens.find(token)
+        if stored is None:
             return None
         with self._lock:
             until = self._ticks() + SESSION_SECONDS
-            return self._add(_Session(until, scopes_of(found), found.hash))
+            return self._add(_Session(until, scopes_of(stored), stored.hash))
 
     def asker(self, session: str | None) -> Asker:
         """The holder of a session, with their current scopes.
 
         Without scopes if the session has ended, or its token was revoked.
         """
-        found = self._sessions.get(session or "")
-        if found is None or self._ticks() >= found.until:
+        entry = self._sessions.get(session or "")
+        if entry is None or self._ticks() >= entry.until:
             return _NOBODY
-        if found.hashed is None:
-            return Asker(_BY_LINK, found.scopes)
-        token = self._tokens.find_hash(found.hashed)
+        if entry.hashed is None:
+            return Asker(_BY_LINK, entry.scopes)
+        token = self._tokens.find_hash(entry.hashed)
         return _NOBODY if token is None else Asker(token.name, scopes_of(token))
 
     def scopes(self, session: str | None) -> frozenset[Scope]:
@@ -88,9 +88,9 @@ class Sessions:
     def _add(self, session: _Session) -> str:
         now = self._ticks()
         self._codes = {code: one for code, one in self._codes.items() if one[0] > now}
-        kept = {key: one for key, one in self._sessions.items() if one.until > now}
-        while len(kept) >= _MOST:
-            del kept[next(iter(kept))]  # the oldest: dicts keep the order of insertion
-        made = secrets.token_urlsafe(32)
-        self._sessions = {**kept, made: session}
-        return made
+        alive = {key: one for key, one in self._sessions.items() if one.until > now}
+        while len(alive) >= _MOST:
+            del alive[next(iter(alive))]  # the oldest: dicts keep the order of insertion
+        session_id = secrets.token_urlsafe(32)
+        self._sessions = {**alive, session_id: session}
+        return session_id

@@ -20,14 +20,14 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid", str_max_length=1 << 20)
 
 
-class Answer(BaseModel):
-    """What is said of an object with attributes of the same names."""
+class ObjectShape(BaseModel):
+    """The shape of an object that has attributes of the same names."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
-def _iso(given: Any) -> Any:
-    return given if given is None or isinstance(given, str) else iso_time(given)
+def _iso(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else iso_time(value)
 
 
 Instant = Annotated[str, BeforeValidator(_iso)]
@@ -54,7 +54,7 @@ class StatementRequest(Request):
 
 
 class ExplainRequest(StatementRequest):
-    """A query, and how its plan is to be told."""
+    """A query, and the form of its plan."""
 
     statement: str = Field(examples=[_SELECT])
     form: str = Field(default="text", description="text, or dot for Graphviz", examples=["text"])
@@ -128,7 +128,7 @@ class PlanShape(BaseModel):
     plan: str
 
 
-class StallShape(Answer):
+class StallShape(ObjectShape):
     """Why a query that runs is stalled."""
 
     reason: str = Field(
@@ -144,7 +144,7 @@ class StallShape(Answer):
     )
 
 
-class SpreadShape(Answer):
+class SpreadShape(ObjectShape):
     """How the rows of a query are spread over its buckets, over the last one to two minutes."""
 
     bucket_rows: list[int] = Field(description="rows that reached each bucket")
@@ -158,7 +158,7 @@ class SpreadShape(Answer):
     )
 
 
-class QueryShape(Answer):
+class QueryShape(ObjectShape):
     """One named query."""
 
     name: str
@@ -191,7 +191,7 @@ class QueryShape(Answer):
     )
 
 
-class InputShape(Answer):
+class InputShape(ObjectShape):
     """One stream that a query reads, after one micro-batch."""
 
     rows: int = Field(description="rows of this micro-batch")
@@ -204,7 +204,7 @@ class InputShape(Answer):
     watermark: Instant | None
 
 
-class SampleShape(Answer):
+class SampleShape(ObjectShape):
     """A query after one micro-batch."""
 
     time: Instant
@@ -219,7 +219,7 @@ class SampleShape(Answer):
     streams: dict[str, InputShape]
 
 
-class StreamShape(Answer):
+class StreamShape(ObjectShape):
     """One stream or sensor table."""
 
     name: str
@@ -256,7 +256,7 @@ class StreamShape(Answer):
     unshipped_since: Instant | None = Field(description="since when the oldest of them waits")
 
 
-class SensorShape(Answer):
+class SensorShape(ObjectShape):
     """One sensor that some query needs at present."""
 
     stream: str
@@ -293,11 +293,11 @@ class SensorShape(Answer):
 
 def shape_of_query(status: QueryStatus, followers: int) -> QueryShape:
     limits = status.limits
-    given = {name: getattr(status, name, None) for name in QueryShape.model_fields}
-    given |= {
+    values = {name: getattr(status, name, None) for name in QueryShape.model_fields}
+    values |= {
         "statement": status.text,
         "followers": followers,
         "limits": LimitsShape(**{name: getattr(limits, name) for name in LimitsShape.model_fields}),
         "spread": status.bottleneck or next(iter(status.spreads), None),
     }
-    return QueryShape.model_validate(given)
+    return QueryShape.model_validate(values)

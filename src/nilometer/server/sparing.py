@@ -23,7 +23,7 @@ class _Minute:
     """The events of one name in the current minute."""
 
     since: float
-    told: dict[str, int] = field(default_factory=dict)
+    logged: dict[str, int] = field(default_factory=dict)
     """By what they are counted; events not logged are not counted, so this stays small."""
     left_out: int = 0
 
@@ -42,7 +42,7 @@ class Sparing(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         key, name = spared_by(record), event_of(record)
-        if key is None or name is None or self._is_told(name, key):
+        if key is None or name is None or self._may_pass(name, key):
             self._pass_on(record)
 
     def tell_rest(self, *, at_once: bool = False) -> None:
@@ -60,15 +60,15 @@ class Sparing(logging.Handler):
             if one.left_out:
                 self._pass_on(_of_the_rest(name, one.left_out))
 
-    def _is_told(self, name: str, key: str) -> bool:
+    def _may_pass(self, name: str, key: str) -> bool:
         self.tell_rest()
         with self._counting:
             minute = self._minutes.setdefault(name, _Minute(self._ticks()))
-            before = minute.told.get(key, 0)
-            if before >= MOST_OF_ONE or sum(minute.told.values()) >= MOST_OF_KIND:
+            before = minute.logged.get(key, 0)
+            if before >= MOST_OF_ONE or sum(minute.logged.values()) >= MOST_OF_KIND:
                 minute.left_out += 1
                 return False
-            minute.told[key] = before + 1
+            minute.logged[key] = before + 1
             return True
 
     def _pass_on(self, record: logging.LogRecord) -> None:
@@ -79,7 +79,7 @@ class Sparing(logging.Handler):
 
 def _of_the_rest(name: str, count: int) -> logging.LogRecord:
     words = name.replace("_", " ")
-    told = event("left_out", left_out=name, count=count)
+    extra = event("left_out", left_out=name, count=count)
     return logging.getLogger("nilometer.server").makeRecord(
         "nilometer.server",
         logging.WARNING,
@@ -88,5 +88,5 @@ def _of_the_rest(name: str, count: int) -> logging.LogRecord:
         "%s: %d more within a minute",
         (words, count),
         None,
-        extra=told,
+        extra=extra,
     )

@@ -42,15 +42,15 @@ class SparkSettings:
 
 def read_spark_settings(config: Path | None, master: str | None) -> SparkSettings:
     """The settings of a file, overridden by the command line."""
-    given = {} if config is None else table(read_toml(config).get("spark", {}), "spark")
-    found = spark_settings(given)
-    return found if master is None else SparkSettings(_checked(master), found.config)
+    section = {} if config is None else table(read_toml(config).get("spark", {}), "spark")
+    settings = spark_settings(section)
+    return settings if master is None else SparkSettings(_checked(master), settings.config)
 
 
-def spark_settings(given: Mapping[str, Any], _: Path | None = None) -> SparkSettings:
+def spark_settings(section: Mapping[str, Any], _: Path | None = None) -> SparkSettings:
     """Parse the section."""
     master, config = None, {}
-    for key, value in given.items():
+    for key, value in section.items():
         if key == "master":
             master = _checked(str(value))
             continue

@@ -27,7 +27,7 @@ from nilometer.sql.statements import AnyStatement, Statement
 
 _LOG: Final = logging.getLogger("nilometer.statements")
 _SHOWN: Final = 200
-_UNTOLD: Final = (Statement, Show, Describe, ExplainQuery, Insert, Update, Delete)
+_NOT_LOGGED: Final = (Statement, Show, Describe, ExplainQuery, Insert, Update, Delete)
 """Statements that change no declaration: there may be many of them."""
 _READ: Final = 1_000
 _HIDES: Final = re.compile(r"""['"]|--|/\*""")
@@ -54,26 +54,26 @@ class StatementLog:
 
     def ran(self, statement: AnyStatement, asker: Asker, message: str | None) -> None:
         """Log that a statement was run."""
-        if not isinstance(statement, _UNTOLD) and message is not None:
-            told = event("statement_run", asker.name, token=asker.name, outcome=message)
-            _LOG.info("%s: %s", asker.name, message, extra=told)
+        if not isinstance(statement, _NOT_LOGGED) and message is not None:
+            extra = event("statement_run", asker.name, token=asker.name, outcome=message)
+            _LOG.info("%s: %s", asker.name, message, extra=extra)
 
     def _refused(self, text: str, asker: Asker, error: NilometerError) -> None:
         why = _QUOTED.sub(f"'{HIDDEN}'", in_one_line(error))
         shown = without_values(text)
         about = {"kind": type(error).__name__, "reason": why, "statement": shown}
-        told = event("statement_refused", asker.name, token=asker.name, **about)
+        extra = event("statement_refused", asker.name, token=asker.name, **about)
         words = "a statement of %s was refused: %s: %s"
-        _LOG.log(_level(error), words, asker.name, why, shown, extra=told)
+        _LOG.log(_level(error), words, asker.name, why, shown, extra=extra)
 
     def _tell_slow(self, text: str, asker: Asker, seconds: float) -> None:
         if seconds >= self._slow:
             shown = without_values(text)
-            told = event(
+            extra = event(
                 "slow_statement", asker.name, token=asker.name, seconds=seconds, statement=shown
             )
             _LOG.warning(
-                "a statement of %s took %.1f s: %s", asker.name, seconds, shown, extra=told
+                "a statement of %s took %.1f s: %s", asker.name, seconds, shown, extra=extra
             )
 
 

@@ -75,11 +75,11 @@ class StatementRunner:
     def read_all(self, text: str, values: Values) -> list[ReadStatement]:
         """The statements of a text, each with its own text and values."""
         self.require_short(text)
-        found = read_each(text, Parameters(values))
-        if not found:
+        statements = read_each(text, Parameters(values))
+        if not statements:
             raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
-        require_last_query([one.statement for one in found])
-        return found
+        require_last_query([one.statement for one in statements])
+        return statements
 
     def read(self, text: str, values: Values | None = None) -> AnyStatement:
         """Parse one statement, without checking what it names."""
@@ -88,11 +88,11 @@ class StatementRunner:
 
     def require_short(self, text: str) -> None:
         """Refuse texts that are too long to be parsed."""
-        most = self._settings.max_statement_characters
-        if len(text) > most:
+        limit = self._settings.max_statement_characters
+        if len(text) > limit:
             raise TooLargeError(
                 "the statement is too long",
-                detail=f"it has {len(text)} characters, at most {most} are read",
+                detail=f"it has {len(text)} characters, at most {limit} are read",
             )
 
     def read_query(self, text: str) -> Statement:
@@ -117,14 +117,14 @@ class StatementRunner:
 
     def require_within(self, limits: QueryLimits, asker: Asker) -> None:
         """Only admin may give a query more than the configuration allows."""
-        most = self._database.limits
-        if asker.may(Scope.ADMIN) or (found := beyond(limits, most)) is None:
+        allowed = self._database.limits
+        if asker.may(Scope.ADMIN) or (exceeded := beyond(limits, allowed)) is None:
             return
         require_scope(
             asker.scopes,
             Scope.ADMIN,
-            detail=f"the limits of a query may be at most {shown_limits(most)}; "
-            f"its {found} would be more",
+            detail=f"the limits of a query may be at most {shown_limits(allowed)}; "
+            f"its {exceeded} would be more",
         )
 
     @contextmanager
@@ -133,20 +133,22 @@ class StatementRunner:
         if asker.may(Scope.ADMIN):
             yield
             return
-        most = self._settings.max_queries_each
+        limit = self._settings.max_queries_each
         with self._makers[asker.name]:  # otherwise several at once could each find room for one
-            if self._database.queries_of(asker.name) >= most:
+            if self._database.queries_of(asker.name) >= limit:
                 raise LimitError(
-                    f"{asker.name} has {most} queries already",
+                    f"{asker.name} has {limit} queries already",
                     hint="drop one of them, or ask an administrator to make this one",
                 )
             yield
 
-    def require_room(self, what: str, most: int, there: Callable[[], Sized], asker: Asker) -> None:
+    def require_room(
+        self, what: str, limit: int, existing: Callable[[], Sized], asker: Asker
+    ) -> None:
         """Shared things that work as long as they exist are limited, except for admin."""
-        if not asker.may(Scope.ADMIN) and len(there()) >= most:
+        if not asker.may(Scope.ADMIN) and len(existing()) >= limit:
             raise LimitError(
-                f"there are {most} {what} already",
+                f"there are {limit} {what} already",
                 hint="drop one of them, or ask an administrator to make this one",
             )
 
@@ -157,11 +159,11 @@ class StatementRunner:
 
     def select(self, text: str, statement: Statement, values: Values | None = None) -> Executed:
         """The answer to a query that ends."""
-        most = self._settings.max_rows
+        max_rows = self._settings.max_rows
         past = self._database.past
         if statement.explain is None and past.is_asked(statement):
             seconds = self._settings.statement_seconds
-            return self._cut(past.select(text, values, max_rows=most + 1, seconds=seconds))
+            return self._cut(past.select(text, values, max_rows=max_rows + 1, seconds=seconds))
         with time_limited(self._database.spark.sparkContext, self._settings.statement_seconds):
             answer = self._database.sql(text, parameters=values)
             if answer.isStreaming:
@@ -169,19 +171,19 @@ class StatementRunner:
                     "this query runs for as long as its streams do",
                     hint="keep it and follow its results: POST /queries, or CREATE QUERY name AS …",
                 )
-            rows = answer.limit(most + 1).toArrow()
+            rows = answer.limit(max_rows + 1).toArrow()
         return self._cut(rows)
 
     def _cut(self, rows: pa.Table) -> Executed:
-        most = self._settings.max_rows
+        max_rows = self._settings.max_rows
         if rows.nbytes > self._settings.max_answer_bytes:
             raise too_large_answer()
-        return Executed(None, rows.slice(0, most), rows.num_rows > most)
+        return Executed(None, rows.slice(0, max_rows), rows.num_rows > max_rows)
 
     def run(self, statement: str | DatabaseStatement, asker: Asker = SERVER) -> Executed:
         """Run a statement, if the asker may run it."""
         outcome = self._database.execute(statement, owner=asker.name)
-        rows, most = outcome.rows, self._settings.max_rows
-        if rows is None or rows.num_rows <= most:
+        rows, max_rows = outcome.rows, self._settings.max_rows
+        if rows is None or rows.num_rows <= max_rows:
             return Executed(outcome.message, rows)
-        return Executed(outcome.message, rows.slice(0, most), is_cut=True)
+        return Executed(outcome.message, rows.slice(0, max_rows), is_cut=True)

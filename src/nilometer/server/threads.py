@@ -86,12 +86,12 @@ class Threads:
 
 
 def _submit(threads: FairThreads, work: Callable[[], _Result]) -> Future[_Result]:
-    def told() -> _Result:
+    def work_in_words() -> _Result:
         with told_in_words():
             return work()
 
     try:
-        return threads.submit(told)
+        return threads.submit(work_in_words)
     except RuntimeError:
         raise ClosedError("the server is stopping") from None
 

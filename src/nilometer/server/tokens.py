@@ -68,9 +68,9 @@ class Tokens:
 
     def revoke(self, name: str) -> bool:
         """Revoke a token; False if there is none with this name."""
-        found = self._catalog.revoke_token(name)
+        was_known = self._catalog.revoke_token(name)
         self.refresh()
-        return found
+        return was_known
 
     def all(self) -> list[StoredToken]:
         """Every token, by name, including expired ones."""

@@ -19,10 +19,10 @@ from pyspark.sql.types import StructType
 from nilometer.kernels.admit import Punctuation
 from nilometer.kernels.row_errors import RowErrors, leaving_out
 from nilometer.local.shown_rows import ShownRows
+from nilometer.log.exact_range import read_exactly, require_same_log
 from nilometer.log.frame import Frame
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
-from nilometer.log.told_range import read_told, require_same_log
 from nilometer.operators.envelope import Header
 from nilometer.operators.source_reader import SourceReader
 from nilometer.operators.stage import Stage
@@ -73,7 +73,7 @@ class LogFeeds:
         location = feed.given.location
         log = LogReader.open(location, feed.given.layout)
         require_same_log(log, location, log_id)
-        frames = _Watched(read_told(log, location, start, end))
+        frames = _Watched(read_exactly(log, location, start, end))
         rows = iter(frames)
         if feed.reader is not None:
             shown = ShownRows(location, log.layout, feed.given.where)

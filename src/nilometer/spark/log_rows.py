@@ -23,10 +23,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 from nilometer.errors import InputError
 from nilometer.kernels.arrays import as_type
 from nilometer.local.shown_rows import ShownRows
+from nilometer.log.exact_range import read_exactly, require_same_log
 from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
-from nilometer.log.told_range import read_told, require_same_log
 from nilometer.spark.log_cursor import LogCursor, LogRange, read_start
 from nilometer.spark.machine import cores
 from nilometer.spark.pack import WATERMARK
@@ -146,7 +146,7 @@ class _Rows:
         shown = ShownRows(location, log.layout, self.given.where)
         watermark: int | None = None
         is_whole = times == _ALWAYS
-        told = read_told(log, location, start, end)
+        told = read_exactly(log, location, start, end)
         for frame in told if is_whole else log.read(start, end, times=times):
             watermark = frame.watermark if frame.watermark is not None else watermark
             rows = frame.rows

@@ -16,11 +16,11 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from nilometer.errors import InputError, SqlError, TimeLimitError, TooLargeError
+from nilometer.log.exact_range import require_same_log
 from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.log.spans import Span, gathered
-from nilometer.log.told_range import require_same_log
 from nilometer.past.frames import error_words, read_error, read_table, table_bytes
 from nilometer.past.guarded import GuardedSandbox
 from nilometer.past.question import TableUse

@@ -56,9 +56,9 @@ def make_backup(folder: Path, destination: str, logs: Path | None = None) -> Bac
     with at_work(storage, BACKUP):
         with image_of(folder, logs) as files:
             adding = _Adding(storage, known_objects(storage), _known_files(storage, folder))
-            kept = adding.add(files)
+            stored = adding.add(files)
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        manifest = Manifest(new_name(storage), now, VERSION, str(folder), tuple(kept))
+        manifest = Manifest(new_name(storage), now, VERSION, str(folder), tuple(stored))
         write_manifest(storage, manifest)
     return BackupMade(manifest, adding.written)
 
@@ -66,13 +66,13 @@ def make_backup(folder: Path, destination: str, logs: Path | None = None) -> Bac
 def list_backups(destination: str) -> list[Manifest | BackupError]:
     """The backups in a destination, the oldest first; what is wrong with those that are damaged."""
     storage = storage_at(destination)
-    found: list[Manifest | BackupError] = []
+    backups: list[Manifest | BackupError] = []
     for name in backup_names(storage):
         try:
-            found.append(read_manifest(storage, name))
+            backups.append(read_manifest(storage, name))
         except BackupError as error:
-            found.append(error)
-    return found
+            backups.append(error)
+    return backups
 
 
 def _storage_of(destination: str, folder: Path) -> Storage:
@@ -96,9 +96,11 @@ def _known_files(storage: Storage, folder: Path) -> dict[tuple[str, str], Backup
     """Files that never change and are in the last backup of this folder, by path and stamp."""
     for name in reversed(backup_names(storage)):
         with suppress(BackupError):
-            found = read_manifest(storage, name)
-            if found.database == str(folder):
-                return {(one.path, one.stamp): one for one in found.files if one.stamp is not None}
+            manifest = read_manifest(storage, name)
+            if manifest.database == str(folder):
+                return {
+                    (one.path, one.stamp): one for one in manifest.files if one.stamp is not None
+                }
     return {}
 
 
@@ -186,7 +188,7 @@ def _blocks(file: ImageFile) -> Iterator[bytes]:
 
 
 def _digest(blocks: Iterable[bytes] | Sequence[bytes]) -> str:
-    found = sha256()
+    digest = sha256()
     for one in blocks:
-        found.update(one)
-    return found.hexdigest()
+        digest.update(one)
+    return digest.hexdigest()

@@ -34,10 +34,10 @@ def catalog_elsewhere(folder: Path) -> str | None:
         ) from None
 
 
-def settle_catalog(folder: Path, given: str | None) -> str | Path:
+def settle_catalog(folder: Path, catalog: str | None) -> str | Path:
     """Where a catalog is, given an argument; a catalog elsewhere must not be left out."""
-    if given is not None:
-        return given
+    if catalog is not None:
+        return catalog
     known = catalog_elsewhere(folder)
     if known is not None:
         raise InputError(
@@ -48,9 +48,9 @@ def settle_catalog(folder: Path, given: str | None) -> str | Path:
     return folder / CATALOG_FILE
 
 
-def remember_catalog(folder: Path, given: str | None) -> None:
+def remember_catalog(folder: Path, catalog: str | None) -> None:
     """Store in a database folder where its catalog is."""
-    place = None if given is None else catalog_without_password(given)
+    place = None if catalog is None else catalog_without_password(catalog)
     if place == str(folder / CATALOG_FILE):
         place = None
     if place == catalog_elsewhere(folder):
@@ -61,15 +61,15 @@ def remember_catalog(folder: Path, given: str | None) -> None:
         write_whole(folder / PLACE_OF_CATALOG, seal(place.encode()))
 
 
-def catalog_without_password(given: str) -> str:
+def catalog_without_password(catalog: str) -> str:
     """The path or the URL of a catalog as it may be stored and shown.
 
     >>> catalog_without_password("postgresql://nm:secret@db/plant?sslmode=require")
     'postgresql://nm@db/plant?sslmode=require'
     """
-    if "://" not in given:
-        return str(Path(given).expanduser().absolute())
-    url = make_url(given)._replace(password=None)
+    if "://" not in catalog:
+        return str(Path(catalog).expanduser().absolute())
+    url = make_url(catalog)._replace(password=None)
     if url.get_backend_name() == "sqlite":
         return str(Path(str(url.database)).absolute())
     return url.difference_update_query(_SECRETS).render_as_string(hide_password=False)

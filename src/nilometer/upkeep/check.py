@@ -17,8 +17,8 @@ from nilometer.upkeep.check_catalog import check_catalog
 from nilometer.upkeep.check_log import check_log
 from nilometer.upkeep.check_state import check_checkpoint, check_engine
 from nilometer.upkeep.format import read_format
-from nilometer.upkeep.held import held_still
 from nilometer.upkeep.identity import IDENTITY_FILE, PLACE_FILE, read_identity, read_place
+from nilometer.upkeep.in_use import held_still
 from nilometer.upkeep.kept_buckets import BUCKETS_FILE, read_buckets
 from nilometer.upkeep.kept_catalog import KeptCatalog, log_folder
 from nilometer.upkeep.logs_place import logs_of, without_password
@@ -78,12 +78,12 @@ def check_database(folder: Path, logs: str | None = None, catalog: str | None = 
             read_buckets(folder)
         _check_identity(folder, problems)
         place = catalog or catalog_elsewhere(folder) or folder / CATALOG_FILE
-        found = check_catalog(place, problems)
+        contents = check_catalog(place, problems)
         where = logs or logs_of(folder)
-        ends = _check_logs(where, found, problems)
-        _check_write_aheads(folder / WRITE_AHEAD, where, found, problems)
-        if found is not None:
-            _check_queries(folder, found, ends, problems)
+        ends = _check_logs(where, contents, problems)
+        _check_write_aheads(folder / WRITE_AHEAD, where, contents, problems)
+        if contents is not None:
+            _check_queries(folder, contents, ends, problems)
     return Checked(f"the database {folder}", tuple(problems))
 
 
@@ -103,12 +103,12 @@ def _check_logs(
 ) -> dict[str, LogState | None]:
     """Check every log that exists, and those that should exist."""
     there = _logs_there(logs, catalog)
-    found = {name: check_log(inside(logs, name), problems) for name in sorted(there)}
+    ends = {name: check_log(inside(logs, name), problems) for name in sorted(there)}
     for stream in () if catalog is None else catalog.streams:
         if log_folder(stream) not in there:
             place = inside(without_password(logs), log_folder(stream))
             problems.add(place, f"the log of {stream} is missing")
-    return found
+    return ends
 
 
 def _check_write_aheads(
@@ -120,16 +120,16 @@ def _check_write_aheads(
         with problems.noting(place):
             rows, log = waiting_in(place)
             is_known = catalog is None or place.name in catalog.logs
-            found = read_layout(storage_at(inside(logs, place.name))) if is_known else None
-            if rows and (found is None or found[1] != log):
+            layout = read_layout(storage_at(inside(logs, place.name))) if is_known else None
+            if rows and (layout is None or layout[1] != log):
                 problems.add(place, f"{rows} rows wait for a log that is not there", _PUT_ASIDE)
 
 
 def _logs_there(logs: str, catalog: KeptCatalog | None) -> set[str]:
     """The logs that the catalog names; without one, all that a folder holds."""
     if "://" in logs:
-        named = () if catalog is None else catalog.logs
-        return {one for one in named if not storage_at(inside(logs, one)).is_empty()}
+        names = () if catalog is None else catalog.logs
+        return {one for one in names if not storage_at(inside(logs, one)).is_empty()}
     folder = Path(logs)
     there = {one.name for one in folder.iterdir() if one.is_dir()} if folder.is_dir() else set()
     return there if catalog is None else there & set(catalog.logs)

@@ -28,9 +28,9 @@ def check_catalog(place: str | Path, problems: Problems) -> KeptCatalog | None:
 
 def _check_other(url: str, problems: Problems) -> KeptCatalog:
     """Check a catalog in PostgreSQL, which checks its own pages; an unreachable one is an error."""
-    found, revisions = read_other_catalog(url)
+    contents, revisions = read_other_catalog(url)
     _check_revisions(catalog_without_password(url), revisions, problems)
-    return found
+    return contents
 
 
 def _check_file(file: Path, problems: Problems) -> KeptCatalog | None:
@@ -41,7 +41,7 @@ def _check_file(file: Path, problems: Problems) -> KeptCatalog | None:
     with problems.noting(sum_file(file)):
         if has_other_sum(file):
             problems.add(file, "its checksum has changed since it was closed")
-    found = None
+    contents = None
     with tempfile.TemporaryDirectory(prefix="nilometer-check-") as place:
         for one in (file, file.with_name(f"{file.name}-wal")):
             if one.exists():
@@ -49,8 +49,8 @@ def _check_file(file: Path, problems: Problems) -> KeptCatalog | None:
         copy = Path(place, file.name)
         with problems.noting(file):
             if _has_good_pages(file, copy, problems):
-                found = read_catalog(copy)
-    return found
+                contents = read_catalog(copy)
+    return contents
 
 
 def _has_good_pages(file: Path, copy: Path, problems: Problems) -> bool:
@@ -65,9 +65,9 @@ def _has_good_pages(file: Path, copy: Path, problems: Problems) -> bool:
 
 def _check_pages(file: Path, copy: Path, problems: Problems) -> None:
     with closing(sqlite3.connect(copy)) as opened:
-        said = [str(one) for (one,) in opened.execute("PRAGMA integrity_check")]
-        if said != ["ok"]:
-            problems.add(file, f"it is damaged: {'; '.join(said[:_SHOWN])}")
+        results = [str(one) for (one,) in opened.execute("PRAGMA integrity_check")]
+        if results != ["ok"]:
+            problems.add(file, f"it is damaged: {'; '.join(results[:_SHOWN])}")
             return
         astray = opened.execute("PRAGMA foreign_key_check").fetchall()
         if astray:

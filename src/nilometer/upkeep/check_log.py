@@ -77,14 +77,14 @@ def _head_bytes(storage: Storage) -> bytes:
 
 def _head(storage: Storage, problems: Problems) -> Head | None:
     content = _head_bytes(storage)
-    found = Head.from_bytes(content)
-    if found is None and content:
+    head = Head.from_bytes(content)
+    if head is None and content:
         problems.add(
             _place(storage, HEAD),
             "it is damaged, so the end of the log is unknown",
             _NO_HEAD,
         )
-    return found
+    return head
 
 
 @dataclass
@@ -129,16 +129,16 @@ class _Segments:
 
     def _check_file(self, file: SegmentFile) -> list[tuple[int, LogState]]:
         """The first rows of segments, and the state after the last good frame of each."""
-        place, found = _place(self.storage, file.name), list[tuple[int, LogState]]()
+        place, states = _place(self.storage, file.name), list[tuple[int, LogState]]()
         with self.problems.noting(place, _DROP), open_file(self.storage, file) as opened:
             for number in range(file.first, file.last + 1):
                 segment = one_segment(opened, number)
                 header, begin = segment.good_header()
                 if header.number != number:
                     self.problems.add(place, f"it is the segment {header.number}, renamed", _DROP)
-                found.append((header.first_row, LogState.after_header(header, begin)))
-                found[-1] = (header.first_row, self._read(place, segment, found[-1][1]))
-        return [] if file.is_base else found
+                states.append((header.first_row, LogState.after_header(header, begin)))
+                states[-1] = (header.first_row, self._read(place, segment, states[-1][1]))
+        return [] if file.is_base else states
 
     def _read(self, place: str, segment: AnySegment, state: LogState) -> LogState:
         """Read all frames of a segment."""
@@ -190,6 +190,6 @@ def _start(storage: Storage) -> Position | None:
     if not files:
         return None
     with open_first(storage, files[0]) as segment:
-        found = segment.header()
+        heading = segment.header()
         first = files[0].first
-        return None if found is None else Position(first, found[1], 0, found[0].first_row)
+        return None if heading is None else Position(first, heading[1], 0, heading[0].first_row)

@@ -76,13 +76,13 @@ def _check_bucket(folder: Path, place: Path, problems: Problems) -> dict[str, in
                 for part in parts:
                     if part is not None and part.file == own:
                         files.read(part)
-        found = {}
-        for query, kept in kept_queries(files).items():
-            for extent in kept.extents:
+        results = {}
+        for query, stored in kept_queries(files).items():
+            for extent in stored.extents:
                 files.read(extent)
-            if kept.state is not None:
-                found[query] = int(json.loads(files.read(kept.state))["results"])
-        return found
+            if stored.state is not None:
+                results[query] = int(json.loads(files.read(stored.state))["results"])
+        return results
     finally:
         files.close()
 
@@ -150,7 +150,7 @@ def _check_file(file: Path, problems: Problems) -> None:
 
 
 def _differs(file: Path) -> str | None:
-    """What Hadoop's checksums say of a file: there is one for every so many bytes."""
+    """What Hadoop's checksums say of a file: there is one for each block of bytes."""
     try:
         content = file.with_name(f".{file.name}.crc").read_bytes()
     except FileNotFoundError:
@@ -160,11 +160,11 @@ def _differs(file: Path) -> str | None:
     magic, each = _CRC_HEAD.unpack_from(content)
     if magic != _CRC_MAGIC or each < 1:
         return "its checksums are damaged"
-    wanted, data = content[_CRC_HEAD.size :], file.read_bytes()
-    found = b"".join(
+    checksums, data = content[_CRC_HEAD.size :], file.read_bytes()
+    sums = b"".join(
         zlib.crc32(data[at : at + each]).to_bytes(4, "big") for at in range(0, len(data), each)
     )
-    return None if found == wanted else "its checksum is wrong"
+    return None if sums == checksums else "its checksum is wrong"
 
 
 def _check_versions(partition: Path, version: int, problems: Problems) -> None:

@@ -22,8 +22,8 @@ def read_format(folder: Path) -> int:
     """The format of a folder; UNSAID if not stored. Raises InputError if it cannot be opened."""
     file = folder / FORMAT_FILE
     try:
-        found: dict[str, Any] = json.loads(unseal(file.read_bytes()))
-        form, release = found["format"], str(found["release"])
+        content: dict[str, Any] = json.loads(unseal(file.read_bytes()))
+        form, release = content["format"], str(content["release"])
     except FileNotFoundError:
         return UNSAID
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -35,19 +35,19 @@ def take_identity(folder: Path) -> str:
 
 def read_identity(folder: Path) -> str:
     """The name of the database in a folder; empty if it has none, or a damaged one."""
-    found = _read(folder / IDENTITY_FILE)
-    return found if _NAME.fullmatch(found) else ""
+    name = _read(folder / IDENTITY_FILE)
+    return name if _NAME.fullmatch(name) else ""
 
 
 def read_place(folder: Path) -> str:
     """Where a database was last used; empty if unknown. Raises ValueError if damaged."""
     try:
-        found = unseal((folder / PLACE_FILE).read_bytes())
+        path = unseal((folder / PLACE_FILE).read_bytes())
     except FileNotFoundError:
         return ""
-    if not found.startswith(b"/"):
+    if not path.startswith(b"/"):
         raise ValueError("it is not a path")
-    return os.fsdecode(found)
+    return os.fsdecode(path)
 
 
 def _is_held_by_another(name: str, place: Path, folder: Path) -> bool:

@@ -50,7 +50,7 @@ from nilometer.upkeep.kept_catalog import (
 from nilometer.upkeep.logs_place import logs_of
 from nilometer.upkeep.places import CATALOG_FILE, CHECKPOINTS, DELIVERIES, ENGINE, LOGS, file_name
 from nilometer.upkeep.query_state import EngineImage, checkpoint_image
-from nilometer.upkeep.whole import require_catalog, require_in_files
+from nilometer.upkeep.require_in_files import require_catalog, require_in_files
 
 STAGING: Final = ".backup-"
 _TRIES: Final = 40
@@ -117,7 +117,7 @@ class _Taking:
         catalog = self._take_catalog()
         self._take_deliveries()
         there = [one for one in catalog.logs if (self._logs / one / LAYOUT).exists()]
-        noted = {log: self._noted(log) for log in there}
+        noted = {log: self._metadata(log) for log in there}
         for log in there:
             self._link_segments(log)
         engine = EngineImage.look(self._folder / ENGINE)
@@ -132,8 +132,8 @@ class _Taking:
         self._add_linked(engine.files(), Path(ENGINE))
         state = engine.read(self._staging / ENGINE)
         last = {one.hosted: state.get(one.hosted, 0) for one in catalog.queries if one.hosted}
-        for name, found in finished.items():
-            self._add_linked(found.files(), Path(CHECKPOINTS, file_name(name)))
+        for name, checkpoint in finished.items():
+            self._add_linked(checkpoint.files(), Path(CHECKPOINTS, file_name(name)))
         ends = {
             one.name: LastBatch(one.hosted, last[one.hosted])
             if one.hosted
@@ -160,23 +160,23 @@ class _Taking:
     def _take_deliveries(self) -> None:
         """Take delivered files; before the readers' offsets, from which the next are delivered."""
         root = self._folder / DELIVERIES
-        found = {
+        delivered = {
             one.relative_to(root): one
             for one in sorted(root.rglob("*"))
             if one.is_file() and not one.name.startswith(".")
         }
-        self._add_linked(found, Path(DELIVERIES))
+        self._add_linked(delivered, Path(DELIVERIES))
 
-    def _noted(self, log: str) -> dict[str, bytes]:
+    def _metadata(self, log: str) -> dict[str, bytes]:
         """The readers' offsets, and other metadata of a log."""
-        folder, found = self._logs / log, {}
+        folder, contents = self._logs / log, {}
         for one in sorted((folder / _READERS).glob("*.json")):
             if not one.name.startswith("."):
-                found[f"{_READERS}/{one.name}"] = one.read_bytes()
+                contents[f"{_READERS}/{one.name}"] = one.read_bytes()
         for name in _NOTED:
             if (folder / name).exists():
-                found[name] = (folder / name).read_bytes()
-        return found
+                contents[name] = (folder / name).read_bytes()
+        return contents
 
     def _link_segments(self, log: str) -> None:
         """Link the files of a log that exist now, also those that are packed meanwhile."""
@@ -203,16 +203,16 @@ class _Taking:
         last: Mapping[str, LastBatch],
     ) -> dict[str, Head | None]:
         """The positions at which the copies of logs end."""
-        found = dict(heads)
+        cuts = dict(heads)
         for query in catalog.queries:
             for log in (log_folder(query.name), dead_folder(query.name)):
                 head = heads.get(log)
                 if head is None:
                     continue
-                cut = found[log] = cut_log(self._staging / LOGS / log, head, last[query.name])
+                cut = cuts[log] = cut_log(self._staging / LOGS / log, head, last[query.name])
                 if query.is_read and log == log_folder(query.name) and cut.end < head.end:
                     raise ChangedError(f"{query.name} has just had results that others read")
-        return found
+        return cuts
 
     def _take_log(self, log: str, head: Head | None, noted: Mapping[str, bytes]) -> None:
         """Take a log up to its cut."""
@@ -268,9 +268,9 @@ def _segment_names(folder: Path) -> set[str]:
 
 
 def _parsed(name: str) -> SegmentFile:
-    found = parse_name(name)
-    assert found is not None
-    return found
+    file = parse_name(name)
+    assert file is not None
+    return file
 
 
 def link(source: Path, to: Path) -> None:

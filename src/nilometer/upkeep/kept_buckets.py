@@ -16,20 +16,20 @@ from nilometer.upkeep.whole_file import write_whole
 BUCKETS_FILE: Final = "buckets"
 
 
-def settle_buckets(folder: Path, given: int | None) -> int | None:
+def settle_buckets(folder: Path, buckets: int | None) -> int | None:
     """The number of buckets of a database, from now on the given one; None: nobody has said it."""
-    if given is None:
+    if buckets is None:
         return read_buckets(folder)
-    if not 1 <= given <= MOST_BUCKETS:
+    if not 1 <= buckets <= MOST_BUCKETS:
         raise InputError(
-            f"a database cannot have {given} buckets",
+            f"a database cannot have {buckets} buckets",
             hint=f"a number from 1 to {MOST_BUCKETS}: at most one core works on a bucket",
         )
-    content = seal(str(given).encode())
+    content = seal(str(buckets).encode())
     file = folder / BUCKETS_FILE
     if not file.exists() or file.read_bytes() != content:
         write_whole(file, content)
-    return given
+    return buckets
 
 
 def read_buckets(folder: Path) -> int | None:

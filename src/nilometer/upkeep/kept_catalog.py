@@ -56,8 +56,8 @@ class KeptCatalog:
     @property
     def logs(self) -> list[str]:
         """The names of all logs' folders, including dead letters; some may not exist."""
-        named = [*self.streams, *(one.name for one in self.queries), *self.alerts]
-        return [log for name in named for log in (log_folder(name), dead_folder(name))]
+        names = [*self.streams, *(one.name for one in self.queries), *self.alerts]
+        return [log for name in names for log in (log_folder(name), dead_folder(name))]
 
 
 def log_folder(name: str) -> str:
@@ -73,9 +73,9 @@ def dead_folder(name: str) -> str:
 def copy_catalog(file: Path, to: Path) -> None:
     """Copy a catalog as it is at one instant, whoever uses it meanwhile."""
     try:
-        with closing(_open(file)) as source, closing(sqlite3.connect(to)) as made:
-            source.backup(made)
-            made.execute("PRAGMA journal_mode = DELETE")  # a single file, with nothing beside it
+        with closing(_open(file)) as source, closing(sqlite3.connect(to)) as target:
+            source.backup(target)
+            target.execute("PRAGMA journal_mode = DELETE")  # a single file, with nothing beside it
     except sqlite3.Error as error:
         raise _damaged(file, error) from None
 
@@ -85,7 +85,7 @@ def read_catalog(file: Path) -> KeptCatalog:
     try:
         with closing(_open(file)) as opened:
             has = set(opened.execute(_COLUMNS).fetchall())
-            return _read(lambda wanted: opened.execute(wanted).fetchall(), has)
+            return _read(lambda statement: opened.execute(statement).fetchall(), has)
     except sqlite3.Error as error:
         raise _damaged(file, error) from None
 
@@ -97,8 +97,8 @@ def read_other_catalog(url: str) -> tuple[KeptCatalog, list[str]]:
         with reported(engine), engine.connect() as opened:
             opened.execute(sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
 
-            def select(wanted: str) -> Sequence[Sequence[Any]]:
-                return opened.execute(sql(wanted)).fetchall()
+            def select(statement: str) -> Sequence[Sequence[Any]]:
+                return opened.execute(sql(statement)).fetchall()
 
             versions = [str(one) for (one,) in select(f"SELECT version_num FROM {VERSION_TABLE}")]
             return _read(
@@ -111,17 +111,17 @@ def read_other_catalog(url: str) -> tuple[KeptCatalog, list[str]]:
 def _read(select: _Select, has: set[tuple[str, str]]) -> KeptCatalog:
     """The contents of a catalog; `has`: its tables with their columns, some of which are newer."""
     rows = select("SELECT id, name, kind FROM nilometer_names ORDER BY id")
-    found = [(int(a), str(b), str(c)) for a, b, c in rows]
+    named = [(int(a), str(b), str(c)) for a, b, c in rows]
     keys = _keys(select) if ("nilometer_names", "key") in has else {}
     queries = select("SELECT owner, text, options FROM nilometer_queries")
     has_views = ("nilometer_views", "text") in has
     views = select("SELECT text FROM nilometer_views") if has_views else []
-    owners = {owner: name for owner, name, _ in found}
+    owners = {owner: name for owner, name, _ in named}
     texts = [*(text for _, text, _ in queries), *(text for (text,) in views)]
     read = {name for text in texts for name in _read_by(text, list(owners.values()))}
     return KeptCatalog(
-        tuple(found),
-        tuple(keys.get(one, name) for one, name, kind in found if kind in _STREAMS),
+        tuple(named),
+        tuple(keys.get(one, name) for one, name, kind in named if kind in _STREAMS),
         tuple(
             KeptQueryName(
                 keys.get(owner, owners[owner]),
@@ -130,7 +130,7 @@ def _read(select: _Select, has: set[tuple[str, str]]) -> KeptCatalog:
             )
             for owner, _, options in queries
         ),
-        tuple(keys.get(one, name) for one, name, kind in found if kind == "ALERT"),
+        tuple(keys.get(one, name) for one, name, kind in named if kind == "ALERT"),
     )
 
 
@@ -146,8 +146,8 @@ def _read_by(text: str, everything: list[str]) -> set[str]:
 
 def _keys(select: _Select) -> dict[int, str]:
     """The names in files of what has been renamed since."""
-    wanted = "SELECT id, key FROM nilometer_names WHERE key <> folded"
-    return {int(owner): str(key) for owner, key in select(wanted)}
+    statement = "SELECT id, key FROM nilometer_names WHERE key <> folded"
+    return {int(owner): str(key) for owner, key in select(statement)}
 
 
 def _open(file: Path) -> sqlite3.Connection:

@@ -23,27 +23,27 @@ def logs_of(folder: Path) -> str:
     return _read(folder) or str(folder / LOGS)
 
 
-def settle_logs(folder: Path, given: str | None) -> str:
-    """Where logs lie, given where somebody says they do; others are refused, and it is remembered.
+def settle_logs(folder: Path, logs: str | None) -> str:
+    """Where logs lie; `logs`, if somebody names a place, must be that place, and is remembered.
 
-    What stands behind the `?` of a URI, and who asks, may be different every time.
+    What follows the `?` of a URI, and the user in it, may differ every time.
     """
     own, known = str(folder / LOGS), _read(folder)
-    if given is None:
+    if logs is None:
         return known or own
-    wanted = given if "://" in given else str(Path(given).expanduser().absolute())
-    if known is None and _is_elsewhere(wanted, own) and _has_logs(folder / LOGS):
+    place = logs if "://" in logs else str(Path(logs).expanduser().absolute())
+    if known is None and _is_elsewhere(place, own) and _has_logs(folder / LOGS):
         known = own
-    if known is not None and _is_elsewhere(wanted, known):
+    if known is not None and _is_elsewhere(place, known):
         raise InputError(
             f"the logs of the database {folder} are elsewhere",
-            detail=f"they are in {known}; got {without_password(wanted)}",
+            detail=f"they are in {known}; got {without_password(place)}",
             hint=f"leave out logs (--logs), or move them: nilometer move-logs {folder} "
-            f"{without_password(wanted)}",
+            f"{without_password(place)}",
         )
-    if without_password(wanted) != known and _is_elsewhere(wanted, own):
-        remember_logs(folder, wanted)
-    return wanted
+    if without_password(place) != known and _is_elsewhere(place, own):
+        remember_logs(folder, place)
+    return place
 
 
 def remember_logs(folder: Path, logs: str) -> None:

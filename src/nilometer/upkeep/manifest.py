@@ -32,7 +32,7 @@ class BackupFile:
     """Of that name: the checksum of all its bytes, of which these are some."""
     start: int = 0
     stamp: str | None = None
-    """Of a file that never changes: by what the next backup knows it again."""
+    """Of a file that never changes: what the next backup recognises it by."""
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ class Manifest:
             text = outer["manifest"]
             if sha256(text.encode()).hexdigest() != outer["sha256"]:
                 raise ValueError("its checksum is wrong")
-            found: dict[str, Any] = json.loads(text)
-            form = found.pop("format")
+            fields: dict[str, Any] = json.loads(text)
+            form = fields.pop("format")
             if form != FORMAT:
                 raise _other_format(name, form)
-            if found["name"] != name:
-                raise ValueError(f"it is named {found['name']!r}")
-            files = tuple(_checked(BackupFile(**one)) for one in found.pop("files"))
-            return cls(**found, files=files)
+            if fields["name"] != name:
+                raise ValueError(f"it is named {fields['name']!r}")
+            files = tuple(_checked(BackupFile(**one)) for one in fields.pop("files"))
+            return cls(**fields, files=files)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise BackupError(
                 f"the manifest of the backup {name} is damaged",
@@ -124,10 +124,10 @@ def read_manifest(storage: Storage, name: str) -> Manifest:
     try:
         content = storage.read(f"{BACKUPS}/{name}{_SUFFIX}")
     except FileNotFoundError:
-        known = backup_names(storage)
+        names = backup_names(storage)
         raise BackupError(
             f"there is no backup {name} in {storage.location}",
-            detail=f"there are {', '.join(known)}" if known else "there are none",
+            detail=f"there are {', '.join(names)}" if names else "there are none",
             hint="nilometer backup --list shows them",
         ) from None
     return Manifest.from_bytes(content, name)

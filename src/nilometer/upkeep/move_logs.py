@@ -26,8 +26,8 @@ from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sql.ddl.nodes import ObjectKind
 from nilometer.upkeep.catalog_place import settle_catalog
 from nilometer.upkeep.format import read_format
-from nilometer.upkeep.held import held_still
 from nilometer.upkeep.identity import read_identity
+from nilometer.upkeep.in_use import held_still
 from nilometer.upkeep.logs_place import logs_of, remember_logs, without_password
 from nilometer.upkeep.places import WRITE_AHEAD, file_name
 
@@ -55,7 +55,7 @@ def move_logs(
     """Copy the logs of a database that no process has open, and make it use the copies."""
     folder = folder.expanduser().absolute()
     read_format(folder)
-    wanted = to if "://" in to else str(Path(to).expanduser().absolute())
+    target = to if "://" in to else str(Path(to).expanduser().absolute())
     with held_still(folder) as holder:
         if holder is not None:
             raise InUseError(
@@ -64,42 +64,42 @@ def move_logs(
                 hint="stop it first; its queries go on afterwards where they were",
             )
         names, before = _logs(folder, catalog), logs_of(folder)
-        _require_place(folder, before, wanted)
-        marker = storage_at(wanted)
+        _require_place(folder, before, target)
+        marker = storage_at(target)
         marker.make()
         marker.write(_MOVING, [json_bytes({"database": read_identity(folder)})])
         sizes = {}
         for name in names:
             _ship_waiting(folder / WRITE_AHEAD / name, inside(before, name))
-            size = copy_log(inside(before, name), inside(wanted, name))
+            size = copy_log(inside(before, name), inside(target, name))
             if size is not None:
                 sizes[name] = size
                 tell(name, size)
-        remember_logs(folder, wanted)
+        remember_logs(folder, target)
         marker.delete(_MOVING)
     return LogsMoved(before, len(sizes), sum(sizes.values()))
 
 
 def _ship_waiting(ahead: Path, location: str) -> None:
     """Bring what waits for an object store to the log, so that a copy has it."""
-    found = read_layout(storage_at(location))
-    if found is None or read_layout(storage_at(ahead)) is None:
+    stored = read_layout(storage_at(location))
+    if stored is None or read_layout(storage_at(ahead)) is None:
         return
-    with LogWriter.open(location, found[0]) as log:
+    with LogWriter.open(location, stored[0]) as log:
         open_ahead(ahead, log, location, LogOptions(), now_micros)  # none stays open
 
 
-def _require_place(folder: Path, before: str, wanted: str) -> None:
+def _require_place(folder: Path, before: str, target: str) -> None:
     """Require a place that is empty, or where a move of this database was interrupted."""
-    if without_password(wanted).rstrip("/") == before.rstrip("/"):
+    if without_password(target).rstrip("/") == before.rstrip("/"):
         raise InputError("the logs are there already", detail=before)
-    storage = storage_at(wanted)
+    storage = storage_at(target)
     begun = read_json(storage, _MOVING)
     if begun is not None and begun["database"] == read_identity(folder):
         return
     if begun is not None or not storage.is_empty():
         raise InputError(
-            f"{without_password(wanted)} is not empty",
+            f"{without_password(target)} is not empty",
             hint="choose an empty location, or a new folder in it",
         )
 

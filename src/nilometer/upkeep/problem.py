@@ -26,7 +26,7 @@ class Problem:
 
 
 class Problems(list[Problem]):
-    """What was found."""
+    """The problems of a database, in the order in which they were found."""
 
     def add(self, where: Path | str, what: str, advice: str = RESTORE) -> None:
         self.append(Problem(str(where), what, advice))
@@ -39,7 +39,7 @@ class Problems(list[Problem]):
         except FileNotFoundError as error:
             self.add(where, f"{error.filename or 'a file'} is missing", advice)
         except NilometerError as error:
-            said = error.message if error.detail is None else f"{error.message} ({error.detail})"
-            self.add(where, said, advice)
+            text = error.message if error.detail is None else f"{error.message} ({error.detail})"
+            self.add(where, text, advice)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             self.add(where, f"it cannot be read: {error}", advice)

@@ -61,38 +61,38 @@ class EngineImage:
 
         FileNotFoundError, or LogError, if they do not fit together.
         """
-        found: dict[str, int] = {}
+        results: dict[str, int] = {}
         if self.plans is None:
-            return found
+            return results
         plans = read_plan_set(self.plans)
         copied = PlanFolder(copy)
         for number in copied.buckets():
             files = copied.files(number)
-            for query, kept in kept_queries(files).items():
+            for query, stored in kept_queries(files).items():
                 entry = plans.entries.get(query)
                 is_here = entry is None or entry.bucket == number
-                if is_here and kept.state is not None:
-                    found[query] = json.loads(files.read(kept.state))["results"]
+                if is_here and stored.state is not None:
+                    results[query] = json.loads(files.read(stored.state))["results"]
             files.close()
-        return found
+        return results
 
     def small_files(self, results: Mapping[str, int]) -> list[ImageFile]:
         """The set of plans and pending results, limited to those that the state has produced."""
         if self.plans is None:
             return []
-        found = [ImageFile(f"{ENGINE}/{PLANS_FILE}", self.plans, len(self.plans))]
+        files = [ImageFile(f"{ENGINE}/{PLANS_FILE}", self.plans, len(self.plans))]
         for name, content in self.stuck.items():
             if int(name.name) <= results.get(name.parent.name, 0):
-                found.append(ImageFile(f"{ENGINE}/{name.as_posix()}", content, len(content)))
-        return found
+                files.append(ImageFile(f"{ENGINE}/{name.as_posix()}", content, len(content)))
+        return files
 
 
 def kept_queries(files: BucketFolder) -> dict[str, KeptQuery]:
     """The queries stored in a bucket's files, by their ids."""
-    found: dict[str, KeptQuery] = {}
+    queries: dict[str, KeptQuery] = {}
     for batch in batches_after(files, -1):
-        take_entries(found, batch)
-    return found
+        take_entries(queries, batch)
+    return queries
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class CheckpointImage:
     query: str | None
     """The id that Spark gave the query; None: it has not begun."""
     follows: LastBatch | None = None
-    """The last micro-batch in another number of buckets, from which the query goes on."""
+    """The last micro-batch in another number of buckets, from which the query resumes."""
 
     @property
     def last(self) -> LastBatch:
@@ -120,9 +120,9 @@ class CheckpointImage:
 
     def files(self) -> dict[Path, Path]:
         """The files that belong to it. Files of a version are listed before what they refer to."""
-        return {one.relative_to(self.folder): one for one in self._found()}
+        return {one.relative_to(self.folder): one for one in self._belonging()}
 
-    def _found(self) -> Iterator[Path]:
+    def _belonging(self) -> Iterator[Path]:
         for parent, folders, names in os.walk(self.folder):
             folders.sort()
             for name in sorted(names):

@@ -44,8 +44,8 @@ class Removed:
 def at_work(storage: Storage, kind: str) -> Iterator[None]:
     """Keep removals and backups apart; raises BackupError if another one is in progress."""
     note = f"{kind}-{uuid4().hex}"
-    told = {"at": time.time(), "by": f"process {os.getpid()} of {socket.gethostname()}"}
-    storage.write(f"{_NOTES}/{note}", [json.dumps(told).encode()])
+    content = {"at": time.time(), "by": f"process {os.getpid()} of {socket.gethostname()}"}
+    storage.write(f"{_NOTES}/{note}", [json.dumps(content).encode()])
     try:
         for name, _ in storage.files(_NOTES):
             other = name.partition("-")[0]
@@ -59,8 +59,8 @@ def at_work(storage: Storage, kind: str) -> Iterator[None]:
 def _refuse(storage: Storage, name: str, kind: str) -> None:
     """Raise if another process is at work; notes of killed processes are removed."""
     try:
-        told = json.loads(storage.read(f"{_NOTES}/{name}"))
-        age, by = time.time() - float(told["at"]), str(told["by"])
+        content = json.loads(storage.read(f"{_NOTES}/{name}"))
+        age, by = time.time() - float(content["at"]), str(content["by"])
     except FileNotFoundError:
         return
     except (ValueError, KeyError, TypeError):
@@ -84,12 +84,12 @@ def remove_backups(destination: str, database: str, keep: int) -> Removed:
         raise InputError("at least one backup is kept", detail=f"got {keep}")
     storage = storage_at(destination)
     with at_work(storage, REMOVAL):
-        found = [read_manifest(storage, name) for name in backup_names(storage)]
-        own = [one for one in found if one.database == database]
+        manifests = [read_manifest(storage, name) for name in backup_names(storage)]
+        own = [one for one in manifests if one.database == database]
         old = {one.name for one in own[: max(0, len(own) - keep)]}
         for name in sorted(old):
             storage.delete(f"{BACKUPS}/{name}.json")
-        needed = {file.object for one in found if one.name not in old for file in one.files}
+        needed = {file.object for one in manifests if one.name not in old for file in one.files}
         freed = 0
         for name, size in known_objects(storage).items():
             if name not in needed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from nilometer.commands.destination import told_of_writing
+from nilometer.commands.destination import writing_errors
 from nilometer.errors import InputError
 
 
@@ -17,7 +17,7 @@ def require_output(folder: Path) -> None:
             detail="it is a file",
             hint="name a folder: --output build/experiments",
         )
-    with told_of_writing(folder):
+    with writing_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     _require_access(folder, f"cannot write to {folder}")
 

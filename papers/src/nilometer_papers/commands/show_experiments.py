@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from nilometer.commands.destination import told_of_writing
+from nilometer.commands.destination import writing_errors
 from nilometer.errors import InputError
 from nilometer.extras import require_package
 from nilometer.model.names import count
@@ -92,7 +92,7 @@ def _write_page(runs: Runs) -> None:
         or make_report(one, runs.profile, 0.0, (), skipped="not run yet")
         for one in registry.EXPERIMENTS
     ]
-    with told_of_writing(runs.page):
+    with writing_errors(runs.page):
         write_page(reports, runs.output, runs.page)
 
 

@@ -39,14 +39,14 @@ class Listed:
 
 def list_all(place: Place) -> list[Listed]:
     """All streams, tables, views and queries, by kind and name."""
-    found = []
+    listed = []
     for kind, statement in _LISTS.items():
         for row in place.look(statement).to_pylist():
-            known = str(row.get("kind") or kind)
-            if kind == "table" and known != "table":
+            row_kind = str(row.get("kind") or kind)
+            if kind == "table" and row_kind != "table":
                 continue  # sensor tables are among the streams
-            found.append(Listed(row["name"], known, _about(kind, row)))
-    return found
+            listed.append(Listed(row["name"], row_kind, _description(kind, row)))
+    return listed
 
 
 def state_of(place: Place, name: str) -> str | None:
@@ -92,7 +92,7 @@ def counted_kinds(listed: list[Listed]) -> str:
     )
 
 
-def _about(kind: str, row: Mapping[str, object]) -> str | None:
+def _description(kind: str, row: Mapping[str, object]) -> str | None:
     match kind:
         case "stream":
             error = row.get("error")
@@ -122,10 +122,10 @@ class Names:
 
     def columns(self, name: str) -> list[str]:
         """The columns of a stream or table; empty if they cannot be read."""
-        known = self._columns.get(name.lower())
-        if known is None:
-            known = self._columns[name.lower()] = self._describe(name)
-        return known
+        columns = self._columns.get(name.lower())
+        if columns is None:
+            columns = self._columns[name.lower()] = self._describe(name)
+        return columns
 
     def _read(self) -> None:
         with self._lock:

@@ -64,10 +64,10 @@ class StatementCompleter(Completer):
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
         text = document.text_before_cursor
         if text.lstrip().startswith(MARK):
-            found: Iterator[Completion] = self._of_command(text.lstrip())
+            completions: Iterator[Completion] = self._of_command(text.lstrip())
         else:
-            found = self._of_statement(split_text(text)[1], document.text, event)
-        for number, one in enumerate(found):
+            completions = self._of_statement(split_text(text)[1], document.text, event)
+        for number, one in enumerate(completions):
             if number >= _MOST:
                 return
             yield one
@@ -85,14 +85,14 @@ class StatementCompleter(Completer):
 
     def _of_statement(self, text: str, whole: str, event: CompleteEvent) -> Iterator[Completion]:
         if (qualified := _QUALIFIED.search(text)) is not None:
-            yield from self._columns(self._meant(qualified[1], whole), qualified[2])
+            yield from self._columns(self._resolve(qualified[1], whole), qualified[2])
             return
         if _NAMED.search(text) or _LISTED.search(text):
             yield from self._relations(re.split(r"[\s,]", text)[-1].lstrip("`"))
             if _NAMED.search(text):
                 return
-        found = _WORD.search(text)
-        word = found[0] if found else ""
+        match = _WORD.search(text)
+        word = match[0] if match else ""
         if not word and not event.completion_requested:
             return
         for one in self._mentioned(whole) or [one.name for one in self.names.listed[:_FEW]]:
@@ -120,7 +120,7 @@ class StatementCompleter(Completer):
         words = {one.lower() for one in re.findall(r"\w+", text)}
         return [one.name for one in self.names.listed if one.name.lower() in words]
 
-    def _meant(self, name: str, text: str) -> str:
+    def _resolve(self, name: str, text: str) -> str:
         """The stream or table that a name or alias refers to."""
         known = {one.name.lower() for one in self.names.listed}
         plain = name.strip("`")
@@ -138,9 +138,9 @@ def _phrases(text: str) -> Iterator[Completion]:
     words = text.split()
     for size in (3, 2, 1):
         typed = " ".join(words[-size:])
-        found = [one for one in WORDS if one.startswith(typed.upper()) and one != typed.upper()]
-        if found and len(words) >= size and text.endswith(typed):
-            for one in found:
+        phrases = [one for one in WORDS if one.startswith(typed.upper()) and one != typed.upper()]
+        if phrases and len(words) >= size and text.endswith(typed):
+            for one in phrases:
                 yield Completion(one.lower() if typed.islower() else one, -len(typed))
             return
 

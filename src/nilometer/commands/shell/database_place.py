@@ -13,8 +13,14 @@ from uuid import uuid4
 import pyarrow as pa
 
 from nilometer.commands.arrow_answer import ArrowAnswer
-from nilometer.commands.follow_results import Followed, Heard, Results, Screen, follow_batches
-from nilometer.commands.shell.place import Done
+from nilometer.commands.follow_results import (
+    Followed,
+    FollowStatus,
+    Results,
+    Screen,
+    follow_batches,
+)
+from nilometer.commands.shell.place import StatementResult
 from nilometer.commands.statements import OneStatement
 from nilometer.database import Database
 from nilometer.errors import GoesOnError, NilometerError
@@ -43,14 +49,14 @@ class DatabasePlace:
     title: str
     _tag: str = field(default_factory=lambda: f"shell-{uuid4().hex}")
 
-    def run(self, statement: OneStatement) -> Done:
+    def run(self, statement: OneStatement) -> StatementResult:
         if not statement.is_query:
             outcome = self.db.execute(statement.sql, parameters=statement.parameters)
             rows = outcome.rows
-            return Done(outcome.message, None if rows is None else ArrowAnswer(rows))
+            return StatementResult(outcome.message, None if rows is None else ArrowAnswer(rows))
         if self.db.asks_past(statement.sql, statement.parameters):
-            past, most = self.db.past, _MOST_ROWS + 1
-            return _first(past.select(statement.sql, statement.parameters, max_rows=most))
+            past, max_rows = self.db.past, _MOST_ROWS + 1
+            return _first(past.select(statement.sql, statement.parameters, max_rows=max_rows))
         with told_in_words(), self._cancellable():
             frame = self.db.sql(statement.sql, parameters=statement.parameters)
             if frame.isStreaming:
@@ -112,14 +118,14 @@ class LogBatches:
     place: Position
 
     @property
-    def heard(self) -> Heard:
+    def heard(self) -> FollowStatus:
         status = self.db.query_status(self.name)
         mark = self.log.watermark
         at = None
         if mark is not None:
             with suppress(OverflowError):
                 at = _EPOCH + timedelta(microseconds=mark)
-        return Heard(at, str(status.phase), status.error)
+        return FollowStatus(at, str(status.phase), status.error)
 
     def take(self, seconds: float) -> pa.RecordBatch | None:
         """Read one frame at a time: no more is kept in memory."""
@@ -134,10 +140,10 @@ class LogBatches:
             time.sleep(_LOOK_SECONDS)
 
 
-def _first(rows: pa.Table) -> Done:
+def _first(rows: pa.Table) -> StatementResult:
     """The first rows of an answer, and whether there were more."""
     note = _CUT if len(rows) > _MOST_ROWS else None
-    return Done(answer=ArrowAnswer(rows.slice(0, _MOST_ROWS)), note=note)
+    return StatementResult(answer=ArrowAnswer(rows.slice(0, _MOST_ROWS)), note=note)
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.text import Text
 
 from nilometer.commands.answers import Answer, header, is_changelog, require_names
-from nilometer.commands.destination import ForTerminal, told_of_writing
+from nilometer.commands.destination import ForTerminal, writing_errors
 from nilometer.commands.options import Format
 from nilometer.commands.shell.paging import Paged
-from nilometer.commands.shell.place import Done
+from nilometer.commands.shell.place import StatementResult
 from nilometer.commands.tables import TableView, counted, safe_text
 from nilometer.errors import InputError
 
@@ -50,7 +50,7 @@ class Display:
         """Write answers to a file from now on; None: to the screen again."""
         opened = None
         if path is not None:
-            with told_of_writing(path):
+            with writing_errors(path):
                 opened = path.expanduser().open("w", encoding="utf-8")
         self.close()
         self._file, self.path = opened, path
@@ -59,13 +59,13 @@ class Display:
     def close(self) -> None:
         """Close the file of answers."""
         if self._file is not None and self.path is not None:
-            with told_of_writing(self.path):
+            with writing_errors(self.path):
                 self._file.flush()
                 os.fsync(self._file.fileno())
                 self._file.close()
         self._file = None
 
-    def show(self, done: Done) -> None:
+    def show(self, done: StatementResult) -> None:
         """Show the result of a statement."""
         if done.answer is None:
             self.say(done.message or "done")
@@ -77,7 +77,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """Show a sentence or a plan unchanged."""
-        with self._told():
+        with self._file_errors():
             self.console.print(Text(safe_text(text)), soft_wrap=True)
 
     def view(self, answer: Answer, console: Console | None = None) -> TableView:
@@ -87,21 +87,23 @@ class Display:
     def _show_table(self, answer: Answer) -> None:
         taken = answer.take_rows(self.limit)
         what = "change" if is_changelog(answer.columns) else "row"
-        told = counted(taken.total, what)
+        summary = counted(taken.total, what)
         if (more := taken.total - len(taken.rows)) > 0:
-            told = f"{len(taken.rows):,} of {told}; \\limit {taken.total} shows the other {more:,}"
+            summary = (
+                f"{len(taken.rows):,} of {summary}; \\limit {taken.total} shows the other {more:,}"
+            )
 
         def draw(console: Console) -> None:
             self.view(answer, console).show(taken.rows)
-            console.print(told, style="dim", soft_wrap=True)
+            console.print(summary, style="dim", soft_wrap=True)
 
-        with self._told():
+        with self._file_errors():
             Paged(self.console, self.is_paged and self._file is None).show(draw)
 
     def _write_lines(self, answer: Answer) -> None:
         require_names(answer.columns, self.form)
         out = self._bytes()
-        with self._told(), answer.lines(self.form) as lines:
+        with self._file_errors(), answer.lines(self.form) as lines:
             out.write(header(answer.columns, self.form))
             lines.copy_to(out)
             out.flush()
@@ -114,14 +116,14 @@ class Display:
         out = sys.stdout.buffer
         return cast(BinaryIO, ForTerminal(out)) if sys.stdout.isatty() else out
 
-    def _told(self) -> AbstractContextManager[None]:
+    def _file_errors(self) -> AbstractContextManager[None]:
         """Convert errors while writing the file of answers to our own."""
-        return nullcontext() if self.path is None else told_of_writing(self.path)
+        return nullcontext() if self.path is None else writing_errors(self.path)
 
 
 def read_form(text: str) -> Format:
     """The format with a name; Parquet is only for commands that end."""
-    known = [one.value for one in Format if one is not Format.PARQUET]
-    if text not in known:
-        raise InputError(f"unknown format {text}", hint=f"choose one of {', '.join(known)}")
+    names = [one.value for one in Format if one is not Format.PARQUET]
+    if text not in names:
+        raise InputError(f"unknown format {text}", hint=f"choose one of {', '.join(names)}")
     return Format(text)

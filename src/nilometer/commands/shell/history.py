@@ -66,11 +66,11 @@ def _shorten(file: Path) -> None:
     if file.stat().st_size <= _MOST_BYTES:
         return
     content = file.read_bytes()
-    found = _LINES.search(content, len(content) // 2)
+    match = _LINES.search(content, len(content) // 2)
     aside = file.with_name(f".{file.name}.{os.getpid()}")
     handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with open(handle, "wb") as out:
-        out.write(b"" if found is None else content[found.end() :])
+        out.write(b"" if match is None else content[match.end() :])
         out.flush()
         os.fsync(out.fileno())
     aside.replace(file)

@@ -13,7 +13,7 @@ from nilometer.commands.statements import OneStatement
 
 
 @dataclass(frozen=True)
-class Done:
+class StatementResult:
     """The result of a statement: a sentence, rows, or both."""
 
     message: str | None = None
@@ -29,7 +29,7 @@ class Place(Protocol):
     def title(self) -> str:
         """Its description for users: the server at http://…"""
 
-    def run(self, statement: OneStatement) -> Done:
+    def run(self, statement: OneStatement) -> StatementResult:
         """Run one statement; raises GoesOnError for a query that must be followed."""
 
     def explain(self, statement: OneStatement) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-from nilometer.commands.options import Format, Kept, Sources
+from nilometer.commands.options import DatabaseLocation, Format, Sources
 from nilometer.commands.progress import Progress
 from nilometer.commands.read_text import read_file
 from nilometer.commands.request import Request
@@ -27,7 +27,7 @@ class ShellRequest:
     """A request of `nilometer shell`."""
 
     server: Server | None = None
-    kept: Kept | None = None
+    location: DatabaseLocation | None = None
     sources: Sources = field(default_factory=Sources)
     file: str | None = None
     keep_going: bool = False
@@ -100,10 +100,10 @@ def _open(request: ShellRequest) -> Iterator[Place]:
     from nilometer.commands.run_on_spark import open_database  # noqa: PLC0415
     from nilometer.commands.shell.database_place import DatabasePlace  # noqa: PLC0415
 
-    asked = Request("", request.sources, kept=request.kept)
+    asked = Request("", request.sources, location=request.location)
     with Progress(new_console(stderr=True)) as progress, open_database(asked, progress) as db:
         # PySpark would cancel the work of all queries at Ctrl-C.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         progress.end()
-        title = "files" if request.kept is None else f"the database {request.kept.folder}"
+        title = "files" if request.location is None else f"the database {request.location.folder}"
         yield DatabasePlace(db, f"{title}, in this process: its queries run while the shell does")

@@ -10,9 +10,9 @@ from nilometer.client import Client
 from nilometer.commands.arrow_answer import ArrowAnswer
 from nilometer.commands.follow_on_server import follow_named, follow_select
 from nilometer.commands.follow_results import Followed, Screen
-from nilometer.commands.run_on_server import told_cut
+from nilometer.commands.run_on_server import notice_of_cut
 from nilometer.commands.server_access import Server
-from nilometer.commands.shell.place import Done
+from nilometer.commands.shell.place import StatementResult
 from nilometer.commands.statements import OneStatement
 
 
@@ -30,11 +30,11 @@ class ServerPlace:
     def title(self) -> str:
         return f"the server at {self.server.url}"
 
-    def run(self, statement: OneStatement) -> Done:
+    def run(self, statement: OneStatement) -> StatementResult:
         rows = self._client.execute(statement.sql, parameters=statement.parameters)
         if not rows.table.num_columns:
-            return Done(rows.message)
-        return Done(rows.message, ArrowAnswer(rows.table), told_cut(rows))
+            return StatementResult(rows.message)
+        return StatementResult(rows.message, ArrowAnswer(rows.table), notice_of_cut(rows))
 
     def explain(self, statement: OneStatement) -> str:
         return self._client.explain(statement.sql, parameters=statement.parameters)

@@ -22,7 +22,7 @@ from nilometer.commands.shell.catalog import as_table, list_all, state_of
 from nilometer.commands.shell.commands import Command, help_text, read_command, read_switch
 from nilometer.commands.shell.display import Display, new_console, read_form
 from nilometer.commands.shell.interrupts import GivenUpError, run_until_interrupted
-from nilometer.commands.shell.place import Done, Place
+from nilometer.commands.shell.place import Place, StatementResult
 from nilometer.commands.shell.split_input import Piece, read_pieces
 from nilometer.commands.statements import OneStatement, split_statements
 from nilometer.commands.tables import safe_text
@@ -96,15 +96,15 @@ class Shell:
         if piece is not None and name is not None:
             error, line = _placed(error, piece.line)
             where = f"{name}:{line}: "
-        told = Text(where) + Text("error: ", style="red") + Text(safe_text(str(error)))
-        self.errors.print(told, soft_wrap=True)
+        text = Text(where) + Text("error: ", style="red") + Text(safe_text(str(error)))
+        self.errors.print(text, soft_wrap=True)
 
     def _run_statements(self, text: str) -> None:
         for statement in split_statements(text, self.parameters, may_be_unused=True):
             began = time.monotonic()
             self._run_one(statement)
             if self.is_timed:
-                self.errors.print(f"time: {_shown(time.monotonic() - began)}", style="dim")
+                self.errors.print(f"time: {_duration_text(time.monotonic() - began)}", style="dim")
             if not statement.is_query:
                 self.changed()
 
@@ -122,15 +122,15 @@ class Shell:
         if done.note is not None:
             self.errors.print(Text(safe_text(done.note)), style="dim", soft_wrap=True)
 
-    def _answer(self, statement: OneStatement) -> Done:
+    def _answer(self, statement: OneStatement) -> StatementResult:
         if statement.is_explain and self.display.form is Format.TABLE:
-            return Done(self.place.explain(statement))
+            return StatementResult(self.place.explain(statement))
         done = self.place.run(statement)
         if done.answer is None or not statement.is_query:
             return done
-        return Done(done.message, in_shown_order(done.answer, statement), done.note)
+        return StatementResult(done.message, in_shown_order(done.answer, statement), done.note)
 
-    def _wait_for(self, work: Callable[[], Done]) -> Done:
+    def _wait_for(self, work: Callable[[], StatementResult]) -> StatementResult:
         with Progress(self.errors) as progress:
             progress.say("Waiting for the answer – Ctrl-C cancels")
             try:
@@ -186,7 +186,7 @@ class Shell:
                 self._note(f"answers are written as {display.form}")
             case "limit":
                 if word is not None:
-                    display.limit = _whole(word, "\\limit 100")
+                    display.limit = _whole_number(word, "\\limit 100")
                 self._note(f"tables show {display.limit:,} rows")
             case "o":
                 display.write_to(None if word is None else Path(word).expanduser())
@@ -197,7 +197,7 @@ class Shell:
             name = command.rest.strip("`\"'")
             (statement,) = split_statements(f"DESCRIBE {quote_name(name)}")
             done = self._wait_for(lambda: place.run(statement))
-            doing = self._wait_for(lambda: Done(state_of(place, name)))
+            doing = self._wait_for(lambda: StatementResult(state_of(place, name)))
             for line in (done.message, doing.message):
                 if line:
                     self.display.say(line)
@@ -206,10 +206,14 @@ class Shell:
         statements = {"ds": "STREAMS", "dt": "TABLES", "dq": "QUERIES", "dv": "VIEWS"}
         if command.name in statements:
             text = f"SHOW {statements[command.name]}"
-            self.display.show(self._wait_for(lambda: Done(answer=ArrowAnswer(place.look(text)))))
+            self.display.show(
+                self._wait_for(lambda: StatementResult(answer=ArrowAnswer(place.look(text))))
+            )
             return
-        found = self._wait_for(lambda: Done(answer=ArrowAnswer(as_table(list_all(place)))))
-        self.display.show(found)
+        listed = self._wait_for(
+            lambda: StatementResult(answer=ArrowAnswer(as_table(list_all(place))))
+        )
+        self.display.show(listed)
 
     def _follow_named(self, command: Command) -> None:
         if command.words:
@@ -294,15 +298,15 @@ def _placed(error: NilometerError, line: int) -> tuple[NilometerError, int]:
         return error, line
     place, before = error.place, "\n" * (line - 1)
     moved = PlaceInText(before + place.sql, place.start + line - 1, place.end + line - 1)
-    told = SqlError(error.message, place=moved, detail=error.detail, hint=error.hint)
-    return told, moved.line
+    placed = SqlError(error.message, place=moved, detail=error.detail, hint=error.hint)
+    return placed, moved.line
 
 
 def _on(is_on: bool) -> str:
     return "on" if is_on else "off"
 
 
-def _whole(text: str, example: str) -> int:
+def _whole_number(text: str, example: str) -> int:
     try:
         number = int(text)
     except ValueError:
@@ -322,10 +326,10 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _shown(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     """The duration of a statement.
 
-    >>> _shown(0.0123), _shown(75.3)
+    >>> _duration_text(0.0123), _duration_text(75.3)
     ('12.3 ms', '75.300 s')
     """
     return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.3f} s"

@@ -36,20 +36,20 @@ def split_text(text: str) -> tuple[list[str], str]:
         tokens = tokenize(text)
     except SqlSyntaxError as error:
         return _split_before(text, error)
-    found, start = [], 0
+    statements, start = [], 0
     for token in tokens:
         if token.token_type == TokenType.SEMICOLON:
-            found.append(text[start : token.start])
+            statements.append(text[start : token.start])
             start = token.end + 1
-    return found, text[start:]
+    return statements, text[start:]
 
 
 def _split_before(text: str, error: SqlSyntaxError) -> tuple[list[str], str]:
     """The statements before an unclosed quote or comment."""
     if error.place is None or not error.place.start:
         return [], text
-    found, rest = split_text(text[: error.place.start])
-    return found, rest + text[error.place.start :]
+    statements, rest = split_text(text[: error.place.start])
+    return statements, rest + text[error.place.start :]
 
 
 def is_complete(text: str) -> bool:
@@ -88,10 +88,10 @@ def read_pieces(lines: Iterable[str]) -> Iterator[Piece]:
                 continue
         waiting += line
         if ";" in line or len(waiting) > MOST_CHARACTERS:
-            found, rest = split_text(waiting)
-            if not found and len(waiting) > MOST_CHARACTERS:
-                found, rest = [waiting], ""  # it is refused as too long, with its position
-            for text in found:
+            statements, rest = split_text(waiting)
+            if not statements and len(waiting) > MOST_CHARACTERS:
+                statements, rest = [waiting], ""  # it is refused as too long, with its position
+            for text in statements:
                 yield from _piece(text, begun)
                 begun += text.count("\n")
             waiting = rest

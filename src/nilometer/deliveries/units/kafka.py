@@ -63,11 +63,11 @@ class KafkaUnit:
             reach = reach_of_cluster(servers, private=options["private"])
             own = {**_SETTINGS, "delivery.timeout.ms": max(1000, round(self._timeout * 1000))}
             self._producer = Producer(client_settings(servers, options) | own, logger=_LOG)
-            about = self._producer.list_topics(self._topic, self._timeout)
-            check_brokers(((one.host, one.port) for one in about.brokers.values()), reach)
+            metadata = self._producer.list_topics(self._topic, self._timeout)
+            check_brokers(((one.host, one.port) for one in metadata.brokers.values()), reach)
         except (KafkaException, OSError) as error:
             raise ReceiverError(f"the cluster cannot be reached: {_words(error)}") from error
-        if (refusal := about.topics[self._topic].error) is not None:
+        if (refusal := metadata.topics[self._topic].error) is not None:
             raise ReceiverError(f"topic {self._topic}: {refusal.str()}", after=30.0)
 
     @classmethod
@@ -110,15 +110,15 @@ class KafkaUnit:
             return [None] * len(chunk.rows)
         if self._key not in chunk.rows.column_names:
             raise ReceiverError(f"results have no column {self._key}, which is to be the key")
-        found = [one[self._key] for one in rows_of(chunk.rows.select([self._key]))]
-        return [one if one is None or isinstance(one, str) else dump(one) for one in found]
+        values = [one[self._key] for one in rows_of(chunk.rows.select([self._key]))]
+        return [one if one is None or isinstance(one, str) else dump(one) for one in values]
 
     def _send(self, text: str, key: str | None, identity: str) -> None:
         headers: list[tuple[str, str | bytes | None]] = [(_ID, identity)]
         while True:
             try:
                 self._producer.produce(
-                    self._topic, text.encode(), key, on_delivery=self._taken, headers=headers
+                    self._topic, text.encode(), key, on_delivery=self._note_result, headers=headers
                 )
                 break
             except BufferError:
@@ -129,20 +129,20 @@ class KafkaUnit:
                 raise ReceiverError(f"the cluster did not accept it: {_words(error)}") from error
         self._producer.poll(0)
 
-    def _taken(self, error: KafkaError | None, _: Message) -> None:
+    def _note_result(self, error: KafkaError | None, _: Message) -> None:
         self._error = self._error or error
 
 
 def _completed(setting: UnitSetting) -> dict[str, Any]:
     """The options, completed with servers and user from the URL."""
     options = {**setting.options, "servers": ""}
-    named = read_kafka_url(options["url"] or "")
-    named.pop("topic", None)
-    for name, text in named.items():
+    from_url = read_kafka_url(options["url"] or "")
+    from_url.pop("topic", None)
+    for name, text in from_url.items():
         options[name] = options[name] or text
     return options
 
 
 def _words(error: Exception) -> str:
-    told = error.args[0] if error.args else error
-    return str(told.str()) if isinstance(told, KafkaError) else str(error)
+    cause = error.args[0] if error.args else error
+    return str(cause.str()) if isinstance(cause, KafkaError) else str(error)

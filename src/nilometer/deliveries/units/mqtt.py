@@ -140,15 +140,15 @@ class _NamedContext(ssl.SSLContext):
 
     @classmethod
     def of(cls, parts: SplitResult, authority: str | None) -> _NamedContext:
-        made = cls(ssl.PROTOCOL_TLS_CLIENT)  # which checks certificates and names
-        made.name = parts.hostname or ""
-        made.load_verify_locations(authority) if authority else made.load_default_certs()
-        return made
+        context = cls(ssl.PROTOCOL_TLS_CLIENT)  # which checks certificates and names
+        context.name = parts.hostname or ""
+        context.load_verify_locations(authority) if authority else context.load_default_certs()
+        return context
 
     def wrap_socket(self, *args: Any, **kwargs: Any) -> ssl.SSLSocket:
         """Wrap the socket, verifying the broker's name, not its address; close it on failure."""
-        named = {"server_hostname": self.name, "do_handshake_on_connect": True}
-        return super().wrap_socket(*args, **{**kwargs, **named})
+        arguments = {"server_hostname": self.name, "do_handshake_on_connect": True}
+        return super().wrap_socket(*args, **{**kwargs, **arguments})
 
 
 def _reach(parts: SplitResult, setting: UnitSetting) -> Reach:

@@ -68,23 +68,23 @@ class ParquetUnit:
 
 def allowed_folder(setting: UnitSetting) -> Path:
     """The folder for a delivery's files; after following links it lies below an allowed folder."""
-    wanted = setting.options["folder"] or quote(setting.delivery, safe="").replace(".", "%2E")
+    name = setting.options["folder"] or quote(setting.delivery, safe="").replace(".", "%2E")
     roots = [root.resolve() for root in setting.folders]
-    folder = _resolved(roots, wanted)
+    folder = _resolved(roots, name)
     if folder is None or not any(root in folder.parents for root in roots):
         raise OptionError(
-            f"files may not be written to {wanted!r}",
+            f"files may not be written to {name!r}",
             hint="name a folder without .. , or let the server allow others: delivery_folders",
             option="folder",
         )
     return folder
 
 
-def _resolved(roots: Sequence[Path], wanted: str) -> Path | None:
+def _resolved(roots: Sequence[Path], name: str) -> Path | None:
     """The folder itself, links followed; None: no folder can have this name."""
     try:
-        found = (roots[0] / wanted).resolve()
-        found.exists()
+        folder = (roots[0] / name).resolve()
+        folder.exists()
     except (ValueError, OSError, RuntimeError):
         return None
-    return found
+    return folder

@@ -142,13 +142,13 @@ class WebhookUnit:
     def _judge(answer: httpx.Response) -> None:
         if answer.is_success:
             return
-        told = f"the receiver answered {answer.status_code}{_said(answer)}"
+        message = f"the receiver answered {answer.status_code}{_answer_text(answer)}"
         if answer.status_code == _GONE:
-            raise ReceiverGoneError(told)
+            raise ReceiverGoneError(message)
         after = _REFUSED_WAIT if answer.is_client_error else 0.0
         if answer.status_code in _BUSY:
             after = _seconds(answer.headers.get("Retry-After", ""))
-        raise ReceiverError(told, after)
+        raise ReceiverError(message, after)
 
 
 def _reach(setting: UnitSetting) -> Reach:
@@ -157,14 +157,14 @@ def _reach(setting: UnitSetting) -> Reach:
     return reach_of(host, may_be_private=setting.options["private"])
 
 
-def _said(answer: httpx.Response) -> str:
+def _answer_text(answer: httpx.Response) -> str:
     """The beginning of an answer's text, in one line."""
-    taken, until = b"", monotonic() + _ANSWER_SECONDS
+    content, until = b"", monotonic() + _ANSWER_SECONDS
     for piece in answer.iter_raw():
-        taken += piece
-        if len(taken) >= _ANSWER or monotonic() > until:
+        content += piece
+        if len(content) >= _ANSWER or monotonic() > until:
             break
-    text = " ".join(taken[:_SHOWN].decode(errors="replace").split())
+    text = " ".join(content[:_SHOWN].decode(errors="replace").split())
     return f": {text}" if text else ""
 
 

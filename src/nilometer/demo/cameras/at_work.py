@@ -32,15 +32,15 @@ class Camera:
         self.world: World | None = None
         self._number = number
         self._end = seconds * SECOND or FOREVER
-        self._told = 0
+        self._sent = 0
 
     def news(self) -> list[bytes]:
         """The sightings that have arrived since the last call, each as JSON."""
         if self.world is None:
             return []
         now = min(time.time_ns() // 1000 - self.world.started, self._end)
-        first, self._told = self._told, max(self._told, now)
-        seen = self.world.arrivals(self._number, first, self._told)
+        first, self._sent = self._sent, max(self._sent, now)
+        seen = self.world.arrivals(self._number, first, self._sent)
         times = np.datetime_as_string(seen.times.astype("datetime64[us]"), timezone="UTC")
         rows = zip(seen.objects.tolist(), times.tolist(), strict=True)
         return [b'{"obj_id":%d,"ts":"%b"}' % (number, when.encode()) for number, when in rows]

@@ -14,6 +14,6 @@ def cameras_at_work(
     rate: int, seconds: int, by_http: str, broker: int | None, by_mqtt: str
 ) -> AbstractContextManager[SensorProcess]:
     """Start cameras that are ready to begin."""
-    given = [str(rate), str(seconds), by_http]
-    given += [] if broker is None else [str(broker), by_mqtt]
-    return sensors_at_work(_MODULE, given)
+    arguments = [str(rate), str(seconds), by_http]
+    arguments += [] if broker is None else [str(broker), by_mqtt]
+    return sensors_at_work(_MODULE, arguments)

@@ -111,16 +111,16 @@ def _run(demo: Demo, cameras: SensorProcess, rate: int, seconds: int | None) -> 
     later = f"the link works once, for 5 minutes; later: {demo.server.url}/login"
     console.print(f"[dim]{later}\nwith the token {demo.server.token}[/]\n", soft_wrap=True)
     world = World(cameras.begin(), rate)
-    found = Queries(Tally(CAMERAS))
-    passed = _watch(demo, found, seconds)
+    queries = Queries(Tally(CAMERAS))
+    passed = _watch(demo, queries, seconds)
     if seconds is None:
-        show_summary(console, found, passed)
+        show_summary(console, queries, passed)
         return True
     with console.status("Checking every track and every count against the true ones"):
         _wait_for_readings(demo.client, world, seconds)
         checks = _check_when_done(demo.client, world, seconds)
-    _look(demo.client, found)
-    show_summary(console, found, seconds)
+    _look(demo.client, queries)
+    show_summary(console, queries, seconds)
     show_checks(console, checks)
     return checks.all_right
 
@@ -135,25 +135,25 @@ def _wait_for_cameras(client: Client) -> None:
     raise SessionError("the cameras do not answer")
 
 
-def _watch(demo: Demo, found: Queries, seconds: int | None) -> float:
+def _watch(demo: Demo, queries: Queries, seconds: int | None) -> float:
     """Show the running queries until time is up or somebody ends it; return how long that was."""
     started = time.monotonic()
-    with suppress(KeyboardInterrupt), Screen(demo.console, seconds, found) as screen:
+    with suppress(KeyboardInterrupt), Screen(demo.console, seconds, queries) as screen:
         while seconds is None or time.monotonic() - started < seconds:
-            _look(demo.client, found)
+            _look(demo.client, queries)
             screen.update(time.monotonic() - started)
             time.sleep(_LOOK_EVERY)
     return time.monotonic() - started
 
 
-def _look(client: Client, found: Queries) -> None:
+def _look(client: Client, queries: Queries) -> None:
     """Ask the server for the state of the queries."""
-    found.stored = sum(one["readings"] for one in client.sensors())
+    queries.stored = sum(one["readings"] for one in client.sensors())
     tracks = client.query(TRACKS)
-    found.tally.take(tracks.health(), tracks.status()["result_rows"])
-    found.busy = _counts(client.query(BUSY).answer().to_arrow())
+    queries.tally.take(tracks.health(), tracks.status()["result_rows"])
+    queries.busy = _counts(client.query(BUSY).answer().to_arrow())
     answer = client.query(ON_THE_WAY).answer()
-    found.on_the_way, found.instant = _counts(answer.to_arrow()), answer.instant
+    queries.on_the_way, queries.instant = _counts(answer.to_arrow()), answer.instant
 
 
 def _counts(answer: pa.Table) -> Counts:
@@ -163,10 +163,10 @@ def _counts(answer: pa.Table) -> Counts:
 
 def _wait_for_readings(client: Client, world: World, seconds: int) -> None:
     """Return once everything that the cameras have seen is stored."""
-    told = [world.arrivals(number, 0, seconds * SECOND) for number in range(len(CAMERAS))]
+    expected = [world.arrivals(number, 0, seconds * SECOND) for number in range(len(CAMERAS))]
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
-        if sum(one["readings"] for one in client.sensors()) >= sum(map(len, told)):
+        if sum(one["readings"] for one in client.sensors()) >= sum(map(len, expected)):
             return
         time.sleep(0.1)
 
@@ -202,6 +202,6 @@ def _is_right(client: Client, query: str, truth: Mapping[int, Counts]) -> bool:
 
 def _tracks(client: Client) -> list[tuple[int, ...]]:
     """Every track that was found: its object, and when each camera saw it."""
-    found = client.query(TRACKS).to_arrow()
-    columns = [found[name].cast(pa.int64()).to_pylist() for name in ("obj_id", *CAMERAS)]
+    rows = client.query(TRACKS).to_arrow()
+    columns = [rows[name].cast(pa.int64()).to_pylist() for name in ("obj_id", *CAMERAS)]
     return sorted(zip(*columns, strict=True))

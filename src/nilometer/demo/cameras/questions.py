@@ -56,7 +56,8 @@ def busy() -> str:
 def on_the_way() -> str:
     """How many objects a camera has seen within the window and the next one has not."""
     legs = "\n       UNION ALL\n       ".join(
-        f"(SELECT '{name}' AS camera, {_seen(i)}\n        EXCEPT SELECT '{name}', {_seen(i + 1)})"
+        f"(SELECT '{name}' AS camera, {_seen_by(i)}\n        "
+        f"EXCEPT SELECT '{name}', {_seen_by(i + 1)})"
         for i, name in enumerate(CAMERAS[:-1], 1)
     )
     return (
@@ -67,6 +68,6 @@ def on_the_way() -> str:
     )
 
 
-def _seen(camera: int) -> str:
+def _seen_by(camera: int) -> str:
     table = HALL if camera <= 2 else YARD
     return f"seen.obj_id FROM {table} [RANGE {WINDOW // SECOND} SECONDS] WHERE camera = {camera}"

@@ -46,33 +46,33 @@ class AlteredCatalog(NamedCatalog):
         Queries that read it continue with the columns that they know.
         """
         with self._changing() as (connection, number):
-            found = require_name(connection, name, kind)
-            before = stored_streams.read_declaration(connection, found.name)
+            entry = require_name(connection, name, kind)
+            before = stored_streams.read_declaration(connection, entry.name)
             assert before is not None
             after = change(before, number)
-            stored_streams.change_declaration(connection, found.id, after)
+            stored_streams.change_declaration(connection, entry.id, after)
             if before.static is not None:
-                stored_sensors.fit_sensors(connection, found.id, before.static, after)
+                stored_sensors.fit_sensors(connection, entry.id, before.static, after)
             if after.in_files - before.in_files:
-                _keep_known(connection, found.name, found.key, before)
+                _keep_known(connection, entry.name, entry.key, before)
             self.alterations += 1
-            mark_changed(connection, found, number)
+            mark_changed(connection, entry, number)
         return before, after
 
     def rename(self, kind: ObjectKind, name: str, to: str) -> str:
         """Rename something; return its old name."""
         with self._changing() as (connection, number):
-            found = require_name(connection, name, kind)
-            rename(connection, found, to, number)
+            entry = require_name(connection, name, kind)
+            rename(connection, entry, to, number)
             if kind is ObjectKind.QUERY:
-                _keep_reader(connection, to, found.name)
+                _keep_reader(connection, to, entry.name)
             if kind in (ObjectKind.QUERY, ObjectKind.ALERT):
-                moved = update(deliveries).where(deliveries.c.query == found.name)
+                moved = update(deliveries).where(deliveries.c.query == entry.name)
                 connection.execute(moved.values(query=to))
-            stored_alerts.move_alerts(connection, found.name, to)
-            stored_dashboards.move_panels(connection, found.name, to, self._clock())
+            stored_alerts.move_alerts(connection, entry.name, to)
+            stored_dashboards.move_panels(connection, entry.name, to, self._clock())
         self._forget_keys()
-        return found.name
+        return entry.name
 
     def replace_query(self, name: str, by: str) -> None:
         """Drop a query, and give its name to another one."""
@@ -89,23 +89,23 @@ class AlteredCatalog(NamedCatalog):
 def readers_of(name: str, texts: Mapping[str, str]) -> set[str]:
     """What reads a name, directly or through others; `texts` are by name."""
     read = {one: names_read(read_query(text)) for one, text in texts.items()}
-    found, todo = set[str](), {name.lower()}
+    readers, todo = set[str](), {name.lower()}
     while todo:
         wanted = todo.pop()
         for one, names in read.items():
-            if wanted in names and one not in found:
-                found.add(one)
+            if wanted in names and one not in readers:
+                readers.add(one)
                 todo.add(one.lower())
-    return found
+    return readers
 
 
 def _keep_known(connection: Connection, name: str, key: str, before: Declaration) -> None:
     """Let queries see the columns that a stream had, and no others."""
-    known = stored_queries.read_queries(connection)
-    texts = {one.name: one.text for one in known}
+    queries = stored_queries.read_queries(connection)
+    texts = {one.name: one.text for one in queries}
     texts |= {one.name: one.text for one in stored_views.read_views(connection)}
     reading = readers_of(name, texts)
-    for one in known:
+    for one in queries:
         columns = dict(one.options.get(KNOWN, {}))
         if one.name in reading and key not in columns:
             columns[key] = sorted(before.in_files)
@@ -122,8 +122,8 @@ def _keep_reader(connection: Connection, name: str, before: str) -> None:
 
 def _set_option(connection: Connection, name: str, option: str, value: object) -> None:
     query = stored_queries.read_query(connection, name)
-    found = require_name(connection, name, ObjectKind.QUERY)
+    entry = require_name(connection, name, ObjectKind.QUERY)
     assert query is not None
     options = {**query.options, option: value}
-    kept = {one: said for one, said in options.items() if said is not None}
-    stored_queries.set_options(connection, found.id, kept)
+    stored = {one: setting for one, setting in options.items() if setting is not None}
+    stored_queries.set_options(connection, entry.id, stored)

@@ -62,8 +62,8 @@ def fit_table(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def values_of(row: pa.RecordBatch) -> dict[str, Any]:
     """The Python values of one row."""
-    found: dict[str, Any] = row.to_pylist()[0] if row.num_columns else {}
-    return found
+    values: dict[str, Any] = row.to_pylist()[0] if row.num_columns else {}
+    return values
 
 
 def _columns(schema: pa.Schema) -> str:

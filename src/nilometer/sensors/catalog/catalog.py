@@ -24,7 +24,7 @@ from nilometer.sensors.catalog import (
 from nilometer.sensors.catalog.altered_catalog import AlteredCatalog
 from nilometer.sensors.catalog.stored_alerts import StoredAlert
 from nilometer.sensors.catalog.stored_deliveries import KeptState, StoredDelivery
-from nilometer.sensors.catalog.stored_names import Named, all_names, find_name, require_name
+from nilometer.sensors.catalog.stored_names import NamedEntry, all_names, find_name, require_name
 from nilometer.sensors.catalog.stored_queries import NamedQuery, QueryState
 from nilometer.sensors.catalog.stored_sensors import SensorChoice, SensorRow, SensorUpdate
 from nilometer.sensors.catalog.stored_tokens import StoredToken
@@ -35,7 +35,7 @@ from nilometer.sql.ddl.nodes import ObjectKind
 
 
 class SensorCatalog(AlteredCatalog):
-    """Streams, sensor tables, tables and queries; names are found in any case.
+    """Streams, sensor tables, tables and queries; names match in any case.
 
     Every method is one transaction, so that any number of threads and processes may share a
     catalog. Changes are serialized: a function passed to a method runs while all others wait, and
@@ -66,8 +66,8 @@ class SensorCatalog(AlteredCatalog):
     def require_declaration(self, name: str) -> Declaration:
         """The stream or sensor table with this name; raises if there is none."""
         with self._reading() as connection:
-            found = require_name(connection, name, ObjectKind.STREAM, ObjectKind.SENSOR_TABLE)
-            return _declared(connection, found)
+            entry = require_name(connection, name, ObjectKind.STREAM, ObjectKind.SENSOR_TABLE)
+            return _declared(connection, entry)
 
     def declarations(self) -> list[Declaration]:
         """All streams and sensor tables, by name."""
@@ -121,16 +121,16 @@ class SensorCatalog(AlteredCatalog):
     def table(self, name: str) -> pa.Table | None:
         """The rows of the table with this name."""
         with self._reading() as connection:
-            found = find_name(connection, name)
-            if found is None or found.kind is not ObjectKind.TABLE:
+            entry = find_name(connection, name)
+            if entry is None or entry.kind is not ObjectKind.TABLE:
                 return None
-            return stored_tables.read_rows(connection, found.id)
+            return stored_tables.read_rows(connection, entry.id)
 
     def tables(self) -> dict[str, pa.Schema]:
         """The columns of all tables, by name."""
         with self._reading() as connection:
-            found = [one for one in all_names(connection) if one.kind is ObjectKind.TABLE]
-            return {one.name: stored_tables.read_columns(connection, one.id) for one in found}
+            entries = [one for one in all_names(connection) if one.kind is ObjectKind.TABLE]
+            return {one.name: stored_tables.read_columns(connection, one.id) for one in entries}
 
     def count_rows(self, name: str) -> int:
         """How many rows a table has."""
@@ -140,14 +140,14 @@ class SensorCatalog(AlteredCatalog):
 
     def insert_rows(self, name: str, rows: pa.Table) -> None:
         """Add rows to a table, matching columns by name."""
-        with self._changing_name(name, ObjectKind.TABLE) as (connection, found):
-            stored_tables.add_rows(connection, found.id, rows)
+        with self._changing_name(name, ObjectKind.TABLE) as (connection, entry):
+            stored_tables.add_rows(connection, entry.id, rows)
 
     def change_rows(self, name: str, change: Callable[[pa.Table], pa.Table]) -> None:
         """Replace all rows of a table by the function's result for them."""
-        with self._changing_name(name, ObjectKind.TABLE) as (connection, found):
-            rows = change(stored_tables.read_rows(connection, found.id))
-            stored_tables.replace_rows(connection, found.id, rows)
+        with self._changing_name(name, ObjectKind.TABLE) as (connection, entry):
+            rows = change(stored_tables.read_rows(connection, entry.id))
+            stored_tables.replace_rows(connection, entry.id, rows)
 
     # Queries
 
@@ -163,8 +163,8 @@ class SensorCatalog(AlteredCatalog):
         with self._creating(name, ObjectKind.QUERY, if_not_exists=False) as (connection, owner):
             assert owner is not None
             state, now = QueryState.RUNNING, self._clock()
-            made = NamedQuery(name, text, kind, state, now, None, options or {})
-            stored_queries.store_query(connection, owner, made)
+            query = NamedQuery(name, text, kind, state, now, None, options or {})
+            stored_queries.store_query(connection, owner, query)
 
     def query(self, name: str) -> NamedQuery | None:
         """The query with this name, or None."""
@@ -175,23 +175,23 @@ class SensorCatalog(AlteredCatalog):
         """All queries, by name."""
         with self._reading() as connection:
             change = count_changes(connection)
-            known = self._queries
-            if known is None or known[0] != change:
-                known = change, tuple(stored_queries.read_queries(connection))
-                self._queries = known
-        return list(known[1])
+            cached = self._queries
+            if cached is None or cached[0] != change:
+                cached = change, tuple(stored_queries.read_queries(connection))
+                self._queries = cached
+        return list(cached[1])
 
     def set_query_state(
         self, name: str, state: QueryState, *, error: str | None = None, failures: int = 0
     ) -> None:
         """Set the state of a query, its error if it failed, and its failures in a row."""
-        with self._changing_name(name, ObjectKind.QUERY) as (connection, found):
-            stored_queries.set_state(connection, found.id, state, error, failures)
+        with self._changing_name(name, ObjectKind.QUERY) as (connection, entry):
+            stored_queries.set_state(connection, entry.id, state, error, failures)
 
     def set_query_options(self, name: str, options: Mapping[str, Any]) -> None:
         """Replace the other options of a query."""
-        with self._changing_name(name, ObjectKind.QUERY) as (connection, found):
-            stored_queries.set_options(connection, found.id, options)
+        with self._changing_name(name, ObjectKind.QUERY) as (connection, entry):
+            stored_queries.set_options(connection, entry.id, options)
 
     # Views
 
@@ -201,8 +201,8 @@ class SensorCatalog(AlteredCatalog):
             if owner is not None:
                 stored_views.store_view(connection, owner, text, self._clock())
             else:
-                found = require_name(connection, name, ObjectKind.VIEW)
-                stored_views.replace_view(connection, found.id, text)
+                entry = require_name(connection, name, ObjectKind.VIEW)
+                stored_views.replace_view(connection, entry.id, text)
 
     def views(self) -> list[StoredView]:
         """All views, by name."""
@@ -226,8 +226,8 @@ class SensorCatalog(AlteredCatalog):
                 return False
             source = require_name(connection, query, ObjectKind.QUERY, ObjectKind.ALERT).name
             state, now = KeptState.RUNNING, self._clock()
-            made = StoredDelivery(name, source, unit, options, state, now, None)
-            stored_deliveries.store_delivery(connection, owner, made)
+            delivery = StoredDelivery(name, source, unit, options, state, now, None)
+            stored_deliveries.store_delivery(connection, owner, delivery)
             return True
 
     def delivery(self, name: str) -> StoredDelivery | None:
@@ -242,8 +242,8 @@ class SensorCatalog(AlteredCatalog):
 
     def set_delivery_state(self, name: str, state: KeptState, *, error: str | None = None) -> None:
         """Set whether a delivery runs, is stopped, or has failed and why."""
-        with self._changing_name(name, ObjectKind.DELIVERY) as (connection, found):
-            stored_deliveries.set_state(connection, found.id, state, error)
+        with self._changing_name(name, ObjectKind.DELIVERY) as (connection, entry):
+            stored_deliveries.set_state(connection, entry.id, state, error)
 
     # Alerts
 
@@ -261,8 +261,8 @@ class SensorCatalog(AlteredCatalog):
                 return False
             kinds = (ObjectKind.STREAM, ObjectKind.SENSOR_TABLE, ObjectKind.QUERY)
             source = require_name(connection, source, *kinds).name
-            made = StoredAlert(name, source, definition, self._clock())
-            stored_alerts.store_alert(connection, owner, made)
+            alert = StoredAlert(name, source, definition, self._clock())
+            stored_alerts.store_alert(connection, owner, alert)
             return True
 
     def alert(self, name: str) -> StoredAlert | None:
@@ -277,8 +277,8 @@ class SensorCatalog(AlteredCatalog):
 
     def change_alert(self, alert: StoredAlert) -> None:
         """Replace the mutable parts of an alert: its limits, its silence, its delivery."""
-        with self._changing_name(alert.name, ObjectKind.ALERT) as (connection, found):
-            stored_alerts.change_alert(connection, found.id, alert)
+        with self._changing_name(alert.name, ObjectKind.ALERT) as (connection, entry):
+            stored_alerts.change_alert(connection, entry.id, alert)
 
     # Tokens of the server; they do not count as changes that statements can see.
 
@@ -330,12 +330,12 @@ class SensorCatalog(AlteredCatalog):
 
     @contextmanager
     def _changing_sensors(self, name: str) -> Iterator[tuple[Connection, int, Declaration]]:
-        with self._changing_name(name, ObjectKind.SENSOR_TABLE) as (connection, found):
-            yield connection, found.id, _declared(connection, found)
+        with self._changing_name(name, ObjectKind.SENSOR_TABLE) as (connection, entry):
+            yield connection, entry.id, _declared(connection, entry)
 
 
-def _declared(connection: Connection, found: Named) -> Declaration:
-    declared = stored_streams.read_declaration(connection, found.name)
+def _declared(connection: Connection, entry: NamedEntry) -> Declaration:
+    declared = stored_streams.read_declaration(connection, entry.name)
     assert declared is not None
     return declared
 
@@ -343,7 +343,7 @@ def _declared(connection: Connection, found: Named) -> Declaration:
 def _stored_sensors(
     connection: Connection, name: str
 ) -> tuple[Declaration, list[stored_sensors.StoredSensor]]:
-    found = require_name(connection, name, ObjectKind.SENSOR_TABLE)
-    declared = _declared(connection, found)
+    entry = require_name(connection, name, ObjectKind.SENSOR_TABLE)
+    declared = _declared(connection, entry)
     assert declared.static is not None
-    return declared, stored_sensors.read_sensors(connection, found.id, declared.static)
+    return declared, stored_sensors.read_sensors(connection, entry.id, declared.static)

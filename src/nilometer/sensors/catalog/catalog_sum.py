@@ -29,10 +29,10 @@ def forget_sum(file: Path) -> None:
 def has_other_sum(file: Path) -> bool:
     """Whether a catalog has changed since it was closed; ValueError: the checksum is damaged."""
     try:
-        found = json.loads(unseal(sum_file(file).read_bytes()))
+        stored = json.loads(unseal(sum_file(file).read_bytes()))
     except FileNotFoundError:
         return False
-    return not _is_in_use(file) and str(found["sha256"]) != _digest(file)
+    return not _is_in_use(file) and str(stored["sha256"]) != _digest(file)
 
 
 def sum_file(file: Path) -> Path:

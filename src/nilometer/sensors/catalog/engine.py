@@ -37,15 +37,15 @@ _EXAMPLES: Final = "give the path of a file, or postgresql://user:password@host/
 
 def open_engine(url: str | Path) -> Engine:
     """The engine for a path (SQLite) or a URL; only the file's folder is created yet."""
-    found = _read_url(url)
-    match found.get_backend_name():
+    parsed = _read_url(url)
+    match parsed.get_backend_name():
         case "sqlite":
-            return _open_sqlite(found)
+            return _open_sqlite(parsed)
         case "postgresql" | "postgres":
-            return _open_postgres(found)
+            return _open_postgres(parsed)
     raise CatalogError(
         "a catalog is kept in SQLite or PostgreSQL",
-        detail=f"got {shown(found)}",
+        detail=f"got {shown(parsed)}",
         hint=_EXAMPLES,
     )
 
@@ -61,8 +61,8 @@ def reported(engine: Engine) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, NoConnectionFree) as error:
-        said = error.orig if isinstance(error, DBAPIError) else error
-        reason = str(said).strip().split("\n")[0]
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        reason = str(cause).strip().split("\n")[0]
         raise CatalogError(
             "the catalog cannot be used",
             detail=f"{shown(engine.url)}: {reason}",
@@ -70,11 +70,11 @@ def reported(engine: Engine) -> Iterator[None]:
         ) from error
 
 
-def _read_url(given: str | Path) -> URL:
-    if isinstance(given, Path) or "://" not in given:
-        return URL.create("sqlite", database=str(given))
+def _read_url(url: str | Path) -> URL:
+    if isinstance(url, Path) or "://" not in url:
+        return URL.create("sqlite", database=str(url))
     try:
-        return make_url(given)
+        return make_url(url)
     except (ArgumentError, ValueError):
         # The text may contain a password, so it is not repeated.
         raise CatalogError("this is not the URL of a database", hint=_EXAMPLES) from None

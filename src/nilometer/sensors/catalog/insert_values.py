@@ -51,27 +51,27 @@ class InsertedRows:
                 place=self.statement.place,
                 hint="it says how the sensor is reached: an address, or a JSON object of options",
             )
-        found: list[SensorRow] = []
+        sensors: list[SensorRow] = []
         for place, row in enumerate(self._rows):
             values = dict(row)
             with placed(self._place(place)):
-                found.append((values, check_address(values.pop(column), declared)))
-        return found
+                sensors.append((values, check_address(values.pop(column), declared)))
+        return sensors
 
     @cached_property
     def _columns(self) -> list[str]:
         """The given columns, spelled as declared."""
         if self.statement.columns is None:
             return list(self.schema.names)
-        known = {name.lower(): name for name in self.schema.names}
+        by_name = {name.lower(): name for name in self.schema.names}
         for name in self.statement.columns:
-            if name.lower() not in known:
+            if name.lower() not in by_name:
                 raise UnknownNameError(
                     f"{self.table_name} has no column {name}",
                     hint=nearest(name, self.schema.names)
                     or "there are " + ", ".join(self.schema.names),
                 )
-        return [known[name.lower()] for name in self.statement.columns]
+        return [by_name[name.lower()] for name in self.statement.columns]
 
     @cached_property
     def _rows(self) -> list[dict[str, object]]:
@@ -104,7 +104,8 @@ class InsertedRows:
         except (pa.ArrowException, OverflowError):
             hint = None
         raise SqlTypeError(
-            f"row {place + 1}, column {name}: {declared_type(column)} cannot store {_shown(value)}",
+            f"row {place + 1}, column {name}: {declared_type(column)} cannot store "
+            f"{_value_text(value)}",
             place=self._place(place),
             hint=hint or f"give a value of type {type_name(kind)}, or NULL",
         )
@@ -126,15 +127,15 @@ def check_address(address: object, declared: Declaration) -> str:
     reached = with_secrets(reached or declared.options.get(ADDRESS, ""))
     check_reachable(declared.stream_type, reached)
     if options:
-        given = read_stream_options({**declared.options, **options}).of_type or {}
-        both = options_with_secrets(given)
+        type_options = read_stream_options({**declared.options, **options}).of_type or {}
+        both = options_with_secrets(type_options)
         check_options(
             declared.stream_type, {name: one for name, one in both.items() if name != ADDRESS}
         )
     return address
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     text = repr(value) if isinstance(value, str | bytes) else str(value)
     text = text.upper() if isinstance(value, bool) else text
     return text if len(text) <= 60 else text[:59] + "…"

@@ -13,7 +13,7 @@ from nilometer.log.clock import now_micros
 from nilometer.sensors.catalog.engine import open_engine, reported
 from nilometer.sensors.catalog.migrate import migrate
 from nilometer.sensors.catalog.stored_names import (
-    Named,
+    NamedEntry,
     all_names,
     drop_name,
     find_name,
@@ -46,17 +46,17 @@ class NamedCatalog(Transactions):
 
     # Names
 
-    def names(self) -> list[Named]:
+    def names(self) -> list[NamedEntry]:
         """Everything that has a name, by name."""
         with self._reading() as connection:
             return all_names(connection)
 
-    def find(self, name: str) -> Named | None:
+    def find(self, name: str) -> NamedEntry | None:
         """The entry with this name, or None."""
         with self._reading() as connection:
             return find_name(connection, name)
 
-    def require(self, name: str, *kinds: ObjectKind) -> Named:
+    def require(self, name: str, *kinds: ObjectKind) -> NamedEntry:
         """The entry with this name, if it is of one of these kinds; raises otherwise."""
         with self._reading() as connection:
             return require_name(connection, name, *kinds)
@@ -68,18 +68,18 @@ class NamedCatalog(Transactions):
         """
         with self._reading() as connection:
             if name is not None:
-                found = find_name(connection, name)
-                return found.generation if found else 0
+                entry = find_name(connection, name)
+                return entry.generation if entry else 0
             return count_changes(connection)
 
     def key(self, name: str) -> str:
         """The key by which files identify this name, in any case; the name itself if unknown."""
-        found, change = self._keys, self._key_changes
-        if found is None:
-            found = {one.name.lower(): one.key for one in self.names()}
+        keys, change = self._keys, self._key_changes
+        if keys is None:
+            keys = {one.name.lower(): one.key for one in self.names()}
             if change == self._key_changes:
-                self._keys = found
-        return found.get(name.lower(), name.lower())
+                self._keys = keys
+        return keys.get(name.lower(), name.lower())
 
     def _forget_keys(self) -> None:
         self._key_changes += 1
@@ -89,8 +89,8 @@ class NamedCatalog(Transactions):
     def _creating(
         self, name: str, kind: ObjectKind, if_not_exists: bool
     ) -> Iterator[tuple[Connection, int | None]]:
-        with super()._creating(name, kind, if_not_exists) as found:
-            yield found
+        with super()._creating(name, kind, if_not_exists) as creation:
+            yield creation
         self._forget_keys()
 
     def drop(self, kind: ObjectKind, name: str, *, if_exists: bool = False) -> bool:
@@ -98,7 +98,7 @@ class NamedCatalog(Transactions):
         with self._changing() as (connection, _):
             if if_exists and find_name(connection, name) is None:
                 return False
-            found = require_name(connection, name, kind)
-            drop_name(connection, found)
+            entry = require_name(connection, name, kind)
+            drop_name(connection, entry)
         self._forget_keys()
         return True

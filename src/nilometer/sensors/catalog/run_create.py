@@ -29,19 +29,19 @@ def create_sensor_table(catalog: SensorCatalog, statement: CreateSensorTable) ->
 
 def create_table(catalog: SensorCatalog, statement: CreateTable) -> Outcome:
     with placed(statement.place):
-        made = catalog.create_table(
+        is_new = catalog.create_table(
             statement.name, _schema(statement.columns), if_not_exists=statement.if_not_exists
         )
-    return _created(ObjectKind.TABLE, statement.name, made)
+    return _created(ObjectKind.TABLE, statement.name, is_new)
 
 
 def drop(catalog: SensorCatalog, statement: Drop) -> Outcome:
     noun = NOUNS[statement.kind]
     with placed(statement.place):
-        found = catalog.find(statement.name)
+        entry = catalog.find(statement.name)
         if not catalog.drop(statement.kind, statement.name, if_exists=statement.if_exists):
             return Outcome(f"there was no {noun} {statement.name}")
-    name = statement.name if found is None else found.name
+    name = statement.name if entry is None else entry.name
     return Outcome(f"dropped {noun} {name}", change=Change(statement.kind, name, Action.DROPPED))
 
 
@@ -53,22 +53,22 @@ def _create_declared(
 ) -> Outcome:
     with placed(statement.place):
         check_type(statement.stream)
-        made = catalog.create(declaration, if_not_exists=statement.if_not_exists)
-    noted = note_plain(plain_secrets(declaration.options))
-    return _created(kind, statement.name, made, noted)
+        is_new = catalog.create(declaration, if_not_exists=statement.if_not_exists)
+    note = note_plain(plain_secrets(declaration.options))
+    return _created(kind, statement.name, is_new, note)
 
 
-def _created(kind: ObjectKind, name: str, made: bool, noted: str = "") -> Outcome:
-    if not made:
+def _created(kind: ObjectKind, name: str, is_new: bool, note: str = "") -> Outcome:
+    if not is_new:
         return Outcome(f"{NOUNS[kind]} {name} already exists")
     change = Change(kind, name, Action.CREATED)
-    return Outcome(f"created {NOUNS[kind]} {name}{noted}", change=change)
+    return Outcome(f"created {NOUNS[kind]} {name}{note}", change=change)
 
 
 def check_type(stream: StreamDef | Declaration) -> None:
     """Refuse an unknown type, and options that neither log nor manager nor type understands."""
-    given = read_stream_options(stream.options, stream.history).of_type or {}
-    options = options_with_secrets(given)
+    type_options = read_stream_options(stream.options, stream.history).of_type or {}
+    options = options_with_secrets(type_options)
     address = options.pop(ADDRESS, None)
     check_options(stream.stream_type, options)
     if address is not None:

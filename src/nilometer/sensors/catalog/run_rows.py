@@ -16,7 +16,7 @@ from nilometer.model.secrets import note_plain, plain_secrets
 from nilometer.sensors.catalog.catalog import SensorCatalog
 from nilometer.sensors.catalog.insert_values import InsertedRows, check_address
 from nilometer.sensors.catalog.outcome import Action, Change, Outcome, placed
-from nilometer.sensors.catalog.stored_names import Named
+from nilometer.sensors.catalog.stored_names import NamedEntry
 from nilometer.sensors.catalog.stored_sensors import SensorRow
 from nilometer.sensors.declaration import Declaration
 from nilometer.sensors.types.address import ADDRESS
@@ -27,47 +27,47 @@ from nilometer.sql.ddl.nodes import Delete, Insert, ObjectKind, Update
 def insert(catalog: SensorCatalog, statement: Insert) -> Outcome:
     plain: list[str] = []
     with placed(statement.place):
-        found = catalog.require(statement.table, ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
-        if found.kind is ObjectKind.TABLE:
-            given = InsertedRows(statement, found.name, catalog.tables()[found.name])
-            catalog.insert_rows(found.name, given.table())
+        entry = catalog.require(statement.table, ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
+        if entry.kind is ObjectKind.TABLE:
+            inserted = InsertedRows(statement, entry.name, catalog.tables()[entry.name])
+            catalog.insert_rows(entry.name, inserted.table())
         else:
-            declared = catalog.require_declaration(found.name)
-            given = InsertedRows(statement, found.name, _text_schema(declared))
-            sensors = given.sensors(declared)
-            catalog.insert_sensors(found.name, sensors)
+            declared = catalog.require_declaration(entry.name)
+            inserted = InsertedRows(statement, entry.name, _text_schema(declared))
+            sensors = inserted.sensors(declared)
+            catalog.insert_sensors(entry.name, sensors)
             plain = _plain(declared, sensors)
-    return _changed("inserted", len(statement.rows), "into", found, plain)
+    return _changed("inserted", len(statement.rows), "into", entry, plain)
 
 
 def update(catalog: SensorCatalog, statement: Update) -> Outcome:
     with placed(statement.place):
-        found = catalog.require(statement.table, ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
-        if found.kind is ObjectKind.TABLE:
+        entry = catalog.require(statement.table, ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
+        if entry.kind is ObjectKind.TABLE:
             new = _Assignment(statement)
-            catalog.change_rows(found.name, new.replace_rows)
+            catalog.change_rows(entry.name, new.replace_rows)
         else:
-            new = _Assignment(statement, catalog.require_declaration(found.name))
-            catalog.update_sensors(found.name, new.replace_sensors)
-    return _changed("updated", new.matched, "of", found, new.plain)
+            new = _Assignment(statement, catalog.require_declaration(entry.name))
+            catalog.update_sensors(entry.name, new.replace_sensors)
+    return _changed("updated", new.matched, "of", entry, new.plain)
 
 
 def delete(catalog: SensorCatalog, statement: Delete) -> Outcome:
     with placed(statement.place):
-        found = catalog.require(statement.table, ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
+        entry = catalog.require(statement.table, ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
         doomed = _Deletion(statement)
-        if found.kind is ObjectKind.TABLE:
-            catalog.change_rows(found.name, doomed.keep_rows)
+        if entry.kind is ObjectKind.TABLE:
+            catalog.change_rows(entry.name, doomed.keep_rows)
         else:
-            catalog.delete_sensors(found.name, doomed.choose_sensors)
-    return _changed("deleted", doomed.matched, "from", found)
+            catalog.delete_sensors(entry.name, doomed.choose_sensors)
+    return _changed("deleted", doomed.matched, "from", entry)
 
 
 def _changed(
-    verb: str, rows: int, preposition: str, found: Named, plain: Sequence[str] = ()
+    verb: str, rows: int, preposition: str, entry: NamedEntry, plain: Sequence[str] = ()
 ) -> Outcome:
-    change = Change(found.kind, found.name, Action.ROWS_CHANGED) if rows else None
-    message = f"{verb} {count(rows, 'row')} {preposition} {found.name}{note_plain(plain)}"
+    change = Change(entry.kind, entry.name, Action.ROWS_CHANGED) if rows else None
+    message = f"{verb} {count(rows, 'row')} {preposition} {entry.name}{note_plain(plain)}"
     return Outcome(message, change=change)
 
 
@@ -125,10 +125,10 @@ class _Assignment:
     def replace_sensors(self, rows: pa.Table) -> Mapping[int, SensorRow]:
         chosen, new = self._assign(rows.drop_columns([SENSOR]))
         versions = rows[SENSOR].take(chosen).to_pylist()
-        found = [self._sensor(one) for one in new.to_pylist()]
+        sensors = [self._sensor(one) for one in new.to_pylist()]
         assert self.declared is not None
-        self.plain = _plain(self.declared, found)
-        return dict(zip(versions, found, strict=True))
+        self.plain = _plain(self.declared, sensors)
+        return dict(zip(versions, sensors, strict=True))
 
     def _sensor(self, values: dict[str, object]) -> SensorRow:
         assert self.declared is not None

@@ -37,53 +37,53 @@ def show(catalog: SensorCatalog, statement: Show) -> Outcome:
 def describe(catalog: SensorCatalog, statement: Describe) -> Outcome:
     """The columns of a stream or table, the text of a view, the text and state of a query."""
     with placed(statement.place):
-        found = catalog.require(statement.name, *ObjectKind)
-        if found.kind is ObjectKind.TABLE:
-            return _describe_table(found.name, catalog.tables()[found.name], catalog)
-        if found.kind is ObjectKind.VIEW:
-            return _describe_view(found.name, catalog)
-        if (query := catalog.query(found.name)) is not None:
+        entry = catalog.require(statement.name, *ObjectKind)
+        if entry.kind is ObjectKind.TABLE:
+            return _describe_table(entry.name, catalog.tables()[entry.name], catalog)
+        if entry.kind is ObjectKind.VIEW:
+            return _describe_view(entry.name, catalog)
+        if (query := catalog.query(entry.name)) is not None:
             return _describe_query(query)
-        declared = catalog.require_declaration(found.name)
+        declared = catalog.require_declaration(entry.name)
     if declared.is_sensor_table:
         return _describe_sensors(declared, catalog.count_sensors().get(declared.name, 0))
     return Outcome(_stream_sentence(declared), _columns(_reading_rows(declared, "")))
 
 
 def _show_streams(catalog: SensorCatalog) -> Outcome:
-    found = catalog.declarations()
+    declared = catalog.declarations()
     rows = _text_table(
-        name=[one.name for one in found],
-        kind=["sensor table" if one.is_sensor_table else "stream" for one in found],
-        stream_type=[one.stream_type for one in found],
-        time=[_time(one) for one in found],
-        lateness=[format_duration(one.lateness) for one in found],
-        idle=[one.shown_idle for one in found],
-        every=[None if one.every is None else format_duration(one.every) for one in found],
-        history=[_history(one.history) for one in found],
+        name=[one.name for one in declared],
+        kind=["sensor table" if one.is_sensor_table else "stream" for one in declared],
+        stream_type=[one.stream_type for one in declared],
+        time=[_time(one) for one in declared],
+        lateness=[format_duration(one.lateness) for one in declared],
+        idle=[one.shown_idle for one in declared],
+        every=[None if one.every is None else format_duration(one.every) for one in declared],
+        history=[_history(one.history) for one in declared],
     )
-    return Outcome(count(len(found), "stream"), rows)
+    return Outcome(count(len(declared), "stream"), rows)
 
 
 def _show_tables(catalog: SensorCatalog) -> Outcome:
-    found = [
+    entries = [
         one for one in catalog.names() if one.kind in (ObjectKind.TABLE, ObjectKind.SENSOR_TABLE)
     ]
     sensors = catalog.count_sensors()
     sizes = [
         catalog.count_rows(one.name) if one.kind is ObjectKind.TABLE else sensors.get(one.name, 0)
-        for one in found
+        for one in entries
     ]
-    rows = _text_table(name=[one.name for one in found], kind=[one.noun for one in found])
+    rows = _text_table(name=[one.name for one in entries], kind=[one.noun for one in entries])
     return Outcome(
-        count(len(found), "table"), rows.append_column("rows", pa.array(sizes, pa.int64()))
+        count(len(entries), "table"), rows.append_column("rows", pa.array(sizes, pa.int64()))
     )
 
 
 def _show_views(catalog: SensorCatalog) -> Outcome:
-    found = catalog.views()
-    rows = _text_table(name=[one.name for one in found], text=[one.text for one in found])
-    return Outcome(count(len(found), "view"), rows)
+    views = catalog.views()
+    rows = _text_table(name=[one.name for one in views], text=[one.text for one in views])
+    return Outcome(count(len(views), "view"), rows)
 
 
 def _describe_view(name: str, catalog: SensorCatalog) -> Outcome:
@@ -106,15 +106,15 @@ def _describe_table(name: str, schema: pa.Schema, catalog: SensorCatalog) -> Out
 
 
 def _describe_query(query: NamedQuery) -> Outcome:
-    found = {
+    properties = {
         "text": query.text,
         "emits": query.kind,
         "state": query.state.value,
         "created": format_instant(query.created),
         "error": query.error,
     }
-    found |= {name: _option(name, value) for name, value in query.options.items()}
-    rows = _text_table(property=list(found), value=list(found.values()))
+    properties |= {name: _option(name, value) for name, value in query.options.items()}
+    rows = _text_table(property=list(properties), value=list(properties.values()))
     return Outcome(f"query {query.name}", rows)
 
 
@@ -148,23 +148,23 @@ def _stream_sentence(declared: Declaration) -> str:
     options = ", ".join(
         f"{name} = {value!r}" for name, value in shown_options(declared.options).items()
     )
-    given = f" WITH ({options})" if options else ""
-    said = "".join(f", {one}" for one in _lengths(declared))
-    return f"{kind} {declared.name} FROM {declared.stream_type}{given}{said}"
+    with_options = f" WITH ({options})" if options else ""
+    lengths = "".join(f", {one}" for one in _lengths(declared))
+    return f"{kind} {declared.name} FROM {declared.stream_type}{with_options}{lengths}"
 
 
 def _lengths(declared: Declaration) -> list[str]:
     """The declared times, in the syntax of CREATE."""
-    said = []
+    clauses = []
     if declared.lateness:
-        said.append(f"LATENESS {format_duration(declared.lateness)}")
+        clauses.append(f"LATENESS {format_duration(declared.lateness)}")
     if declared.shown_idle is not None:
-        said.append(f"IDLE {declared.shown_idle}")
+        clauses.append(f"IDLE {declared.shown_idle}")
     if declared.every is not None:
-        said.append(f"EVERY {format_duration(declared.every)}")
+        clauses.append(f"EVERY {format_duration(declared.every)}")
     if (history := _history(declared.history)) is not None:
-        said.append(f"HISTORY {history}")
-    return said
+        clauses.append(f"HISTORY {history}")
+    return clauses
 
 
 def _history(history: int) -> str | None:

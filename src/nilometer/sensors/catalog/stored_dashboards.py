@@ -19,48 +19,50 @@ MOST: Final = 1000
 
 
 def store_dashboard(
-    connection: Connection, given: Dashboard, now: int, expected: int | None
+    connection: Connection, dashboard: Dashboard, now: int, expected: int | None
 ) -> Dashboard:
     """Store a dashboard, replacing one of the same name.
 
     `expected` is the version that it was based on, 0 for a new one; None: any version.
     """
-    before = read_dashboard(connection, given.name)
-    found = 0 if before is None else before.version
-    if expected is not None and expected != found:
-        raise _changed(given.name, expected, before)
-    panels = json.dumps([one.to_json() for one in given.panels])
-    row: dict[str, Any] = {"title": given.title, "panels": panels}
-    row |= {"version": found + 1, "changed": now}
+    before = read_dashboard(connection, dashboard.name)
+    version = 0 if before is None else before.version
+    if expected is not None and expected != version:
+        raise _changed(dashboard.name, expected, before)
+    panels = json.dumps([one.to_json() for one in dashboard.panels])
+    row: dict[str, Any] = {"title": dashboard.title, "panels": panels}
+    row |= {"version": version + 1, "changed": now}
     if before is None:
         _require_room(connection)
-        row |= {"folded": given.name.lower(), "name": given.name, "created": now}
+        row |= {"folded": dashboard.name.lower(), "name": dashboard.name, "created": now}
         connection.execute(insert(dashboards).values(row))
-        return Dashboard(given.name, given.title, given.panels, 1, now, now)
-    here = dashboards.c.folded == given.name.lower()
+        return Dashboard(dashboard.name, dashboard.title, dashboard.panels, 1, now, now)
+    here = dashboards.c.folded == dashboard.name.lower()
     connection.execute(update(dashboards).where(here).values(row))
-    return Dashboard(before.name, given.title, given.panels, found + 1, before.created, now)
+    return Dashboard(
+        before.name, dashboard.title, dashboard.panels, version + 1, before.created, now
+    )
 
 
 def read_dashboard(connection: Connection, name: str) -> Dashboard | None:
-    wanted = select(dashboards).where(dashboards.c.folded == name.lower())
-    row = connection.execute(wanted).one_or_none()
+    statement = select(dashboards).where(dashboards.c.folded == name.lower())
+    row = connection.execute(statement).one_or_none()
     return None if row is None else _dashboard(row)
 
 
 def require_dashboard(connection: Connection, name: str) -> Dashboard:
     """The dashboard with this name; raises if there is none."""
-    found = read_dashboard(connection, name)
-    if found is None:
-        known = [one.name for one in read_dashboards(connection)]
-        raise NotFoundError(f"there is no dashboard {name}", hint=nearest(name, known))
-    return found
+    dashboard = read_dashboard(connection, name)
+    if dashboard is None:
+        names = [one.name for one in read_dashboards(connection)]
+        raise NotFoundError(f"there is no dashboard {name}", hint=nearest(name, names))
+    return dashboard
 
 
 def read_dashboards(connection: Connection) -> list[Dashboard]:
     """All dashboards, by name."""
-    found = connection.execute(select(dashboards).order_by(dashboards.c.folded))
-    return [_dashboard(row) for row in found]
+    rows = connection.execute(select(dashboards).order_by(dashboards.c.folded))
+    return [_dashboard(row) for row in rows]
 
 
 def remove_dashboard(connection: Connection, name: str) -> None:

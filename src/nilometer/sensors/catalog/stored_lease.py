@@ -13,23 +13,25 @@ _ONLY: Final = 1
 _NOW: Final = text("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)")
 
 
-class Held(NamedTuple):
+class LeaseHolder(NamedTuple):
     """The holder of a catalog, in words, and until when (microseconds since 1970)."""
 
-    told: str
+    description: str
     until: int
 
 
-def take_lease(connection: Connection, holder: str, told: str, micros: int) -> Held | None:
+def take_lease(
+    connection: Connection, holder: str, description: str, micros: int
+) -> LeaseHolder | None:
     """Take the catalog for this long from now; return the holder if it is another one."""
     now = connection.execute(_NOW).scalar_one()
-    row = {"holder": holder, "told": told, "until": now + micros}
+    row = {"holder": holder, "told": description, "until": now + micros}
     free = or_(lease.c.holder == holder, lease.c.until < now)
-    taken = connection.execute(update(lease).where(lease.c.id == _ONLY, free).values(row))
-    if taken.rowcount:
+    updated = connection.execute(update(lease).where(lease.c.id == _ONLY, free).values(row))
+    if updated.rowcount:
         return None
-    if (found := _held(connection)) is not None:
-        return found[1]
+    if (held := _holder(connection)) is not None:
+        return held[1]
     connection.execute(insert(lease).values(id=_ONLY, **row))
     return None
 
@@ -39,17 +41,18 @@ def require_lease(connection: Connection, holder: str) -> None:
 
     A holder whose lease has expired may continue until then: nobody else has seen anything.
     """
-    found = _held(connection)
-    if found is not None and found[0] != holder:
+    held = _holder(connection)
+    if held is not None and held[0] != holder:
         raise CatalogError(
-            "another database now holds the catalog", detail=f"{found[1].told} has taken it over"
+            "another database now holds the catalog",
+            detail=f"{held[1].description} has taken it over",
         )
 
 
-def _held(connection: Connection) -> tuple[str, Held] | None:
-    wanted = select(lease.c.holder, lease.c.told, lease.c.until).where(lease.c.id == _ONLY)
-    found = connection.execute(wanted).one_or_none()
-    return None if found is None else (found.holder, Held(found.told, found.until))
+def _holder(connection: Connection) -> tuple[str, LeaseHolder] | None:
+    statement = select(lease.c.holder, lease.c.told, lease.c.until).where(lease.c.id == _ONLY)
+    row = connection.execute(statement).one_or_none()
+    return None if row is None else (row.holder, LeaseHolder(row.told, row.until))
 
 
 def release_lease(connection: Connection, holder: str) -> None:

@@ -28,7 +28,7 @@ _LONGEST: Final = 200
 _DEAD: Final = ".dead"
 
 
-class Named(NamedTuple):
+class NamedEntry(NamedTuple):
     """Something that has a name."""
 
     id: int
@@ -43,38 +43,40 @@ class Named(NamedTuple):
         return NOUNS[self.kind]
 
 
-def find_name(connection: Connection, name: str) -> Named | None:
+def find_name(connection: Connection, name: str) -> NamedEntry | None:
     """The entry with this name, in any case."""
-    wanted = select(names).where(names.c.folded == name.lower())
-    found = connection.execute(wanted).one_or_none()
-    return None if found is None else _named(found)
+    statement = select(names).where(names.c.folded == name.lower())
+    row = connection.execute(statement).one_or_none()
+    return None if row is None else _entry(row)
 
 
-def all_names(connection: Connection) -> list[Named]:
+def all_names(connection: Connection) -> list[NamedEntry]:
     """Everything that has a name, by name."""
-    found = connection.execute(select(names).order_by(names.c.folded))
-    return [_named(one) for one in found]
+    rows = connection.execute(select(names).order_by(names.c.folded))
+    return [_entry(one) for one in rows]
 
 
-def require_name(connection: Connection, name: str, *kinds: ObjectKind) -> Named:
+def require_name(connection: Connection, name: str, *kinds: ObjectKind) -> NamedEntry:
     """The entry with this name, if it is of one of these kinds."""
-    found = find_name(connection, name)
+    entry = find_name(connection, name)
     expected = _alternatives([NOUNS[kind] for kind in kinds])
-    if found is None:
-        known = [one.name for one in all_names(connection) if one.kind in kinds]
-        there = "there are " + ", ".join(known) if known else "there is none yet"
-        raise UnknownNameError(f"there is no {expected} {name}", hint=nearest(name, known) or there)
-    if found.kind not in kinds:
-        raise UnknownNameError(f"{found.name} is a {found.noun}, not a {expected}")
-    return found
+    if entry is None:
+        candidates = [one.name for one in all_names(connection) if one.kind in kinds]
+        others = "there are " + ", ".join(candidates) if candidates else "there is none yet"
+        raise UnknownNameError(
+            f"there is no {expected} {name}", hint=nearest(name, candidates) or others
+        )
+    if entry.kind not in kinds:
+        raise UnknownNameError(f"{entry.name} is a {entry.noun}, not a {expected}")
+    return entry
 
 
 def rows_of_kind(connection: Connection, table: Table, name: str | None = None) -> list[Row[Any]]:
     """The rows of things of one kind with their names, by name; only that of `name` if given."""
-    wanted = select(names.c.name, table).join_from(table, names, table.c.owner == names.c.id)
+    statement = select(names.c.name, table).join_from(table, names, table.c.owner == names.c.id)
     if name is not None:
-        wanted = wanted.where(names.c.folded == name.lower())
-    return list(connection.execute(wanted.order_by(names.c.folded)))
+        statement = statement.where(names.c.folded == name.lower())
+    return list(connection.execute(statement.order_by(names.c.folded)))
 
 
 def claim_name(
@@ -82,8 +84,8 @@ def claim_name(
 ) -> int | None:
     """The id of a new name; None if it already exists, with the same kind, and that is allowed."""
     _require_usable(name)
-    found = find_name(connection, name)
-    if found is None:
+    entry = find_name(connection, name)
+    if entry is None:
         row = {
             "folded": name.lower(),
             "name": name,
@@ -91,24 +93,24 @@ def claim_name(
             "generation": generation,
             "key": _free_key(connection, name.lower(), generation),
         }
-        made = connection.execute(insert(names).values(row).returning(names.c.id))
-        return int(made.scalar_one())
-    if if_not_exists and found.kind is kind:
+        inserted = connection.execute(insert(names).values(row).returning(names.c.id))
+        return int(inserted.scalar_one())
+    if if_not_exists and entry.kind is kind:
         return None
     raise NameTakenError(
-        f"{found.noun} {found.name} already exists",
-        detail=None if found.kind is kind else f"a {NOUNS[kind]} needs a name of its own",
-        hint=f"choose another name, or DROP {found.kind} {found.name} first",
+        f"{entry.noun} {entry.name} already exists",
+        detail=None if entry.kind is kind else f"a {NOUNS[kind]} needs a name of its own",
+        hint=f"choose another name, or DROP {entry.kind} {entry.name} first",
     )
 
 
-def rename(connection: Connection, name: Named, to: str, generation: int) -> None:
+def rename(connection: Connection, name: NamedEntry, to: str, generation: int) -> None:
     """Rename something; what files know of it stays where it is."""
     _require_usable(to)
-    found = find_name(connection, to)
-    if found is not None and found.id != name.id:
+    other = find_name(connection, to)
+    if other is not None and other.id != name.id:
         raise NameTakenError(
-            f"{found.noun} {found.name} already exists", hint="choose another name"
+            f"{other.noun} {other.name} already exists", hint="choose another name"
         )
     changed = update(names).where(names.c.id == name.id)
     connection.execute(changed.values(folded=to.lower(), name=to, generation=generation))
@@ -120,13 +122,13 @@ def _free_key(connection: Connection, folded: str, generation: int) -> str:
     return folded if is_taken is None else f"{folded}+{generation}"
 
 
-def mark_changed(connection: Connection, name: Named, generation: int) -> None:
+def mark_changed(connection: Connection, name: NamedEntry, generation: int) -> None:
     """Record a change of the generation."""
     changed = update(names).where(names.c.id == name.id).values(generation=generation)
     connection.execute(changed)
 
 
-def drop_name(connection: Connection, name: Named) -> None:
+def drop_name(connection: Connection, name: NamedEntry) -> None:
     """Delete a name and everything that belongs to it."""
     connection.execute(delete(names).where(names.c.id == name.id))
 
@@ -160,8 +162,8 @@ def _require_usable(name: str) -> None:
         )
 
 
-def _named(row: Row[Any]) -> Named:
-    return Named(row.id, row.name, ObjectKind(row.kind), row.generation, row.key)
+def _entry(row: Row[Any]) -> NamedEntry:
+    return NamedEntry(row.id, row.name, ObjectKind(row.kind), row.generation, row.key)
 
 
 def _alternatives(nouns: Sequence[str]) -> str:

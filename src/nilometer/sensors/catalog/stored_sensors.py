@@ -43,10 +43,10 @@ class StoredSensor:
 def read_sensors(connection: Connection, owner: int, static: pa.Schema) -> list[StoredSensor]:
     """The sensors that are not deleted, in the order in which they were inserted."""
     alive = (sensors.c.owner == owner) & sensors.c.deleted.is_(None)
-    found = connection.execute(select(sensors).where(alive).order_by(sensors.c.number))
+    rows = connection.execute(select(sensors).where(alive).order_by(sensors.c.number))
     return [
         StoredSensor(one.number, one.version, unpack_row(one.content, static), one.address)
-        for one in found
+        for one in rows
     ]
 
 
@@ -55,19 +55,19 @@ def count_sensors(connection: Connection) -> dict[str, int]:
     alive = select(names.c.name, func.count()).join_from(
         sensors, names, sensors.c.owner == names.c.id
     )
-    found = connection.execute(alive.where(sensors.c.deleted.is_(None)).group_by(names.c.name))
-    return {name: int(count) for name, count in found}
+    rows = connection.execute(alive.where(sensors.c.deleted.is_(None)).group_by(names.c.name))
+    return {name: int(count) for name, count in rows}
 
 
-def sensor_table(declared: Declaration, found: Sequence[StoredSensor]) -> pa.Table:
+def sensor_table(declared: Declaration, stored: Sequence[StoredSensor]) -> pa.Table:
     """The columns as declared, the stream column as text, and SENSOR."""
     assert declared.static is not None
-    static = pa.Table.from_batches([one.row for one in found], declared.static)
+    static = pa.Table.from_batches([one.row for one in stored], declared.static)
     fields, columns = list(declared.static), list(static.columns)
     fields.insert(declared.place, pa.field(declared.column, pa.string()))
-    columns.insert(declared.place, pa.array([one.address for one in found], pa.string()))
+    columns.insert(declared.place, pa.array([one.address for one in stored], pa.string()))
     fields.append(pa.field(SENSOR, pa.int32()))
-    columns.append(pa.array([one.version for one in found], pa.int32()))
+    columns.append(pa.array([one.version for one in stored], pa.int32()))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields)).combine_chunks()
 
 
@@ -90,9 +90,9 @@ def update_sensors(
 ) -> list[Sensor]:
     """Replace rows as the function says, and return the new ones; equal rows stay unchanged."""
     assert declared.static is not None
-    found = read_sensors(connection, owner, declared.static)
-    wanted = change(sensor_table(declared, found))
-    old = [one for one in found if one.version in wanted]
+    stored = read_sensors(connection, owner, declared.static)
+    wanted = change(sensor_table(declared, stored))
+    old = [one for one in stored if one.version in wanted]
     rows = rows_of([wanted[one.version][0] for one in old], declared.static)
     pairs = [
         (one, StoredSensor(one.number, 0, row, wanted[one.version][1]))
@@ -114,11 +114,11 @@ def delete_sensors(
 ) -> list[Sensor]:
     """Delete the sensors that the function chooses, and return them."""
     assert declared.static is not None
-    found = read_sensors(connection, owner, declared.static)
-    chosen = frozenset(choose(sensor_table(declared, found)))
-    gone = [one for one in found if one.version in chosen]
-    _end(connection, [one.version for one in gone], now)
-    return [one.shown for one in gone]
+    stored = read_sensors(connection, owner, declared.static)
+    chosen = frozenset(choose(sensor_table(declared, stored)))
+    deleted = [one for one in stored if one.version in chosen]
+    _end(connection, [one.version for one in deleted], now)
+    return [one.shown for one in deleted]
 
 
 def fit_sensors(connection: Connection, owner: int, before: pa.Schema, after: Declaration) -> None:
@@ -146,9 +146,9 @@ def _is_same(one: StoredSensor, other: StoredSensor) -> bool:
 
 def _take_versions(connection: Connection, number: int) -> int:
     """Reserve this many unused versions, and return the first."""
-    taken = update(counters).where(counters.c.name == VERSIONS)
-    taken = taken.values(value=counters.c.value + number)
-    last = connection.execute(taken.returning(counters.c.value)).scalar_one()
+    statement = update(counters).where(counters.c.name == VERSIONS)
+    statement = statement.values(value=counters.c.value + number)
+    last = connection.execute(statement.returning(counters.c.value)).scalar_one()
     return int(last) - number + 1
 
 
@@ -172,5 +172,5 @@ def _store(connection: Connection, owner: int, made: Sequence[StoredSensor], now
 
 def _end(connection: Connection, versions: Sequence[int], now: int) -> None:
     for start in range(0, len(versions), _AT_A_TIME):
-        named = sensors.c.version.in_(versions[start : start + _AT_A_TIME])
-        connection.execute(update(sensors).where(named).values(deleted=now))
+        condition = sensors.c.version.in_(versions[start : start + _AT_A_TIME])
+        connection.execute(update(sensors).where(condition).values(deleted=now))

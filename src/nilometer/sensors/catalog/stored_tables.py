@@ -20,21 +20,21 @@ def store_table(connection: Connection, owner: int, columns: pa.Schema) -> None:
 
 
 def read_columns(connection: Connection, owner: int) -> pa.Schema:
-    wanted = select(tables.c.columns).where(tables.c.owner == owner)
-    return unpack_schema(connection.execute(wanted).scalar_one())
+    statement = select(tables.c.columns).where(tables.c.owner == owner)
+    return unpack_schema(connection.execute(statement).scalar_one())
 
 
 def read_rows(connection: Connection, owner: int) -> pa.Table:
     """All rows, in the order in which they were inserted."""
     schema = read_columns(connection, owner)
-    wanted = select(table_rows.c.content).where(table_rows.c.owner == owner)
-    pieces = connection.execute(wanted.order_by(table_rows.c.id)).scalars()
+    statement = select(table_rows.c.content).where(table_rows.c.owner == owner)
+    pieces = connection.execute(statement.order_by(table_rows.c.id)).scalars()
     return pa.concat_tables([schema.empty_table(), *map(unpack_table, pieces)]).combine_chunks()
 
 
 def count_rows(connection: Connection, owner: int) -> int:
-    wanted = select(func.coalesce(func.sum(table_rows.c.row_count), 0))
-    return int(connection.execute(wanted.where(table_rows.c.owner == owner)).scalar_one())
+    statement = select(func.coalesce(func.sum(table_rows.c.row_count), 0))
+    return int(connection.execute(statement.where(table_rows.c.owner == owner)).scalar_one())
 
 
 def add_rows(connection: Connection, owner: int, rows: pa.Table) -> None:

@@ -31,8 +31,8 @@ class StoredToken:
 def store_token(connection: Connection, token: StoredToken) -> None:
     """Store a token, unless its name exists."""
     require_text(token.name, "a name")
-    taken = select(tokens.c.name).where(tokens.c.name == token.name)
-    if connection.execute(taken).one_or_none() is not None:
+    statement = select(tokens.c.name).where(tokens.c.name == token.name)
+    if connection.execute(statement).one_or_none() is not None:
         raise NameTakenError(
             f"token {token.name} already exists", hint="choose another name, or revoke it first"
         )

@@ -31,5 +31,5 @@ def replace_view(connection: Connection, owner: int, text: str) -> None:
 
 def read_views(connection: Connection) -> list[StoredView]:
     """All views, by name."""
-    found = rows_of_kind(connection, views)
-    return [StoredView(row.name, row.text, row.created) for row in found]
+    rows = rows_of_kind(connection, views)
+    return [StoredView(row.name, row.text, row.created) for row in rows]

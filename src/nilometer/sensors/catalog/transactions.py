@@ -13,8 +13,13 @@ from nilometer.sensors.catalog import stored_lease
 from nilometer.sensors.catalog.catalog_sum import note_sum
 from nilometer.sensors.catalog.engine import reported
 from nilometer.sensors.catalog.schema import CHANGES, counters
-from nilometer.sensors.catalog.stored_lease import Held
-from nilometer.sensors.catalog.stored_names import Named, claim_name, mark_changed, require_name
+from nilometer.sensors.catalog.stored_lease import LeaseHolder
+from nilometer.sensors.catalog.stored_names import (
+    NamedEntry,
+    claim_name,
+    mark_changed,
+    require_name,
+)
 from nilometer.sql.ddl.nodes import ObjectKind
 
 
@@ -44,13 +49,13 @@ class Transactions:
         path = self._engine.url.database
         return Path(str(path)).resolve() if self._engine.dialect.name == "sqlite" else None
 
-    def take_lease(self, holder: str, told: str, micros: int) -> Held | None:
+    def take_lease(self, holder: str, description: str, micros: int) -> LeaseHolder | None:
         """Take a shared catalog for this long from now; return the holder if it is another one.
 
         From then on, only the holder's changes are accepted here.
         """
         with self._in_turn(0) as (connection, _):
-            other = stored_lease.take_lease(connection, holder, told, micros)
+            other = stored_lease.take_lease(connection, holder, description, micros)
         if other is None:
             self._holder = holder
         return other
@@ -92,14 +97,16 @@ class Transactions:
             )
 
     @contextmanager
-    def _changing_name(self, name: str, kind: ObjectKind) -> Iterator[tuple[Connection, Named]]:
+    def _changing_name(
+        self, name: str, kind: ObjectKind
+    ) -> Iterator[tuple[Connection, NamedEntry]]:
         with self._changing() as (connection, change):
-            found = require_name(connection, name, kind)
-            yield connection, found
-            mark_changed(connection, found, change)
+            entry = require_name(connection, name, kind)
+            yield connection, entry
+            mark_changed(connection, entry, change)
 
 
 def count_changes(connection: Connection) -> int:
     """The number of changes so far."""
-    wanted = select(counters.c.value).where(counters.c.name == CHANGES)
-    return int(connection.execute(wanted).scalar_one())
+    statement = select(counters.c.value).where(counters.c.name == CHANGES)
+    return int(connection.execute(statement).scalar_one())

@@ -69,12 +69,12 @@ class Appender:
         """Whether sensors had to wait since the last append."""
         self._is_troubled = False
         """Whether the server's log was notified that nothing can be appended."""
-        self._told_dropped = 0
+        self._reported_dropped = 0
         self._tell_after = 0.0
 
     def count_on(self, dropped: int) -> None:
         """Include this many readings that were dropped before the restart."""
-        self.dropped = self._told_dropped = dropped
+        self.dropped = self._reported_dropped = dropped
 
     def put(self, one: Received) -> None:
         """Accept one event; if there is no room, a sensor that cannot wait loses readings."""
@@ -284,21 +284,21 @@ class Appender:
             or self._pending_bytes >= self._settings.pending_bytes
         )
 
-    async def _in_thread(self, function: Callable[..., _Result], *given: Any) -> _Result:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *given)
+    async def _in_thread(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
-    async def _try(self, function: Callable[..., _Result], *given: Any) -> _Result | None:
+    async def _try(self, function: Callable[..., _Result], *arguments: Any) -> _Result | None:
         """Return the result of a store function, or None and log the error if it fails."""
         try:
-            return await self._in_thread(function, *given)
+            return await self._in_thread(function, *arguments)
         except Exception as error:
             self.error = in_one_line(error)
             return None
 
-    async def _until_it_works(self, function: Callable[..., _Result], *given: Any) -> _Result:
+    async def _until_it_works(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         while True:
             try:
-                return await self._in_thread(function, *given)
+                return await self._in_thread(function, *arguments)
             except Exception as error:
                 await self._suffer(error)
 
@@ -315,6 +315,6 @@ class Appender:
             tell_trouble(self.store.name, self.error)
 
     def _tell_dropped(self, now: float) -> None:
-        if self.dropped > self._told_dropped and now >= self._tell_after:
-            tell_dropped(self.store.name, self.dropped - self._told_dropped)
-            self._told_dropped, self._tell_after = self.dropped, now + TELL_EVERY
+        if self.dropped > self._reported_dropped and now >= self._tell_after:
+            tell_dropped(self.store.name, self.dropped - self._reported_dropped)
+            self._reported_dropped, self._tell_after = self.dropped, now + TELL_EVERY

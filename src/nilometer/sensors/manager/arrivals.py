@@ -122,8 +122,8 @@ class Arrivals:
 
     def refresh(self) -> None:
         """Recompute what is usual in the table, for sensors whose interval is unknown."""
-        found = [one.learned for one in list(self._gaps.values()) if one.learned is not None]
-        self._typical = median_low(found) if found else None
+        intervals = [one.learned for one in list(self._gaps.values()) if one.learned is not None]
+        self._typical = median_low(intervals) if intervals else None
 
     def to_json(self) -> dict[str, Any]:
         """What must be known after a restart."""

@@ -50,8 +50,8 @@ class RowBuilder:
         refused: Refusals = {}
         cells = []
         for at, value in enumerate(values):
-            found, reason = self._spread(value)
-            cells.append(found)
+            row, reason = self._spread(value)
+            cells.append(row)
             if reason is not None:
                 refused[at] = reason
         arrays = []
@@ -69,8 +69,8 @@ class RowBuilder:
         arrays = []
         for field, form in zip(self._fields, self._forms, strict=True):
             at = places.get(field.name.lower())
-            found = pa.nulls(len(batch), field.type) if at is None else batch.column(at)
-            array, misfits = fit_array(found, field.type, form)
+            column = pa.nulls(len(batch), field.type) if at is None else batch.column(at)
+            array, misfits = fit_array(column, field.type, form)
             arrays.append(array)
             self._note(field.name, misfits, refused)
         return self._columns(arrays, refused)
@@ -110,10 +110,10 @@ class RowBuilder:
         """A reading's values in the order of the columns, or why they cannot be used."""
         width = len(self._names)
         if isinstance(value, Mapping):
-            found = [value.get(name) for name in self._names]
-            if any(one is None for one in found):
+            cells = [value.get(name) for name in self._names]
+            if any(one is None for one in cells):
                 return self._spread_loosely(value)
-            return found, None
+            return cells, None
         if isinstance(value, list | tuple):
             if len(value) != width:
                 return (None,) * width, f"{len(value)} values for {width} columns"
@@ -124,14 +124,14 @@ class RowBuilder:
 
     def _spread_loosely(self, value: Mapping[Any, Any]) -> tuple[Sequence[Any], str | None]:
         """Match names in any case; missing columns are NULL."""
-        found: list[Any] = [None] * len(self._names)
-        known = False
+        cells: list[Any] = [None] * len(self._names)
+        is_known = False
         for name, one in value.items():
             at = self._lower.get(str(name).lower())
             # A name in the declared case takes precedence over others.
             if at is not None and (name == self._names[at] or self._names[at] not in value):
-                found[at], known = one, True
-        return found, None if known else "has none of the columns"
+                cells[at], is_known = one, True
+        return cells, None if is_known else "has none of the columns"
 
     def _times(self, arrays: list[pa.Array]) -> NDArray[np.int64] | None:
         if self._time is None:
@@ -140,8 +140,8 @@ class RowBuilder:
 
     @staticmethod
     def _instants(column: pa.Array) -> NDArray[np.int64]:
-        found = pc.fill_null(column.cast(pa.int64()), NO_TIME)
-        instants: NDArray[np.int64] = found.to_numpy(zero_copy_only=False)
+        filled = pc.fill_null(column.cast(pa.int64()), NO_TIME)
+        instants: NDArray[np.int64] = filled.to_numpy(zero_copy_only=False)
         return instants
 
     @staticmethod

@@ -23,14 +23,14 @@ class StreamCalls:
     def is_async(self, name: str) -> bool:
         return inspect.iscoroutinefunction(getattr(self.stream, name))
 
-    async def call(self, name: str, *given: Any) -> Any:
+    async def call(self, name: str, *arguments: Any) -> Any:
         """Call a function of the stream; a plain one continues if the caller is cancelled."""
         function = getattr(self.stream, name)
         if self.is_async(name):
-            return await function(*given)
+            return await function(*arguments)
         if self._thread is None:
             self._thread = _CallThread(asyncio.get_running_loop(), f"sensor {name}")
-        future = self._thread.call(lambda: function(*given))
+        future = self._thread.call(lambda: function(*arguments))
         self._unfinished = (name, future)
         try:
             return await asyncio.shield(future)

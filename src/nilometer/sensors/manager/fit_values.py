@@ -45,40 +45,40 @@ def fit_values(
     return _fit_each(values, kind, form)
 
 
-def fit_array(found: pa.Array, kind: pa.DataType, form: TimeForm) -> tuple[pa.Array, Refusals]:
+def fit_array(column: pa.Array, kind: pa.DataType, form: TimeForm) -> tuple[pa.Array, Refusals]:
     """A column of a record batch as an array of the declared type."""
-    if found.type == kind:
-        return found, {}
-    if types.is_null(found.type):
-        return pa.nulls(len(found), kind), {}
-    if _alike(found.type, kind):
+    if column.type == kind:
+        return column, {}
+    if types.is_null(column.type):
+        return pa.nulls(len(column), kind), {}
+    if _alike(column.type, kind):
         try:
-            return found.cast(kind, safe=True), {}
+            return column.cast(kind, safe=True), {}
         except pa.ArrowInvalid:
             pass  # some value does not fit: check each one
-    return fit_values(found.to_pylist(), kind, form)
+    return fit_values(column.to_pylist(), kind, form)
 
 
-def _alike(found: pa.DataType, kind: pa.DataType) -> bool:
+def _alike(actual: pa.DataType, kind: pa.DataType) -> bool:
     """Whether Arrow's own cast behaves as promised above."""
     if types.is_list(kind):
-        return types.is_list(found) and _alike(found.value_type, kind.value_type)
+        return types.is_list(actual) and _alike(actual.value_type, kind.value_type)
     if types.is_floating(kind):
-        wide = types.is_floating(found) and kind == pa.float64()
-        return bool(types.is_integer(found) or wide)
+        wide = types.is_floating(actual) and kind == pa.float64()
+        return bool(types.is_integer(actual) or wide)
     if types.is_integer(kind):
-        return bool(types.is_integer(found))
+        return bool(types.is_integer(actual))
     if types.is_timestamp(kind):
-        return bool(types.is_timestamp(found))
+        return bool(types.is_timestamp(actual))
     text = (types.is_string, types.is_large_string, types.is_dictionary)
-    return types.is_string(kind) and any(one(found) for one in text)
+    return types.is_string(kind) and any(one(actual) for one in text)
 
 
-def _finite(made: pa.Array) -> pa.Array:
+def _finite(array: pa.Array) -> pa.Array:
     """Refuse an array in which a value has become infinite."""
-    if made.type == pa.float32() and np.isinf(made.to_numpy(zero_copy_only=False)).any():
+    if array.type == pa.float32() and np.isinf(array.to_numpy(zero_copy_only=False)).any():
         raise _MisfitError
-    return made
+    return array
 
 
 def _fit_lists(
@@ -94,7 +94,7 @@ def _fit_lists(
             items.extend(value.tolist() if isinstance(value, np.ndarray) else value)
             owners.extend([at] * len(value))
         elif value is not None:
-            refused[at] = f"not an array: {_shown(value)}"
+            refused[at] = f"not an array: {_value_text(value)}"
         ends.append(len(items))
     fitted, misfits = fit_values(items, kind.value_type, form)
     for place, reason in misfits.items():
@@ -118,9 +118,9 @@ def _fit_each(
                 if one is not None:
                     pa.scalar(one, kind)
         except _MisfitError as error:
-            one, refused[at] = None, f"{error}: {_shown(value)}"
+            one, refused[at] = None, f"{error}: {_value_text(value)}"
         except (pa.ArrowException, ArithmeticError, ValueError, TypeError):
-            one, refused[at] = None, f"does not fit {_name(kind)}: {_shown(value)}"
+            one, refused[at] = None, f"does not fit {_name(kind)}: {_value_text(value)}"
         fitted.append(one)
     return pa.array(fitted, kind), refused
 
@@ -128,7 +128,7 @@ def _fit_each(
 def _fitter(kind: pa.DataType, form: TimeForm) -> Callable[[Any], Any]:
     """A function that returns what Arrow accepts, or raises."""
     if types.is_integer(kind):
-        return _whole
+        return _whole_number
     if types.is_floating(kind):
         return _float32 if kind == pa.float32() else _number
     if types.is_timestamp(kind):
@@ -139,7 +139,7 @@ def _fitter(kind: pa.DataType, form: TimeForm) -> Callable[[Any], Any]:
     return lambda value: value
 
 
-def _whole(value: Any) -> int:
+def _whole_number(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return int(_only(value, (int,), "a whole number"))
@@ -195,7 +195,7 @@ def _truth(value: Any) -> bool:
     return value
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
 

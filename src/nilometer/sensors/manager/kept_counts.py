@@ -50,24 +50,24 @@ class StreamCounts:
 
 def read_counts(path: Path | None) -> dict[str, StreamCounts]:
     """The counts by stream when the status was last written; empty if there is none."""
-    found = None if path is None or not path.exists() else read_status(path)
+    status = None if path is None or not path.exists() else read_status(path)
     try:
-        return {} if found is None else _counts(found)
+        return {} if status is None else _counts(status)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         _LOG.warning("counts start from zero again: %s cannot be read: %s", path, error)
         return {}
 
 
-def _counts(found: Mapping[str, Any]) -> dict[str, StreamCounts]:
-    made = {}
-    for name, kept in found.get("kept", {}).items():
-        sensors = {int(number): _sensor(one) for number, one in kept["sensors"].items()}
+def _counts(status: Mapping[str, Any]) -> dict[str, StreamCounts]:
+    counts = {}
+    for name, stored in status.get("kept", {}).items():
+        sensors = {int(number): _sensor(one) for number, one in stored["sensors"].items()}
         now = {
-            int(one["number"]): _sensor(one) for one in found["sensors"] if one["stream"] == name
+            int(one["number"]): _sensor(one) for one in status["sensors"] if one["stream"] == name
         }
-        end, dropped = Position.from_json(kept["end"]).to_json(), int(kept["dropped"])
-        made[name] = StreamCounts(str(kept["log"]), end, dropped, {**sensors, **now})
-    return made
+        end, dropped = Position.from_json(stored["end"]).to_json(), int(stored["dropped"])
+        counts[name] = StreamCounts(str(stored["log"]), end, dropped, {**sensors, **now})
+    return counts
 
 
 def count_on(before: StreamCounts, log: LogReader, end: Position, only: int | None) -> StreamCounts:
@@ -92,16 +92,16 @@ def count_on(before: StreamCounts, log: LogReader, end: Position, only: int | No
         return before
     sensors = dict(before.sensors)
     for number, rows in more.items():
-        found = sensors.get(number, SensorCounts())
-        sensors[number] = replace(found, readings=found.readings + rows)
+        counted = sensors.get(number, SensorCounts())
+        sensors[number] = replace(counted, readings=counted.readings + rows)
     return replace(before, sensors=sensors)
 
 
-def _sensor(found: Mapping[str, Any]) -> SensorCounts:
-    given = {one.name: found[one.name] for one in fields(SensorCounts)}
-    for name, value in given.items():
+def _sensor(stored: Mapping[str, Any]) -> SensorCounts:
+    values = {one.name: stored[one.name] for one in fields(SensorCounts)}
+    for name, value in values.items():
         is_text = name in ("last_error", "last_value")
         is_fine = isinstance(value, str if is_text else int)
         if not (is_fine or (value is None and name.startswith("last_"))):
             raise ValueError(f"{name} is {value!r}")
-    return SensorCounts(**given)
+    return SensorCounts(**values)

@@ -22,8 +22,8 @@ class KeptRates:
 
     def of(self, stream: str) -> Mapping[str, Any] | None:
         """What was known of a stream's sensors before the restart."""
-        found = self._before.get(stream)
-        return found if isinstance(found, dict) else None
+        rates = self._before.get(stream)
+        return rates if isinstance(rates, dict) else None
 
     def forget(self, stream: str) -> None:
         """Forget a stream that was dropped: another one may get its name."""
@@ -42,7 +42,7 @@ class KeptRates:
 
     def _read(self) -> dict[str, Any]:
         try:
-            found = {} if self._file is None else json.loads(self._file.read_bytes())
+            content = {} if self._file is None else json.loads(self._file.read_bytes())
         except (OSError, ValueError):  # it will be learned again
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}

@@ -53,7 +53,7 @@ class LogStore:
         replays: bool = False,
     ) -> None:
         """`rates`: what was learned about it before a restart; `ahead_of`: the folder of the
-        write-ahead of a log, if that has one; `replays`: sensors give again whatever comes after
+        write-ahead of a log, if that has one; `replays`: sensors deliver again everything after
         the last delivery key."""
         with ExitStack() as opening:
             self.name = name = declaration.name
@@ -62,7 +62,7 @@ class LogStore:
                 self.location, declaration.layout, options.log, clock, may_change=True
             )
             opening.callback(self.writer.close)
-            most = settings.recent_keys
+            max_keys = settings.recent_keys
             self._replays = replays
             self.ahead = open_ahead(
                 ahead_of(name),
@@ -77,7 +77,7 @@ class LogStore:
             is_stored = self.ahead is None and in_object_store(self.location)
             self.durability = Durability.STORE if is_stored else Durability.DISK
             self.static = StaticVersions(self.location, declaration)
-            self.keys = SensorKeys(self._log.recent_keys(most), most)
+            self.keys = SensorKeys(self._log.recent_keys(max_keys), max_keys)
             self.arrivals = Arrivals(declaration, rates)
             self.measured = read_measured((rates or {}).get(MEASURED))
             by_default = declaration.has_default_idle
@@ -89,17 +89,17 @@ class LogStore:
                 ends=not declaration.is_sensor_table,
                 idle_of=self.arrivals.idle if by_default else None,
             )
-            if (ahead := self.told_ahead(clock())) is not None:
+            if (ahead := self.ahead_message(clock())) is not None:
                 _LOG.warning("the log of %s %s", name, ahead)
             dead = dead_letter_log(name)
             self._dead = DeadLetters(locate(dead), options.log, clock, ahead_of(dead))
             opening.callback(self._dead.close)
             self.dead_letters = letters_ever(locate(dead))
-            self._untold = 0
+            self._unreported = 0
             """Dead letters not yet reported to the server's log, and"""
             self._last_reason = ""
             """the reason of the last one."""
-            self._told_at = -TELL_EVERY
+            self._reported_at = -TELL_EVERY
             self._preparation = Preparation(
                 RowBuilder(declaration, options.epoch or SECONDS), self.time
             )
@@ -119,7 +119,7 @@ class LogStore:
         """What must be known after a restart, for `rates`."""
         return {**self.arrivals.to_json(), MEASURED: self.measured.to_json()}
 
-    def told_ahead(self, now: int) -> str | None:
+    def ahead_message(self, now: int) -> str | None:
         """A message that the clock was or is wrong, if the log is ahead of it; None: it is not."""
         watermark = self.time.watermark
         if watermark is None or watermark - now <= _AHEAD:
@@ -141,7 +141,7 @@ class LogStore:
         self._dead.append(prepared.letters)
         self.dead_letters += len(prepared.letters)
         if prepared.letters:
-            self._untold += len(prepared.letters)
+            self._unreported += len(prepared.letters)
             self._last_reason = prepared.letters[-1].reason
 
     def append(self, prepared: Prepared, now: int, deaf: bool) -> None:
@@ -194,14 +194,14 @@ class LogStore:
                 self._log.append(None, watermark=watermark)
         self._log.trim()
         self._dead.trim()
-        if monotonic() - self._told_at >= TELL_EVERY:
+        if monotonic() - self._reported_at >= TELL_EVERY:
             self._tell_dead_letters()
         return True
 
     def _tell_dead_letters(self) -> None:
-        if self._untold:
-            tell_dead_letters(self.name, self._untold, self._last_reason)
-            self._untold, self._told_at = 0, monotonic()
+        if self._unreported:
+            tell_dead_letters(self.name, self._unreported, self._last_reason)
+            self._unreported, self._reported_at = 0, monotonic()
 
     def make_room(self) -> bool:
         """Delete what every reader has read; return whether there was anything."""

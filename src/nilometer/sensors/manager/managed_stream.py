@@ -64,7 +64,7 @@ class ManagedStream:
             self._past.update(before.sensors)
             self._appender.count_on(before.dropped)
         self._tasks: dict[int, SensorTask] = {}
-        self._seen_backlog = self._told_backlog = self._past_backlog()
+        self._seen_backlog = self._reported_backlog = self._past_backlog()
         self._leaving: dict[int, asyncio.Task[None]] = {}
         self._appending = asyncio.create_task(self._appender.run())
         self._silence = SilenceWatch(declaration.name, store.arrivals, store.time)
@@ -122,9 +122,9 @@ class ManagedStream:
 
     def _look_at_backlog(self, backlog: int) -> None:
         """Report a backlog once it has ended."""
-        if backlog == self._seen_backlog > self._told_backlog:
-            tell_backlog(self.declaration.name, backlog - self._told_backlog)
-            self._told_backlog = backlog
+        if backlog == self._seen_backlog > self._reported_backlog:
+            tell_backlog(self.declaration.name, backlog - self._reported_backlog)
+            self._reported_backlog = backlog
         self._seen_backlog = backlog
 
     def sensor_statuses(self) -> list[SensorStatus]:
@@ -144,7 +144,7 @@ class ManagedStream:
         records = [task.record for task in tasks.values()]
         states = [one.state for one in records]
         heard = [one.last_arrival for one in records if one.last_arrival is not None]
-        store, writer, silence = self.store, self.store.writer, self._silence.found
+        store, writer, silence = self.store, self.store.writer, self._silence.current
         watermark = writer.watermark
         segments = writer.segments
         return StreamStatus(
@@ -205,14 +205,14 @@ class ManagedStream:
         )
 
     def _error(self) -> str | None:
-        found = (
+        message = (
             self._appender.error
             or self._not_shipped()
             or self.trouble
             or self._missing_unit()
             or self._ahead()
         )
-        return None if found is None else shown_text(found)
+        return None if message is None else shown_text(message)
 
     def _not_shipped(self) -> str | None:
         """Why rows wait on this disk, if the object store does not take them."""
@@ -225,8 +225,8 @@ class ManagedStream:
         """How a wrong clock has affected arrival times, if it has."""
         if self.declaration.time is not None:
             return None
-        told = self.store.told_ahead(self._wall())
-        return None if told is None else f"its log {told}"
+        message = self.store.ahead_message(self._wall())
+        return None if message is None else f"its log {message}"
 
     def _missing_unit(self) -> str | None:
         """Why nothing is read, if the reason is that the unit is not registered."""
@@ -296,6 +296,6 @@ def _counts(one: SensorCounts | SensorRecord) -> SensorCounts:
 
 def _behind(records: Iterable[SensorRecord]) -> int | None:
     """How many readings wait at the other side, for the sensors for which this is known."""
-    told = [getattr(one.source, "behind", None) for one in records]
-    known = [one for one in told if one is not None]
+    counts = [getattr(one.source, "behind", None) for one in records]
+    known = [one for one in counts if one is not None]
     return sum(known) if known else None

@@ -160,8 +160,8 @@ class StreamManager:
 
     def streams(self) -> list[StreamStatus]:
         """All watched streams, by name."""
-        found = list(self._watched.items())
-        return [watched.stream.status() for _, watched in sorted(found, key=lambda one: one[0])]
+        entries = list(self._watched.items())
+        return [watched.stream.status() for _, watched in sorted(entries, key=lambda one: one[0])]
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -192,8 +192,8 @@ class StreamManager:
         self._watched.clear()
 
     def _replays(self, stream_type: str) -> bool:
-        """Whether sensors of a type give again whatever comes after their last delivery key."""
-        with suppress(InputError):  # it is told when a sensor is opened
+        """Whether sensors of a type deliver again everything after their last delivery key."""
+        with suppress(InputError):  # it is reported when a sensor is opened
             return bool(getattr(self._find_type(stream_type), "replays", False))
         return False
 
@@ -254,21 +254,23 @@ class StreamManager:
         stream = watched.stream
         try:
             alive = await watched.readers.look()
-            conditions = watched.kept(frozenset(live_conditions(alive)), self._settings)
+            conditions = watched.wanted_conditions(
+                frozenset(live_conditions(alive)), self._settings
+            )
             if watched.is_current and conditions == watched.conditions:
                 stream.note_readers(len(alive))
                 return
             watched.is_current = True  # set before the rows are read: later changes are found later
             stream.trouble, watched.conditions = None, conditions
-            wanted = await asyncio.to_thread(self._wanted, watched)
+            sensors = await asyncio.to_thread(self._wanted_sensors, watched)
             if self._watched.get(stream.declaration.name) is watched:
                 stream.note_readers(len(alive))
-                if not stream.want(wanted, pause=watched.readers.lost):
+                if not stream.want(sensors, pause=watched.readers.lost):
                     watched.is_current = False
         except Exception as error:  # whatever the catalog raises: try again next time
             watched.trouble(error)
 
-    def _wanted(self, watched: _Watched) -> list[Sensor]:
+    def _wanted_sensors(self, watched: _Watched) -> list[Sensor]:
         """The sensors in the catalog that satisfy one of the conditions."""
         if not watched.conditions:
             return []
@@ -300,9 +302,9 @@ class StreamManager:
                 await self._keep_rates()
 
     async def _keep_rates(self) -> None:
-        known = {name: one.stream.store.learned() for name, one in self._watched.items()}
+        rates = {name: one.stream.store.learned() for name, one in self._watched.items()}
         with suppress(OSError):  # a full disk: they are learned again
-            await self._write(partial(self._rates.write, known))
+            await self._write(partial(self._rates.write, rates))
 
     async def _tell(self, *, durable: bool = False) -> None:
         if self._status_file is None:
@@ -310,10 +312,10 @@ class StreamManager:
         streams = self.streams()
         sensors = [one for stream in streams for one in self.status(stream.name)]
         watched = {name: one.stream.counts() for name, one in self._watched.items()}
-        kept = {**self._before, **watched}
+        counts = {**self._before, **watched}
         write = partial(write_status, self._status_file, self._clock(), durable=durable)
         with suppress(OSError):  # a full disk is reported in the logs' own status
-            await self._write(partial(write, streams, sensors, kept))
+            await self._write(partial(write, streams, sensors, counts))
 
     async def _write(self, write: Callable[[], None]) -> None:
         """Write a file in a thread, which continues even if whoever awaits it is cancelled."""
@@ -337,7 +339,9 @@ class _Watched:
     is_current: bool = True
     """Whether the sensors are those that these conditions select."""
 
-    def kept(self, live: frozenset[str | None], settings: ManagerSettings) -> frozenset[str | None]:
+    def wanted_conditions(
+        self, live: frozenset[str | None], settings: ManagerSettings
+    ) -> frozenset[str | None]:
         """The conditions to read sensors for: the current ones and very recent ones."""
         if live >= self.conditions:
             self.less_since = None

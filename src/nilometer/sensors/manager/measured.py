@@ -89,16 +89,16 @@ class MeasuredStream:
 
     def to_json(self) -> dict[str, Any]:
         """What must be known after a restart."""
-        found = self.statistics
-        return {"rate": found.rate, "distinct": dict(found.distinct)}
+        statistics = self.statistics
+        return {"rate": statistics.rate, "distinct": dict(statistics.distinct)}
 
 
-def read_measured(kept: object) -> MeasuredStream:
+def read_measured(content: object) -> MeasuredStream:
     """Continue from what `to_json` returned; invalid parts are ignored."""
-    given = kept if isinstance(kept, Mapping) else {}
-    rate, distinct = _number(given.get("rate")), given.get("distinct")
-    found = distinct if isinstance(distinct, Mapping) else {}
-    values = {str(name): _number(one) for name, one in found.items()}
+    stored = content if isinstance(content, Mapping) else {}
+    rate, distinct = _number(stored.get("rate")), stored.get("distinct")
+    columns = distinct if isinstance(distinct, Mapping) else {}
+    values = {str(name): _number(one) for name, one in columns.items()}
     return MeasuredStream(
         Statistics(rate, {name: one for name, one in values.items() if one is not None})
     )

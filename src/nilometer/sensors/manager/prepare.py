@@ -28,8 +28,8 @@ class Prepared:
 
     def keep(self, wanted: Callable[[Received], bool]) -> Prepared:
         """Remove the rows whose event is not wanted."""
-        kept = np.array([wanted(one) for one in self.received], bool)
-        mask = kept[self.owners]
+        chosen = np.array([wanted(one) for one in self.received], bool)
+        mask = chosen[self.owners]
         rows = None if self.rows is None else self.rows.filter(pa.array(mask))
         return Prepared(rows, self.owners[mask], self.received, self.letters)
 
@@ -97,11 +97,11 @@ class Preparation:
         columns = self._builder.from_values([one.value for one in items])
         times = np.zeros(len(items), np.int64)
         taken = np.ones(len(items), bool)
-        told = [None] * len(items) if columns.times is None else columns.times.tolist()
+        stated = [None] * len(items) if columns.times is None else columns.times.tolist()
         for at, one in enumerate(items):
             reason = columns.refused.get(at)
             if reason is None:
-                time = one.time if told[at] is None or told[at] == NO_TIME else told[at]
+                time = one.time if stated[at] is None or stated[at] == NO_TIME else stated[at]
                 times[at], reason = self._time(one, time, columns.times is not None)
             if reason is not None:
                 taken[at] = False
@@ -179,6 +179,6 @@ class Preparation:
     def _refuse(self, one: Received, reason: str, value: object) -> None:
         one.sensor.dead_letters += 1
         where = "" if one.origin is None else f" ({one.origin})"
-        told, sent = shown_text(reason + where), shown_text(payload_text(value))
-        letter = DeadLetter(one.sensor.name, one.arrived, told, sent)
+        why, sent = shown_text(reason + where), shown_text(payload_text(value))
+        letter = DeadLetter(one.sensor.name, one.arrived, why, sent)
         self._letters.append(letter)

@@ -90,13 +90,13 @@ class SensorClock:
         """The time of a reading without one; never less than that of an earlier one."""
         self._arrival_at(at)
         if (sensor := self._sensors.get(number)) is not None and not sensor.by_arrival:
-            self._told(number, self._last_arrival, at)
+            self._note_reading(number, self._last_arrival, at)
         return self._last_arrival
 
     def admit(self, number: int, time: int, now: int) -> str | None:
         """Why a reading of this time is refused; None: it is accepted."""
         if (reason := self._refusal(time, now, self._largest(number))) is None:
-            self._told(number, time, now)
+            self._note_reading(number, time, now)
         return reason
 
     def admit_many(
@@ -109,7 +109,7 @@ class SensorClock:
         reached = np.maximum.accumulate(seen)[:-1]
         taken = sound & (times >= reached - self._lateness)
         if taken.any():
-            self._told(number, int(times[taken].max()), now)
+            self._note_reading(number, int(times[taken].max()), now)
         refused = [
             (at, self._refusal(int(times[at]), now, int(reached[at])) or "")
             for at in np.flatnonzero(~taken).tolist()
@@ -169,7 +169,7 @@ class SensorClock:
             return f"late by {format_duration(self.watermark - time)}"
         return None
 
-    def _told(self, number: int, time: int, now: int) -> None:
+    def _note_reading(self, number: int, time: int, now: int) -> None:
         """Note that a sensor has sent a reading of this time."""
         if (sensor := self._sensors.get(number)) is None:
             return

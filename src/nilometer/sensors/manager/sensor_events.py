@@ -18,86 +18,86 @@ _LOG: Final = logging.getLogger("nilometer.sensors")
 
 def tell_lost(sensor: SensorRecord) -> bool:
     """Report that a sensor cannot be reached, or no longer; True: it was reported."""
-    told = event("sensor_lost", sensor.stream, **_about(sensor), reason=sensor.last_error)
+    extra = event("sensor_lost", sensor.stream, **_details(sensor), reason=sensor.last_error)
     words = "sensor %s of %s is lost and will be retried: %s"
-    _LOG.warning(words, sensor.name, sensor.stream, sensor.last_error, extra=told)
+    _LOG.warning(words, sensor.name, sensor.stream, sensor.last_error, extra=extra)
     return True
 
 
 def tell_regained(sensor: SensorRecord) -> bool:
     """Report that a lost sensor is back; False: it is no longer lost."""
-    told = event("sensor_regained", sensor.stream, **_about(sensor))
-    _LOG.info("sensor %s of %s is back", sensor.name, sensor.stream, extra=told)
+    extra = event("sensor_regained", sensor.stream, **_details(sensor))
+    _LOG.info("sensor %s of %s is back", sensor.name, sensor.stream, extra=extra)
     return False
 
 
 def tell_closed(sensor: SensorRecord) -> None:
     """Report that a sensor was closed for good."""
-    told = event("sensor_closed", sensor.stream, **_about(sensor), reason=sensor.last_error)
+    extra = event("sensor_closed", sensor.stream, **_details(sensor), reason=sensor.last_error)
     words = "sensor %s of %s was closed: %s"
-    _LOG.error(words, sensor.name, sensor.stream, sensor.last_error, extra=told)
+    _LOG.error(words, sensor.name, sensor.stream, sensor.last_error, extra=extra)
 
 
 def tell_silent(sensor: SensorRecord, now: int) -> None:
     """Report that a sensor has been quiet for longer than expected."""
     silence = now - (sensor.silent_since or now)
-    told = event("sensor_silent", sensor.stream, **_about(sensor), seconds=silence / 1e6)
+    extra = event("sensor_silent", sensor.stream, **_details(sensor), seconds=silence / 1e6)
     what = "sent nothing" if sensor.gaps.heard is None else "been silent"
     expected = "" if sensor.expected is None else f", expected every {_span(sensor.expected)}"
     words = "sensor %s of %s has %s for %s%s"
-    _LOG.warning(words, sensor.name, sensor.stream, what, _span(silence), expected, extra=told)
+    _LOG.warning(words, sensor.name, sensor.stream, what, _span(silence), expected, extra=extra)
 
 
 def tell_speaks(sensor: SensorRecord) -> None:
     """Report that a silent sensor sends again."""
-    told = event("sensor_speaks", sensor.stream, **_about(sensor))
-    _LOG.info("sensor %s of %s is sending again", sensor.name, sensor.stream, extra=told)
+    extra = event("sensor_speaks", sensor.stream, **_details(sensor))
+    _LOG.info("sensor %s of %s is sending again", sensor.name, sensor.stream, extra=extra)
 
 
 def tell_more_silent(stream: str, more: int) -> None:
     """Report how many more sensors fell silent, without their names."""
-    told = event("sensor_silent", stream, stream=stream, count=more)
-    _LOG.warning("and %d other sensors of %s are silent", more, stream, extra=told)
+    extra = event("sensor_silent", stream, stream=stream, count=more)
+    _LOG.warning("and %d other sensors of %s are silent", more, stream, extra=extra)
 
 
 def tell_backlog(stream: str, rows: int) -> None:
     """Report that readings kept by the other side were stored with their time of arrival."""
-    told = event("backlog", stream, stream=stream, count=rows)
+    extra = event("backlog", stream, stream=stream, count=rows)
     words = (
         "%s received about %s that had been kept while nobody listened, and that have the time of "
         "their arrival: declare a column with the time at which they were taken"
     )
-    _LOG.warning(words, stream, count(rows, "reading"), extra=told)
+    _LOG.warning(words, stream, count(rows, "reading"), extra=extra)
 
 
 def tell_dead_letters(stream: str, letters: int, reason: str) -> None:
     """Report that readings could not be stored."""
-    told = event("dead_letters", stream=stream, count=letters, reason=reason)
+    extra = event("dead_letters", stream=stream, count=letters, reason=reason)
     words = "%s got %s that could not be stored, the last because %s"
-    _LOG.warning(words, stream, count(letters, "reading"), reason, extra=told)
+    _LOG.warning(words, stream, count(letters, "reading"), reason, extra=extra)
 
 
 def tell_trouble(stream: str, reason: str) -> None:
     """Report that readings cannot be appended at present."""
-    told = event("append_failed", stream, stream=stream, reason=reason)
-    _LOG.error("the log of %s cannot be written: %s", stream, reason, extra=told)
+    extra = event("append_failed", stream, stream=stream, reason=reason)
+    _LOG.error("the log of %s cannot be written: %s", stream, reason, extra=extra)
 
 
 def tell_dropped(stream: str, rows: int) -> None:
     """Report that readings were dropped for lack of room."""
-    told = event("readings_dropped", stream, stream=stream, count=rows)
+    extra = event("readings_dropped", stream, stream=stream, count=rows)
     _LOG.warning(
         "%s of %s were dropped because the log had no room",
         count(rows, "reading"),
         stream,
-        extra=told,
+        extra=extra,
     )
 
 
 def tell_appending(stream: str) -> None:
     """Report that readings can be appended again."""
-    told = event("append_works", stream, stream=stream)
-    _LOG.info("the log of %s can be written again", stream, extra=told)
+    extra = event("append_works", stream, stream=stream)
+    _LOG.info("the log of %s can be written again", stream, extra=extra)
 
 
 def _span(micros: int) -> str:
@@ -105,5 +105,5 @@ def _span(micros: int) -> str:
     return format_duration(micros if micros < _SECOND else micros // _SECOND * _SECOND)
 
 
-def _about(sensor: SensorRecord) -> dict[str, Any]:
+def _details(sensor: SensorRecord) -> dict[str, Any]:
     return {"stream": sensor.stream, "sensor": sensor.name, "errors": sensor.errors}

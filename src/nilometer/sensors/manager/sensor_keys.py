@@ -19,9 +19,9 @@ REPEAT_AFTER: Final = 4_000
 class SensorKeys:
     """The newest keys of a log, by sensor."""
 
-    def __init__(self, recent: Iterable[bytes], most: int) -> None:
-        """`recent`: what the log returns, newest last; `most`: how many are kept here."""
-        self._most = most
+    def __init__(self, recent: Iterable[bytes], limit: int) -> None:
+        """`recent`: what the log returns, newest last; `limit`: how many are kept here."""
+        self._limit = limit
         self._newest: deque[bytes] = deque()
         self._of_sensor: dict[bytes, deque[bytes]] = {}
         self._since_repeat = 0
@@ -39,8 +39,8 @@ class SensorKeys:
 
     def delivered(self, number: int) -> frozenset[bytes]:
         """The keys of a sensor that may be delivered again; safe to call from any thread."""
-        found = self._of_sensor.get(number.to_bytes(_NUMBER, "big"), ())
-        return frozenset(list(found))
+        keys = self._of_sensor.get(number.to_bytes(_NUMBER, "big"), ())
+        return frozenset(list(keys))
 
     def appended(self, keys: Sequence[bytes]) -> None:
         """Note that these have been appended to the log."""
@@ -61,7 +61,7 @@ class SensorKeys:
         for one in keys:
             self._newest.append(one)
             self._of_sensor.setdefault(one[:_NUMBER], deque()).append(one[_NUMBER:])
-        while len(self._newest) > self._most:
+        while len(self._newest) > self._limit:
             of_sensor = self._of_sensor[self._newest.popleft()[:_NUMBER]]
             if len(of_sensor) > 1:
                 of_sensor.popleft()

@@ -70,8 +70,8 @@ class SensorRecord:
 
     def counts(self) -> SensorCounts:
         """The counts to continue from later."""
-        told = self.status(0)
-        return SensorCounts(**{one.name: getattr(told, one.name) for one in fields(SensorCounts)})
+        status = self.status(0)
+        return SensorCounts(**{one.name: getattr(status, one.name) for one in fields(SensorCounts)})
 
     def to(self, state: SensorState, now: int) -> None:
         """Change the state of the sensor."""

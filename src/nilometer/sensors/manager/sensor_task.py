@@ -56,7 +56,7 @@ class SensorTask:
         self._is_stopped = False
         self._pauses = False
         self._failure: str | None = None
-        self._told_lost = False
+        self._reported_lost = False
         self._is_there = False
         self._task = asyncio.create_task(self._run())
 
@@ -97,7 +97,7 @@ class SensorTask:
         except Exception as error:  # a stream type may fail in any way
             self.record.note_error(error)
             if not (self._is_stopped or self._failure):
-                self._told_lost = self._told_lost or tell_lost(self.record)
+                self._reported_lost = self._reported_lost or tell_lost(self.record)
             after = error.after if isinstance(error, TryLaterError) else 0.0
         else:
             self._to(SensorState.ENDED)
@@ -130,16 +130,16 @@ class SensorTask:
             self.record.gaps.ask(every)
             self._is_there = False
             if not every:  # a sensor that is asked is connected once it has answered
-                self._found()
+                self._connected()
             while not await self._read_once(calls):
                 pass
         finally:
             await self._leave(calls, is_open)
 
-    def _found(self) -> None:
+    def _connected(self) -> None:
         """Note that the sensor is connected, perhaps again."""
         self._is_there = True
-        self._told_lost = self._told_lost and tell_regained(self.record)
+        self._reported_lost = self._reported_lost and tell_regained(self.record)
         self._to(SensorState.CONNECTED)
 
     async def _read_once(self, calls: StreamCalls) -> bool:
@@ -147,12 +147,12 @@ class SensorTask:
         if self.record.can_wait:
             await self._appender.room()
         try:
-            found = await calls.call("read_stream")
+            result = await calls.call("read_stream")
         except BadReadingError as error:
-            found = [error]
+            result = [error]
         if not self._is_there:
-            self._found()
-        status = self._take(found)
+            self._connected()
+        status = self._take(result)
         self._wait = self._settings.first_wait
         if status is Status.NO_VALUE and not calls.is_async("read_stream"):
             await asyncio.sleep(getattr(calls.stream, "interval", _INTERVAL))
@@ -160,10 +160,10 @@ class SensorTask:
             await asyncio.sleep(0)  # let others run, even if this one has more
         return status is Status.END
 
-    def _take(self, found: Any) -> Status:
+    def _take(self, result: Any) -> Status:
         """Pass readings on; return the last status."""
         status = Status.NO_VALUE
-        for one in found if isinstance(found, list) else [found]:
+        for one in result if isinstance(result, list) else [result]:
             if isinstance(one, BadReadingError):
                 self._put(
                     Event.BAD_READING, value=one.payload, reason=one.reason, stored=one.stored
@@ -190,9 +190,9 @@ class SensorTask:
         self._is_leaving = True
         timeout = self._settings.close_timeout
         try:
-            name, found = await calls.last_result(timeout) or ("", None)
+            name, result = await calls.last_result(timeout) or ("", None)
             if name == "read_stream":
-                self._take(found)
+                self._take(result)
             if is_open or name == "init_stream":
                 await asyncio.wait_for(self._appender.flushed(), timeout)
                 pauses = self._pauses and hasattr(calls.stream, "pause_stream")

@@ -12,7 +12,7 @@ from nilometer.sensors.manager.sensor_events import tell_more_silent, tell_silen
 from nilometer.sensors.manager.sensor_record import SensorRecord
 from nilometer.sensors.manager.status import SensorState
 
-_MOST_TOLD: Final = 20
+_MOST_NAMED: Final = 20
 """At most this many sensors are named when they fall silent at the same time."""
 _PAUSE: Final = 10_000_000
 """A watch that has not run for this long was suspended, and has received nothing."""
@@ -41,7 +41,7 @@ class SilenceWatch:
         self._stream = stream
         self._arrivals = arrivals
         self._time = time
-        self.found = StreamSilence()
+        self.current = StreamSilence()
         self._looked: int | None = None
 
     def look(self, records: Iterable[SensorRecord], now: int, *, deaf: bool) -> StreamSilence:
@@ -60,14 +60,14 @@ class SilenceWatch:
                 back.append(one)
             elif not was_silent and one.silent_since is not None:
                 fallen.append(one)
-        for one in fallen[:_MOST_TOLD]:
+        for one in fallen[:_MOST_NAMED]:
             tell_silent(one, now)
-        if (more := len(fallen) - _MOST_TOLD) > 0:
+        if (more := len(fallen) - _MOST_NAMED) > 0:
             tell_more_silent(self._stream, more)
-        for one in back[:_MOST_TOLD]:
+        for one in back[:_MOST_NAMED]:
             tell_speaks(one)
-        self.found = self._sum_up({one.number: one for one in wanted})
-        return self.found
+        self.current = self._sum_up({one.number: one for one in wanted})
+        return self.current
 
     def _judge(self, one: SensorRecord, now: int) -> None:
         heard = self._arrivals.heard(one.number)

@@ -118,20 +118,20 @@ def write_status(
     now: int,
     streams: Sequence[StreamStatus],
     sensors: Sequence[SensorStatus],
-    kept: Mapping[str, Any],
+    counts: Mapping[str, Any],
     *,
     durable: bool = False,
 ) -> None:
     """Write everything to a file, whole or not at all.
 
-    `kept` also holds what must continue after a restart; `durable`: survive a power failure.
+    `counts` must continue after a restart; `durable`: survive a power failure.
     """
     content = {
         "time": now,
         "pid": os.getpid(),
         "streams": [asdict(one) for one in streams],
         "sensors": [asdict(one) for one in sensors],
-        "kept": {name: asdict(one) for name, one in kept.items()},
+        "kept": {name: asdict(one) for name, one in counts.items()},
     }
     aside = path.with_name(f"{path.name}.new")
     with aside.open("w") as file:
@@ -145,8 +145,8 @@ def write_status(
 def read_status(path: Path) -> dict[str, Any] | None:
     """What a manager last wrote: `time`, `pid`, `streams`, `sensors`; None: nothing readable."""
     try:
-        found = json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    whole = isinstance(found, dict) and {"time", "pid", "streams", "sensors"} <= found.keys()
-    return found if whole else None
+    whole = isinstance(content, dict) and {"time", "pid", "streams", "sensors"} <= content.keys()
+    return content if whole else None

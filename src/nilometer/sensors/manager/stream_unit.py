@@ -68,13 +68,13 @@ class StreamUnit:
         try:
             applied = self._of(one.sensor)
             applied.time = one.time
-            found = _readings(applied.call(one.value))
+            values = _readings(applied.call(one.value))
         except Exception as error:  # a unit may fail in any way
             yield self._refused(one, error)
             return
-        if not found and one.key is not None:
-            found = [NOTHING]
-        for at, value in enumerate(found):
+        if not values and one.key is not None:
+            values = [NOTHING]
+        for at, value in enumerate(values):
             yield replace(one, value=value, key=None if at else one.key, stored=None)
 
     def _finish(self, one: Received) -> Iterator[Received]:
@@ -84,37 +84,37 @@ class StreamUnit:
             return
         last = replace(one, event=Event.READING, time=applied.time)
         try:
-            found = _readings(finish())
+            values = _readings(finish())
         except Exception as error:  # a unit may fail in any way
             yield self._refused(last, error)
             return
-        for value in found:
+        for value in values:
             yield replace(last, value=value)
 
     def _refused(self, one: Received, error: Exception) -> Received:
         reason = f"unit {self.name}: {in_one_line(error)}"
-        return replace(one, event=Event.BAD_READING, reason=reason, value=_shown(one.value))
+        return replace(one, event=Event.BAD_READING, reason=reason, value=_payload(one.value))
 
     def _of(self, sensor: SensorRecord) -> _Applied:
-        if (found := self._applied.get(sensor.number)) is None:
+        if (applied := self._applied.get(sensor.number)) is None:
             unit = self._find(self.name)
             call = self._new(unit, sensor) if isinstance(unit, type) else unit
-            found = self._applied[sensor.number] = _Applied(call)
-        return found
+            applied = self._applied[sensor.number] = _Applied(call)
+        return applied
 
     def _new(self, unit: type, sensor: SensorRecord) -> Callable[[Any], Any]:
         """A new object for a sensor; the class takes no argument, or a SensorAddress."""
         takes_address = bool(inspect.signature(unit).parameters)
-        made: Callable[[Any], Any] = unit(self._address_of(sensor)) if takes_address else unit()
-        return made
+        function: Callable[[Any], Any] = unit(self._address_of(sensor)) if takes_address else unit()
+        return function
 
 
-def _readings(found: Any) -> list[Any]:
-    if found is None:
+def _readings(returned: Any) -> list[Any]:
+    if returned is None:
         return []
-    return list(found) if isinstance(found, list | Generator) else [found]
+    return list(returned) if isinstance(returned, list | Generator) else [returned]
 
 
-def _shown(value: Any) -> Any:
+def _payload(value: Any) -> Any:
     """How a dead letter shows a reading."""
     return str(value.to_pylist()) if isinstance(value, pa.RecordBatch) else value

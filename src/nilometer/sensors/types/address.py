@@ -21,14 +21,14 @@ def read_address(text: str) -> tuple[str, dict[str, str]]:
     if not text.lstrip().startswith("{"):
         return text.strip(), {}
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except ValueError as error:
         raise InputError(
             "the options of a sensor are not a JSON object",
             detail=f"{error}; got {text[:100]!r}",
             hint='write an address, or options such as {"address": "…", "interval": "5s"}',
         ) from error
-    options = {str(name).lower(): _text(name, value) for name, value in found.items()}
+    options = {str(name).lower(): _text(name, value) for name, value in parsed.items()}
     return options.pop(ADDRESS, "").strip(), options
 
 

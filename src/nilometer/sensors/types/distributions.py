@@ -35,7 +35,7 @@ def read_distributions(text: str) -> Mapping[str, Description]:
     >>> read_distributions("temperature=normal(20, 3), id=choice(1,2)")
     {'temperature': ('normal', ('20', '3')), 'id': ('choice', ('1', '2'))}
     """
-    found: dict[str, Description] = {}
+    distributions: dict[str, Description] = {}
     place = 0
     while place < len(text):
         part = _PART.match(text, place)
@@ -43,9 +43,9 @@ def read_distributions(text: str) -> Mapping[str, Description]:
             raise ValueError(_HINT)
         column, name, inner = part.groups()
         arguments = tuple(one.strip() for one in inner.split(",")) if inner.strip() else ()
-        found[column] = (name.lower(), _checked(name.lower(), arguments))
+        distributions[column] = (name.lower(), _checked(name.lower(), arguments))
         place = part.end()
-    return found
+    return distributions
 
 
 def _checked(name: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
@@ -80,20 +80,20 @@ def value_maker(description: Description, kind: pa.DataType) -> Values:
     return lambda rng, count: _array(make(rng, count), kind)
 
 
-def _numbers(name: str, *given: float) -> Values:
+def _numbers(name: str, *arguments: float) -> Values:
     if name == "normal":
-        return lambda rng, count: rng.normal(given[0], given[1], count)
+        return lambda rng, count: rng.normal(arguments[0], arguments[1], count)
     if name == "uniform":
-        return lambda rng, count: rng.uniform(given[0], given[1], count)
+        return lambda rng, count: rng.uniform(arguments[0], arguments[1], count)
     if name == "walk":
-        return _walk(*given)
-    return _counter(*given)
+        return _walk(*arguments)
+    return _counter(*arguments)
 
 
 def _choice(values: Sequence[Any], kind: pa.DataType) -> Values:
-    given = pa.array(values)
-    known = read_times(given, None) if types.is_timestamp(kind) else given.cast(kind)
-    return lambda rng, count: known.take(pa.array(rng.integers(len(values), size=count)))
+    array = pa.array(values)
+    converted = read_times(array, None) if types.is_timestamp(kind) else array.cast(kind)
+    return lambda rng, count: converted.take(pa.array(rng.integers(len(values), size=count)))
 
 
 def _walk(start: float, step: float) -> Values:
@@ -101,9 +101,9 @@ def _walk(start: float, step: float) -> Values:
 
     def make(rng: np.random.Generator, count: int) -> Any:
         nonlocal last
-        found = last + np.cumsum(rng.normal(0, step, count))
-        last = float(found[-1]) if count else last
-        return found
+        values = last + np.cumsum(rng.normal(0, step, count))
+        last = float(values[-1]) if count else last
+        return values
 
     return make
 
@@ -113,9 +113,9 @@ def _counter(start: float = 0, step: float = 1) -> Values:
 
     def make(_: np.random.Generator, count: int) -> Any:
         nonlocal following
-        found = following + step * np.arange(count)
+        values = following + step * np.arange(count)
         following += step * count
-        return found
+        return values
 
     return make
 

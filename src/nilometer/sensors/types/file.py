@@ -97,10 +97,10 @@ class FileStream:
         """The next rows that are due."""
         if self._rows is not None:
             return self._due()
-        found = next(self._pieces, None)
-        if found is None:
+        upcoming = next(self._pieces, None)
+        if upcoming is None:
             return Reading(END)
-        self._path, piece = found
+        self._path, piece = upcoming
         self._ends = piece.ends()
         self._rows = piece.rows if len(piece.rows) else None
         if piece.bad:
@@ -134,8 +134,8 @@ class FileStream:
         times = micros.fill_null(np.iinfo(np.int64).min).to_numpy(zero_copy_only=False)
         now = self._clock()
         if self._began is None:
-            known = times[times > np.iinfo(np.int64).min]
-            self._began = (now, int(known[0]) if len(known) else 0)
+            valid = times[times > np.iinfo(np.int64).min]
+            self._began = (now, int(valid[0]) if len(valid) else 0)
         reached = self._began[1] + (now - self._began[0]) * speed * 1e6
         late = np.nonzero(times > reached)[0]
         count = int(late[0]) if len(late) else len(times)

@@ -153,15 +153,15 @@ class _Lines:
 
     def _typed(self, value: Any, text: str) -> dict[str, Any]:
         """A row whose values fit their columns."""
-        found = parse_json(value) if isinstance(value, str) else value
-        if not isinstance(found, dict):
+        row = parse_json(value) if isinstance(value, str) else value
+        if not isinstance(row, dict):
             raise BadReadingError("not a JSON object", text[:4096])
-        return _typed_row(found, self._form, text)
+        return _typed_row(row, self._form, text)
 
 
-def _typed_row(found: Mapping[str, Any], form: FileFormat, text: str) -> dict[str, Any]:
+def _typed_row(row: Mapping[str, Any], form: FileFormat, text: str) -> dict[str, Any]:
     """The declared columns of a row; raises BadReadingError if a value does not fit its column."""
-    return {column.name: _scalar(found.get(column.name), column, text) for column in form.columns}
+    return {column.name: _scalar(row.get(column.name), column, text) for column in form.columns}
 
 
 def _scalar(value: Any, column: pa.Field, text: str) -> Any:
@@ -190,8 +190,8 @@ def _arrow_batches(
 ) -> Iterator[pa.RecordBatch]:
     if kind == "parquet":
         file = pyarrow.parquet.ParquetFile(path)
-        known = [name for name in form.columns.names if name in file.schema_arrow.names]
-        yield from file.iter_batches(batch_size=1 << 16, columns=known)
+        names = [name for name in form.columns.names if name in file.schema_arrow.names]
+        yield from file.iter_batches(batch_size=1 << 16, columns=names)
         file.close()
     elif path.stat().st_size == 0:
         return
@@ -266,8 +266,8 @@ def _fit(batch: pa.RecordBatch, form: FileFormat, is_text: bool) -> Piece:
     Where everything is text, a number is text, too.
     """
     try:
-        found = [_fit_column(batch, column) for column in form.columns]
-        return Piece(pa.RecordBatch.from_arrays(found, schema=form.columns), len(batch))
+        columns = [_fit_column(batch, column) for column in form.columns]
+        return Piece(pa.RecordBatch.from_arrays(columns, schema=form.columns), len(batch))
     except (pa.ArrowException, ArithmeticError):
         return _fit_rows(batch, form, is_text)
 
@@ -285,14 +285,14 @@ def _fit_rows(batch: pa.RecordBatch, form: FileFormat, is_text: bool) -> Piece:
     """The same, row by row."""
     rows, bad, places = [], [], []
     cells = {one.name: cell_reader(one) for one in form.columns if types.is_timestamp(one.type)}
-    for place, found in enumerate(batch.to_pylist(), 1):
-        text = json.dumps(found, default=str)[:4096]
+    for place, row in enumerate(batch.to_pylist(), 1):
+        text = json.dumps(row, default=str)[:4096]
         if is_text:
-            found |= {name: read(found.get(name) or "") for name, read in cells.items()}
+            row |= {name: read(row.get(name) or "") for name, read in cells.items()}
         try:
-            rows.append(_typed_row(found, form, text))
+            rows.append(_typed_row(row, form, text))
             places.append(place)
         except BadReadingError as error:
             bad.append(error)
-    made = pa.RecordBatch.from_pylist(rows, schema=form.columns)
-    return Piece(made, len(batch), bad, places)
+    fitted = pa.RecordBatch.from_pylist(rows, schema=form.columns)
+    return Piece(fitted, len(batch), bad, places)

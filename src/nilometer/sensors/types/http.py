@@ -52,14 +52,14 @@ class HttpStatusError(Exception):
 def read_headers(text: str) -> dict[str, str]:
     """Headers of a request, from a JSON object."""
     try:
-        found = json.loads(text)
+        headers = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not all(isinstance(one, str) for one in found.values()):
+        headers = None
+    if not isinstance(headers, dict) or not all(isinstance(one, str) for one in headers.values()):
         raise ValueError('write a JSON object of texts, such as {"X-Key": "abc"}')
-    if any(c in text for text in (*found, *found.values()) for c in "\r\n\0"):
+    if any(c in text for text in (*headers, *headers.values()) for c in "\r\n\0"):
         raise ValueError("a header is one line")
-    return found
+    return headers
 
 
 class _Request(NamedTuple):
@@ -152,7 +152,9 @@ class HttpStream:
             lines = "".join(f"{name}: {value}\r\n" for name, value in self._conditions.items())
             request = f"{head}{lines}\r\n".encode("latin-1")
             try:
-                answer = await self._client.get(origin, request, most=self._chosen["max_bytes"])
+                answer = await self._client.get(
+                    origin, request, max_bytes=self._chosen["max_bytes"]
+                )
             except BadAnswerError as error:
                 raise BadReadingError(str(error)) from error
             if answer.status not in _REDIRECTS or "location" not in answer.headers:
@@ -183,9 +185,9 @@ class HttpStream:
     def _remember(self, answer: HttpAnswer) -> None:
         """Remember what to send next time, so that the server can answer 304 Not Modified."""
         if answer.status == 200:
-            told = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
-            found = answer.headers
-            self._conditions = {ask: found[said] for ask, said in told if said in found}
+            pairs = (("If-None-Match", "etag"), ("If-Modified-Since", "last-modified"))
+            headers = answer.headers
+            self._conditions = {ask: headers[name] for ask, name in pairs if name in headers}
 
     def _readings(self, answer: HttpAnswer) -> Reading | list[Reading]:
         document = parse_json(answer.body)
@@ -201,11 +203,11 @@ class HttpStream:
         return Reading(NEW_VALUE, self._value(document))
 
     def _request(self, url: str) -> _Request:
-        found = self._requests.get(url)
-        if found is None:
+        request = self._requests.get(url)
+        if request is None:
             self._requests.clear()
-            found = self._requests[url] = self._make_request(url)
-        return found
+            request = self._requests[url] = self._make_request(url)
+        return request
 
     def _make_request(self, url: str) -> _Request:
         parts = _split(url, self._sensor)
@@ -238,10 +240,10 @@ class HttpStream:
 def _split(url: str, sensor: str) -> SplitResult:
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        known = False
-    if not known or any(c in url for c in "\r\n\0 "):
+        is_valid = False
+    if not is_valid or any(c in url for c in "\r\n\0 "):
         raise InputError(
             f"sensor {sensor} has an address that is not a URL",
             detail=f"got {url!r}",
@@ -257,11 +259,11 @@ def _server(parts: SplitResult) -> tuple[str, str, int]:
 @lru_cache(maxsize=64)
 def _context(authority: Path | None, insecure: bool) -> ssl.SSLContext:
     """Shared by many sensors, since creating it reads all certificates of the system."""
-    made = ssl.create_default_context(cafile=authority)
+    context = ssl.create_default_context(cafile=authority)
     if insecure:
-        made.check_hostname = False
-        made.verify_mode = ssl.CERT_NONE
-    return made
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def _retry_after(text: str) -> float | None:

@@ -32,8 +32,8 @@ class HttpAnswer:
 class AnswerReader:
     """Reads one answer with a limited body; BadAnswerError says what is wrong."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._status = 0
         self._reason = ""
@@ -128,8 +128,8 @@ class AnswerReader:
         return False
 
     def _check(self, length: int) -> None:
-        if length > self._most:
-            raise BadAnswerError(f"an answer of more than {self._most} bytes")
+        if length > self._max_bytes:
+            raise BadAnswerError(f"an answer of more than {self._max_bytes} bytes")
 
     def _answer(self) -> HttpAnswer:
         return HttpAnswer(

@@ -43,10 +43,10 @@ class HttpConnection(asyncio.Protocol):
     def is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
 
-    def ask(self, request: bytes, most: int) -> asyncio.Future[HttpAnswer]:
+    def ask(self, request: bytes, max_bytes: int) -> asyncio.Future[HttpAnswer]:
         """Send a request; return a future for the answer, or an error."""
         assert self._transport is not None
-        self._reader = AnswerReader(most)
+        self._reader = AnswerReader(max_bytes)
         self._waiting = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return self._waiting
@@ -78,14 +78,14 @@ class HttpConnection(asyncio.Protocol):
         answer = self._reader.end() if self._reader is not None else None
         self._done(answer or ConnectionError(str(exc or "the server closed the connection")))
 
-    def _done(self, found: HttpAnswer | Exception) -> None:
+    def _done(self, outcome: HttpAnswer | Exception) -> None:
         waiting, self._waiting, self._reader = self._waiting, None, None
         if waiting is None or waiting.done():
             return
-        if isinstance(found, HttpAnswer):
-            waiting.set_result(found)
+        if isinstance(outcome, HttpAnswer):
+            waiting.set_result(outcome)
         else:
-            waiting.set_exception(found)
+            waiting.set_exception(outcome)
 
 
 class HttpClient:
@@ -112,21 +112,21 @@ class HttpClient:
                 self._cleaning.cancel()
                 self._cleaning = None
 
-    async def get(self, origin: Origin, request: bytes, *, most: int) -> HttpAnswer:
-        """The answer to a request; a body of more than `most` bytes raises BadAnswerError."""
+    async def get(self, origin: Origin, request: bytes, *, max_bytes: int) -> HttpAnswer:
+        """The answer to a request; a body of more than `max_bytes` raises BadAnswerError."""
         connection = self._take(origin)
         if connection is not None:
             try:
-                return await self._ask(origin, connection, request, most)
+                return await self._ask(origin, connection, request, max_bytes)
             except OSError:
                 pass  # the server had closed it: a new connection shows whether it is up
-        return await self._ask(origin, await _connect(origin), request, most)
+        return await self._ask(origin, await _connect(origin), request, max_bytes)
 
     async def _ask(
-        self, origin: Origin, connection: HttpConnection, request: bytes, most: int
+        self, origin: Origin, connection: HttpConnection, request: bytes, max_bytes: int
     ) -> HttpAnswer:
         try:
-            answer = await connection.ask(request, most)
+            answer = await connection.ask(request, max_bytes)
         except BaseException:
             connection.close()  # later data on it belongs to no request
             raise
@@ -169,10 +169,10 @@ async def _connect(origin: Origin) -> HttpConnection:
     name = origin.host if origin.context is not None else None
 
     async def connect(address: str) -> HttpConnection:
-        _, made = await loop.create_connection(
+        _, connection = await loop.create_connection(
             HttpConnection, address, origin.port, ssl=origin.context, server_hostname=name
         )
-        return made
+        return connection
 
     return await connect_within(origin.host, origin.port, origin.reach, connect)
 

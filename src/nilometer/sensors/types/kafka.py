@@ -28,7 +28,7 @@ from nilometer.sensors.types.kafka_positions import (
     FROM_NOW,
     FROM_START,
     Begin,
-    Held,
+    HeldOffsets,
     Place,
     begin,
     cluster_mark,
@@ -102,7 +102,7 @@ class KafkaStream:
         self._mark = ""
         self._positions: dict[Place, int] = {}
         self._kept: dict[Place, int] = {}
-        self._unsaid: list[Reading | BadReadingError] = []
+        self._pending: list[Reading | BadReadingError] = []
         self._look_after = 0.0
 
     def init_stream(self, sensor: SensorAddress) -> None:
@@ -124,17 +124,17 @@ class KafkaStream:
         consumer = self._consumer
         if consumer is None:
             raise RuntimeError("read_stream before init_stream")
-        if self._unsaid:
-            said, self._unsaid = self._unsaid, []
-            return said
+        if self._pending:
+            pending, self._pending = self._pending, []
+            return pending
         if time.monotonic() >= self._look_after:
             self._begin(consumer)
         messages = consumer.take(_AT_ONCE, _WAIT)
-        found = [one for message in messages if (one := self._reading(message)) is not None]
+        readings = [one for message in messages if (one := self._reading(message)) is not None]
         if messages:
-            self._keep_position(found)
+            self._keep_position(readings)
         self.behind = consumer.behind(self._positions)
-        return found or Reading(NO_VALUE)
+        return readings or Reading(NO_VALUE)
 
     def close_stream(self) -> None:
         """Disconnect; what arrives from now on is read when the stream is opened again."""
@@ -149,23 +149,23 @@ class KafkaStream:
             return
         held = {place: consumer.held(place) for place in new}
 
-        def start(place: Place, found: Held) -> int:
+        def start(place: Place, bounds: HeldOffsets) -> int:
             if isinstance(self._chosen["start"], int):
-                return consumer.offset_at(place, self._chosen["start"], found)
-            return found.low if self._chosen["start"] == FROM_START else found.high
+                return consumer.offset_at(place, self._chosen["start"], bounds)
+            return bounds.low if self._chosen["start"] == FROM_START else bounds.high
 
         begun = begin(held, self._positions, start, self._chosen["when_reset"])
         self._positions |= {one.place: one.offset for one in begun}
         self._kept |= {one.place: one.kept for one in begun}
         consumer.read({place: self._positions[place] for place in self._kept})
         self._tell_gone([one for one in begun if one.gone])
-        self._unsaid.append(Reading(NEW_VALUE, _NOTHING, None, self._key()))
+        self._pending.append(Reading(NEW_VALUE, _NOTHING, None, self._key()))
 
     def _tell_gone(self, begun: list[Begin]) -> None:
         for one in begun:
             self.dropped += one.gone
             origin = f"{one.place} at offset {one.offset - one.gone}"
-            self._unsaid.append(BadReadingError(one.reason, origin))
+            self._pending.append(BadReadingError(one.reason, origin))
 
     def _reading(self, message: Message) -> Reading | BadReadingError | None:
         assert self._reader is not None
@@ -183,12 +183,12 @@ class KafkaStream:
         queued = offset < self._kept[place]
         return Reading(NEW_VALUE, value, None, key, queued=queued, origin=origin)
 
-    def _keep_position(self, found: list[Reading | BadReadingError]) -> None:
+    def _keep_position(self, readings: list[Reading | BadReadingError]) -> None:
         """Attach the positions of all partitions to the last reading."""
-        if found and isinstance(found[-1], Reading):
-            found[-1] = found[-1]._replace(key=self._key())
+        if readings and isinstance(readings[-1], Reading):
+            readings[-1] = readings[-1]._replace(key=self._key())
         else:
-            found.append(Reading(NEW_VALUE, _NOTHING, None, self._key()))
+            readings.append(Reading(NEW_VALUE, _NOTHING, None, self._key()))
 
     def _key(self) -> bytes:
         return spell(self._mark, self._positions.items())
@@ -196,8 +196,8 @@ class KafkaStream:
 
 def _choose(sensor: SensorAddress) -> dict[str, Any]:
     """The options, completed by those of the address."""
-    named = read_kafka_url(sensor.address)
-    chosen = read_options("kafka", KafkaStream.options, {**sensor.options, **named})
+    from_url = read_kafka_url(sensor.address)
+    chosen = read_options("kafka", KafkaStream.options, {**sensor.options, **from_url})
     for option, example in (("servers", "kafka://host/topic"), ("topic", "kafka://host/topic")):
         if not chosen[option]:
             raise InputError(

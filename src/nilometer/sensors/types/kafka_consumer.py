@@ -23,7 +23,7 @@ from nilometer.model.kafka import (
     read_servers,
     uses_tls,
 )
-from nilometer.sensors.types.kafka_positions import Held, Place
+from nilometer.sensors.types.kafka_positions import HeldOffsets, Place
 
 _LOG: Final = logging.getLogger("nilometer.kafka")
 _SETTINGS: Final = {
@@ -42,7 +42,7 @@ _ENDED: Final = frozenset(
 )
 """Errors of the whole client: it is abandoned, and another one is created."""
 _COUNT_EVERY: Final = 1.0
-_Found = TypeVar("_Found")
+_Reply = TypeVar("_Reply")
 
 
 class TopicConsumer:
@@ -69,33 +69,35 @@ class TopicConsumer:
 
     def cluster(self) -> str | None:
         """The id of the cluster; raises if it cannot be reached, or redirects where it must not."""
-        cluster: str | None = self._about(self._topics[0]).cluster_id
+        cluster: str | None = self._metadata(self._topics[0]).cluster_id
         return cluster
 
     def places(self) -> list[Place]:
         """All partitions that the topics have now."""
-        found: list[Place] = []
+        places: list[Place] = []
         for topic in self._topics:
-            about = self._about(topic).topics[topic]
-            if about.error is not None:
+            metadata = self._metadata(topic).topics[topic]
+            if metadata.error is not None:
                 raise LookupError(
-                    f"topic {topic} cannot be read at {self._where}: {about.error.str()}"
+                    f"topic {topic} cannot be read at {self._where}: {metadata.error.str()}"
                 )
-            found += [Place(topic, number) for number in sorted(about.partitions)]
-        return found
+            places += [Place(topic, number) for number in sorted(metadata.partitions)]
+        return places
 
-    def held(self, place: Place) -> Held:
+    def held(self, place: Place) -> HeldOffsets:
         """The offsets that a partition currently holds."""
         of = TopicPartition(place.topic, place.partition)
-        return Held(*self._ask(lambda: self._consumer.get_watermark_offsets(of, self._timeout)))
+        return HeldOffsets(
+            *self._ask(lambda: self._consumer.get_watermark_offsets(of, self._timeout))
+        )
 
-    def offset_at(self, place: Place, micros: int, held: Held) -> int:
+    def offset_at(self, place: Place, micros: int, held: HeldOffsets) -> int:
         """The offset of the first message at or after an instant; the end if there is none."""
         asked = [TopicPartition(place.topic, place.partition, -(-micros // 1000))]
-        (found,) = self._ask(lambda: self._consumer.offsets_for_times(asked, self._timeout))
-        if found.error is not None:
-            raise KafkaException(found.error)
-        return held.high if found.offset < 0 else int(found.offset)
+        (answer,) = self._ask(lambda: self._consumer.offsets_for_times(asked, self._timeout))
+        if answer.error is not None:
+            raise KafkaException(answer.error)
+        return held.high if answer.offset < 0 else int(answer.offset)
 
     def read(self, positions: Mapping[Place, int]) -> None:
         """Read these partitions from these offsets on."""
@@ -103,22 +105,22 @@ class TopicConsumer:
             [TopicPartition(*place, offset) for place, offset in positions.items()]
         )
 
-    def take(self, most: int, wait: float) -> list[Message]:
+    def take(self, limit: int, wait: float) -> list[Message]:
         """The available messages; waits for the first one."""
         if self._trouble is not None:
             raise self._trouble
         first = self._consumer.poll(wait)
-        found = [] if first is None else [first, *self._consumer.consume(most - 1, 0)]
-        for message in found:
+        messages = [] if first is None else [first, *self._consumer.consume(limit - 1, 0)]
+        for message in messages:
             if (error := message.error()) is not None:
                 self._trouble = _explained(message, error)
-        good = [one for one in found if one.error() is None]
+        good = [one for one in messages if one.error() is None]
         if self._trouble is not None and not good:
             raise self._trouble
         return good
 
     def behind(self, positions: Mapping[Place, int]) -> int | None:
-        """How many messages have not been read yet; None: the cluster has not told."""
+        """How many messages have not been read yet; None: the cluster has not said."""
         if time.monotonic() >= self._count_after:
             waiting = [self._wait_at(place, at) for place, at in positions.items()]
             known = [one for one in waiting if one is not None]
@@ -130,22 +132,22 @@ class TopicConsumer:
     def close(self) -> None:
         self._consumer.close()
 
-    def _about(self, topic: str) -> Any:
+    def _metadata(self, topic: str) -> Any:
         """The cluster's metadata about itself and a topic."""
-        found = self._ask(lambda: self._consumer.list_topics(topic, self._timeout))
-        check_brokers(((one.host, one.port) for one in found.brokers.values()), self._reach)
-        return found
+        metadata = self._ask(lambda: self._consumer.list_topics(topic, self._timeout))
+        check_brokers(((one.host, one.port) for one in metadata.brokers.values()), self._reach)
+        return metadata
 
     def _wait_at(self, place: Place, position: int) -> int | None:
         of = TopicPartition(place.topic, place.partition)
-        told = self._consumer.get_watermark_offsets(of, cached=True)
-        return None if told is None or told[1] < 0 else max(0, int(told[1]) - position)
+        marks = self._consumer.get_watermark_offsets(of, cached=True)
+        return None if marks is None or marks[1] < 0 else max(0, int(marks[1]) - position)
 
     def _note(self, error: KafkaError) -> None:
         if error.code() in _ENDED or error.fatal():
             self._trouble = ConnectionError(f"{self._where}: {error.str()}")
 
-    def _ask(self, question: Callable[[], _Found]) -> _Found:
+    def _ask(self, question: Callable[[], _Reply]) -> _Reply:
         """The cluster's answer, or an error that says who did not answer."""
         try:
             return question()
@@ -164,5 +166,5 @@ def _explained(message: Message, error: KafkaError) -> Exception:
 
 
 def _words(error: KafkaException) -> str:
-    told = error.args[0]
-    return str(told.str()) if isinstance(told, KafkaError) else str(told)
+    cause = error.args[0]
+    return str(cause.str()) if isinstance(cause, KafkaError) else str(cause)

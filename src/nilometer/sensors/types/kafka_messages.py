@@ -29,8 +29,8 @@ def read_parts(text: str) -> dict[str, str]:
     parts: dict[str, str] = {}
     for one in text.split(","):
         column, sign, part = (word.strip() for word in one.partition("="))
-        known = part in ("key", *_PLAIN) or (part.startswith(_HEADER) and part != _HEADER)
-        if not sign or not column or not known:
+        is_known = part in ("key", *_PLAIN) or (part.startswith(_HEADER) and part != _HEADER)
+        if not sign or not column or not is_known:
             raise ValueError(
                 f"write column=part, a part is key, {', '.join(_PLAIN)} or header.NAME"
             )
@@ -51,7 +51,7 @@ class MessageReader:
         if len(self._others):
             form, fields = chosen["format"], chosen["fields"]
             self._payload = payload_reader(form, fields, self._others)
-        self._most: int = chosen["max_bytes"]
+        self._max_bytes: int = chosen["max_bytes"]
         self._ignores_tombstones = chosen["tombstones"] == "ignore"
 
     def read(self, message: Message) -> Any:
@@ -64,8 +64,8 @@ class MessageReader:
         if self._payload is None:
             return {name: part(message) for name, part in self._parts}
         sent = payload if isinstance(payload, bytes) else str(payload).encode()
-        if len(sent) > self._most:
-            raise BadReadingError(f"a message of more than {self._most} bytes", sent[:_SHOWN])
+        if len(sent) > self._max_bytes:
+            raise BadReadingError(f"a message of more than {self._max_bytes} bytes", sent[:_SHOWN])
         value = self._payload(sent)
         if not self._parts:
             return value
@@ -98,5 +98,5 @@ def _part(part: str, column: pa.Field) -> _Part:
 
     if part == "key":
         return lambda message: text(message.key())
-    wanted = part.removeprefix(_HEADER)
-    return lambda message: text(dict(message.headers() or ()).get(wanted))
+    header = part.removeprefix(_HEADER)
+    return lambda message: text(dict(message.headers() or ()).get(header))

@@ -32,7 +32,7 @@ class Place(NamedTuple):
 Positions: TypeAlias = Mapping[Place, int]
 
 
-class Held(NamedTuple):
+class HeldOffsets(NamedTuple):
     """The offsets that a partition holds: from `low`, before `high`."""
 
     low: int
@@ -79,7 +79,7 @@ def read_positions(mark: str, keys: Iterable[bytes]) -> dict[Place, int]:
     >>> read_positions("0011aabb", [b"0011aabb plant/0:17,plant/1:4", b"0011aabb plant/0:18"])
     {Place(topic='plant', partition=0): 18, Place(topic='plant', partition=1): 4}
     """
-    found: dict[Place, int] = {}
+    positions: dict[Place, int] = {}
     for key in sorted(keys):
         of, _, listed = key.decode(errors="replace").partition(" ")
         for part in listed.split(",") if of == mark else ():
@@ -87,14 +87,14 @@ def read_positions(mark: str, keys: Iterable[bytes]) -> dict[Place, int]:
             topic, _, partition = name.rpartition("/")
             if topic and partition.isdecimal() and offset.isdecimal():
                 place = Place(topic, int(partition))
-                found[place] = max(found.get(place, 0), int(offset))
-    return found
+                positions[place] = max(positions.get(place, 0), int(offset))
+    return positions
 
 
 def begin(
-    held: Mapping[Place, Held],
+    held: Mapping[Place, HeldOffsets],
     known: Positions,
-    start: Callable[[Place, Held], int],
+    start: Callable[[Place, HeldOffsets], int],
     when_reset: str,
 ) -> list[Begin]:
     """Where to start reading partitions: after what was stored; for new topics, per `start`.
@@ -103,14 +103,14 @@ def begin(
     """
     topics = {place.topic for place in known}
     return [
-        _resume(place, found, known.get(place, 0), when_reset)
+        _resume(place, bounds, known.get(place, 0), when_reset)
         if place.topic in topics
-        else Begin(place, start(place, found), found.high)
-        for place, found in held.items()
+        else Begin(place, start(place, bounds), bounds.high)
+        for place, bounds in held.items()
     ]
 
 
-def _resume(place: Place, held: Held, position: int, when_reset: str) -> Begin:
+def _resume(place: Place, held: HeldOffsets, position: int, when_reset: str) -> Begin:
     if position < held.low:
         return Begin(place, held.low, held.high, held.low - position)
     if position <= held.high:

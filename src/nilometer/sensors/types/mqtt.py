@@ -66,7 +66,7 @@ class MqttStream:
         self._connection: MqttConnection | None = None
         self._subscription: Subscription | None = None
         self._value: Callable[[Message], Any] = lambda message: message.payload
-        self._most = 0
+        self._max_bytes = 0
 
     @property
     def duplicates(self) -> int:
@@ -89,7 +89,7 @@ class MqttStream:
             )
         topic = check_filter(chosen["topic"] or "")
         self._value = _value_reader(chosen, topic, sensor)
-        self._most = chosen["max_bytes"]
+        self._max_bytes = chosen["max_bytes"]
         self.can_wait = chosen["qos"] > 0
         subscription = Subscription(topic, retained=chosen["retained"], delivered=sensor.delivered)
         connection = shared_connection(_session(chosen, topic, sensor))
@@ -121,9 +121,9 @@ class MqttStream:
 
     def _reading(self, message: Message) -> Reading | BadReadingError:
         try:
-            if message.cut or len(message.payload) > self._most:
+            if message.cut or len(message.payload) > self._max_bytes:
                 raise BadReadingError(
-                    f"a message of more than {self._most} bytes", message.payload[:4096]
+                    f"a message of more than {self._max_bytes} bytes", message.payload[:4096]
                 )
             value, key = self._value(message), message.key
             return Reading(NEW_VALUE, value, None, key, message.stored, message.queued)
@@ -134,8 +134,8 @@ class MqttStream:
 
 def _read_url(address: str) -> dict[str, Any]:
     """Host, port, user, password, TLS and topic of an address, as far as it names them."""
-    scheme, found, rest = address.partition("://")
-    if not found:
+    scheme, separator, rest = address.partition("://")
+    if not separator:
         return {"topic": address or None}
     if scheme.lower() not in ("mqtt", "mqtts"):
         raise InputError(
@@ -200,10 +200,10 @@ def _value_reader(
     check_columns("levels", levels, columns)
     others = pa.schema([one for one in columns if one.name not in levels])
     payload = payload_reader(chosen["format"], chosen["fields"], others)
-    named = chosen["properties"] or {}
-    check_columns("properties", tuple(named), columns)
-    if named:
-        return _with_properties(chosen, topic, sensor, named)
+    property_keys = chosen["properties"] or {}
+    check_columns("properties", tuple(property_keys), columns)
+    if property_keys:
+        return _with_properties(chosen, topic, sensor, property_keys)
     if not levels:
         return lambda message: payload(message.payload)
     wildcards = len(wildcard_levels(topic, topic))
@@ -217,26 +217,30 @@ def _value_reader(
 
     def read(message: Message) -> Any:
         value = by_column(payload(message.payload), others, message.payload)
-        found = wildcard_levels(message.topic, topic)
+        matched = wildcard_levels(message.topic, topic)
         return value | {
-            name: cell(level) for (name, cell), level in zip(cells, found, strict=False)
+            name: cell(level) for (name, cell), level in zip(cells, matched, strict=False)
         }
 
     return read
 
 
 def _with_properties(
-    chosen: Mapping[str, Any], topic: str, sensor: SensorAddress, named: Mapping[str, str]
+    chosen: Mapping[str, Any], topic: str, sensor: SensorAddress, property_keys: Mapping[str, str]
 ) -> Callable[[Message], Any]:
     """Also fill columns from user properties; a property that a message lacks is NULL."""
-    others = pa.schema([one for one in sensor.columns if one.name not in named])
+    others = pa.schema([one for one in sensor.columns if one.name not in property_keys])
     below = replace(sensor, columns=others)
     read = _value_reader({**chosen, "properties": None}, topic, below)
-    cells = [(name, told, cell_reader(sensor.columns.field(name))) for name, told in named.items()]
+    cells = [
+        (name, key, cell_reader(sensor.columns.field(name))) for name, key in property_keys.items()
+    ]
 
     def read_all(message: Message) -> Any:
         value = by_column(read(message), others, message.payload)
-        found = user_properties(message.properties)
-        return value | {name: cell(found[told]) for name, told, cell in cells if told in found}
+        properties = user_properties(message.properties)
+        return value | {
+            name: cell(properties[key]) for name, key, cell in cells if key in properties
+        }
 
     return read_all

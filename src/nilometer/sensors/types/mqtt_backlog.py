@@ -1,7 +1,7 @@
 """Which messages of a session the broker had kept while nobody was listening.
 
 MQTT does not say. A broker sends what it has kept at once, as fast as it is read: so the backlog is
-what arrives in the first second of a connection that found its session, and in the following
+what arrives in the first second of a connection that resumed its session, and in the following
 seconds for as long as each of them brings many.
 """
 

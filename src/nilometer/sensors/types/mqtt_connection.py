@@ -91,26 +91,26 @@ class MqttConnection:
             if not self._subscriptions and self._wire is not None:
                 self._wire.close(forget=not self._kept)
 
-    def read(self, one: Subscription, most: int) -> list[Message]:
+    def read(self, one: Subscription, limit: int) -> list[Message]:
         """Take what has arrived for a sensor."""
-        found: list[Message] = []
-        while one.unread and len(found) < most:
+        messages: list[Message] = []
+        while one.unread and len(messages) < limit:
             message, cut, delivery = one.unread.popleft()
             topic = message.topic.decode(errors="replace")
             if delivery is None:
-                found.append(
+                messages.append(
                     Message(topic, message.payload, cut, None, None, message.properties, False)
                 )
             else:
                 self._unread -= 1
                 stored = _Stored(self._deliveries, delivery)
                 key, queued = delivery.key, delivery.queued
-                found.append(
+                messages.append(
                     Message(topic, message.payload, cut, key, stored, message.properties, queued)
                 )
         if self._unread <= self.session.inflight and self._wire is not None:
             self._wire.resume()
-        return found
+        return messages
 
     # What arrives over the wire.
 
@@ -270,13 +270,13 @@ def shared_connection(session: Session) -> MqttConnection:
     """This loop's connection for a session; it outlives its sensors to remember messages."""
     own = _CONNECTIONS.setdefault(asyncio.get_running_loop(), {})
     name = (session.host, session.port, session.client)
-    found = own.get(name)
-    if found is None or (found.session != session and not found.in_use):
-        found = own[name] = MqttConnection(session)
-    if found.session != session:
+    connection = own.get(name)
+    if connection is None or (connection.session != session and not connection.in_use):
+        connection = own[name] = MqttConnection(session)
+    if connection.session != session:
         raise InputError(
             "sensors of one table reach one broker in different ways",
             detail=f"another password, version or certificate for {session.host}:{session.port}",
             hint="give them the same, or options client that differ",
         )
-    return found
+    return connection

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from nilometer.sensors.types.mqtt_packets import Kind, Publish, answer
+from nilometer.sensors.types.mqtt_packets import PacketKind, Publish, answer
 
 
 def delivery_key(message: Publish) -> bytes:
@@ -64,23 +64,23 @@ class Deliveries:
         if self._settled.get(message.number) == key:
             self._send(answer(_first_answer(message.qos), message.number))
             return True
-        found = self._open.get(message.number)
-        if found is None or found.key != key:
+        delivery = self._open.get(message.number)
+        if delivery is None or delivery.key != key:
             return False
-        found.connection = self._connection
-        if not found.waiting:
-            self._settle(found)
+        delivery.connection = self._connection
+        if not delivery.waiting:
+            self._settle(delivery)
         return True
 
     def take(self, message: Publish, key: bytes, sensors: int) -> Delivery:
         """Register a message that `sensors` sensors must store; if none, acknowledge it at once."""
-        found = Delivery(key, message.number, message.qos, self._connection, sensors)
+        delivery = Delivery(key, message.number, message.qos, self._connection, sensors)
         # The identifier is reused: the earlier message may have looked the same.
         self._settled.pop(message.number, None)
-        self._open[message.number] = found
+        self._open[message.number] = delivery
         if not sensors:
-            self._settle(found)
-        return found
+            self._settle(delivery)
+        return delivery
 
     def stored(self, delivery: Delivery) -> None:
         """Note that one sensor has stored a message, or does not want it."""
@@ -96,7 +96,7 @@ class Deliveries:
 
     def released(self, number: int) -> None:
         """Note that the broker has forgotten a message with QoS 2."""
-        self._send(answer(Kind.PUBCOMP, number))
+        self._send(answer(PacketKind.PUBCOMP, number))
 
     def _settle(self, delivery: Delivery) -> None:
         if self._open.get(delivery.number) is not delivery:
@@ -109,5 +109,5 @@ class Deliveries:
         self._send(answer(_first_answer(delivery.qos), delivery.number))
 
 
-def _first_answer(qos: int) -> Kind:
-    return Kind.PUBACK if qos == 1 else Kind.PUBREC
+def _first_answer(qos: int) -> PacketKind:
+    return PacketKind.PUBACK if qos == 1 else PacketKind.PUBREC

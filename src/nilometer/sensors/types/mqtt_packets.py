@@ -46,7 +46,7 @@ _TWO_BYTES: Final = {0x13, 0x21, 0x22, 0x23}
 _FOUR_BYTES: Final = {0x02, 0x11, 0x18, 0x27}
 
 
-class Kind(IntEnum):
+class PacketKind(IntEnum):
     """The upper half of a packet's first byte."""
 
     CONNECT = 0x10
@@ -100,7 +100,7 @@ class Connected(NamedTuple):
     keep_alive: int | None
 
 
-PING: Final = bytes([Kind.PINGREQ, 0])
+PING: Final = bytes([PacketKind.PINGREQ, 0])
 
 
 def connect(
@@ -119,27 +119,29 @@ def connect(
     flags |= 0x40 if password is not None else 0
     body = _text("MQTT") + struct.pack(">BBH", version, flags, keep_alive)
     if version == V5:
-        said = struct.pack(">BIBH", _SESSION_EXPIRY, session, _RECEIVE_MAXIMUM, inflight)
-        body += bytes([len(said)]) + said
+        properties = struct.pack(">BIBH", _SESSION_EXPIRY, session, _RECEIVE_MAXIMUM, inflight)
+        body += bytes([len(properties)]) + properties
     body += _text(client)
     body += b"".join(_text(one) for one in (user, password) if one is not None)
-    return _packet(Kind.CONNECT, body)
+    return _packet(PacketKind.CONNECT, body)
 
 
 def subscribe(version: int, topic: str, qos: int, retained: bool, number: int) -> bytes:
     """Subscribe; `retained`: whether a new subscription wants retained messages."""
     handling = (0x10 if retained else 0x20) if version == V5 else 0
-    said = b"\0" if version == V5 else b""
-    body = struct.pack(">H", number) + said + _text(topic) + bytes([qos | handling])
-    return _packet(Kind.SUBSCRIBE | 0x02, body)
+    properties = b"\0" if version == V5 else b""
+    body = struct.pack(">H", number) + properties + _text(topic) + bytes([qos | handling])
+    return _packet(PacketKind.SUBSCRIBE | 0x02, body)
 
 
 def unsubscribe(version: int, topic: str, number: int) -> bytes:
-    said = b"\0" if version == V5 else b""
-    return _packet(Kind.UNSUBSCRIBE | 0x02, struct.pack(">H", number) + said + _text(topic))
+    properties = b"\0" if version == V5 else b""
+    return _packet(
+        PacketKind.UNSUBSCRIBE | 0x02, struct.pack(">H", number) + properties + _text(topic)
+    )
 
 
-def answer(kind: Kind, number: int) -> bytes:
+def answer(kind: PacketKind, number: int) -> bytes:
     """PUBACK, PUBREC or PUBCOMP, with success."""
     return struct.pack(">BBH", kind, 2, number)
 
@@ -147,16 +149,16 @@ def answer(kind: Kind, number: int) -> bytes:
 def disconnect(version: int, *, forget: bool) -> bytes:
     """Disconnect; `forget`: the session must end too, which only version 5 can request."""
     if version == V5 and forget:
-        said = struct.pack(">BI", _SESSION_EXPIRY, 0)
-        return _packet(Kind.DISCONNECT, bytes([0, len(said)]) + said)
-    return bytes([Kind.DISCONNECT, 0])
+        properties = struct.pack(">BI", _SESSION_EXPIRY, 0)
+        return _packet(PacketKind.DISCONNECT, bytes([0, len(properties)]) + properties)
+    return bytes([PacketKind.DISCONNECT, 0])
 
 
 class Splitter:
-    """Splits incoming bytes into packets; of a longer one only `most` bytes are kept."""
+    """Splits incoming bytes into packets; of a longer one only `max_bytes` are kept."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._skip = 0
 
@@ -168,20 +170,20 @@ class Splitter:
             data = data[used:]
         buffer = self._buffer
         buffer += data
-        found: list[Packet] = []
+        packets: list[Packet] = []
         place = 0
         while (header := _header(buffer, place)) is not None:
             start, length = header
-            kept = min(length, self._most)
+            kept = min(length, self._max_bytes)
             if len(buffer) < start + kept:
                 break
             end = start + kept
-            found.append(Packet(buffer[place], bytes(buffer[start:end]), kept < length))
+            packets.append(Packet(buffer[place], bytes(buffer[start:end]), kept < length))
             missing = start + length - len(buffer)
             self._skip = max(0, missing)
             place = min(start + length, len(buffer))
         del buffer[:place]
-        return found
+        return packets
 
 
 def read_publish(packet: Packet, version: int) -> Publish:
@@ -219,8 +221,8 @@ def read_connected(packet: Packet, version: int) -> Connected:
     body = packet.body
     if len(body) < 2:
         raise MalformedPacketError("an answer to CONNECT that ends too early")
-    said = _numbers(body, 2) if version == V5 else {}
-    return Connected(body[1], bool(body[0] & 1), said.get(_SERVER_KEEP_ALIVE))
+    numbers = _numbers(body, 2) if version == V5 else {}
+    return Connected(body[1], bool(body[0] & 1), numbers.get(_SERVER_KEEP_ALIVE))
 
 
 def read_codes(packet: Packet, version: int) -> bytes:
@@ -234,8 +236,8 @@ def read_codes(packet: Packet, version: int) -> bytes:
 
 def failure(version: int, code: int) -> str:
     """A reason code in words."""
-    known = _FAILURES_5 if version == V5 or code >= 0x80 else _FAILURES_3
-    return f"{known.get(code, 'refused')} (code {code})"
+    failures = _FAILURES_5 if version == V5 or code >= 0x80 else _FAILURES_3
+    return f"{failures.get(code, 'refused')} (code {code})"
 
 
 def _header(buffer: bytearray, place: int) -> tuple[int, int] | None:
@@ -268,7 +270,7 @@ def _varying(body: bytes, place: int) -> tuple[int, int]:
 
 def _numbers(body: bytes, place: int) -> dict[int, int]:
     """The properties that are numbers; texts are skipped."""
-    found: dict[int, int] = {}
+    numbers: dict[int, int] = {}
     try:
         length, place = _varying(body, place)
         end = place + length
@@ -280,7 +282,7 @@ def _numbers(body: bytes, place: int) -> dict[int, int]:
                 + 2 * (name in _TWO_BYTES)
                 + 4 * (name in _FOUR_BYTES)
             ):
-                found[name] = int.from_bytes(body[place : place + width], "big")
+                numbers[name] = int.from_bytes(body[place : place + width], "big")
                 place += width
             else:
                 # A user property is two texts; every other one here is one.
@@ -288,7 +290,7 @@ def _numbers(body: bytes, place: int) -> dict[int, int]:
                     place += 2 + int.from_bytes(body[place : place + 2], "big")
     except IndexError as error:
         raise MalformedPacketError("properties that end too early") from error
-    return found
+    return numbers
 
 
 def _packet(first: int, body: bytes) -> bytes:

@@ -29,7 +29,7 @@ def user_properties(properties: bytes) -> dict[str, str]:
     >>> user_properties(bytes([0x01, 1, 0x26, 0, 1]) + b"a" + bytes([0, 2]) + b"xy")
     {'a': 'xy'}
     """
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     place = 0
     while place < len(properties):
         kind = properties[place]
@@ -49,5 +49,5 @@ def user_properties(properties: bytes) -> dict[str, str]:
             if place > len(properties):
                 break
             if kind == _USER:
-                found[texts[0].decode(errors="replace")] = texts[1].decode(errors="replace")
-    return found
+                by_name[texts[0].decode(errors="replace")] = texts[1].decode(errors="replace")
+    return by_name

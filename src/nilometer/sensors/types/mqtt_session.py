@@ -19,13 +19,13 @@ class Tls:
     insecure: bool
 
     def context(self) -> ssl.SSLContext:
-        made = ssl.create_default_context(cafile=self.authority)
+        context = ssl.create_default_context(cafile=self.authority)
         if self.insecure:
-            made.check_hostname = False
-            made.verify_mode = ssl.CERT_NONE
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
         if self.certificate is not None:
-            made.load_cert_chain(self.certificate, self.key)
-        return made
+            context.load_cert_chain(self.certificate, self.key)
+        return context
 
 
 @dataclass(frozen=True)

@@ -62,13 +62,13 @@ def wildcard_levels(topic: str, topic_filter: str) -> list[str]:
     >>> wildcard_levels("plant/hall/a/b", "plant/+/#")
     ['hall', 'a/b']
     """
-    levels, found = topic.split("/"), []
+    levels, matches = topic.split("/"), []
     for place, mark in enumerate(topic_filter.split("/")):
         if mark == "+":
-            found.append(levels[place])
+            matches.append(levels[place])
         elif mark == "#":
-            found.append("/".join(levels[place:]))
-    return found
+            matches.append("/".join(levels[place:]))
+    return matches
 
 
 def _wild(text: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from nilometer.model.reach import connect_within
 from nilometer.sensors.types import mqtt_packets as packets
-from nilometer.sensors.types.mqtt_packets import Kind, Packet, Publish
+from nilometer.sensors.types.mqtt_packets import Packet, PacketKind, Publish
 from nilometer.sensors.types.mqtt_session import Session
 
 _LONGEST_HEAD: Final = 1 << 17
@@ -78,11 +78,11 @@ class MqttWire(asyncio.Protocol):
                 inflight=session.inflight,
             )
         )
-        said = await self._accepted
-        if said.code:
-            raise ConnectionError(packets.failure(session.version, said.code))
-        if said.keep_alive is not None:
-            self._keep_alive = said.keep_alive
+        connected = await self._accepted
+        if connected.code:
+            raise ConnectionError(packets.failure(session.version, connected.code))
+        if connected.keep_alive is not None:
+            self._keep_alive = connected.keep_alive
         self._tick()
 
     def close(self, *, forget: bool) -> None:
@@ -152,21 +152,21 @@ class MqttWire(asyncio.Protocol):
 
     def _handle(self, packet: Packet) -> None:
         kind, version = packet.first & 0xF0, self._session.version
-        if kind == Kind.PUBLISH:
+        if kind == PacketKind.PUBLISH:
             self._listener.receive(packets.read_publish(packet, version), packet.cut)
-        elif kind == Kind.PUBREL:
+        elif kind == PacketKind.PUBREL:
             self._listener.released(packets.read_number(packet))
-        elif kind in (Kind.SUBACK, Kind.UNSUBACK):
+        elif kind in (PacketKind.SUBACK, PacketKind.UNSUBACK):
             waiting = self._answers.pop(packets.read_number(packet), None)
             if waiting is not None and not waiting.done():
                 waiting.set_result(packets.read_codes(packet, version))
-        elif kind == Kind.CONNACK and not self._accepted.done():
-            said = packets.read_connected(packet, version)
+        elif kind == PacketKind.CONNACK and not self._accepted.done():
+            connected = packets.read_connected(packet, version)
             # Messages of the session may follow at once, before anyone could wait for this.
-            if not said.code:
-                self._listener.connected(session=said.session)
-            self._accepted.set_result(said)
-        elif kind == Kind.DISCONNECT:
+            if not connected.code:
+                self._listener.connected(session=connected.session)
+            self._accepted.set_result(connected)
+        elif kind == PacketKind.DISCONNECT:
             reason = packets.failure(version, packet.body[0] if packet.body else 0)
             self._end(ConnectionError(f"the broker ended the connection: {reason}"))
 

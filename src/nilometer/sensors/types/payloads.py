@@ -23,8 +23,8 @@ def payload_reader(
     {'a': 1, 'b': 'x'}
     """
     if form == "json":
-        found = field_reader(fields)
-        return lambda payload: found(parse_json(payload))
+        read_fields = field_reader(fields)
+        return lambda payload: read_fields(parse_json(payload))
     if form == "csv":
         lines = CsvLines(columns)
         return lambda payload: lines.read(payload.decode(errors="replace").strip("\r\n"))

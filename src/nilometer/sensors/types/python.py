@@ -55,16 +55,16 @@ class PythonStream:
         """Call the function."""
         self._interval = read_options("python", self.options, sensor.options)["interval"]
         function = _find(sensor)
-        made = function(sensor) if _takes_sensor(function) else function()
+        generator = function(sensor) if _takes_sensor(function) else function()
         self._columns = len(sensor.columns)
-        if isinstance(made, AsyncGenerator):
-            self._source = _AsyncSource(made)
-        elif isinstance(made, Generator):
-            self._source = _PlainSource(made)
+        if isinstance(generator, AsyncGenerator):
+            self._source = _AsyncSource(generator)
+        elif isinstance(generator, Generator):
+            self._source = _PlainSource(generator)
         else:
             raise InputError(
                 f"{sensor.address} is not a generator",
-                detail=f"it returned a {type(made).__name__}",
+                detail=f"it returned a {type(generator).__name__}",
                 hint="write a function, plain or async, that yields readings",
             )
 
@@ -146,13 +146,13 @@ class _PlainSource:
     def _run(self) -> None:
         while (waiting := self._asked.get()) is not None:
             try:
-                found: tuple[bool, Any] | Exception = (False, next(self._generator))
+                outcome: tuple[bool, Any] | Exception = (False, next(self._generator))
             except StopIteration:
-                found = (True, None)
+                outcome = (True, None)
             except Exception as error:  # passed to the reader
-                found = error
+                outcome = error
             try:
-                self._loop.call_soon_threadsafe(_settle, waiting, found)
+                self._loop.call_soon_threadsafe(_settle, waiting, outcome)
             except RuntimeError:
                 break  # the loop is gone
         self._generator.close()
@@ -163,19 +163,21 @@ async def _settled(waiting: asyncio.Future[Any]) -> None:
     await asyncio.wait([waiting])
 
 
-def _settle(waiting: asyncio.Future[tuple[bool, Any]], found: tuple[bool, Any] | Exception) -> None:
+def _settle(
+    waiting: asyncio.Future[tuple[bool, Any]], outcome: tuple[bool, Any] | Exception
+) -> None:
     if waiting.done():
         return
-    if isinstance(found, Exception):
-        waiting.set_exception(found)
+    if isinstance(outcome, Exception):
+        waiting.set_exception(outcome)
     else:
-        waiting.set_result(found)
+        waiting.set_result(outcome)
 
 
 def _find(sensor: SensorAddress) -> Source:
     name = sensor.address
-    if (found := _REGISTERED.get(name)) is not None:
-        return found
+    if (source := _REGISTERED.get(name)) is not None:
+        return source
     module, colon, attribute = name.partition(":")
     allowed = [one.strip() for one in os.environ.get(MODULES, "").split(",") if one.strip()]
     if not colon or not any(module == one or module.startswith(f"{one}.") for one in allowed):

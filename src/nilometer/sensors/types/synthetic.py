@@ -52,10 +52,10 @@ def read_burst(text: str) -> tuple[int, int]:
     >>> read_burst("10 every 5s")
     (10, 5000000)
     """
-    found = _BURST.fullmatch(text)
-    if found is None or not int(found[1]) or not (period := parse_duration(found[2])):
+    match = _BURST.fullmatch(text)
+    if match is None or not int(match[1]) or not (period := parse_duration(match[2])):
         raise ValueError("write a number and a duration, such as '10 every 5s'")
-    return int(found[1]), period
+    return int(match[1]), period
 
 
 class SyntheticStream:
@@ -142,9 +142,9 @@ class SyntheticStream:
         rows = self._chunk.slice(0, count)
         if self._time is not None:
             place = self._columns.get_field_index(self._time)
-            told = pa.array(self._arrivals[:count] + self._start, _TIMESTAMP)
+            times = pa.array(self._arrivals[:count] + self._start, _TIMESTAMP)
             kind = self._columns.field(place)
-            rows = rows.set_column(place, kind, told.cast(kind.type))
+            rows = rows.set_column(place, kind, times.cast(kind.type))
         self._drop(count)
         return Reading(NEW_VALUE, rows, None, b"%d" % self._made)
 

@@ -32,10 +32,10 @@ def read_separator(text: str) -> str:
 
 
 class LineSplitter:
-    """Splits incoming bytes into lines; one longer than `most` bytes is a bad reading."""
+    """Splits incoming bytes into lines; one longer than `max_bytes` is a bad reading."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._buffer = bytearray()
         self._is_skipping = False
 
@@ -44,23 +44,23 @@ class LineSplitter:
         self._buffer += data
         *lines, rest = self._buffer.split(b"\n")
         self._buffer = rest
-        found: list[bytes | BadReadingError] = []
+        items: list[bytes | BadReadingError] = []
         for line in lines:
             if self._is_skipping:
                 self._is_skipping = False  # the end of a line that was already refused
-            elif len(line) > self._most:
-                found.append(self._too_long(line))
+            elif len(line) > self._max_bytes:
+                items.append(self._too_long(line))
             elif line := line.rstrip(b"\r"):
-                found.append(bytes(line))
-        if len(self._buffer) > self._most:
+                items.append(bytes(line))
+        if len(self._buffer) > self._max_bytes:
             if not self._is_skipping:
-                found.append(self._too_long(self._buffer))
+                items.append(self._too_long(self._buffer))
             self._is_skipping = True
             self._buffer.clear()
-        return found
+        return items
 
     def _too_long(self, line: bytearray) -> BadReadingError:
-        return BadReadingError(f"a line of more than {self._most} bytes", bytes(line[:4096]))
+        return BadReadingError(f"a line of more than {self._max_bytes} bytes", bytes(line[:4096]))
 
 
 class TcpStream:
@@ -113,8 +113,8 @@ class TcpStream:
     async def read_stream(self) -> list[Reading | BadReadingError]:
         """All lines that have arrived; if there is none, waits for one."""
         assert self._reader is not None
-        found: list[Reading | BadReadingError] = []
-        while not found:
+        readings: list[Reading | BadReadingError] = []
+        while not readings:
             try:
                 async with asyncio.timeout(self._silence):
                     data = await self._reader.read(_CHUNK)
@@ -122,8 +122,8 @@ class TcpStream:
                 raise TimeoutError(f"no line for {self._silence:g} s") from error
             if not data:
                 raise ConnectionError("the sensor has closed the connection")
-            found = [one for line in self._lines.feed(data) if (one := self._read(line))]
-        return found
+            readings = [one for line in self._lines.feed(data) if (one := self._read(line))]
+        return readings
 
     async def close_stream(self) -> None:
         """Disconnect."""

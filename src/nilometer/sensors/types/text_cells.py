@@ -85,10 +85,10 @@ def match_header(header: Sequence[str], columns: Sequence[str]) -> list[str]:
     ['ts', 'a.b']
     """
     declared = {name.lower(): name for name in columns}
-    found = [name.strip().removeprefix("\ufeff").strip() for name in header]
-    exact = set(found).intersection(columns)
+    names = [name.strip().removeprefix("\ufeff").strip() for name in header]
+    exact = set(names).intersection(columns)
     matched = []
-    for name in found:
+    for name in names:
         known = declared.get(name.lower(), name)
         matched.append(known if known == name or known not in exact else name)
     twice = next((name for name in matched if name in columns and matched.count(name) > 1), None)
@@ -120,8 +120,8 @@ class CsvLines:
     def header(self, line: str) -> None:
         """From now on, cells have the order of this line; names of no column are ignored."""
         self._names = match_header(self._split(line), self._columns.names)
-        known = {one.name: one for one in self._columns}
-        self._cells = [cell_reader(known.get(name, _UNKNOWN)) for name in self._names]
+        by_name = {one.name: one for one in self._columns}
+        self._cells = [cell_reader(by_name.get(name, _UNKNOWN)) for name in self._names]
 
     def read(self, line: str) -> dict[str, Any]:
         """The reading of a line."""

@@ -16,8 +16,8 @@ def address_with(path: str, chosen: Mapping[str, str]) -> str:
     >>> address_with("/console/queries", {"words": "a b", "state": "", "page": "2"})
     '/console/queries?words=a+b&page=2'
     """
-    said = {name: value for name, value in chosen.items() if value}
-    return f"{path}?{urlencode(said)}" if said else path
+    filled = {name: value for name, value in chosen.items() if value}
+    return f"{path}?{urlencode(filled)}" if filled else path
 
 
 def keep_in_address(path: str, chosen: Mapping[str, str]) -> None:

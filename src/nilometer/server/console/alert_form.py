@@ -27,16 +27,16 @@ _LENGTHS: Final = ("15 minutes", "1 hour", "8 hours", "1 day", "7 days")
 
 async def alert_sources(console: Console) -> dict[str, list[str]]:
     """The columns of everything that an alert can read, by name."""
-    service, found = console.service, {}
-    kept = [one.name for one in await service.queries() if not one.is_temporary]
-    for name in [*kept, *(one.declaration.name for one in await service.declarations())]:
+    service, columns = console.service, {}
+    queries = [one.name for one in await service.queries() if not one.is_temporary]
+    for name in [*queries, *(one.declaration.name for one in await service.declarations())]:
         try:
             source = await service.stored_source(name)
         except NilometerError:  # it has no rows yet
             continue
         hidden = ("_time", "_diff") if source.changes else ()
-        found[source.name] = [one for one in source.schema.names if one not in hidden]
-    return found
+        columns[source.name] = [one for one in source.schema.names if one not in hidden]
+    return columns
 
 
 def open_alert_form(console: Console, sources: dict[str, list[str]], done: Done) -> None:
@@ -45,9 +45,9 @@ def open_alert_form(console: Console, sources: dict[str, list[str]], done: Done)
 
     def write() -> str:
         wanted = _FIELDS.get(str(unit.value), {})
-        given = {one: str(fields[one].value or "") for one in wanted}
+        unit_options = {one: str(fields[one].value or "") for one in wanted}
         if wanted:
-            given |= option_lines(options.value or "")
+            unit_options |= option_lines(options.value or "")
         return create_alert(
             AlertForm(
                 name.value or "",
@@ -58,7 +58,7 @@ def open_alert_form(console: Console, sources: dict[str, list[str]], done: Done)
                 tuple(per.value or ()),
                 no_data.value or "",
                 str(unit.value) if wanted else "",
-                given,
+                unit_options,
             )
         )
 

@@ -61,13 +61,13 @@ class AlertList:
     async def refresh(self) -> None:
         """Show their current state."""
         try:
-            found = {one.name: one for one in await self._console.service.alerts()}
+            alerts = {one.name: one for one in await self._console.service.alerts()}
         except NilometerError:  # the server is stopping
             return
-        self._list.keep(found, lambda name: _AlertRow(self._console, found[name], self.refresh))
-        for name, status in found.items():
+        self._list.keep(alerts, lambda name: _AlertRow(self._console, alerts[name], self.refresh))
+        for name, status in alerts.items():
             await self._list.cards[name].show(status)
-        order = sorted(found, key=lambda name: (_RANK[found[name].state], name.lower()))
+        order = sorted(alerts, key=lambda name: (_RANK[alerts[name].state], name.lower()))
         if order != self._order:
             self._order = order
             for place, name in enumerate(order):
@@ -82,9 +82,9 @@ class AlertList:
         if not sources:
             ui.notify("There are no streams or queries to watch yet.")
             return
-        open_alert_form(self._console, sources, self._made)
+        open_alert_form(self._console, sources, self._created)
 
-    async def _made(self, message: str) -> None:
+    async def _created(self, message: str) -> None:
         tell_done(message)
         await self.refresh()
 
@@ -140,10 +140,10 @@ class _AlertRow(NamedCard):
 
     async def _show_history(self) -> None:
         try:
-            found = await self.console.service.alert_history(self.name, _MOST_LINES)
+            notifications = await self.console.service.alert_history(self.name, _MOST_LINES)
         except NilometerError:  # it was dropped, or the server is stopping
             return
-        self._history.show(alert_history(found))
+        self._history.show(alert_history(notifications))
 
     def _ask_silence(self) -> None:
         open_silence_form(self.console, self.name, self.done)
@@ -175,31 +175,31 @@ def alert_head(status: AlertStatus) -> Shape:
 def alert_rule(status: AlertStatus) -> Shape:
     """What it is waiting for."""
     one = status.definition
-    told = [f"{'has no data' if one.condition is None else 'fires'} when {one.sentence}"]
+    parts = [f"{'has no data' if one.condition is None else 'fires'} when {one.sentence}"]
     if one.clear is not None:
-        told.append(f"clears when {' '.join(one.clear.split())}")
+        parts.append(f"clears when {' '.join(one.clear.split())}")
     if one.per:
-        told.append(f"for each {', '.join(one.per)}")
+        parts.append(f"for each {', '.join(one.per)}")
     if one.rule.no_data is not None and one.condition is not None:
-        told.append(f"no data after {format_duration(one.rule.no_data)}")
+        parts.append(f"no data after {format_duration(one.rule.no_data)}")
     if status.delivery is not None:
-        told.append(f"delivered by {status.delivery}")
-    return shape("p", " · ".join(told), class_="nm-small nm-soft nm-facts")
+        parts.append(f"delivered by {status.delivery}")
+    return shape("p", " · ".join(parts), class_="nm-small nm-soft nm-facts")
 
 
 def alert_groups(status: AlertStatus) -> Shape:
     """Its groups: the worst ones, and the number of others."""
     if not status.definition.per:
         value = status.value
-        said = "Nothing has arrived yet." if value is None else f"last value: {_fields(value)}"
-        return shape("p", said, class_="nm-small nm-facts")
+        text = "Nothing has arrived yet." if value is None else f"last value: {_fields(value)}"
+        return shape("p", text, class_="nm-small nm-facts")
     rows = [_group(one) for one in status.groups[:_MOST_GROUPS]]
     if not rows:
         return shape("p", "Nothing has arrived yet.", class_="nm-small nm-soft nm-facts")
-    found = table(("Group", "State", "Since (UTC)", "Last value"), rows)
+    drawn = table(("Group", "State", "Since (UTC)", "Last value"), rows)
     left = len(status.groups) - len(rows)
     more = shape("p", f"and {count_text(left)} more", class_="nm-small nm-soft nm-facts")
-    return shape("div", found, more) if left else found
+    return shape("div", drawn, more) if left else drawn
 
 
 def alert_history(lines: list[Notification]) -> Shape:
@@ -216,8 +216,8 @@ def alert_history(lines: list[Notification]) -> Shape:
         )
         for one in lines
     ]
-    told = table(("Time (UTC)", "State", "Group", "Value", "Silenced"), rows)
-    return shape("div", shape("h3", "Event", class_="nm-small nm-soft nm-facts"), told)
+    drawn = table(("Time (UTC)", "State", "Group", "Value", "Silenced"), rows)
+    return shape("div", shape("h3", "Event", class_="nm-small nm-soft nm-facts"), drawn)
 
 
 def _group(one: GroupStatus) -> tuple[Shape | str, ...]:
@@ -238,5 +238,5 @@ def _short(value: object) -> str:
 def _problem(status: AlertStatus) -> Shape:
     if status.error is None:
         return shape("div")
-    told = shape("div", status.error, class_="nm-what")
-    return shape("div", told, class_="nm-problem", role="alert")
+    message = shape("div", status.error, class_="nm-what")
+    return shape("div", message, class_="nm-problem", role="alert")

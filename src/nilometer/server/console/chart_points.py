@@ -83,19 +83,19 @@ class Lines:
     colours: dict[str, int] = field(default_factory=dict)
     """The colour number of each line."""
 
-    def points(self, rows: pa.Table, most: int = _POINTS_AT_ONCE) -> Points:
-        """The points that these rows add, at most `most` per line."""
+    def points(self, rows: pa.Table, max_points: int = _POINTS_AT_ONCE) -> Points:
+        """The points that these rows add, at most `max_points` per line."""
         rows = _that_come(rows.rename_columns(unique_names(rows.schema.names)))
         if not rows.num_rows:
             return []
-        found: Points = []
+        points: Points = []
         times = _millis(rows[TIME])
         keys = self._keys(rows)
         for value in self.choice.values:
             numbers = _numbers(rows[value])
-            found += self._of_value(value, times, numbers, keys, most)
-        self._paint([name for name, _ in found])
-        return found
+            points += self._of_value(value, times, numbers, keys, max_points)
+        self._paint([name for name, _ in points])
+        return points
 
     def _paint(self, names: Sequence[str]) -> None:
         """Assign colours to new lines: the colour for the name, or the next free one."""
@@ -109,7 +109,7 @@ class Lines:
     def _keys(self, rows: pa.Table) -> list[str] | None:
         if self.choice.key is None:
             return None
-        keys = [_shown(key) for key in rows[self.choice.key].to_pylist()]
+        keys = [_key_text(key) for key in rows[self.choice.key].to_pylist()]
         for key in sorted(set(keys), key=natural):
             if key not in self.own and len(self.own) < MOST_LINES // max(
                 1, len(self.choice.values)
@@ -124,21 +124,21 @@ class Lines:
         times: np.ndarray,
         numbers: np.ndarray,
         keys: list[str] | None,
-        most: int,
+        max_points: int,
     ) -> Points:
         if keys is None:
-            return _line(value, times, numbers, most)
+            return _line(value, times, numbers, max_points)
         held = np.array(keys, dtype=object)
-        found: Points = []
+        points: Points = []
         for key in self.own:
             here = held == key
             name = key if len(self.choice.values) == 1 else f"{value} of {key}"
-            found += _line(name, times[here], numbers[here], most)
+            points += _line(name, times[here], numbers[here], max_points)
         left = ~np.isin(held, self.own) & np.isfinite(numbers)
         if left.any():
             mean = float(numbers[left].mean())
-            found.append((f"mean {value}{OTHERS}", [(float(times[left].max()), mean)]))
-        return found
+            points.append((f"mean {value}{OTHERS}", [(float(times[left].max()), mean)]))
+        return points
 
 
 def matches(rows: pa.Table, lanes: Sequence[str]) -> list[list[float]]:
@@ -149,14 +149,14 @@ def matches(rows: pa.Table, lanes: Sequence[str]) -> list[list[float]]:
     return [list(times) for times in zip(*columns, strict=True)]
 
 
-def _line(name: str, times: np.ndarray, numbers: np.ndarray, most: int) -> Points:
+def _line(name: str, times: np.ndarray, numbers: np.ndarray, max_points: int) -> Points:
     good = np.isfinite(numbers)
     times, numbers = times[good], numbers[good]
     if not len(times):
         return []
     order = np.argsort(times, kind="stable")
-    if len(order) > most:
-        order = order[np.linspace(0, len(order) - 1, most).astype(int)]
+    if len(order) > max_points:
+        order = order[np.linspace(0, len(order) - 1, max_points).astype(int)]
     return [(name, list(zip(times[order].tolist(), numbers[order].tolist(), strict=True)))]
 
 
@@ -177,7 +177,7 @@ def _numbers(column: pa.ChunkedArray) -> np.ndarray:
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=float)
 
 
-def _shown(key: object) -> str:
+def _key_text(key: object) -> str:
     return "NULL" if key is None else str(key)[:60]
 
 

@@ -20,6 +20,6 @@ async def confirmed(question: str, meaning: str, verb: str, statement: str | Non
                 "flat no-caps"
             )
             ui.button(verb, on_click=lambda: dialog.submit(True)).props("no-caps color=negative")
-    wanted = bool(await dialog)
+    is_confirmed = bool(await dialog)
     dialog.delete()
-    return wanted
+    return is_confirmed

@@ -74,8 +74,8 @@ def window_label(window: PicturedWindow) -> str:
 
 def window_words(window: PicturedWindow) -> str:
     """A window as a sentence."""
-    told = [later_than(one.earlier, one.later, one.limit) for one in window.bounds]
-    return ", ".join(told)
+    phrases = [later_than(one.earlier, one.later, one.limit) for one in window.bounds]
+    return ", ".join(phrases)
 
 
 def _signed(length: int | None) -> str:
@@ -108,8 +108,8 @@ def _size(stream: PicturedStream) -> tuple[float, float]:
 def _lines(stream: PicturedStream) -> list[str]:
     """The text of a node: its name, its kind, how long its rows are kept."""
     what = "" if stream.relation == stream.name else stream.relation
-    said = [stream.name, " ".join(filter(None, (what, stream.rows))), _kept_shortly(stream)]
-    return [shortened(line, _LONGEST) for line in said if line]
+    lines = [stream.name, " ".join(filter(None, (what, stream.rows))), _kept_shortly(stream)]
+    return [shortened(line, _LONGEST) for line in lines if line]
 
 
 def _kept_shortly(stream: PicturedStream) -> str:
@@ -132,13 +132,13 @@ def _node(stream: PicturedStream, box: Box) -> Shape:
         height=box.height,
         rx=10,
     )
-    note = _about(stream)
+    note = _description(stream)
     return shape(
         "g", outline, *texts, class_="node", tabindex=0, role="img", aria_label=note, data_note=note
     )
 
 
-def _about(stream: PicturedStream) -> str:
+def _description(stream: PicturedStream) -> str:
     same = stream.relation == stream.name
     parts = [f"Stream {stream.name}" + ("" if same else f", which is {stream.relation}")]
     if stream.rate is not None:
@@ -208,7 +208,7 @@ def window_kind(window: PicturedWindow) -> str:
 def window_note(window: PicturedWindow) -> str:
     """A window in words, with the windows that it is derived from."""
     lines = [f"{window_words(window)} ({window_kind(window)})"]
-    lines += [f"{_said(one)}, which follows from {_reasons(one)}" for one in _derived(window)]
+    lines += [f"{_sentence(one)}, which follows from {_reasons(one)}" for one in _derived(window)]
     return "\n".join(lines)
 
 
@@ -216,13 +216,13 @@ def _derived(window: PicturedWindow) -> Iterator[PicturedBound]:
     return (one for one in window.bounds if one.follows_from)
 
 
-def _said(bound: PicturedBound) -> str:
+def _sentence(bound: PicturedBound) -> str:
     return later_than(bound.earlier, bound.later, bound.limit)
 
 
 def _reasons(bound: PicturedBound) -> str:
-    given = "" if bound.given is None else f"; as written: {format_duration(bound.given)}"
-    return " and ".join(bound.follows_from) + given
+    written = "" if bound.given is None else f"; as written: {format_duration(bound.given)}"
+    return " and ".join(bound.follows_from) + written
 
 
 def _legend(graph: ConstraintGraph) -> Shape:
@@ -232,7 +232,7 @@ def _legend(graph: ConstraintGraph) -> Shape:
         "tightened": "written, but tightened by others",
     }
     kinds = {window_kind(one) for one in graph.windows}
-    swatches = [_swatch(kind, told) for kind, told in words.items() if kind in kinds]
+    swatches = [_swatch(kind, text) for kind, text in words.items() if kind in kinds]
     arrow = "an arrow: how much later the stream at its head may be"
     words_of_arrows = [shape("span", arrow)] if any(map(_has_arrow, graph.windows)) else []
     return shape("p", *swatches, *words_of_arrows, class_="nm-legend nm-small nm-soft")

@@ -17,18 +17,18 @@ class DashboardChanges:
     def __init__(
         self,
         console: Console,
-        found: Callable[[], Dashboard],
+        current: Callable[[], Dashboard],
         changed: Callable[[Dashboard], Awaitable[None]],
     ) -> None:
-        """`found` is the dashboard as shown; `changed` shows it again."""
+        """`current` gives the dashboard as shown; `changed` shows it again."""
         self._console = console
         self._visitor = console.visitor()
-        self._found = found
+        self._current = current
         self._changed = changed
 
     async def add(self, panel: Panel) -> None:
         """Add a panel at the end."""
-        await self._put([*self._found().panels, panel])
+        await self._put([*self._current().panels, panel])
 
     async def suggest(self) -> None:
         """Add suggested panels."""
@@ -37,42 +37,42 @@ class DashboardChanges:
             raise InputError(
                 "there is nothing to show yet", hint="declare a stream, or make a query first"
             )
-        await self._put([*self._found().panels, *panels])
+        await self._put([*self._current().panels, *panels])
 
     async def change(self, place: int, panel: Panel) -> None:
         """Replace a panel."""
-        panels = list(self._found().panels)
+        panels = list(self._current().panels)
         panels[place] = panel
         await self._put(panels)
 
     async def move(self, place: int, by: int) -> None:
         """Move a panel towards the front or the end."""
-        panels = list(self._found().panels)
+        panels = list(self._current().panels)
         to = min(max(0, place + by), len(panels) - 1)
         panels.insert(to, panels.pop(place))
         await self._put(panels)
 
     async def copy(self, place: int) -> None:
         """Insert a copy of a panel after it."""
-        panels = list(self._found().panels)
+        panels = list(self._current().panels)
         panels.insert(place + 1, panels[place])
         await self._put(panels)
 
     async def remove(self, place: int) -> None:
         """Remove a panel."""
-        panels = list(self._found().panels)
+        panels = list(self._current().panels)
         del panels[place]
         await self._put(panels)
 
     async def retitle(self, title: str) -> None:
         """Change the title."""
-        await self._keep(replace(self._found(), title=title.strip()))
+        await self._keep(replace(self._current(), title=title.strip()))
 
     async def _put(self, panels: Sequence[Panel]) -> None:
-        await self._keep(replace(self._found(), panels=tuple(panels)))
+        await self._keep(replace(self._current(), panels=tuple(panels)))
 
     async def _keep(self, wanted: Dashboard) -> None:
-        kept = await self._console.service.put_dashboard(
-            wanted, self._visitor.asker, expected=self._found().version
+        stored = await self._console.service.put_dashboard(
+            wanted, self._visitor.asker, expected=self._current().version
         )
-        await self._changed(kept)
+        await self._changed(stored)

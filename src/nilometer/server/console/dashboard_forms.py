@@ -65,8 +65,8 @@ def open_new_form(console: Console, *, with_panels: bool = False) -> None:
 
     async def create() -> None:
         panels = await suggested_panels(console.service) if with_panels else []
-        made = await _create(console, str(title.value or ""), str(name.value or ""), panels)
-        ui.navigate.to(dashboard_address(made.name))
+        dashboard = await _create(console, str(title.value or ""), str(name.value or ""), panels)
+        ui.navigate.to(dashboard_address(dashboard.name))
 
     form = SmallForm("New dashboard", "Create it", create)
     with form.fields():
@@ -91,13 +91,15 @@ def open_import_form(console: Console) -> None:
     """Ask for a file, or for its content; an existing dashboard is not replaced."""
 
     async def create() -> None:
-        found = Dashboard.from_text(str(text.value or ""), str(name.value or "").strip() or None)
+        dashboard = Dashboard.from_text(
+            str(text.value or ""), str(name.value or "").strip() or None
+        )
         asker = console.visitor().asker
-        made = await console.service.put_dashboard(found, asker, expected=0)
-        ui.navigate.to(dashboard_address(made.name))
+        stored = await console.service.put_dashboard(dashboard, asker, expected=0)
+        ui.navigate.to(dashboard_address(stored.name))
 
-    async def take(told: events.UploadEventArguments) -> None:
-        text.value = (await told.file.read()).decode("utf-8", "replace")
+    async def take(event: events.UploadEventArguments) -> None:
+        text.value = (await event.file.read()).decode("utf-8", "replace")
 
     form = SmallForm("Import a dashboard", "Import it", create)
     with form.fields():
@@ -113,7 +115,7 @@ async def open_add_form(console: Console, name: str, kind: SourceKind) -> None:
     """Ask for the dashboard that will show a query or a stream."""
     try:
         panel = suggested_panel(await console.service.stored_source(name), kind)
-        known = {one.name: one.title for one in await console.service.dashboards()}
+        titles = {one.name: one.title for one in await console.service.dashboards()}
     except NilometerError as error:
         tell_problem(error)
         return
@@ -125,7 +127,7 @@ async def open_add_form(console: Console, name: str, kind: SourceKind) -> None:
 
     form = SmallForm(f"Add {name} to a dashboard", "Add it", add)
     with form.fields():
-        options = {**known, _NEW: "A new dashboard"}
+        options = {**titles, _NEW: "A new dashboard"}
         where = ui.select(options, value=next(iter(options)), label="Dashboard")
         where.props("outlined dense stack-label").classes("nm-wide")
         title, named = _title_and_name()
@@ -159,8 +161,8 @@ async def _add(console: Console, panel: Panel, where: str, title: str, name: Any
 
 
 async def _create(console: Console, title: str, name: str, panels: list[Panel]) -> Dashboard:
-    given = Dashboard(name.strip() or name_for(title), title.strip(), tuple(panels))
-    return await console.service.put_dashboard(given, console.visitor().asker, expected=0)
+    dashboard = Dashboard(name.strip() or name_for(title), title.strip(), tuple(panels))
+    return await console.service.put_dashboard(dashboard, console.visitor().asker, expected=0)
 
 
 def _title_and_name() -> tuple[ui.input, ui.input]:

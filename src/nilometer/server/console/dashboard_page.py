@@ -41,15 +41,15 @@ def add_dashboard_page(console: Console) -> None:
     async def dashboard_page(name: str, refresh: str = "") -> None:
         add_styles()
         ui.add_head_html(f'<link rel="stylesheet" href="{static_address("dashboards.css")}">')
-        given = ui.context.client.request.query_params
-        at = read_range(*(given.get(one, "") for one in ("range", "from", "to")))
+        parameters = ui.context.client.request.query_params
+        at = read_range(*(parameters.get(one, "") for one in ("range", "from", "to")))
         with page_frame("Dashboards", console) as content:
             try:
-                found = await console.service.dashboard(name)
+                dashboard = await console.service.dashboard(name)
             except NilometerError as error:
                 draw_missing(error)
                 return
-            DashboardView(console, found, at, known_or(refresh, REFRESH, USUAL), content)
+            DashboardView(console, dashboard, at, known_or(refresh, REFRESH, USUAL), content)
 
 
 def draw_missing(error: NilometerError) -> None:
@@ -65,19 +65,19 @@ class DashboardView:
     """The content of the page, in the current place; it checks for new rows while it is open."""
 
     def __init__(
-        self, console: Console, found: Dashboard, at: TimeRange, every: str, content: ui.element
+        self, console: Console, dashboard: Dashboard, at: TimeRange, every: str, content: ui.element
     ) -> None:
         self._console = console
         self._visitor = console.visitor()
         self._may_edit = self._visitor.may(Scope.WRITE)
         self._content = content
-        self._found = found
+        self._dashboard = dashboard
         self._panes: list[PanelView] = []
         self._wake = asyncio.Event()
         self._looked = asyncio.get_running_loop().time()
-        self._changes = DashboardChanges(console, lambda: self._found, self._show_changed)
+        self._changes = DashboardChanges(console, lambda: self._dashboard, self._show_changed)
         with ui.element("div").classes("nm-dash-head"):
-            self._title = ui.label(found.title).props("role=heading aria-level=1")
+            self._title = ui.label(dashboard.title).props("role=heading aria-level=1")
             self._title.classes("nm-dash-title")
             self._draw_buttons()
         self._bar = RangeBar(at, every, self._ranged)
@@ -85,7 +85,7 @@ class DashboardView:
         with ui.element("div").classes("nm-card nm-empty") as self._empty:
             self._draw_empty()
         self._draw_panels()
-        running = background_tasks.create(self._run(), name=f"dashboard {found.name}")
+        running = background_tasks.create(self._run(), name=f"dashboard {dashboard.name}")
         if running is not None:
             ui.context.client.on_delete(running.cancel)
 
@@ -134,9 +134,9 @@ class DashboardView:
         if now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
-        found = await self._console.service.dashboard(self._found.name)
-        if found.version != self._found.version:
-            await self._show_changed(found)
+        latest = await self._console.service.dashboard(self._dashboard.name)
+        if latest.version != self._dashboard.version:
+            await self._show_changed(latest)
 
     def _leave(self, error: NotFoundError) -> None:
         """Handle that the dashboard was deleted."""
@@ -145,27 +145,27 @@ class DashboardView:
             draw_missing(error)
 
     async def _ranged(self) -> None:
-        keep_in_address(dashboard_address(self._found.name), self._bar.address)
+        keep_in_address(dashboard_address(self._dashboard.name), self._bar.address)
         for pane in self._panes:
             pane.forget()
         self._wake.set()
 
     # Drawing
 
-    async def _show_changed(self, found: Dashboard) -> None:
-        self._found = found
-        self._title.text = found.title
+    async def _show_changed(self, dashboard: Dashboard) -> None:
+        self._dashboard = dashboard
+        self._title.text = dashboard.title
         self._draw_panels()
         self._wake.set()
 
     def _draw_panels(self) -> None:
         """Panels that have not changed are kept, wherever they are now."""
-        kept: dict[Panel, list[PanelView]] = {}
+        old: dict[Panel, list[PanelView]] = {}
         for pane in self._panes:
-            kept.setdefault(pane.panel, []).append(pane)
+            old.setdefault(pane.panel, []).append(pane)
         self._panes = []
-        for place, panel in enumerate(self._found.panels):
-            known = kept.get(panel)
+        for place, panel in enumerate(self._dashboard.panels):
+            known = old.get(panel)
             if known:
                 pane = known.pop(0)
             else:
@@ -175,7 +175,7 @@ class DashboardView:
             pane.place = place
             pane.card.move(self._grid, place)
             self._panes.append(pane)
-        for gone in (one for some in kept.values() for one in some):
+        for gone in (one for some in old.values() for one in some):
             gone.card.delete()
         self._empty.set_visibility(not self._panes)
 
@@ -201,8 +201,8 @@ class DashboardView:
                     ui.menu_item("Delete dashboard", self._delete)
 
     def _button(self, word: str, icon: str, do: Any, look: str, props: str) -> None:
-        made = ui.button(word, icon=icon, on_click=do, color=None)
-        made.classes(look).props(f"{props} no-caps")
+        button = ui.button(word, icon=icon, on_click=do, color=None)
+        button.classes(look).props(f"{props} no-caps")
 
     # Actions of buttons
 
@@ -216,21 +216,21 @@ class DashboardView:
             tell_problem(error)
 
     def _retitle(self) -> None:
-        open_title_form(self._found.title, self._changes.retitle)
+        open_title_form(self._dashboard.title, self._changes.retitle)
 
     def _export(self) -> None:
-        text = json.dumps(self._found.to_json(), indent=2, ensure_ascii=False)
-        ui.download.content(text, f"{self._found.name}.json", "application/json")
+        text = json.dumps(self._dashboard.to_json(), indent=2, ensure_ascii=False)
+        ui.download.content(text, f"{self._dashboard.name}.json", "application/json")
 
     def _copy_link(self) -> None:
-        path = address_with(dashboard_address(self._found.name), self._bar.address)
+        path = address_with(dashboard_address(self._dashboard.name), self._bar.address)
         ui.run_javascript(f"navigator.clipboard?.writeText(location.origin + {json.dumps(path)})")
         tell_done("The link is copied. Anyone with a token of scope read can open it.")
 
     async def _delete(self) -> None:
-        name = self._found.name
+        name = self._dashboard.name
         meaning = "Its panels are deleted; the queries and streams that they show are kept."
-        if not await confirmed(f"Delete {self._found.title}?", meaning, "Delete it"):
+        if not await confirmed(f"Delete {self._dashboard.title}?", meaning, "Delete it"):
             return
         try:
             await self._console.service.remove_dashboard(name, self._visitor.asker)

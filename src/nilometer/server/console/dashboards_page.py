@@ -44,7 +44,7 @@ class DashboardList:
         self._console = console
         self._may_edit = console.visitor().may(Scope.WRITE)
         with ui.element("div").classes("nm-row") as self._tools:
-            self._told = ui.label().classes("nm-soft").props("role=status")
+            self._count = ui.label().classes("nm-soft").props("role=status")
             ui.element("div").classes("nm-grow")
             if self._may_edit:
                 self._button("Import", "upload", self._import, "nm-second", "flat")
@@ -57,13 +57,15 @@ class DashboardList:
     async def refresh(self) -> None:
         """Show the current dashboards."""
         try:
-            found = await self._console.service.dashboards()
+            dashboards = await self._console.service.dashboards()
         except NilometerError:  # the server is stopping
             return
-        self._empty.set_visibility(not found)
-        self._tools.set_visibility(bool(found))
-        self._told.text = "1 dashboard" if len(found) == 1 else f"{len(found)} dashboards"
-        self._list.show(shape("ul", *map(_card, found), class_="nm-boards"))
+        self._empty.set_visibility(not dashboards)
+        self._tools.set_visibility(bool(dashboards))
+        self._count.text = (
+            "1 dashboard" if len(dashboards) == 1 else f"{len(dashboards)} dashboards"
+        )
+        self._list.show(shape("ul", *map(_card, dashboards), class_="nm-boards"))
 
     def _draw_empty(self) -> None:
         ui.icon("dashboard").classes("nm-empty-icon")
@@ -84,8 +86,8 @@ class DashboardList:
             self._button("Import", "upload", self._import, "nm-second", "flat")
 
     def _button(self, word: str, icon: str, do: object, look: str, props: str) -> None:
-        made = ui.button(word, icon=icon, on_click=do, color=None)  # type: ignore[arg-type]
-        made.classes(look).props(f"{props} no-caps")
+        button = ui.button(word, icon=icon, on_click=do, color=None)  # type: ignore[arg-type]
+        button.classes(look).props(f"{props} no-caps")
 
     def _new(self) -> None:
         open_new_form(self._console)
@@ -100,10 +102,10 @@ class DashboardList:
 def _card(dashboard: Dashboard) -> Shape:
     many = "1 panel" if len(dashboard.panels) == 1 else f"{len(dashboard.panels)} panels"
     link = shape("a", dashboard.title, href=dashboard_address(dashboard.name))
-    told = f"{many} · changed {instant_words(dashboard.changed)} UTC"
+    facts = f"{many} · changed {instant_words(dashboard.changed)} UTC"
     return shape(
         "li",
         shape("h2", link, class_="nm-title"),
-        shape("p", told, class_="nm-small nm-soft nm-facts"),
+        shape("p", facts, class_="nm-small nm-soft nm-facts"),
         class_="nm-card nm-board",
     )

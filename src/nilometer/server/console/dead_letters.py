@@ -32,7 +32,7 @@ def letters_as_table(letters: Sequence[Mapping[str, object]]) -> Shape:
     """Dead letters as text, newest first; on a narrow page each is a card."""
     if not letters:
         return shape("p", "There are none.", class_="nm-empty")
-    names = [_told(name, value) for name, value in letters[0].items()]
+    names = [_heading(name, value) for name, value in letters[0].items()]
     rows = ([_cell(value) for value in one.values()] for one in newest_first(letters)[:_MOST])
     return table(names, rows)
 
@@ -41,13 +41,13 @@ def newest_first(letters: Sequence[Mapping[str, object]]) -> list[Mapping[str, o
     """Dead letters of any streams, newest first."""
 
     def when(one: Mapping[str, object]) -> float:
-        found = next((value for value in one.values() if isinstance(value, datetime)), None)
-        return 0.0 if found is None else found.timestamp()
+        time = next((value for value in one.values() if isinstance(value, datetime)), None)
+        return 0.0 if time is None else time.timestamp()
 
     return sorted(letters, key=when)[::-1]
 
 
-def _told(name: str, value: object) -> str:
+def _heading(name: str, value: object) -> str:
     words = name.replace("_", " ")
     return f"{words} (UTC)" if isinstance(value, datetime) else words
 

@@ -63,12 +63,14 @@ class DeliveryList:
     async def refresh(self) -> None:
         """Show their current state."""
         try:
-            found = {one.name: one for one in await self._console.service.deliveries()}
+            deliveries = {one.name: one for one in await self._console.service.deliveries()}
             alerts = {one.name for one in await self._console.service.alerts()}
         except NilometerError:  # the server is stopping
             return
-        self._list.keep(found, lambda name: _DeliveryRow(self._console, found[name], self.refresh))
-        for name, status in found.items():
+        self._list.keep(
+            deliveries, lambda name: _DeliveryRow(self._console, deliveries[name], self.refresh)
+        )
+        for name, status in deliveries.items():
             self._list.cards[name].show(status, is_alert=status.query in alerts)
 
     async def _ask(self) -> None:
@@ -82,9 +84,9 @@ class DeliveryList:
         if not queries:
             ui.notify("There are no queries or alerts to deliver from yet.")
             return
-        open_delivery_form(self._console, queries, self._made)
+        open_delivery_form(self._console, queries, self._created)
 
-    async def _made(self, message: str) -> None:
+    async def _created(self, message: str) -> None:
         tell_done(message)
         await self.refresh()
 
@@ -144,8 +146,8 @@ def delivery_figures(status: DeliveryStatus) -> Shape:
         (count_text(status.lag), term("lag", "rows to go")),
         *lost,
     ]
-    told = (shape("div", shape("b", value), name) for value, name in figures)
-    return shape("div", *told, class_="nm-figures")
+    drawn = (shape("div", shape("b", value), name) for value, name in figures)
+    return shape("div", *drawn, class_="nm-figures")
 
 
 def _problem(status: DeliveryStatus) -> Shape:
@@ -169,9 +171,11 @@ def open_delivery_form(
 
     def write() -> str:
         wanted = _FIELDS.get(str(unit.value), {})
-        given = {name: str(fields[name].value or "") for name in wanted}
-        given |= option_lines(options.value or "")
-        return create_delivery(name.value or "", str(query.value or ""), str(unit.value), given)
+        unit_options = {name: str(fields[name].value or "") for name in wanted}
+        unit_options |= option_lines(options.value or "")
+        return create_delivery(
+            name.value or "", str(query.value or ""), str(unit.value), unit_options
+        )
 
     form = FormDialog(console, "New delivery", "Create it", write, done)
     with form.fields():

@@ -71,14 +71,14 @@ def _ending(console: Console, visitor: Visitor) -> NilometerError | None:
     return ForbiddenError("the session has ended") if visitor.has_ended else None
 
 
-def download_address(kind: str, name: str, given: Mapping[str, str | Sequence[str]]) -> str:
+def download_address(kind: str, name: str, fields: Mapping[str, str | Sequence[str]]) -> str:
     """The address of a file; empty values are omitted.
 
     >>> download_address("query", "a b", {"format": "csv", "per": ["k"], "start": ""})
     '/console/download/query/a%20b?format=csv&per=k'
     """
-    said = {name: value for name, value in given.items() if value}
-    return f"{_ADDRESS}/{kind}/{quote(name, safe='')}?{urlencode(said, doseq=True)}"
+    filled = {name: value for name, value in fields.items() if value}
+    return f"{_ADDRESS}/{kind}/{quote(name, safe='')}?{urlencode(filled, doseq=True)}"
 
 
 def download_button(console: Console, kind: str, name: str) -> ui.button:
@@ -152,7 +152,7 @@ class DownloadDialog:
     def address(self) -> str:
         """The address of the requested file."""
         way = self._way.value
-        given: dict[str, str | Sequence[str]] = {
+        fields: dict[str, str | Sequence[str]] = {
             "format": str(self._form.value),
             "start": (self._start.value or "").strip(),
             "end": (self._end.value or "").strip(),
@@ -162,7 +162,7 @@ class DownloadDialog:
             "points": str(int(self._points.value or 0)) if way == "points" else "",
             "answer": "true" if self._answer.value else "",
         }
-        return download_address(self._kind, self._name, given)
+        return download_address(self._kind, self._name, fields)
 
     async def _try(self) -> None:
         """Start the download, or show why it is not possible."""

@@ -10,8 +10,8 @@ export default {
   data: () => ({ said: null }),
   methods: {
     say(event) {
-      const told = event.target.closest("[data-note]");
-      this.said = told === null ? null : told.dataset.note;
+      const noted = event.target.closest("[data-note]");
+      this.said = noted === null ? null : noted.dataset.note;
     },
     hush() {
       this.said = null;

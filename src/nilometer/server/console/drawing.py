@@ -62,13 +62,13 @@ def _cell(heading: str, inside: Shape | str) -> Shape:
     return shape("td", shape("div", inside), data_name=heading, class_=kind)
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, length: int) -> str:
     """A text that fits, truncated if it is too long.
 
     >>> shortened("temperature", 8)
     'tempera…'
     """
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 class Drawing(ui.element, component="drawing.js"):

@@ -70,15 +70,17 @@ def first_query(declared: Declaration) -> str:
 
 def examples(declared: Sequence[Declaration]) -> list[Example]:
     """A few statements over these streams, simplest first."""
-    found = [
+    listed = [
         Example(f"Readings of {one.name}, as they come", f"SELECT *\nFROM   {quote(one.name)}")
         for one in declared[:2]
     ]
-    found += [Example(f"{one.name}: the last 30 seconds", first_query(one)) for one in declared[:2]]
+    listed += [
+        Example(f"{one.name}: the last 30 seconds", first_query(one)) for one in declared[:2]
+    ]
     pair = next((two for two in combinations(declared, 2) if _shared(*two)), None)
     if pair is not None:
-        found += _of_two(*pair)
-    return [*found, Example("Streams and how they are doing", "SHOW STREAMS")]
+        listed += _of_two(*pair)
+    return [*listed, Example("Streams and how they are doing", "SHOW STREAMS")]
 
 
 def _of_two(first: Declaration, second: Declaration) -> list[Example]:

@@ -40,5 +40,5 @@ def few_digits(text: str) -> str:
     >>> few_digits("temperature = 15.50961661122691, at = 2026-01-02T03:04:05.123456Z")
     'temperature = 15.5096, at = 2026-01-02 03:04:05.123 UTC'
     """
-    shorter = _FRACTION.sub(lambda found: f"{float(found[0]):.6g}", text)
+    shorter = _FRACTION.sub(lambda match: f"{float(match[0]):.6g}", text)
     return _INSTANT.sub(r"\1 \2 UTC", shorter)

@@ -97,13 +97,13 @@ class FormDialog:
             return
         self._run.props("loading")
         try:
-            said = await self._service.execute(self._text, self._visitor.asker)
+            executed = await self._service.execute(self._text, self._visitor.asker)
         except NilometerError as error:
             self._problem.text = in_one_line(error)
             return
         finally:
             self._run.props(remove="loading")
-        await self._done(said.message or "done")
+        await self._done(executed.message or "done")
         self.dialog.close()
 
 

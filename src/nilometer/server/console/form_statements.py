@@ -72,7 +72,7 @@ def read_columns(text: str) -> list[Column]:
     >>> read_columns("ts TIMESTAMP\\n\\nwind speed  DOUBLE")
     [Column(name='ts', kind='TIMESTAMP'), Column(name='wind speed', kind='DOUBLE')]
     """
-    found = []
+    columns = []
     for line in text.splitlines():
         words = line.strip().rstrip(",")
         if not words:
@@ -82,8 +82,8 @@ def read_columns(text: str) -> list[Column]:
             raise InputError(
                 "a column is a name and a type", detail=f"got {words}", hint="such as wind DOUBLE"
             )
-        found.append(Column(name, kind))
-    return found
+        columns.append(Column(name, kind))
+    return columns
 
 
 def _cut(words: str) -> tuple[str, str]:
@@ -136,8 +136,10 @@ def insert_sensors(table: str, static: Sequence[Column], place: int, lines: str)
                 detail=f"got {line.strip()}",
                 hint=f"write {wanted}",
             )
-        *given, address = values
-        written = [_value(value, one.kind) for value, one in zip(given, static, strict=True)]
+        *static_values, address = values
+        written = [
+            _value(value, one.kind) for value, one in zip(static_values, static, strict=True)
+        ]
         written.insert(place, text_literal(address))
         rows.append(f"({', '.join(written)})")
     if not rows:
@@ -163,8 +165,8 @@ def alter_limits(query: str, changed: Mapping[str, str]) -> str:
     """ALTER QUERY; an empty limit is removed."""
     if not changed:
         raise InputError("nothing has changed", hint="write another limit")
-    given = {name: value.strip() or "none" for name, value in changed.items()}
-    parts = ", ".join(f"{name} = {text_literal(value)}" for name, value in given.items())
+    limits = {name: value.strip() or "none" for name, value in changed.items()}
+    parts = ", ".join(f"{name} = {text_literal(value)}" for name, value in limits.items())
     return f"ALTER QUERY {written_name(query)} SET ({parts})"
 
 
@@ -174,7 +176,7 @@ def option_lines(text: str) -> dict[str, str]:
     >>> option_lines("interval = 5 s\\nunit=celsius")
     {'interval': '5 s', 'unit': 'celsius'}
     """
-    found = {}
+    options = {}
     for line in text.splitlines():
         if not line.strip():
             continue
@@ -183,8 +185,8 @@ def option_lines(text: str) -> dict[str, str]:
             raise InputError(
                 "an option is name = value", detail=f"got {line.strip()}", hint="one on each line"
             )
-        found[name] = value.strip("'")
-    return found
+        options[name] = value.strip("'")
+    return options
 
 
 def _stream_body(form: StreamForm) -> str:
@@ -203,17 +205,17 @@ def _stream_body(form: StreamForm) -> str:
 
 def option_list(options: Mapping[str, str]) -> str:
     """WITH and the options that are not empty, or an empty text."""
-    given = {name: value for name, value in options.items() if value.strip()}
-    if not given:
+    filled = {name: value for name, value in options.items() if value.strip()}
+    if not filled:
         return ""
-    parts = ", ".join(f"{_option_name(name)} = {_option(value)}" for name, value in given.items())
+    parts = ", ".join(f"{_option_name(name)} = {_option(value)}" for name, value in filled.items())
     return f" WITH ({parts})"
 
 
 def _option(value: str) -> str:
     """A text literal, or a reference to a secret: `secret('NAME')`."""
-    found = re.fullmatch(r"\s*secret\('([^'\\]+)'\)\s*", value)
-    return f"secret('{found[1]}')" if found is not None else text_literal(value.strip())
+    match = re.fullmatch(r"\s*secret\('([^'\\]+)'\)\s*", value)
+    return f"secret('{match[1]}')" if match is not None else text_literal(value.strip())
 
 
 def _option_name(name: str) -> str:

@@ -115,8 +115,8 @@ def _draw_places(title: str, console: Console) -> None:
 
 def _draw_theme_switch() -> None:
     cookies = ui.context.client.request.cookies
-    kept = cookies.get(THEME_COOKIE, "auto")
-    chosen = kept if kept in _THEMES else "auto"
+    cookie = cookies.get(THEME_COOKIE, "auto")
+    chosen = cookie if cookie in _THEMES else "auto"
     dark = ui.dark_mode(_DARK[chosen])
     button = (
         ui.button(icon=_THEMES[chosen][0], color=None).props("flat round dense").classes("nm-tool")
@@ -144,8 +144,8 @@ def _draw_theme_switch() -> None:
 
 
 def _draw_log_out(console: Console) -> None:
-    held = ", ".join(sorted(console.visitor().scopes))
+    scopes = ", ".join(sorted(console.visitor().scopes))
     with ui.element("form").props('method=post action="/logout"').classes("nm-form"):
         button = ui.button(icon="logout", color=None).props("flat round dense type=submit")
         with button.classes("nm-tool").props('aria-label="Log out"'):
-            ui.tooltip(f"Log out (your token allows: {held})")
+            ui.tooltip(f"Log out (your token allows: {scopes})")

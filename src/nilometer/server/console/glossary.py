@@ -73,8 +73,8 @@ TERMS: Final[dict[str, str]] = {
 
 def term(name: str, words: str | None = None) -> Shape:
     """A word with a mark that explains it, by pointer, keyboard or touch."""
-    told = f"{name}: {TERMS[name]}"
+    text = f"{name}: {TERMS[name]}"
     mark = shape(
-        "span", "?", class_="nm-term", tabindex=0, role="note", aria_label=told, data_tip=told
+        "span", "?", class_="nm-term", tabindex=0, role="note", aria_label=text, data_tip=text
     )
     return shape("span", words or name, mark, class_="nm-termed")

@@ -54,8 +54,8 @@ class ConsoleGuard:
             else:
                 await self._refuse_unknown(scope, receive, send)
             return
-        wanted = "" if scope["path"] == "/" else f"?next={quote(_address(scope))}"
-        await RedirectResponse(f"/login{wanted}", 303)(scope, receive, send)
+        query = "" if scope["path"] == "/" else f"?next={quote(_address(scope))}"
+        await RedirectResponse(f"/login{query}", 303)(scope, receive, send)
 
     def _check_live(self, connection: HTTPConnection) -> None:
         """A page of another site must not use the console with the visitor's cookie."""

@@ -54,7 +54,7 @@ def _lag(sample: HealthSample) -> float | None:
     return None if lag is None else lag / 1e6
 
 
-def _kept(sample: HealthSample) -> float:
+def _buffered(sample: HealthSample) -> float:
     return sum(one.buffered for one in sample.streams.values())
 
 
@@ -74,7 +74,9 @@ CHARTS: Final = (
         "micro-batch",
     ),
     ChartKind("Watermark behind the clock", "s", (Line("lag", "#7c6cf0", _lag),), "watermark"),
-    ChartKind("Rows kept because they may still count", "rows", (Line("kept", "#3a9d5d", _kept),)),
+    ChartKind(
+        "Rows kept because they may still count", "rows", (Line("kept", "#3a9d5d", _buffered),)
+    ),
     ChartKind("State", _BYTES, (Line("state", "#3a9d5d", lambda one: one.state_bytes),), "state"),
     ChartKind(
         "Late rows, dropped so far",
@@ -95,12 +97,12 @@ class HealthCharts:
 
     def show(self, samples: Sequence[HealthSample], now: int, lag: int | None) -> None:
         """Show these samples, oldest first, over the last ten minutes, and the lag up to now."""
-        kept = thinned(samples)
+        shown = thinned(samples)
         behind = known_lag(lag)
         for kind, chart in zip(CHARTS, self._charts, strict=True):
             chart.options["xAxis"] |= {"min": now // 1000 - _SPAN, "max": now // 1000}
             for line, series in zip(kind.lines, chart.options["series"], strict=True):
-                series["data"] = line_points(kept, line.value)
+                series["data"] = line_points(shown, line.value)
                 if line.value is _lag and behind is not None:
                     series["data"].append((now // 1000, behind / 1e6))
             chart.update()
@@ -123,13 +125,13 @@ def thinned(samples: Sequence[HealthSample]) -> Sequence[HealthSample]:
 
 def line_points(samples: Sequence[HealthSample], value: Value) -> list[Point]:
     """The points of a line, with a gap where there was no micro-batch for a long time."""
-    found: list[Point] = []
+    points: list[Point] = []
     for one in samples:
         at = one.time // 1000
-        if found and at - found[-1][0] > _GAP and value is not _lag:
-            found.append((found[-1][0] + 1, None))
-        found.append((at, _rounded(value(one))))
-    return found
+        if points and at - points[-1][0] > _GAP and value is not _lag:
+            points.append((points[-1][0] + 1, None))
+        points.append((at, _rounded(value(one))))
+    return points
 
 
 def _rounded(value: float | None) -> float | None:
@@ -148,7 +150,7 @@ def _options(kind: ChartKind) -> dict[str, Any]:
             "trigger": "axis",
             "confine": True,
             "renderMode": "richText",
-            ":valueFormatter": _told_by(kind),
+            ":valueFormatter": _value_format(kind),
         },
         "legend": {
             "show": len(kind.lines) > 1,
@@ -164,7 +166,7 @@ def _options(kind: ChartKind) -> dict[str, Any]:
         "yAxis": axis
         | {
             "type": "value",
-            "axisLabel": label | _axis_told_by(kind),
+            "axisLabel": label | _axis_format(kind),
             "minInterval": 1 if kind.unit == "rows" else 0,
             "min": 0,
             "splitNumber": 3,
@@ -174,12 +176,12 @@ def _options(kind: ChartKind) -> dict[str, Any]:
     }
 
 
-def _axis_told_by(kind: ChartKind) -> dict[str, str]:
+def _axis_format(kind: ChartKind) -> dict[str, str]:
     """Sizes are labelled with their own units; other units stand above the chart."""
-    return {":formatter": _told_by(kind)} if kind.unit == _BYTES else {}
+    return {":formatter": _value_format(kind)} if kind.unit == _BYTES else {}
 
 
-def _told_by(kind: ChartKind) -> str:
+def _value_format(kind: ChartKind) -> str:
     """The JavaScript that formats a value: a size in a fitting unit, else with a few digits."""
     if kind.unit != _BYTES:
         return f"(v) => v == null ? '—' : `${{Number(v.toPrecision(4))}} {kind.unit}`"

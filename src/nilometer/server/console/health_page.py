@@ -85,30 +85,30 @@ def health_figures(network: SensorNetwork, disk: Row) -> Shape:
         (bytes_words(free), "free on the disk"),
         (disk["full_in"] or "not foreseen", "until it is full"),
     ]
-    told = (shape("div", shape("b", value), _named(name)) for value, name in figures)
-    return shape("div", *told, class_="nm-figures")
+    drawn = (shape("div", shape("b", value), _label(name)) for value, name in figures)
+    return shape("div", *drawn, class_="nm-figures")
 
 
-def _named(name: Shape | str) -> Shape:
+def _label(name: Shape | str) -> Shape:
     return shape("span", name) if isinstance(name, str) else name
 
 
 def health_troubles(network: SensorNetwork, disk: Row, alerts: Sequence[AlertStatus] = ()) -> Shape:
     """The first of what needs attention, or that nothing does."""
-    found = [*_disk_troubles(disk), *_alert_troubles(alerts), *_troubles(network)]
-    if not found:
+    troubles = [*_disk_troubles(disk), *_alert_troubles(alerts), *_troubles(network)]
+    if not troubles:
         return shape("p", state_words("good", "No problems."), class_="nm-facts")
-    shown = found[:_MOST]
-    if len(found) > _MOST:
-        shown.append(shape("li", f"and {count_text(len(found) - _MOST)} more"))
+    shown = troubles[:_MOST]
+    if len(troubles) > _MOST:
+        shown.append(shape("li", f"and {count_text(len(troubles) - _MOST)} more"))
     return shape("ul", *shown, class_="nm-troubles")
 
 
 def _disk_troubles(disk: Row) -> Iterator[Shape]:
     left = disk["full_in"]
     if left is not None and not left.endswith("days"):
-        told = f"The disk is full in {left}, at its current growth rate"
-        yield shape("li", state_words("bad", told))
+        text = f"The disk is full in {left}, at its current growth rate"
+        yield shape("li", state_words("bad", text))
 
 
 def _alert_troubles(alerts: Sequence[AlertStatus]) -> Iterator[Shape]:
@@ -149,8 +149,8 @@ def _troubles(network: SensorNetwork) -> Iterator[Shape]:
 
 def _trouble(kind: str, name: str, address: str, state: str, why: str | None) -> Shape:
     link = shape("a", name, href=address, class_="nm-link")
-    told = "" if why is None else f" {why}"
-    return shape("li", state_words(kind, state), " ", link, told)
+    reason = "" if why is None else f" {why}"
+    return shape("li", state_words(kind, state), " ", link, reason)
 
 
 def storage_table(logs: list[Row]) -> Shape:

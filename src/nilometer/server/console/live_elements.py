@@ -32,18 +32,18 @@ class LiveTable(ui.element, component="static/live_table.js"):
     async def begin(self, columns: Sequence[dict[str, Any]], waiting: str) -> None:
         """Show these columns without rows; `waiting` is shown until there are some."""
         # Awaited calls overtake those that are not: all calls of a table are awaited.
-        await _shown(self.run_method("begin", columns, waiting, timeout=_PATIENCE))
+        await _await_browser(self.run_method("begin", columns, waiting, timeout=_PATIENCE))
 
     async def add(self, rows: Sequence[Sequence[Any]]) -> None:
         """Add new rows, oldest first; returns when the browser shows them."""
-        await _shown(self.run_method("add", rows, timeout=_PATIENCE))
+        await _await_browser(self.run_method("add", rows, timeout=_PATIENCE))
 
     async def replace(self, rows: Sequence[Sequence[Any]], empty: str) -> None:
         """Show exactly these rows, or `empty` if there are none.
 
         Returns when the browser shows them.
         """
-        await _shown(self.run_method("replace", rows, empty, timeout=_PATIENCE))
+        await _await_browser(self.run_method("replace", rows, empty, timeout=_PATIENCE))
 
 
 class LiveChart(ui.element, component="static/live_chart.js"):
@@ -68,7 +68,7 @@ class LiveChart(ui.element, component="static/live_chart.js"):
         self.run_method("add_matches", matches, now_micros() // 1000)
 
 
-async def _shown(answer: Awaitable[Any]) -> None:
+async def _await_browser(answer: Awaitable[Any]) -> None:
     """Wait for the browser, so that nothing piles up if it is slow or gone."""
     with suppress(TimeoutError):
         await answer

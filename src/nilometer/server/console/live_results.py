@@ -114,7 +114,7 @@ class LiveResults:
     async def _follow(self, results: QueryResults) -> None:
         while True:
             offset = await self._show_newest(results)
-            async with aclosing(results.follow(offset, most=AT_ONCE)) as chunks:
+            async with aclosing(results.follow(offset, max_rows=AT_ONCE)) as chunks:
                 async for chunk in chunks:
                     is_behind = chunk.rows.num_rows >= AT_ONCE
                     if is_behind and not self._is_paused:

@@ -40,30 +40,30 @@ def add_login(app: FastAPI, sessions: Sessions) -> None:
 
     @app.get("/login", include_in_schema=False)
     async def look(request: Request) -> Response:
-        wanted = _safe_path(request.query_params.get("next", ""))
+        address = _safe_path(request.query_params.get("next", ""))
         code = request.query_params.get("code")
         if code is None:
-            return _page(wanted)
+            return _page(address)
         session = sessions.redeem(code)
         if session is None:
             tell_refused(request, "a login by a link that is used or too old was refused")
-            return _page(wanted, "This link has already been used, or has expired.")
+            return _page(address, "This link has already been used, or has expired.")
         _tell_login(request, sessions.asker(session).name)
-        return _let_in(request, session, wanted)
+        return _let_in(request, session, address)
 
     @app.post("/login", include_in_schema=False)
     async def enter(request: Request) -> Response:
         form = await _read_form(request)
-        wanted = _safe_path(form.get("next", ""))
+        address = _safe_path(form.get("next", ""))
         if not is_same_origin(request):
             tell_refused(request, "a login from another site was refused")
-            return _page(wanted, "This form was sent by another site.")
+            return _page(address, "This form was sent by another site.")
         session = await asyncio.to_thread(sessions.open, form.get("token", "").strip())
         if session is None:
             tell_refused(request, "a login with a token that is not valid was refused")
-            return _page(wanted, "This token is unknown, or has expired.")
+            return _page(address, "This token is unknown, or has expired.")
         _tell_login(request, sessions.asker(session).name)
-        return _let_in(request, session, wanted)
+        return _let_in(request, session, address)
 
     @app.post("/logout", include_in_schema=False)
     async def leave(request: Request) -> Response:
@@ -76,27 +76,27 @@ def add_login(app: FastAPI, sessions: Sessions) -> None:
 
 def _tell_login(request: Request, name: str) -> None:
     client = client_of(request)
-    told = event("login", client, client=client, token=name)
-    _LOG.info("login to the console by %s, from %s", name, client, extra=told)
+    extra = event("login", client, client=client, token=name)
+    _LOG.info("login to the console by %s, from %s", name, client, extra=extra)
 
 
-def _page(wanted: str, problem: str = "") -> HTMLResponse:
+def _page(address: str, problem: str = "") -> HTMLResponse:
     shown = f'<p class="problem" role="alert">{escape(problem)}</p>' if problem else ""
-    body = _BODY.format(wanted=escape(wanted), problem=shown)
+    body = _BODY.format(wanted=escape(address), problem=shown)
     return plain_page("Log in", body, 403 if problem else 200)
 
 
-def _let_in(request: Request, session: str, wanted: str) -> Response:
-    answer = RedirectResponse(wanted, 303, {"Cache-Control": "no-store"})
+def _let_in(request: Request, session: str, address: str) -> Response:
+    answer = RedirectResponse(address, 303, {"Cache-Control": "no-store"})
     secure = request.url.scheme == "https"
     # Lax, not Strict: a link to the console in a mail or chat should find the session.
     answer.set_cookie(COOKIE, session, httponly=True, samesite="lax", secure=secure)
     return answer
 
 
-def _safe_path(wanted: str) -> str:
+def _safe_path(address: str) -> str:
     """A page of the console; anything else becomes the first page, to lead nobody elsewhere."""
-    return wanted if wanted.startswith("/console/") and "\\" not in wanted else "/"
+    return address if address.startswith("/console/") and "\\" not in address else "/"
 
 
 async def _read_form(request: Request) -> dict[str, str]:

@@ -153,7 +153,9 @@ def _sensors(stream: NetworkStream, box: Box) -> Shape:
     if count == 1:
         return _only_sensor(stream.sensors[0], box)
     if count <= _FEW:
-        inside = [_named(one, left, top + 44 + 22 * i) for i, one in enumerate(stream.sensors)]
+        inside = [
+            _sensor_line(one, left, top + 44 + 22 * i) for i, one in enumerate(stream.sensors)
+        ]
     elif count <= _MANY:
         inside = [*_grid(stream.sensors, left, top + 44)]
     else:
@@ -162,26 +164,26 @@ def _sensors(stream: NetworkStream, box: Box) -> Shape:
 
 
 def _only_sensor(sensor: NetworkSensor, box: Box) -> Shape:
-    said = sensor.last_value or sensor.last_error or sensor.state
+    text = sensor.last_value or sensor.last_error or sensor.state
     note = sensor_note(sensor)
     to = sensor_address(sensor)
-    return _titled(box, sensor.name, SENSORS[sensor.state], said, note, to)
+    return _titled(box, sensor.name, SENSORS[sensor.state], text, note, to)
 
 
 def _total(stream: NetworkStream, left: float, top: float) -> Shape:
     by = f", by {stream.named_by}" if stream.named_by else ""
-    told = f"{count_text(len(stream.sensors))} sensors of {shortened(stream.name, 16)}{by}"
-    return shape("text", shortened(told, 40), x=left + 14, y=top + 22, class_="name")
+    label = f"{count_text(len(stream.sensors))} sensors of {shortened(stream.name, 16)}{by}"
+    return shape("text", shortened(label, 40), x=left + 14, y=top + 22, class_="name")
 
 
-def _named(sensor: NetworkSensor, left: float, y: float) -> Shape:
+def _sensor_line(sensor: NetworkSensor, left: float, y: float) -> Shape:
     """A sensor with its last reading."""
-    said = sensor.last_value or sensor.state
+    text = sensor.last_value or sensor.state
     return shape(
         "a",
         state_mark(SENSORS[sensor.state], left + 16, y),
         shape("text", shortened(sensor.name, 17), x=left + 30, y=y + 4.5, class_="name"),
-        shape("text", shortened(said, 20), x=left + _WIDE - 12, y=y + 4.5, class_="value"),
+        shape("text", shortened(text, 20), x=left + _WIDE - 12, y=y + 4.5, class_="value"),
         **_leading(sensor_note(sensor), sensor_address(sensor)),
     )
 
@@ -196,10 +198,10 @@ def _grid(sensors: Sequence[NetworkSensor], left: float, top: float) -> Iterator
 def _counts(stream: NetworkStream, left: float, top: float) -> Iterator[Shape]:
     for place, (state, count) in enumerate(sorted(stream.states.items())):
         y = top + 20 * place
-        told = f"{count_text(count)} {state}"
-        text = shape("text", told, x=left + 34, y=y + 4.5, class_="soft")
+        label = f"{count_text(count)} {state}"
+        text = shape("text", label, x=left + 34, y=y + 4.5, class_="soft")
         to = address_with(PATH, {"stream": stream.name, "state": state}) + "#sensors"
-        yield shape("a", state_mark(SENSORS[state], left + 20, y), text, **_leading(told, to))
+        yield shape("a", state_mark(SENSORS[state], left + 20, y), text, **_leading(label, to))
 
 
 def sensor_note(sensor: NetworkSensor) -> str:
@@ -246,35 +248,35 @@ def _stream(stream: NetworkStream, box: Box) -> Shape:
         note += f"; {status.error}"
     if status is not None and status.dead_letters:
         note += f"; {count_text(status.dead_letters)} dead letters"
-    said = f"{rate_words(stream.rate)} · {rows}"
-    return _titled(box, stream.name, kind, said, note, stream_address(stream.name))
+    text = f"{rate_words(stream.rate)} · {rows}"
+    return _titled(box, stream.name, kind, text, note, stream_address(stream.name))
 
 
 def _query(query: QueryStatus, box: Box) -> Shape:
     note = f"Query {query.name}: {query.phase}"
     if query.error is not None:
         note += f"; {query.error}"
-    said = f"{query.phase} · {count_text(query.result_rows)} rows"
-    return _titled(box, query.name, PHASES[query.phase], said, note, query_address(query.name))
+    text = f"{query.phase} · {count_text(query.result_rows)} rows"
+    return _titled(box, query.name, PHASES[query.phase], text, note, query_address(query.name))
 
 
 def _delivery(delivery: DeliveryStatus, box: Box) -> Shape:
     note = f"Delivery {delivery.name} to {delivery.unit}: {delivery.state}"
     if delivery.last_error is not None:
         note += f"; {delivery.last_error}"
-    said = f"{delivery.unit} · {count_text(delivery.delivered)} rows"
+    text = f"{delivery.unit} · {count_text(delivery.delivered)} rows"
     return _titled(
-        box, delivery.name, DELIVERIES[delivery.state], said, note, "/console/deliveries"
+        box, delivery.name, DELIVERIES[delivery.state], text, note, "/console/deliveries"
     )
 
 
-def _titled(box: Box, name: str, kind: str, said: str, note: str, to: str) -> Shape:
+def _titled(box: Box, name: str, kind: str, text: str, note: str, to: str) -> Shape:
     left, letters = box.x - box.width / 2, int(box.width / 7)
     return shape(
         "a",
         _outline(box),
         state_mark(kind, left + 18, box.y - 11),
         shape("text", shortened(name, letters - 6), x=left + 32, y=box.y - 6, class_="name"),
-        shape("text", shortened(said, letters), x=left + 14, y=box.y + 17, class_="soft"),
+        shape("text", shortened(text, letters), x=left + 14, y=box.y + 17, class_="soft"),
         **(_leading(note, to) | {"class_": "item box"}),
     )

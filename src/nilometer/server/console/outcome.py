@@ -24,22 +24,22 @@ def show_failure(ran: Ran, error: NilometerError) -> None:
     """Say which statement failed, and what happened to the others."""
     with ui.element("div").classes("nm-problem nm-apart").props("role=alert"):
         ui.label(error.message).classes("nm-what")
-        ui.label(told_rest(ran.number, ran.count)).classes("nm-small nm-detail")
+        ui.label(outcome_of_others(ran.number, ran.count)).classes("nm-small nm-detail")
 
 
-def told_rest(failed: int, count: int) -> str:
+def outcome_of_others(failed: int, count: int) -> str:
     """What happened to the statements around one that failed.
 
-    >>> told_rest(2, 4), told_rest(3, 3)
+    >>> outcome_of_others(2, 4), outcome_of_others(3, 3)
     ('Statement 1 was run; statements 3 to 4 were not.', 'Statements 1 to 2 were run.')
-    >>> told_rest(1, 2)
+    >>> outcome_of_others(1, 2)
     'Statement 2 was not run.'
     """
     before, after = _several(1, failed - 1), _several(failed + 1, count)
-    told = [f"{before} run"] if before else []
+    parts = [f"{before} run"] if before else []
     if after:
-        told.append(f"{after} not" if before else f"{after} not run")
-    words = "; ".join(told) + "."
+        parts.append(f"{after} not" if before else f"{after} not run")
+    words = "; ".join(parts) + "."
     return words[:1].upper() + words[1:]
 
 
@@ -64,8 +64,8 @@ async def show_executed(done: Executed) -> None:
     cut = f", of which the first {TABLE_ROWS} are shown" if count > TABLE_ROWS else ""
     more = "more than " if done.is_cut else ""
     if cut or more or not done.message:
-        told = f"{more}{count} rows{cut}"
-        ui.label(told).classes("nm-bar nm-soft nm-small").props("role=status")
+        text = f"{more}{count} rows{cut}"
+        ui.label(text).classes("nm-bar nm-soft nm-small").props("role=status")
     table = LiveTable("Rows of the statement", "No rows.")
     await table.begin(table_columns(done.rows.schema), "No rows.")
     await table.replace(table_rows(done.rows.slice(0, TABLE_ROWS)), "No rows.")

@@ -69,8 +69,8 @@ class PageResults:
         async def run() -> None:
             try:
                 tables = self.follow(query, newest=newest, at_once=at_once)
-                async with aclosing(tables) as found:
-                    async for rows in found:
+                async with aclosing(tables) as results:
+                    async for rows in results:
                         take(rows)
             except NilometerError as error:
                 trouble(in_one_line(error))
@@ -80,8 +80,8 @@ class PageResults:
 
     async def stored(self, query: str, column: str, value: int) -> pa.Table:
         """The stored rows of a query that have this number in a column."""
-        wanted = exp.column(column, quoted=True).eq(exp.Literal.number(value))
-        tree = exp.select("*").from_(exp.table_(query, quoted=True)).where(wanted)
+        condition = exp.column(column, quoted=True).eq(exp.Literal.number(value))
+        tree = exp.select("*").from_(exp.table_(query, quoted=True)).where(condition)
         asker = Asker(self._visitor, frozenset({Scope.READ}))
         return await self._service.ask_past(tree, asker)
 
@@ -100,7 +100,7 @@ async def _newest_first(
         page = await results.latest(newest)
         if page.rows.num_rows:
             yield page.rows
-        async with aclosing(results.follow(page.next, most=at_once)) as chunks:
+        async with aclosing(results.follow(page.next, max_rows=at_once)) as chunks:
             async for chunk in chunks:
                 if chunk.rows.num_rows >= at_once:
                     break

@@ -24,13 +24,13 @@ class Pager:
         self._turned = turned
         self._page = page
         with ui.element("div").classes("nm-bar nm-pages") as self.bar:
-            self._told = ui.label().classes("nm-small nm-soft").props("role=status")
+            self._label = ui.label().classes("nm-small nm-soft").props("role=status")
             ui.element("div").classes("nm-grow")
             self._back = self._turner("chevron_left", "Page before", -1)
             self._on = self._turner("chevron_right", "Next page", 1)
 
     @property
-    def told_page(self) -> str:
+    def page_in_address(self) -> str:
         """The page shown, counted from 1; empty: the first."""
         return str(self._page + 1) if self._page else ""
 
@@ -44,10 +44,10 @@ class Pager:
         self._page = min(max(0, self._page), last)
         first = self._page * ON_A_PAGE
         shown = listed[first : first + ON_A_PAGE]
-        told = f"{count_text(first + 1)} to {count_text(first + len(shown))} of " if last else ""
+        part = f"{count_text(first + 1)} to {count_text(first + len(shown))} of " if last else ""
         of = "" if len(listed) == total else f", {count_text(total)} in all"
         many = f"1 {self._one}" if len(listed) == 1 else f"{count_text(len(listed))} {self._many}"
-        self._told.set_text(f"{told}{many}{of}")
+        self._label.set_text(f"{part}{many}{of}")
         for one in (self._back, self._on):
             one.set_visibility(last > 0)
         self._back.set_enabled(self._page > 0)

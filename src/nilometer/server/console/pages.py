@@ -61,35 +61,35 @@ class ConsolePage:
         return f"/console/{self.name}"
 
 
-def required_page(key: str, found: object) -> ConsolePage:
+def required_page(key: str, named: object) -> ConsolePage:
     """What was named as a page; an error if it is anything else."""
-    if not isinstance(found, ConsolePage):
+    if not isinstance(named, ConsolePage):
         raise InputError(
             f"{key} is not a page of the console",
-            detail=f"got {type(found).__name__}",
+            detail=f"got {type(named).__name__}",
             hint="name a ConsolePage",
         )
-    return found
+    return named
 
 
 def all_pages(
     configured: Iterable[ConsolePage], say: Callable[[NilometerError], None]
 ) -> tuple[ConsolePage, ...]:
-    """The pages of the configuration and of installed packages; `say` is told of any problems.
+    """The pages of the configuration and of installed packages; `say` gets the problems.
 
     A package that fails loses only its own page.
     """
-    found = list(configured)
-    require_distinct(found)
+    pages = list(configured)
+    require_distinct(pages)
     for entry in installed(ENTRY_POINTS).values():
         try:
             page = required_page(entry.value, load_installed(entry, "page of the console"))
-            if page not in found:  # it may also be named in the configuration
-                require_distinct([*found, page])
-                found.append(page)
+            if page not in pages:  # it may also be named in the configuration
+                require_distinct([*pages, page])
+                pages.append(page)
         except NilometerError as error:
             say(error)
-    return tuple(found)
+    return tuple(pages)
 
 
 def require_distinct(pages: Sequence[ConsolePage]) -> None:
@@ -99,12 +99,12 @@ def require_distinct(pages: Sequence[ConsolePage]) -> None:
         if page.name in names or page.title in names.values():
             raise InputError(
                 f"the console has a page {page.title} at {page.address} already",
-                detail=_names_told(names),
+                detail=_taken_names(names),
                 hint="give it another name and another title",
             )
         names[page.name] = page.title
 
 
-def _names_told(names: Mapping[str, str]) -> str:
-    told = ", ".join(f"{title} (/console/{name})" for name, title in names.items() if name)
-    return f"there are {told}"
+def _taken_names(names: Mapping[str, str]) -> str:
+    listed = ", ".join(f"{title} (/console/{name})" for name, title in names.items() if name)
+    return f"there are {listed}"

@@ -30,8 +30,8 @@ class PanelChart(ui.element, component="static/panel_chart.js"):
         self._props.update({"label": label, "picture": {}})
         if zoom is not None:
 
-            async def ranged(told: events.GenericEventArguments) -> None:
-                start, end = (round(float(told.args[one]) * 1000) for one in ("start", "end"))
+            async def ranged(event: events.GenericEventArguments) -> None:
+                start, end = (round(float(event.args[one]) * 1000) for one in ("start", "end"))
                 await zoom(between(start, end))
 
             self.on("range", ranged)
@@ -62,7 +62,7 @@ class PanelBody:
         self._only(self._drawn)
 
     async def show(self, picture: Picture) -> None:
-        """Show what was found."""
+        """Show a picture."""
         self._note.visible = picture.left_out > 0
         self._note.text = f"{picture.left_out} more have no place here."
         if picture.is_empty:
@@ -89,14 +89,14 @@ class PanelBody:
 
     def fail(self, error: NilometerError) -> None:
         """Say why nothing can be shown."""
-        told = [shape("div", error.message, class_="nm-what")]
-        told += [
+        parts = [shape("div", error.message, class_="nm-what")]
+        parts += [
             shape("div", one, class_="nm-small nm-detail")
             for one in (error.detail, error.hint and f"Hint: {error.hint}")
             if one
         ]
         self._note.visible = False
-        self._drawn.show(shape("div", *told, class_="nm-problem", role="alert"))
+        self._drawn.show(shape("div", *parts, class_="nm-problem", role="alert"))
         self._only(self._drawn)
 
     def _only(self, shown: ui.element) -> None:

@@ -113,7 +113,7 @@ class PanelForm:
         if before is not None:
             await self._read_columns(before)
         elif self._name.value:
-            await self._named()
+            await self._name_chosen()
 
     def _draw_fields(self) -> None:
         self._source = ui.toggle(_SOURCES, value=SourceKind.QUERY.value).classes("nm-toggle")
@@ -135,7 +135,7 @@ class PanelForm:
         for one in (*fields, *more):
             one.props("outlined dense stack-label")
         self._source.on_value_change(self._turn_source)
-        self._name.on_value_change(self._named)
+        self._name.on_value_change(self._name_chosen)
         self._text.on("blur", lambda: self._read_columns(None))
         for field in (self._title, self._kind, self._x, self._y, *more):
             field.on_value_change(self._look_soon)
@@ -172,10 +172,10 @@ class PanelForm:
         if panel.source.kind is SourceKind.SELECT:
             self._text.value = panel.source.text
         else:
-            known = self._names[panel.source.kind.value]
-            if panel.source.text not in known:
-                known.append(panel.source.text)
-            self._name.set_options(known, value=panel.source.text)
+            names = self._names[panel.source.kind.value]
+            if panel.source.text not in names:
+                names.append(panel.source.text)
+            self._name.set_options(names, value=panel.source.text)
         self._title.value, self._kind.value = panel.title, panel.kind.value
         self._combine.value, self._unit.value = panel.combine.value, panel.unit
         if panel.width not in self._width.options:
@@ -191,7 +191,7 @@ class PanelForm:
         if source is not None:
             numbers = [one.name for one in source.with_changes().columns if one.is_number]
         if chosen is None:
-            chosen = self._chosen()
+            chosen = self._current_panel()
         y = list(chosen.y) if chosen else []
         every = {one: one for one in [*names, *y]}
         for field, none, own in (
@@ -199,13 +199,13 @@ class PanelForm:
             (self._series, "—", chosen.series if chosen else None),
             (self._value, "—", chosen.value if chosen else None),
         ):
-            known = {_NONE: none, **every} | ({own: own} if own else {})
-            field.set_options(known, value=own or _NONE)
+            options = {_NONE: none, **every} | ({own: own} if own else {})
+            field.set_options(options, value=own or _NONE)
         is_table = self._kind.value == PanelKind.TABLE.value
         offered = names if is_table else numbers
         self._y.set_options(list(dict.fromkeys([*offered, *y])), value=y)
 
-    def _chosen(self) -> Panel | None:
+    def _current_panel(self) -> Panel | None:
         try:
             return self.read()
         except NilometerError:
@@ -229,13 +229,13 @@ class PanelForm:
             self._offer_names()
 
     def _offer_names(self) -> None:
-        known = self._names.get(str(self._source.value), [])
-        value = self._name.value if self._name.value in known else next(iter(known), None)
-        self._name.set_options(known, value=value)
+        names = self._names.get(str(self._source.value), [])
+        value = self._name.value if self._name.value in names else next(iter(names), None)
+        self._name.set_options(names, value=value)
 
     # What needs the database
 
-    async def _named(self) -> None:
+    async def _name_chosen(self) -> None:
         """Another query or stream was chosen: suggest how to show it."""
         kind = SourceKind(str(self._source.value))
         wanted = (kind, str(self._name.value or ""))
@@ -243,12 +243,12 @@ class PanelForm:
             return
         self._shown_for = wanted
         try:
-            found = await self._service.stored_source(str(self._name.value))
+            source = await self._service.stored_source(str(self._name.value))
         except NilometerError as error:
             self._problem.text = in_one_line(error)
             return
-        self._show(suggested_panel(found, kind))
-        await self._read_columns(self._chosen())
+        self._show(suggested_panel(source, kind))
+        await self._read_columns(self._current_panel())
 
     async def _read_columns(self, chosen: Panel | None) -> None:
         """Offer the columns of the source that is filled in."""

@@ -58,8 +58,8 @@ class PanelView:
         """Show the current picture, if it can differ from the one shown."""
         mark = mark_of(self.panel.source, marks)
         if mark is not None and mark == self._mark:
-            most = _MOST_MOVES if self.panel.kind is PanelKind.LINE else _MOST_WAITS
-            if not is_live or self._moves < most:
+            limit = _MOST_MOVES if self.panel.kind is PanelKind.LINE else _MOST_WAITS
+            if not is_live or self._moves < limit:
                 self._moves += 1
                 if is_live:
                     self._body.move(at)

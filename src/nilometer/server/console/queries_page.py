@@ -78,7 +78,9 @@ class QueryList:
         self._summary = Drawing(shape("div"))
         with ui.element("div").classes("nm-bar nm-filters") as self._filters:
             phases = [_ALL, *map(str, QueryPhase)]
-            self._words = ui.input("Name or text", value=chosen.words, on_change=self._again)
+            self._words = ui.input(
+                "Name or text", value=chosen.words, on_change=self._filter_changed
+            )
             self._phase = ui.select(
                 phases, value=known_or(chosen.state, phases, _ALL), label="State"
             )
@@ -86,7 +88,7 @@ class QueryList:
                 [*_GROUPS], value=known_or(chosen.group, _GROUPS, _NO_GROUP), label="Group by"
             )
             for field in (self._phase, self._group):
-                field.on_value_change(self._again)
+                field.on_value_change(self._filter_changed)
             for one in (self._words, self._phase, self._group):
                 one.props("dense outlined options-dense")
         self._list = ui.element("ul").classes("nm-queries")
@@ -98,7 +100,7 @@ class QueryList:
             ui.link("Write the first one", "/").classes("nm-link-button")
         self._empty.set_visibility(False)
 
-    async def _again(self) -> None:
+    async def _filter_changed(self) -> None:
         self._pager.begin()
         await self._turned()
 
@@ -110,7 +112,7 @@ class QueryList:
             "words": str(self._words.value or ""),
             "state": "" if phase == _ALL else phase,
             "group": "" if group == _NO_GROUP else group,
-            "page": self._pager.told_page,
+            "page": self._pager.page_in_address,
         }
         keep_in_address(_PATH, chosen)
 
@@ -123,19 +125,19 @@ class QueryList:
     async def refresh(self) -> None:
         """Show how the queries are doing now."""
         try:
-            found = await self._console.service.queries()
+            queries = await self._console.service.queries()
         except NilometerError:  # the server is stopping
             return
-        self._empty.set_visibility(not found)
+        self._empty.set_visibility(not queries)
         for bar in (self._filters, self._pager.bar):
-            bar.set_visibility(len(found) > _FEW)
-        self._summary.show(_summary(found))
+            bar.set_visibility(len(queries) > _FEW)
+        self._summary.show(_summary(queries))
         grouped = _GROUPS[str(self._group.value)]
         passing = sorted(
-            ((grouped(one), one) for one in found if self._passes(one)),
+            ((grouped(one), one) for one in queries if self._passes(one)),
             key=lambda pair: (pair[0], pair[1].is_temporary, pair[1].name.lower()),
         )
-        shown = self._pager.page_of(passing, len(found))
+        shown = self._pager.page_of(passing, len(queries))
         self._build(shown)
         try:
             samples = await self._console.service.health_of([one.name for _, one in shown])
@@ -176,16 +178,16 @@ class QueryList:
 
     def _group_heading(self, group: str) -> ui.element:
         if group not in self._groups:
-            with self._list, ui.element("li").classes("nm-soft nm-group") as made:
+            with self._list, ui.element("li").classes("nm-soft nm-group") as heading:
                 ui.label(group)
-            self._groups[group] = made
+            self._groups[group] = heading
         return self._groups[group]
 
 
-def _summary(found: list[QueryStatus]) -> Shape:
-    phases = [str(one.phase) for one in found]
-    told = ", ".join(f"{phases.count(one)} {one}" for one in dict.fromkeys(phases))
-    many = f"{len(found)} {'query' if len(found) == 1 else 'queries'}"
+def _summary(statuses: list[QueryStatus]) -> Shape:
+    phases = [str(one.phase) for one in statuses]
+    counts = ", ".join(f"{phases.count(one)} {one}" for one in dict.fromkeys(phases))
+    many = f"{len(statuses)} {'query' if len(statuses) == 1 else 'queries'}"
     help_ = shape("a", "What do the words mean?", href="/console/glossary", class_="nm-link")
-    said = (f"{many}: {told} · ", help_) if found else ("",)
-    return shape("p", *said, class_="nm-soft nm-summary")
+    parts = (f"{many}: {counts} · ", help_) if statuses else ("",)
+    return shape("p", *parts, class_="nm-soft nm-summary")

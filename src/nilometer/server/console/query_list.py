@@ -77,8 +77,8 @@ def query_head(status: QueryStatus, *, is_linked: bool = True) -> Shape:
         emits = status.emits
     chips = [shape("span", emits, class_="nm-chip", title=TERMS[status.emits])]
     if status.is_temporary:
-        told = TERMS["temporary query"]
-        chips.append(shape("span", "temporary", class_="nm-chip", title=told))
+        text = TERMS["temporary query"]
+        chips.append(shape("span", "temporary", class_="nm-chip", title=text))
     if status.engine in _ENGINES:
         words, why = _ENGINES[status.engine]
         chips.append(shape("span", words, class_="nm-chip", title=why))
@@ -102,14 +102,14 @@ def query_figures(
     ]
     if status.dead_letters and not has_help:  # where there is help, advice says more about them
         figures.append(("rows left out", count_text(status.dead_letters)))
-    told = (
-        shape("div", shape("b", value), _named(name) if has_help else shape("span", name))
+    drawn = (
+        shape("div", shape("b", value), _label(name) if has_help else shape("span", name))
         for name, value in figures
     )
-    return shape("div", *told, class_="nm-figures")
+    return shape("div", *drawn, class_="nm-figures")
 
 
-def _named(figure: str) -> Shape:
+def _label(figure: str) -> Shape:
     word = _TERMS.get(figure)
     return shape("span", figure) if word is None else term(word, figure)
 
@@ -121,8 +121,8 @@ def _rate_words(rate: float | None) -> str:
 def query_problem(status: QueryStatus) -> Shape:
     """Why it makes no progress: its last error, and when it is tried again."""
     if status.stalled is not None:
-        told = shape("div", f"It is stalled: {status.stalled.cause}.", class_="nm-what")
-        return shape("div", told, class_="nm-problem nm-waits", role="alert")
+        message = shape("div", f"It is stalled: {status.stalled.cause}.", class_="nm-what")
+        return shape("div", message, class_="nm-problem nm-waits", role="alert")
     if status.error is None:
         return shape("div")
     parts = [shape("div", status.error, class_="nm-what")]
@@ -139,19 +139,19 @@ def sparkline(samples: Sequence[HealthSample], now: int) -> Shape:
     """Results per second of the last micro-batches, up to now: silence is a gap at the end."""
     shown = samples[-_SHOWN:]
     rates = [one.output_rows_per_second for one in shown]
-    most = max(rates, default=0.0) or 1.0
+    highest = max(rates, default=0.0) or 1.0
     first = min((one.time for one in shown), default=now)
     span = max(1, now - first)
     points = [
         (
             min(_WIDE, (one.time - first) / span * _WIDE),
-            _HIGH - 3 - one.output_rows_per_second / most * (_HIGH - 6),
+            _HIGH - 3 - one.output_rows_per_second / highest * (_HIGH - 6),
         )
         for one in shown
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     area = f"0,{_HIGH} {line} {points[-1][0]:.1f},{_HIGH}" if points else ""
-    told = f"results per second, at most {rate_words(max(rates, default=0.0))}"
+    label = f"results per second, at most {rate_words(max(rates, default=0.0))}"
     return shape(
         "svg",
         shape("polygon", points=area, class_="area"),
@@ -160,6 +160,6 @@ def sparkline(samples: Sequence[HealthSample], now: int) -> Shape:
         width=_WIDE,
         height=_HIGH,
         role="img",
-        aria_label=told,
+        aria_label=label,
         class_="nm-svg nm-spark",
     )

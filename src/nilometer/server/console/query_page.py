@@ -203,24 +203,24 @@ def _facts(status: QueryStatus) -> Shape:
 
 
 def _limits(limits: QueryLimits) -> list[str]:
-    told = []
+    texts = []
     if limits.results is not None:
-        told.append(f"at most {shown_size(limits.results)} of results")
+        texts.append(f"at most {shown_size(limits.results)} of results")
     if limits.state is not None:
-        told.append(f"at most {shown_size(limits.state)} of state")
+        texts.append(f"at most {shown_size(limits.state)} of state")
     if limits.history is not None:
-        told.append(f"results are kept for {duration_words(limits.history)}")
+        texts.append(f"results are kept for {duration_words(limits.history)}")
     if limits.shed is not None:
         by = "" if limits.shed_by is None else f", by {limits.shed_by}"
-        told.append(f"sheds rows when more than {count_text(limits.shed)} wait{by}")
+        texts.append(f"sheds rows when more than {count_text(limits.shed)} wait{by}")
     if limits.on_error is OnError.STOP:
-        told.append("a row that cannot be computed stops it")
-    return told or ["no limits"]
+        texts.append("a row that cannot be computed stops it")
+    return texts or ["no limits"]
 
 
 def _advice(advice: list[Advice]) -> Shape:
-    told = (
+    items = (
         shape("li", shape("b", one.message), shape("div", one.hint, class_="nm-small nm-soft"))
         for one in advice
     )
-    return shape("ul", *told, class_="nm-advice", role="status")
+    return shape("ul", *items, class_="nm-advice", role="status")

@@ -57,9 +57,9 @@ class RangeBar:
     @property
     def address(self) -> dict[str, str]:
         """What an address says about the choice."""
-        said = {} if self.range == DEFAULT else self.range.address
+        choice = {} if self.range == DEFAULT else self.range.address
         every = str(self._every.value)
-        return said | ({} if every == USUAL else {"refresh": every})
+        return choice | ({} if every == USUAL else {"refresh": every})
 
     async def choose(self, wanted: TimeRange) -> None:
         """Show another range."""
@@ -73,8 +73,8 @@ class RangeBar:
 
     def _show(self) -> None:
         at = self.range
-        said = at.address.get("range")
-        known = said if said in PRESETS or said == ALL else None
+        preset = at.address.get("range")
+        known = preset if preset in PRESETS or preset == ALL else None
         self._presets.value = known
         self._live.visible = not at.is_live
         self._words.text = "" if known is not None else at.words
@@ -100,22 +100,22 @@ class RangeBar:
 
             async def apply() -> None:
                 try:
-                    wanted = between(read_instant(start.value or ""), read_instant(end.value or ""))
+                    chosen = between(read_instant(start.value or ""), read_instant(end.value or ""))
                 except (NilometerError, OverflowError):
                     problem.text = "Write both instants as 2026-01-31 12:00."
                     return
                 problem.text = ""
                 self._menu.close()
-                await self.choose(wanted)
+                await self.choose(chosen)
 
             show = ui.button("Show", on_click=apply, color=None)
             show.classes("nm-first").props("unelevated no-caps")
 
         def fill() -> None:
             now = now_micros()
-            found = self.range.at(now)
-            first = now - 3_600_000_000 if found.start is None else found.start
-            start.value, end.value = (_minute(one) for one in (first, min(found.end, now)))
+            interval = self.range.at(now)
+            first = now - 3_600_000_000 if interval.start is None else interval.start
+            start.value, end.value = (_minute(one) for one in (first, min(interval.end, now)))
 
         self._menu.on("show", fill)
 

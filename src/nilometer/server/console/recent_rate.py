@@ -35,8 +35,8 @@ def recent_rate(
     since, last = now - LATELY, samples[-1]
     if last.time <= since:
         return 0.0
-    told = [(before.time, one) for before, one in pairwise(samples) if one.time > since]
-    if not told or told[0][0] >= last.time:
+    recent = [(before.time, one) for before, one in pairwise(samples) if one.time > since]
+    if not recent or recent[0][0] >= last.time:
         return rate(last)
-    rows = sum(rate(one) * (one.time - before) for before, one in told)
-    return rows / (last.time - told[0][0])
+    rows = sum(rate(one) * (one.time - before) for before, one in recent)
+    return rows / (last.time - recent[0][0])

@@ -50,12 +50,12 @@ class ResultChart:
 
     def offer(self, schema: pa.Schema) -> None:
         """Offer what results with these columns can show."""
-        self._drawable = found = Drawable.of(schema)
-        first = found.first_choice(schema)
-        self._form.set_visibility(bool(found.lanes and found.values))
-        self._form.value = _MATCHES if found.lanes else _LINES
-        self._values.set_options(list(found.values), value=list(first.values))
-        self._key.set_options([_NOTHING, *found.keys], value=first.key or _NOTHING)
+        self._drawable = drawable = Drawable.of(schema)
+        first = drawable.first_choice(schema)
+        self._form.set_visibility(bool(drawable.lanes and drawable.values))
+        self._form.value = _MATCHES if drawable.lanes else _LINES
+        self._values.set_options(list(drawable.values), value=list(first.values))
+        self._key.set_options([_NOTHING, *drawable.keys], value=first.key or _NOTHING)
 
     def begin(self) -> None:
         """Draw the current choice from scratch."""
@@ -73,8 +73,8 @@ class ResultChart:
         """Continue with new rows."""
         if self._is_timeline:
             newest = rows.slice(max(0, rows.num_rows - CHART_MATCHES))
-            if found := matches(newest, self._drawable.lanes):
-                self._chart.add_matches(found)
+            if new_matches := matches(newest, self._drawable.lanes):
+                self._chart.add_matches(new_matches)
         elif self._lines.choice.values:
             self._add_points(rows)
 

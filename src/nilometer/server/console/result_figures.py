@@ -22,7 +22,7 @@ _EVERY_SECONDS: Final = 1.0
 class ResultFigures:
     """Phase, rows per second, rows in all, and how far the results are complete.
 
-    On a page that is about the query, only what is not said above them.
+    On the page of the query itself, only what is not shown above them.
     """
 
     def __init__(

@@ -82,26 +82,28 @@ def build_network(
     deliveries: Iterable[DeliveryStatus],
 ) -> SensorNetwork:
     """Assemble the network from what is known."""
-    wanted = {(one.stream, one.number): one for one in sensors}
+    sensor_statuses = {(one.stream, one.number): one for one in sensors}
     statuses = {one.name: one for one in streams}
-    found = tuple(_stream(one, wanted, statuses.get(one.declaration.name)) for one in declared)
-    names = [*(one.name for one in found), *(one.name for one in queries)]
+    network_streams = tuple(
+        _stream(one, sensor_statuses, statuses.get(one.declaration.name)) for one in declared
+    )
+    names = [*(one.name for one in network_streams), *(one.name for one in queries)]
     known = {name.lower(): name for name in names}
     reads = {
         query.name: tuple(known[name] for name in _names(query.text) if name in known)
         for query in queries
     }
-    return SensorNetwork(found, tuple(queries), tuple(deliveries), reads)
+    return SensorNetwork(network_streams, tuple(queries), tuple(deliveries), reads)
 
 
 def _stream(
     declared: Declared,
-    wanted: Mapping[tuple[str, int], SensorStatus],
+    sensor_statuses: Mapping[tuple[str, int], SensorStatus],
     status: StreamStatus | None,
 ) -> NetworkStream:
     name = declared.declaration.name
     sensors = tuple(
-        _sensor(name, one.name or name, one.address, wanted.get((name, one.number)))
+        _sensor(name, one.name or name, one.address, sensor_statuses.get((name, one.number)))
         for one in declared.sensors
     )
     static = declared.declaration.static

@@ -57,12 +57,14 @@ class SensorTable:
                 states = [_ALL, *map(str, SENSORS)]
                 state = known_or(chosen.state, states, _ALL)
                 streams = dict.fromkeys([_ALL, chosen.stream or _ALL])
-                self._state = ui.select(states, value=state, label="State", on_change=self._again)
+                self._state = ui.select(
+                    states, value=state, label="State", on_change=self._filter_changed
+                )
                 self._stream = ui.select(
-                    [*streams], value=[*streams][-1], label="Stream", on_change=self._again
+                    [*streams], value=[*streams][-1], label="Stream", on_change=self._filter_changed
                 )
                 self._words = ui.input(
-                    "Name, reading or error", value=chosen.words, on_change=self._again
+                    "Name, reading or error", value=chosen.words, on_change=self._filter_changed
                 )
                 for field in (self._state, self._stream, self._words):
                     field.props("dense outlined options-dense")
@@ -79,14 +81,14 @@ class SensorTable:
         self._card.set_visibility(bool(network.streams))
         names = [_ALL, *(one.name for one in network.streams)]
         if names != self._stream.options:
-            kept = self._stream.value if self._stream.value in names else _ALL
-            self._stream.set_options(names, value=kept)
+            chosen = self._stream.value if self._stream.value in names else _ALL
+            self._stream.set_options(names, value=chosen)
         letters = sum(one.status.dead_letters for one in network.streams if one.status is not None)
         self._letters.set_text(f"Dead letters ({count_text(letters)})")
         self._letters.set_enabled(letters > 0)
         self._draw()
 
-    def _again(self) -> None:
+    def _filter_changed(self) -> None:
         self._pager.begin()
         self._turned()
 
@@ -98,14 +100,14 @@ class SensorTable:
             "words": str(self._words.value or ""),
             "state": "" if state == _ALL else state,
             "stream": "" if stream == _ALL else stream,
-            "page": self._pager.told_page,
+            "page": self._pager.page_in_address,
         }
         keep_in_address(PATH, chosen)
 
     def _draw(self) -> None:
-        found = [one for stream in self._network.streams for one in stream.sensors]
-        passing = sorted(filter(self._passes, found), key=_urgency)
-        self._table.show(sensors_as_table(self._pager.page_of(passing, len(found))))
+        sensors = [one for stream in self._network.streams for one in stream.sensors]
+        passing = sorted(filter(self._passes, sensors), key=_urgency)
+        self._table.show(sensors_as_table(self._pager.page_of(passing, len(sensors))))
 
     def _passes(self, sensor: NetworkSensor) -> bool:
         if self._state.value not in (_ALL, sensor.state):
@@ -126,11 +128,13 @@ class SensorTable:
             and one.status.dead_letters
         ]
         try:
-            found = [await self._console.service.dead_letters(name) for name in chosen]
+            letters = [await self._console.service.dead_letters(name) for name in chosen]
         except NilometerError as error:
             tell_problem(error)
             return
-        show_letters([row for one in found if one.rows is not None for row in one.rows.to_pylist()])
+        show_letters(
+            [row for one in letters if one.rows is not None for row in one.rows.to_pylist()]
+        )
 
 
 def _urgency(sensor: NetworkSensor) -> int:

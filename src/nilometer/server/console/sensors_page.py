@@ -61,9 +61,9 @@ class SensorsView:
         self._empty.set_visibility(False)
 
     def _ask(self) -> None:
-        open_stream_form(self._console, self._made)
+        open_stream_form(self._console, self._created)
 
-    async def _made(self, message: str) -> None:
+    async def _created(self, message: str) -> None:
         tell_done(message)
         self._look.forget()
         await self.refresh()
@@ -94,9 +94,9 @@ def _within_reason(network: SensorNetwork) -> SensorNetwork:
 
 
 def _legend() -> Shape:
-    told = {"waiting": "waiting to try again", "idle": "idle, nobody reads it"}
+    explained = {"waiting": "waiting to try again", "idle": "idle, nobody reads it"}
     states = (
-        state_words(kind, told.get(str(state), str(state))) for state, kind in SENSORS.items()
+        state_words(kind, explained.get(str(state), str(state))) for state, kind in SENSORS.items()
     )
     words = shape("a", "What do the words mean?", href="/console/glossary", class_="nm-link")
     return shape("p", *states, words, class_="nm-legend")

@@ -149,11 +149,11 @@ class StatementEditor:
     async def _check(self) -> None:
         await asyncio.sleep(_CHECK_SECONDS)
         text = self.text
-        found = await self._problem_of(text) if text else None
-        if found is not None and is_unfinished(found, text):
+        problem = await self._problem_of(text) if text else None
+        if problem is not None and is_unfinished(problem, text):
             await asyncio.sleep(_UNFINISHED_SECONDS - _CHECK_SECONDS)
         if text == self.text and not self._code.is_deleted:
-            self.show_problem(found)
+            self.show_problem(problem)
 
     async def _problem_of(self, text: str) -> NilometerError | None:
         """What is wrong with the text; of several statements, only their syntax is checked.
@@ -179,9 +179,9 @@ class StatementEditor:
 
     def _call(self, name: str, *values: object) -> None:
         """Call a function of our module in the browser, with the editor as its first argument."""
-        given = ", ".join(json.dumps(one) for one in (self._code.id, *values))
+        arguments = ", ".join(json.dumps(one) for one in (self._code.id, *values))
         module = json.dumps(static_address("editor.js"))
-        self._code.client.run_javascript(f"import({module}).then((m) => m.{name}({given}))")
+        self._code.client.run_javascript(f"import({module}).then((m) => m.{name}({arguments}))")
 
 
 def is_unfinished(error: NilometerError, text: str) -> bool:

@@ -53,23 +53,27 @@ class TrialButton:
         with form.extra:
             self._button = ui.button("Try a reading", icon="sensors", color=None, on_click=self._go)
             self._button.props("flat no-caps").classes("nm-second")
-            self._found = Drawing(shape("div")).classes("nm-scroll")
+            self._outcome = Drawing(shape("div")).classes("nm-scroll")
 
     async def _go(self) -> None:
         if self._form.text is None:
             self._form.say("fill in the fields first")
             return
         self._button.props("loading")
-        self._found.show(shape("p", f"reading for {TRY_SECONDS:g} s …", class_="nm-small nm-soft"))
+        self._outcome.show(
+            shape("p", f"reading for {TRY_SECONDS:g} s …", class_="nm-small nm-soft")
+        )
         try:
             asker = self._visitor.asker
             tried = await self._service.try_statements(
                 self._form.text, asker, TRY_SECONDS, TRY_ROWS
             )
         except NilometerError as error:
-            self._found.show(shape("p", in_one_line(error), class_="nm-small nm-bad", role="alert"))
+            self._outcome.show(
+                shape("p", in_one_line(error), class_="nm-small nm-bad", role="alert")
+            )
         else:
-            self._found.show(tried_reading(tried))
+            self._outcome.show(tried_reading(tried))
         finally:
             self._button.props(remove="loading")
 
@@ -86,16 +90,16 @@ def tried_reading(tried: Tried) -> Shape:
         parts.append(table(names, rows))
     if tried.letters:
         first = tried.letters[0]
-        told = f"{count(tried.refused, 'reading')} could not be stored: {first['reason']}: "
+        text = f"{count(tried.refused, 'reading')} could not be stored: {first['reason']}: "
         sent = shortened(str(first["payload"]), 200)
-        parts.append(shape("p", shown_text(told) + sent, class_="nm-small nm-bad", role="alert"))
+        parts.append(shape("p", shown_text(text) + sent, class_="nm-small nm-bad", role="alert"))
     if tried.last_error is not None:
         parts.append(
             shape("p", shown_text(tried.last_error), class_="nm-small nm-bad", role="alert")
         )
     if not parts:
-        told = f"Nothing arrived within {TRY_SECONDS:g} s; it may be slow, or silent."
-        parts.append(shape("p", told, class_="nm-small nm-warn", role="status"))
+        text = f"Nothing arrived within {TRY_SECONDS:g} s; it may be slow, or silent."
+        parts.append(shape("p", text, class_="nm-small nm-warn", role="status"))
     return shape("div", *parts)
 
 
@@ -127,12 +131,12 @@ def open_stream_form(console: Console, done: Done) -> None:
 
         def read() -> StreamForm:
             is_table = kind.value == _MANY
-            given = {} if is_table else {"address": address.value or ""}
+            type_options = {} if is_table else {"address": address.value or ""}
             return StreamForm(
                 name.value or "",
                 columns.value or "",
                 str(source.value),
-                given | option_lines(options.value or ""),
+                type_options | option_lines(options.value or ""),
                 time=time.value or "",
                 lateness=lateness.value or "",
                 idle=idle.value or "",

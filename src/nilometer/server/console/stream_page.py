@@ -54,8 +54,8 @@ def add_stream_page(console: Console, look: SharedLook) -> None:
         with page_frame("Sensors", console) as content:
             try:
                 described = (await console.service.describe_stream(name)).rows
-                known = (one.declaration for one in await console.service.declarations())
-                declared = next(one for one in known if one.name.lower() == name.lower())
+                declarations = (one.declaration for one in await console.service.declarations())
+                declared = next(one for one in declarations if one.name.lower() == name.lower())
             except NilometerError as error:
                 draw_missing(error)
                 return
@@ -119,9 +119,9 @@ class StreamView:
         self._letters.props("flat no-caps dense").classes("nm-second nm-action")
 
     def _ask(self) -> None:
-        open_sensors_form(self._console, self._declared, self._made)
+        open_sensors_form(self._console, self._declared, self._created)
 
-    async def _made(self, message: str) -> None:
+    async def _created(self, message: str) -> None:
         tell_done(message)
         self._look.forget()
         await self.refresh()
@@ -160,11 +160,11 @@ class StreamView:
 
     async def _show_letters(self) -> None:
         try:
-            found = (await self._console.service.dead_letters(self._name)).rows
+            rows = (await self._console.service.dead_letters(self._name)).rows
         except NilometerError as error:
             tell_problem(error)
             return
-        show_letters([] if found is None else found.to_pylist())
+        show_letters([] if rows is None else rows.to_pylist())
 
 
 def _sensors(stream: NetworkStream) -> Shape:
@@ -174,9 +174,9 @@ def _sensors(stream: NetworkStream) -> Shape:
     shown = sensors_as_table(stream.sensors[:_MOST_SENSORS])
     if len(stream.sensors) <= _MOST_SENSORS:
         return shown
-    told = f"All {count_text(len(stream.sensors))} sensors"
+    label = f"All {count_text(len(stream.sensors))} sensors"
     to = address_with(PATH, {"stream": stream.name}) + "#sensors"
-    return shape("div", shown, shape("p", shape("a", told, href=to, class_="nm-link nm-pad")))
+    return shape("div", shown, shape("p", shape("a", label, href=to, class_="nm-link nm-pad")))
 
 
 def find_stream(network: SensorNetwork, name: str) -> NetworkStream | None:
@@ -203,15 +203,15 @@ def stream_figures(stream: NetworkStream) -> Shape:
             ("UTC watermark", instant_words(status.watermark)),
             ("watermark behind", length_words(known_lag(status.lag))),
         ]
-    told = (shape("div", shape("b", value), _named(name)) for name, value in figures)
-    return shape("div", *told, class_="nm-figures")
+    drawn = (shape("div", shape("b", value), _label(name)) for name, value in figures)
+    return shape("div", *drawn, class_="nm-figures")
 
 
 def _of(number: int, thing: str) -> str:
     return thing if number == 1 else f"{thing}s"
 
 
-def _named(figure: str) -> Shape:
+def _label(figure: str) -> Shape:
     return term("watermark", figure) if "watermark" in figure else shape("span", figure)
 
 
@@ -219,24 +219,24 @@ def _problem(stream: NetworkStream) -> Shape:
     status = stream.status
     if status is None:
         return shape("div")
-    told = status.error or silence_words(status)
+    text = status.error or silence_words(status)
     if status.full and status.error is None:
-        told = "its log has no room: sensors wait until somebody has read"
-    if told is None:
+        text = "its log has no room: sensors wait until somebody has read"
+    if text is None:
         return shape("div")
     kind = "nm-problem" if status.error or status.full else "nm-problem nm-waits"
-    return shape("div", shape("div", told, class_="nm-what"), class_=kind, role="alert")
+    return shape("div", shape("div", text, class_="nm-what"), class_=kind, role="alert")
 
 
 def backlog_note(status: StreamStatus | None) -> Shape:
     """That readings arrived late, and what happened to their times; or nothing."""
     if status is None or not status.backlog:
         return shape("div")
-    told = (
+    text = (
         f"{count_text(status.backlog)} readings had been kept at their source while nobody "
         "listened, and arrived together: their time is that of their arrival."
     )
-    return shape("p", told, class_="nm-small nm-soft nm-facts", role="status")
+    return shape("p", text, class_="nm-small nm-soft nm-facts", role="status")
 
 
 def unshipped_note(status: StreamStatus | None) -> Shape:
@@ -244,35 +244,35 @@ def unshipped_note(status: StreamStatus | None) -> Shape:
     if status is None or not status.unshipped:
         return shape("div")
     rows = "1 row is" if status.unshipped == 1 else f"{count_text(status.unshipped)} rows are"
-    told = f"{rows} on the server's disk, on the way to the object store"
+    text = f"{rows} on the server's disk, on the way to the object store"
     if status.unshipped_since is not None:
-        told += f", the oldest since {instant_words(status.unshipped_since)} UTC"
-    return shape("p", f"{told}.", class_="nm-small nm-soft nm-facts", role="status")
+        text += f", the oldest since {instant_words(status.unshipped_since)} UTC"
+    return shape("p", f"{text}.", class_="nm-small nm-soft nm-facts", role="status")
 
 
 def silence_words(status: StreamStatus) -> str | None:
     """Which of its sensors are silent, and what that holds up; None: none of them is."""
     if not status.silent and status.held_by is None:
         return None
-    told = []
+    parts = []
     if status.silent_since is not None:
-        told.append(f"nothing has come since {instant_words(status.silent_since)} UTC")
+        parts.append(f"nothing has come since {instant_words(status.silent_since)} UTC")
     elif status.silent:
-        told.append(f"{count_text(status.silent)} of {count_text(status.sensors)} sensors silent")
+        parts.append(f"{count_text(status.silent)} of {count_text(status.sensors)} sensors silent")
     if status.held_by is not None and status.held_by != status.name:
-        told.append(f"the watermark is held by the sensor {status.held_by}")
-    return "; ".join(told) or None
+        parts.append(f"the watermark is held by the sensor {status.held_by}")
+    return "; ".join(parts) or None
 
 
 def _readers(network: SensorNetwork, stream: NetworkStream, alerts: list[str]) -> Shape:
     """The queries that read it, with their states, and the alerts that watch it."""
-    found = [one for one in network.queries if stream.name in network.reads[one.name]]
-    if not found and not alerts:
+    queries = [one for one in network.queries if stream.name in network.reads[one.name]]
+    if not queries and not alerts:
         return shape("p", "No query reads it: its sensors are idle.", class_="nm-soft nm-facts")
     links: list[Shape | str] = ["Read by"]
     for name in alerts:
         links.append(shape("a", f"alert {name}", href="/console/alerts", class_="nm-link"))
-    for one in found:
+    for one in queries:
         link = shape("a", one.name, href=query_address(one.name), class_="nm-link")
         state = state_words(PHASES[one.phase], str(one.phase))
         links.append(shape("span", link, state, class_="nm-pair"))

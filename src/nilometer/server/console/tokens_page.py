@@ -78,15 +78,15 @@ class TokenList:
         """Show the current tokens."""
         try:
             require_scope(self._visitor.scopes, Scope.ADMIN)
-            found = await self._console.service.look(self._console.tokens.all)
+            tokens = await self._console.service.look(self._console.tokens.all)
         except NilometerError:  # the session is over, or the server is stopping
             return
-        if found == self._listed:
+        if tokens == self._listed:
             return
-        self._listed = found
+        self._listed = tokens
         self._list.clear()
         with self._list:
-            for one in found:
+            for one in tokens:
                 self._draw(one)
 
     def _draw(self, token: StoredToken) -> None:
@@ -99,8 +99,8 @@ class TokenList:
                 button.props("no-caps flat dense").classes("nm-second nm-action")
                 button._props["aria-label"] = f"Revoke {token.name}"
             ends = "never" if token.expires is None else f"{instant_words(token.expires)} UTC"
-            told = f"made {instant_words(token.created)} UTC · expires {ends}"
-            ui.label(told).classes("nm-small nm-soft")
+            text = f"made {instant_words(token.created)} UTC · expires {ends}"
+            ui.label(text).classes("nm-small nm-soft")
 
     async def _revoke(self, name: str) -> None:
         own = " It is your own: you will be logged out." if name == self._visitor.asker.name else ""
@@ -129,8 +129,8 @@ class TokenList:
             problem = ui.label().classes("nm-bad nm-small").props("role=alert")
 
             def show() -> None:
-                told = (name.value or "").strip() or "…"
-                command.text = command_line(told, str(scope.value), str(expires.value))
+                entered = (name.value or "").strip() or "…"
+                command.text = command_line(entered, str(scope.value), str(expires.value))
 
             for one in (name, scope, expires):
                 one.props("dense outlined stack-label")
@@ -139,14 +139,14 @@ class TokenList:
 
             async def make() -> None:
                 try:
-                    made = await self._create(
+                    secret = await self._create(
                         name.value or "", Scope(str(scope.value)), str(expires.value)
                     )
                 except NilometerError as error:
                     problem.text = in_one_line(error)
                     return
                 with self._apart:
-                    _show_once((name.value or "").strip(), made)
+                    _show_once((name.value or "").strip(), secret)
                 dialog.close()
                 await self.refresh()
 

@@ -57,10 +57,10 @@ class Picture:
 async def read_panel(service: Service, panel: Panel, at: Interval, asker: Asker) -> Picture:
     """Query what a panel shows; errors are raised with a readable message."""
     source = await open_source(service, panel.source, at, asker)
-    found = await _Asking(service, panel, at, asker, source).picture()
+    picture = await _Asking(service, panel, at, asker, source).picture()
     is_stacked = panel.combine in (Combine.SUM, Combine.COUNT)
     more = {"kind": panel.kind.value, "unit": panel.unit, "is_stacked": is_stacked}
-    return replace(found, values=found.values | more)
+    return replace(picture, values=picture.values | more)
 
 
 @dataclass(frozen=True)
@@ -87,41 +87,41 @@ class _Asking:
     # Kinds
 
     async def _line(self) -> Picture:
-        found = replace(self, source=self.source.with_changes())
-        column = found._x()
+        asking = replace(self, source=self.source.with_changes())
+        column = asking._x()
         is_all = self.panel.combine is Combine.ALL
-        axis = await found._axis(column, MOST_BUCKETS if is_all else MOST_COMBINED)
+        axis = await asking._axis(column, MOST_BUCKETS if is_all else MOST_COMBINED)
         if axis is None:
-            return Picture(PanelKind.LINE, {"lines": [], **found._range(None)})
-        lines, left_out = await found._lines(axis, self.panel.combine)
-        is_answer = found.source.reads_changes and is_all
+            return Picture(PanelKind.LINE, {"lines": [], **asking._range(None)})
+        lines, left_out = await asking._lines(axis, self.panel.combine)
+        is_answer = asking.source.reads_changes and is_all
         if is_answer:
             lines = await self._with_unchanged(lines, axis)
         drawn = [_drawn(one, is_time=column.is_time) for one in lines]
         values = {"lines": drawn, "steps": is_answer, "is_time": column.is_time}
-        return Picture(PanelKind.LINE, values | found._range(axis), left_out=left_out)
+        return Picture(PanelKind.LINE, values | asking._range(axis), left_out=left_out)
 
     async def _bar(self) -> Picture:
         panel = self.panel
         if panel.x is None or self.source.with_changes().column(panel.x).is_time:
-            found = replace(self, source=self.source.with_changes())
-            column = found._x()
-            axis = await found._axis(column, MOST_BARS)
+            asking = replace(self, source=self.source.with_changes())
+            column = asking._x()
+            axis = await asking._axis(column, MOST_BARS)
             if axis is None:
-                return Picture(PanelKind.BAR, {"lines": [], **found._range(None)})
-            lines, left_out = await found._lines(axis, _known(panel.combine, Combine.AVG))
+                return Picture(PanelKind.BAR, {"lines": [], **asking._range(None)})
+            lines, left_out = await asking._lines(axis, _combination(panel.combine, Combine.AVG))
             values = {"lines": [_drawn(one, is_time=True) for one in lines], "is_time": True}
             values |= {"step": axis.step / 1000}
-            return Picture(PanelKind.BAR, values | found._range(axis), left_out=left_out)
+            return Picture(PanelKind.BAR, values | asking._range(axis), left_out=left_out)
         return await self._categories(self.source.column(panel.x))
 
     async def _categories(self, x: Column) -> Picture:
         """A bar for each value of a column, and for each name."""
-        how = _known(self.panel.combine, Combine.AVG)
+        how = _combination(self.panel.combine, Combine.AVG)
         ys = self._numbers()
-        wanted = ", ".join(f"{one} AS _v{i}" for i, one in enumerate(self._combined(how, ys)))
+        selected = ", ".join(f"{one} AS _v{i}" for i, one in enumerate(self._combined(how, ys)))
         grouped = (
-            f"SELECT {names_of(x)} AS _c, {names_of(self._series())} AS _s, {wanted}, "
+            f"SELECT {names_of(x)} AS _c, {names_of(self._series())} AS _s, {selected}, "
             f"dense_rank() OVER (ORDER BY {names_of(x)}) AS _r "
             f"FROM {self.source.rows(self.at)} WHERE {self._within()} GROUP BY 1, 2"
         )
@@ -141,15 +141,15 @@ class _Asking:
         return Picture(PanelKind.BAR, values, left_out=left_out)
 
     async def _stat(self) -> Picture:
-        how = _known(self.panel.combine, Combine.LAST)
+        how = _combination(self.panel.combine, Combine.LAST)
         ys = self._numbers()
         time = self._time()
         order = None if time is None else number(time)
-        wanted = ", ".join(
+        selected = ", ".join(
             f"{one} AS _v{i}" for i, one in enumerate(self._combined(how, ys, order))
         )
         grouped = (
-            f"SELECT {names_of(self._series())} AS _s, {wanted}, count(*) AS _k "
+            f"SELECT {names_of(self._series())} AS _s, {selected}, count(*) AS _k "
             f"FROM {self.source.rows(self.at)} WHERE {self._within()} GROUP BY 1"
         )
         counted = f"SELECT *, count(*) OVER () AS _n FROM ({grouped}) AS _grouped"
@@ -170,39 +170,39 @@ class _Asking:
 
     async def _sparks(self) -> dict[str, list[list[float | None]]]:
         """The history of figures: a small line for each, if rows have times."""
-        found = replace(self, source=self.source.with_changes())
-        time = found._time()
+        asking = replace(self, source=self.source.with_changes())
+        time = asking._time()
         if time is None or not time.is_time:
             return {}
-        axis = await found._axis(time, _SPARK_POINTS)
+        axis = await asking._axis(time, _SPARK_POINTS)
         if axis is None:
             return {}
-        lines, _ = await found._lines(axis, _known(self.panel.combine, Combine.LAST))
+        lines, _ = await asking._lines(axis, _combination(self.panel.combine, Combine.LAST))
         return {one.name: _drawn(one, is_time=True)["data"] for one in lines}
 
     async def _table(self) -> Picture:
         panel, source = self.panel, self.source
         columns = [source.column(one) for one in panel.y]
         hidden = source.is_answer
-        wanted = ", ".join(f'{one.sql} AS "{_name(one.name)}"' for one in columns)
+        selected = ", ".join(f'{one.sql} AS "{_name(one.name)}"' for one in columns)
         time = None if panel.x is None else source.column(panel.x)
         order = time or (None if source.select is not None else source.time_column())
         is_ranged = source.select is None or time is not None
         where = source.within(self.at, time) if is_ranged and not hidden else "TRUE"
         ordered = "" if order is None else f"ORDER BY {order.sql} DESC"
         sql = (
-            f"SELECT {wanted or '*'} FROM {source.rows(self.at)} WHERE {where} {ordered} "
+            f"SELECT {selected or '*'} FROM {source.rows(self.at)} WHERE {where} {ordered} "
             f"LIMIT {MOST_ROWS}"
         )
         return Picture(PanelKind.TABLE, {}, await self._ask(sql))
 
     async def _heat(self) -> Picture:
-        found = replace(self, source=self.source.with_changes())
-        column = found._x()
-        axis = await found._axis(column, MOST_CELLS)
+        asking = replace(self, source=self.source.with_changes())
+        column = asking._x()
+        axis = await asking._axis(column, MOST_CELLS)
         if axis is None:
-            return Picture(PanelKind.HEAT, {"cells": [], **found._range(None)})
-        lines, left_out = await found._lines(axis, _known(self.panel.combine, Combine.AVG))
+            return Picture(PanelKind.HEAT, {"cells": [], **asking._range(None)})
+        lines, left_out = await asking._lines(axis, _combination(self.panel.combine, Combine.AVG))
         places = [place for one in lines for place, _ in one.points]
         first = min(places, default=0.0)
         cells: list[tuple[int, int, float | None]] = [
@@ -218,25 +218,25 @@ class _Asking:
             "names": [one.name for one in lines],
             "is_time": column.is_time,
         }
-        return Picture(PanelKind.HEAT, values | found._range(axis), left_out=left_out)
+        return Picture(PanelKind.HEAT, values | asking._range(axis), left_out=left_out)
 
     async def _map(self) -> Picture:
         panel, source = self.panel, self.source
         assert panel.x is not None
-        wanted = {"_px": source.column(panel.x), "_py": source.column(panel.y[0])}
+        selected = {"_px": source.column(panel.x), "_py": source.column(panel.y[0])}
         if panel.value is not None:
-            wanted["_v"] = source.column(panel.value)
-        for one in wanted.values():
+            selected["_v"] = source.column(panel.value)
+        for one in selected.values():
             _require_number(one)
         time = source.time_column()
         order = None if time is None else number(time)
         key = names_of(self._series())
         if panel.series is None:
-            px, py = (finite(wanted[one]) for one in ("_px", "_py"))
+            px, py = (finite(selected[one]) for one in ("_px", "_py"))
             key = f"concat(CAST({px} AS VARCHAR), ', ', CAST({py} AS VARCHAR))"
         last = ", ".join(
             f"{combined(Combine.LAST, finite(one), order)} AS {name}"
-            for name, one in wanted.items()
+            for name, one in selected.items()
         )
         sql = (
             f"SELECT *, count(*) OVER () AS _n FROM (SELECT {key} AS _s, {last} "
@@ -258,14 +258,14 @@ class _Asking:
     async def _ask(self, sql: str) -> pa.Table:
         return await self.source.ask(self.service, sql, self.asker)
 
-    async def _axis(self, column: Column, most: int) -> Axis | None:
+    async def _axis(self, column: Column, max_steps: int) -> Axis | None:
         """The axis, covering the page's range or the rows; None: there are no rows."""
         if column.is_time and self.at.start is not None:
-            return Axis.of(column, float(self.at.start), float(self.at.end), most)
-        found = (await self._ask(bounds_question(self.source, self.at, column))).to_pylist()[0]
-        if found["low"] is None:
+            return Axis.of(column, float(self.at.start), float(self.at.end), max_steps)
+        bounds = (await self._ask(bounds_question(self.source, self.at, column))).to_pylist()[0]
+        if bounds["low"] is None:
             return None
-        return Axis.of(column, found["low"], found["high"], most)
+        return Axis.of(column, bounds["low"], bounds["high"], max_steps)
 
     async def _lines(self, axis: Axis, how: Combine) -> tuple[list[Line], int]:
         question = LinesQuestion(self.source, self.at, axis, self._numbers(), self._series(), how)
@@ -279,47 +279,49 @@ class _Asking:
         question = LinesQuestion(
             self.source, self.at, axis, self._numbers(), self._series(), Combine.LAST
         )
-        wanted = ", ".join(f"last({finite(one)}) AS _v{i}" for i, one in enumerate(question.values))
-        sql = (
-            f"SELECT {names_of(question.series)} AS _s, {wanted} FROM {self.source.rows(self.at)} "
-            f"GROUP BY 1 ORDER BY 1 LIMIT {MOST_SERIES}"
+        selected = ", ".join(
+            f"last({finite(one)}) AS _v{i}" for i, one in enumerate(question.values)
         )
-        found = {one.name: list(one.points) for one in lines}
+        sql = (
+            f"SELECT {names_of(question.series)} AS _s, {selected} "
+            f"FROM {self.source.rows(self.at)} GROUP BY 1 ORDER BY 1 LIMIT {MOST_SERIES}"
+        )
+        by_name = {one.name: list(one.points) for one in lines}
         for row in (await self._ask(sql)).to_pylist():
             for i in range(len(question.values)):
                 name, value = question._called(row["_s"], i), row[f"_v{i}"]
-                if name not in found and value is not None and len(found) < MOST_SERIES:
-                    found[name] = [(start, float(value))]
-        for points in found.values():
+                if name not in by_name and value is not None and len(by_name) < MOST_SERIES:
+                    by_name[name] = [(start, float(value))]
+        for points in by_name.values():
             if points and points[-1][1] is not None and points[-1][0] < end:
                 points.append((end, points[-1][1]))
-        return [Line(name, found[name]) for name in sorted(found, key=natural)]
+        return [Line(name, by_name[name]) for name in sorted(by_name, key=natural)]
 
     def _combined(self, how: Combine, ys: list[Column], order: str | None = None) -> list[str]:
         return [combined(how, finite(one), order) for one in ys] or ["count(*)"]
 
     def _x(self) -> Column:
         """The column along the chart: times or numbers."""
-        found = self.source.time_column(self.panel.x)
-        if found is None:
+        column = self.source.time_column(self.panel.x)
+        if column is None:
             raise SqlTypeError(
                 "these rows have no time",
                 hint="name the column of times, or of numbers, for x",
             )
-        if not found.is_time:
-            _require_number(found)
-        return found
+        if not column.is_time:
+            _require_number(column)
+        return column
 
     def _time(self) -> Column | None:
         """The column that orders rows, if any."""
         return self.source.time_column(self.panel.x)
 
     def _numbers(self) -> list[Column]:
-        found = [self.source.column(one) for one in self.panel.y]
+        columns = [self.source.column(one) for one in self.panel.y]
         if self.panel.combine is not Combine.COUNT:
-            for one in found:
+            for one in columns:
                 _require_number(one)
-        return [] if self.panel.combine is Combine.COUNT else found
+        return [] if self.panel.combine is Combine.COUNT else columns
 
     def _series(self) -> Column | None:
         return None if self.panel.series is None else self.source.column(self.panel.series)
@@ -344,7 +346,7 @@ class _Asking:
         return {} if axis is None else {"low": axis.low / 1000, "high": axis.high / 1000}
 
 
-def _known(how: Combine, otherwise: Combine) -> Combine:
+def _combination(how: Combine, otherwise: Combine) -> Combine:
     """How to combine values where they must be combined."""
     return otherwise if how is Combine.ALL else how
 

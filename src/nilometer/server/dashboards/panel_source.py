@@ -46,8 +46,8 @@ class Column:
     @property
     def is_number(self) -> bool:
         kind = self.type
-        found = pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind)
-        return bool(found or pat.is_boolean(kind))
+        is_numeric = pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal(kind)
+        return bool(is_numeric or pat.is_boolean(kind))
 
 
 @dataclass(frozen=True)
@@ -79,10 +79,10 @@ class PanelSource:
         for one in fields:
             if one.name.lower() == name.lower():
                 return one
-        known = [one.name for one in fields]
+        names = [one.name for one in fields]
         raise UnknownNameError(
             f"there is no column {name}",
-            hint=nearest(name, known) or f"there are {', '.join(known[:20])}",
+            hint=nearest(name, names) or f"there are {', '.join(names[:20])}",
         )
 
     def time_column(self, name: str | None = None) -> Column | None:
@@ -98,12 +98,12 @@ class PanelSource:
 
     def _fields(self) -> list[Column]:
         hidden = (TIME, DIFF) if self.is_answer else ()
-        found: list[Column] = []
+        columns: list[Column] = []
         for one in self.schema:
             if one.name not in hidden:
-                found.append(Column(one.name, quoted(one.name), one.type))
+                columns.append(Column(one.name, quoted(one.name), one.type))
                 if pat.is_struct(one.type):
-                    found += [
+                    columns += [
                         Column(
                             f"{one.name}.{part.name}",
                             f"struct_extract({quoted(one.name)}, {text(part.name)})",
@@ -111,7 +111,7 @@ class PanelSource:
                         )
                         for part in (one.type.field(i) for i in range(one.type.num_fields))
                     ]
-        return found
+        return columns
 
     def rows(self, at: Interval | None = None) -> str:
         """The FROM item; an answer is that of the end of a past range."""
@@ -126,12 +126,12 @@ class PanelSource:
         column = time if time is not None and time.is_time else self.time_column()
         if column is None:
             return "TRUE"
-        found = [] if at.end >= LATEST else [f"{column.sql} <= {instant(at.end)}"]
+        conditions = [] if at.end >= LATEST else [f"{column.sql} <= {instant(at.end)}"]
         if at.start is not None:
-            found.append(f"{column.sql} >= {instant(at.start)}")
+            conditions.append(f"{column.sql} >= {instant(at.start)}")
         elif self.reads_changes:  # rows that have always held have no instant to be drawn at
-            found.append(f"{column.sql} > {instant(0)}")
-        return " AND ".join(found) or "TRUE"
+            conditions.append(f"{column.sql} > {instant(0)}")
+        return " AND ".join(conditions) or "TRUE"
 
     async def ask(self, service: Service, sql: str, asker: Asker) -> pa.Table:
         """The answer to a query whose FROM is `rows`, within the asker's limits."""
@@ -149,8 +149,8 @@ class PanelSource:
 async def open_source(service: Service, source: Source, at: Interval, asker: Asker) -> PanelSource:
     """The source of a panel; a SELECT is run for no rows, to find its columns."""
     if source.kind is not SourceKind.SELECT:
-        found = await service.stored_source(source.text)
-        return PanelSource(found.name, found.schema, found.time, has_changes=found.changes)
+        stored = await service.stored_source(source.text)
+        return PanelSource(stored.name, stored.schema, stored.time, has_changes=stored.changes)
     select = _select(source.text, at)
     opened = PanelSource("", pa.schema([]), None, select)
     schema = (await opened.ask(service, f"SELECT * FROM {_ROWS} LIMIT 0", asker)).schema
@@ -162,8 +162,8 @@ async def open_source(service: Service, source: Source, at: Interval, asker: Ask
 def _select(sql: str, at: Interval) -> exp.Query:
     """A user's SELECT, with the range of the page for `:start` and `:end`."""
     start = EARLIEST if at.start is None else at.start
-    said = dict(zip(RANGE, (_moment(start), _moment(at.end)), strict=True))
-    values = {name: one for name, one in said.items() if f":{name}" in sql}
+    instants = dict(zip(RANGE, (_moment(start), _moment(at.end)), strict=True))
+    values = {name: one for name, one in instants.items() if f":{name}" in sql}
     try:
         continues = goes_on(read_query(sql, Parameters(values)).tree)
     except NilometerError:

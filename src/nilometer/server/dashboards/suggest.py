@@ -14,34 +14,34 @@ from nilometer.server.service import Service
 MOST = 6
 
 
-def suggested_panel(found: StoredSource, kind: SourceKind) -> Panel:
+def suggested_panel(stored: StoredSource, kind: SourceKind) -> Panel:
     """Measured values by time, one line for each thing; without numbers, the rows."""
-    title, source = found.name, Source(kind, found.name)
-    opened = PanelSource(found.name, found.schema, found.time, has_changes=found.changes)
-    columns = [one for one in opened.columns if one.name not in (TIME, DIFF, found.time)]
+    title, source = stored.name, Source(kind, stored.name)
+    opened = PanelSource(stored.name, stored.schema, stored.time, has_changes=stored.changes)
+    columns = [one for one in opened.columns if one.name not in (TIME, DIFF, stored.time)]
     series = _series(columns)
     numbers = [one for one in columns if one.is_number and not pat.is_boolean(one.type)]
     measured = [one for one in numbers if not pat.is_integer(one.type)]
     counted = [one for one in numbers if not _is_key(one) and one.name != series]
     y = next(iter(measured or counted), None)
-    if y is None or (found.time is None and not found.changes):
+    if y is None or (stored.time is None and not stored.changes):
         return Panel(title, PanelKind.TABLE, source)
     return Panel(title, PanelKind.LINE, source, y=(y.name,), series=series)
 
 
 async def suggested_panels(service: Service) -> list[Panel]:
     """Panels for the existing queries, then for the streams."""
-    named = [(one.name, SourceKind.QUERY) for one in await service.queries()]
-    named += [(one.name, SourceKind.STREAM) for one in await service.streams()]
-    found: list[Panel] = []
-    for name, kind in named:
-        if len(found) == MOST:
+    sources = [(one.name, SourceKind.QUERY) for one in await service.queries()]
+    sources += [(one.name, SourceKind.STREAM) for one in await service.streams()]
+    panels: list[Panel] = []
+    for name, kind in sources:
+        if len(panels) == MOST:
             break
         try:
-            found.append(suggested_panel(await service.stored_source(name), kind))
+            panels.append(suggested_panel(await service.stored_source(name), kind))
         except NilometerError:  # it has no rows yet, or was dropped
             continue
-    return found
+    return panels
 
 
 def _series(columns: list[Column]) -> str | None:

@@ -47,11 +47,11 @@ class Axis:
     step: float
 
     @classmethod
-    def of(cls, column: Column, low: float, high: float, most: int) -> Axis:
-        """At most `most` steps, and one more; steps of times start at whole clock units."""
+    def of(cls, column: Column, low: float, high: float, max_steps: int) -> Axis:
+        """At most `max_steps` steps, and one more; steps of times start at whole clock units."""
         if column.is_time:
-            return cls(column, low, high, step_for(int(high - low) or 1, most))
-        return cls(column, low, high, (high - low) / most or 1.0)
+            return cls(column, low, high, step_for(int(high - low) or 1, max_steps))
+        return cls(column, low, high, (high - low) / max_steps or 1.0)
 
     @property
     def sql(self) -> str:
@@ -120,11 +120,11 @@ class LinesQuestion:
     @property
     def sql(self) -> str:
         """The query; its answer has a row for each line and bucket with rows."""
-        wanted = ", ".join(
+        selected = ", ".join(
             part for i in range(max(1, len(self.values))) for part in self._aggregates(i)
         )
         grouped = (
-            f"SELECT _s, _b, {wanted}, dense_rank() OVER (ORDER BY _s) AS _r "
+            f"SELECT _s, _b, {selected}, dense_rank() OVER (ORDER BY _s) AS _r "
             f"FROM ({self._rows}) AS _rows GROUP BY _s, _b"
         )
         counted = f"SELECT *, max(_r) OVER () AS _n FROM ({grouped}) AS _grouped"
@@ -139,20 +139,20 @@ class LinesQuestion:
         source, axis = self.source, self.axis
         values = "".join(f", {finite(one)} AS _y{i}" for i, one in enumerate(self.values))
         diff = ", _diff AS _d" if source.reads_changes else ""
-        found = (
+        select = (
             f"SELECT {axis.sql} AS _x, {axis.bucket} AS _b, {names_of(self.series)} AS _s"
             f"{values}{diff} FROM {source.rows(self.at)} "
             f"WHERE {source.within(self.at, axis.column)} AND {axis.column.sql} IS NOT NULL"
         )
         if not source.reads_changes:
-            return found
+            return select
         if not self._is_thinned:
-            return f"SELECT * FROM ({found}) AS _changes WHERE _d > 0"
-        kept = ", ".join(
+            return f"SELECT * FROM ({select}) AS _changes WHERE _d > 0"
+        extremes = ", ".join(
             f"max(_y{i}) FILTER (WHERE _d > 0) AS _y{i}, max(_y{i}) FILTER (WHERE _d < 0) AS _w{i}"
             for i in range(len(self.values))
         )
-        return f"SELECT _s, _x, _b, {kept} FROM ({found}) AS _changes GROUP BY _s, _x, _b"
+        return f"SELECT _s, _x, _b, {extremes} FROM ({select}) AS _changes GROUP BY _s, _x, _b"
 
     def _aggregates(self, i: int) -> list[str]:
         if not self.values:
@@ -160,32 +160,32 @@ class LinesQuestion:
         y, there = f"_y{i}", f"FILTER (WHERE _y{i} IS NOT NULL)"
         if not self._is_thinned:
             return [f"{combined(self.combine, y, '_x')} AS _v{i}"]
-        found = [
+        aggregates = [
             f"min(_x) {there} AS _x0_{i}, arg_min({y}, _x) {there} AS _v0_{i}",
             f"max(_x) {there} AS _x1_{i}, arg_max({y}, _x) {there} AS _v1_{i}",
             f"arg_min(_x, {y}) {there} AS _x2_{i}, min({y}) AS _v2_{i}",
             f"arg_max(_x, {y}) {there} AS _x3_{i}, max({y}) AS _v3_{i}",
         ]
         if self.source.reads_changes:
-            found += [
+            aggregates += [
                 f"max(_x) FILTER (WHERE {y} IS NULL) AS _end_{i}",
                 f"min(_x) AS _first_{i}",
                 f"min(_x) FILTER (WHERE _w{i} IS NOT NULL) AS _was_at_{i}",
                 f"arg_min(_w{i}, _x) FILTER (WHERE _w{i} IS NOT NULL) AS _was_{i}",
             ]
-        return found
+        return aggregates
 
     def lines(self, answer: pa.Table) -> list[Line]:
         """The lines of an answer, by name."""
-        found: list[Line] = []
+        lines: list[Line] = []
         names = np.array(answer["_s"].to_pylist(), dtype=object)
         for name in dict.fromkeys(names.tolist()):
             rows = answer.filter(pa.array(names == name))
             for i in range(max(1, len(self.values))):
                 points = self._points(rows, i)
                 if points:
-                    found.append(Line(self._called(name, i), points))
-        return sorted(found, key=lambda one: natural(one.name))
+                    lines.append(Line(self._called(name, i), points))
+        return sorted(lines, key=lambda one: natural(one.name))
 
     def left_out(self, answer: pa.Table) -> int:
         """How many names have no line."""
@@ -201,13 +201,13 @@ class LinesQuestion:
 
     def _points(self, rows: pa.Table, i: int) -> Points:
         if not self._is_thinned:
-            found = zip(rows["_b"].to_pylist(), rows[f"_v{i}"].to_pylist(), strict=True)
-            return [(self.axis.start_of(b), float(v)) for b, v in found if v is not None]
+            pairs = zip(rows["_b"].to_pylist(), rows[f"_v{i}"].to_pylist(), strict=True)
+            return [(self.axis.start_of(b), float(v)) for b, v in pairs if v is not None]
         places = np.concatenate([_floats(rows, f"_x{k}_{i}") for k in range(4)])
         values = np.concatenate([_floats(rows, f"_v{k}_{i}") for k in range(4)])
         there = np.isfinite(values)
-        found = zip(places[there].tolist(), values[there].tolist(), strict=True)
-        points: Points = sorted(set(found))
+        pairs = zip(places[there].tolist(), values[there].tolist(), strict=True)
+        points: Points = sorted(set(pairs))
         return self._with_ends(rows, i, points) if self.source.reads_changes else points
 
     def _with_ends(self, rows: pa.Table, i: int, points: Points) -> Points:
@@ -224,17 +224,17 @@ class LinesQuestion:
         for end, last in zip(ends, lasts, strict=True):
             if np.isfinite(end) and not end <= last:
                 points.append((float(end), None))
-        return _held(sorted(points, key=lambda one: (one[0], one[1] is not None)))
+        return _extended(sorted(points, key=lambda one: (one[0], one[1] is not None)))
 
 
-def _held(points: Points) -> Points:
+def _extended(points: Points) -> Points:
     """A value holds up to the instant at which it ends."""
-    found: Points = []
+    held: Points = []
     for place, value in points:
-        if value is None and found and found[-1][1] is not None:
-            found.append((place, found[-1][1]))
-        found.append((place, value))
-    return found
+        if value is None and held and held[-1][1] is not None:
+            held.append((place, held[-1][1]))
+        held.append((place, value))
+    return held
 
 
 def _floats(rows: pa.Table, name: str) -> np.ndarray:

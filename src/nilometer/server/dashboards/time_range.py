@@ -72,8 +72,8 @@ class TimeRange:
             return {"from": iso_time(self.start), "to": iso_time(self.end)}
         if self.span is None:
             return {"range": ALL}
-        known = (name for name, (_, span) in PRESETS.items() if span == self.span)
-        return {"range": next(known, format_duration(self.span))}
+        presets = (name for name, (_, span) in PRESETS.items() if span == self.span)
+        return {"range": next(presets, format_duration(self.span))}
 
     @property
     def words(self) -> str:
@@ -92,11 +92,11 @@ class TimeRange:
 
     def widened(self, now: int) -> TimeRange:
         """Twice as long, around the same middle, up to now."""
-        found = self.at(now)
-        if found.start is None:
+        interval = self.at(now)
+        if interval.start is None:
             return self
-        length = max(_SHORTEST, found.end - found.start)
-        end = min(found.end + length // 2, max(now, found.end))
+        length = max(_SHORTEST, interval.end - interval.start)
+        end = min(interval.end + length // 2, max(now, interval.end))
         return between(end - 2 * length, end)
 
 
@@ -110,7 +110,7 @@ def between(start: int, end: int) -> TimeRange:
 DEFAULT: Final = TimeRange(PRESETS["15m"][1])
 
 
-def read_range(said: str, start: str, end: str) -> TimeRange:
+def read_range(span: str, start: str, end: str) -> TimeRange:
     """Parse an address; invalid parts count as missing.
 
     >>> read_range("1h", "", "").span, read_range("x", "", "") == DEFAULT
@@ -119,23 +119,23 @@ def read_range(said: str, start: str, end: str) -> TimeRange:
     try:
         if start and end:
             return between(read_instant(start), read_instant(end))
-        if said == ALL:
+        if span == ALL:
             return TimeRange()
-        return TimeRange(max(_SHORTEST, parse_duration(said))) if said else DEFAULT
+        return TimeRange(max(_SHORTEST, parse_duration(span))) if span else DEFAULT
     except (NilometerError, OverflowError):
         return DEFAULT
 
 
-def step_for(length: int, most: int) -> int:
+def step_for(length: int, max_steps: int) -> int:
     """The shortest usual time step of which at most this many cover `length`.
 
     >>> step_for(300_000_000, 250), step_for(7 * 86_400_000_000, 250)
     (2000000, 3600000000)
     """
     for step in _STEPS:
-        if step * most >= length:
+        if step * max_steps >= length:
             return step
-    return -(-length // (_DAY * most)) * _DAY
+    return -(-length // (_DAY * max_steps)) * _DAY
 
 
 def _short(micros: int) -> str:

@@ -12,17 +12,17 @@ Values = Iterable[tuple[str, float | None]]
 
 def gauges(label: str, name: str, text: str, values: Values) -> Metric:
     """A value that goes up and down, for each of these names."""
-    return _filled(GaugeMetricFamily(_named(name), text, labels=[label]), values)
+    return _filled(GaugeMetricFamily(_full_name(name), text, labels=[label]), values)
 
 
 def counters(label: str, name: str, text: str, values: Values) -> Metric:
     """A counter for each of these names."""
-    return _filled(CounterMetricFamily(_named(name), text, labels=[label]), values)
+    return _filled(CounterMetricFamily(_full_name(name), text, labels=[label]), values)
 
 
 def gauge(name: str, text: str, value: float | None) -> Metric:
     """One value that goes up and down; no samples if it is None."""
-    family = GaugeMetricFamily(_named(name), text)
+    family = GaugeMetricFamily(_full_name(name), text)
     if value is not None:
         family.add_metric([], value)
     return family
@@ -30,13 +30,13 @@ def gauge(name: str, text: str, value: float | None) -> Metric:
 
 def counter(name: str, text: str, value: float | None) -> Metric:
     """One counter."""
-    family = CounterMetricFamily(_named(name), text)
+    family = CounterMetricFamily(_full_name(name), text)
     if value is not None:
         family.add_metric([], value)
     return family
 
 
-def _named(name: str) -> str:
+def _full_name(name: str) -> str:
     return f"nilometer_{name}"
 
 

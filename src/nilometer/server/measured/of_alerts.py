@@ -14,14 +14,14 @@ from nilometer.server.measured.families import counters, gauges
 _LABEL: Final = "alert"
 
 
-def alert_metrics(alerts: Sequence[AlertStatus], most: int) -> Iterator[Metric]:
+def alert_metrics(alerts: Sequence[AlertStatus], limit: int) -> Iterator[Metric]:
     """The state of alerts, at most this many of them."""
-    known = alerts[:most]
-    firing = [(one.name, one.count(AlertState.FIRING)) for one in known]
-    pending = [(one.name, one.count(AlertState.PENDING)) for one in known]
-    silent = [(one.name, one.count(AlertState.NO_DATA)) for one in known]
-    silenced = [(one.name, int(one.silenced_until is not None)) for one in known]
-    failed = [(one.name, one.failed_rows) for one in known]
+    statuses = alerts[:limit]
+    firing = [(one.name, one.count(AlertState.FIRING)) for one in statuses]
+    pending = [(one.name, one.count(AlertState.PENDING)) for one in statuses]
+    silent = [(one.name, one.count(AlertState.NO_DATA)) for one in statuses]
+    silenced = [(one.name, int(one.silenced_until is not None)) for one in statuses]
+    failed = [(one.name, one.failed_rows) for one in statuses]
     yield gauges(_LABEL, "alert_firing", "Groups of an alert that fire.", firing)
     yield gauges(_LABEL, "alert_pending", "Groups that will fire if nothing changes.", pending)
     yield gauges(_LABEL, "alert_no_data", "Groups without data.", silent)

@@ -13,22 +13,22 @@ from nilometer.server.measured.families import counters, gauges
 _LABEL: Final = "delivery"
 
 
-def delivery_metrics(deliveries: Sequence[DeliveryStatus], most: int) -> Iterator[Metric]:
+def delivery_metrics(deliveries: Sequence[DeliveryStatus], limit: int) -> Iterator[Metric]:
     """The state of deliveries, at most this many of them."""
-    known = deliveries[:most]
+    statuses = deliveries[:limit]
     states = GaugeMetricFamily(
         "nilometer_delivery_state",
         "1, with the state of a delivery.",
         labels=[_LABEL, "state"],
     )
-    for one in known:
+    for one in statuses:
         states.add_metric([one.name, one.state.value], 1)
     yield states
-    sent = [(d.name, d.delivered) for d in known]
-    lost = [(d.name, d.lost) for d in known]
-    retries = [(d.name, d.retries) for d in known]
-    backlog = [(d.name, d.lag) for d in known]
-    last = [(d.name, None if d.last_success is None else d.last_success / 1e6) for d in known]
+    sent = [(d.name, d.delivered) for d in statuses]
+    lost = [(d.name, d.lost) for d in statuses]
+    retries = [(d.name, d.retries) for d in statuses]
+    backlog = [(d.name, d.lag) for d in statuses]
+    last = [(d.name, None if d.last_success is None else d.last_success / 1e6) for d in statuses]
     gone = "Rows that were gone before they could be delivered."
     yield counters(_LABEL, "delivery_rows", "Rows that have arrived.", sent)
     yield counters(_LABEL, "delivery_lost_rows", gone, lost)

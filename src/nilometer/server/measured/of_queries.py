@@ -12,7 +12,7 @@ from nilometer.server.measured.families import counters, gauge, gauges
 
 
 def query_metrics(
-    queries: Sequence[QueryStatus], last: Mapping[str, HealthSample], most: int
+    queries: Sequence[QueryStatus], last: Mapping[str, HealthSample], limit: int
 ) -> Iterator[Metric]:
     """All queries by phase; individually, those that a user has named, at most this many.
 
@@ -23,58 +23,58 @@ def query_metrics(
         "phase", "queries", "Queries in each phase.", [(p.value, phases[p]) for p in QueryPhase]
     )
     named = sorted((q for q in queries if not q.is_temporary), key=lambda q: (q.created, q.name))
-    known = named[:most]
+    statuses = named[:limit]
     yield gauge(
         "queries_left_out",
         "Queries that the metrics of queries leave out, such as temporary ones.",
-        len(queries) - len(known),
+        len(queries) - len(statuses),
     )
-    yield _phases(known)
-    yield _stalls(known)
-    yield from _of_progress(known)
-    yield from _of_results(known)
-    yield from _of_spreads(known)
-    yield from _of_samples({one.name: last[one.name] for one in known if one.name in last})
+    yield _phases(statuses)
+    yield _stalls(statuses)
+    yield from _of_progress(statuses)
+    yield from _of_results(statuses)
+    yield from _of_spreads(statuses)
+    yield from _of_samples({one.name: last[one.name] for one in statuses if one.name in last})
 
 
-def _phases(known: Sequence[QueryStatus]) -> Metric:
+def _phases(statuses: Sequence[QueryStatus]) -> Metric:
     """One series for each query: the label is its phase."""
     family = GaugeMetricFamily(
         "nilometer_query_phase", "1, with the phase of a query.", labels=["query", "phase"]
     )
-    for one in known:
+    for one in statuses:
         family.add_metric([one.name, one.phase.value], 1)
     return family
 
 
-def _stalls(known: Sequence[QueryStatus]) -> Metric:
+def _stalls(statuses: Sequence[QueryStatus]) -> Metric:
     """One series for each stalled query: the label is the reason."""
     family = GaugeMetricFamily(
         "nilometer_query_stalled",
         "1, with the reason why a query is stalled.",
         labels=["query", "reason"],
     )
-    for one in known:
+    for one in statuses:
         if one.stalled is not None:
             family.add_metric([one.name, one.stalled.reason.value], 1)
     return family
 
 
-def _of_progress(known: Sequence[QueryStatus]) -> Iterator[Metric]:
+def _of_progress(statuses: Sequence[QueryStatus]) -> Iterator[Metric]:
     """How far queries are behind at present."""
-    lags = [(q.name, None if q.lag is None else q.lag / 1e6) for q in known]
-    rows = [(q.name, q.rows_behind) for q in known]
+    lags = [(q.name, None if q.lag is None else q.lag / 1e6) for q in statuses]
+    rows = [(q.name, q.rows_behind) for q in statuses]
     behind = "How far the watermark is behind the clock now."
     yield gauges("query", "query_watermark_lag_seconds", behind, lags)
     yield gauges("query", "query_rows_behind", "Available rows that were not read yet.", rows)
 
 
-def _of_results(known: Sequence[QueryStatus]) -> Iterator[Metric]:
-    rows = [(q.name, q.result_rows) for q in known]
-    stored = [(q.name, q.result_bytes) for q in known]
-    state = [(q.name, q.state_bytes) for q in known]
-    failures = [(q.name, q.failures) for q in known]
-    letters = [(q.name, q.dead_letters) for q in known]
+def _of_results(statuses: Sequence[QueryStatus]) -> Iterator[Metric]:
+    rows = [(q.name, q.result_rows) for q in statuses]
+    stored = [(q.name, q.result_bytes) for q in statuses]
+    state = [(q.name, q.state_bytes) for q in statuses]
+    failures = [(q.name, q.failures) for q in statuses]
+    letters = [(q.name, q.dead_letters) for q in statuses]
     left_out = "Rows left out because something of them could not be computed."
     yield counters("query", "query_result_rows", "Rows of results.", rows)
     yield gauges("query", "query_result_bytes", "Bytes that results take.", stored)
@@ -83,12 +83,12 @@ def _of_results(known: Sequence[QueryStatus]) -> Iterator[Metric]:
     yield counters("query", "query_dead_letters", left_out, letters)
 
 
-def _of_spreads(known: Sequence[QueryStatus]) -> Iterator[Metric]:
+def _of_spreads(statuses: Sequence[QueryStatus]) -> Iterator[Metric]:
     """Of the stage with the fullest bucket, over the last minute or two."""
-    found = [(q.name, next(iter(q.spreads), None)) for q in known]
-    buckets = [(n, None if s is None else len(s.bucket_rows)) for n, s in found]
-    fullest = [(n, None if s is None else s.fullest) for n, s in found]
-    keys = [(n, None if s is None else s.key_share) for n, s in found]
+    spreads = [(q.name, next(iter(q.spreads), None)) for q in statuses]
+    buckets = [(n, None if s is None else len(s.bucket_rows)) for n, s in spreads]
+    fullest = [(n, None if s is None else s.fullest) for n, s in spreads]
+    keys = [(n, None if s is None else s.key_share) for n, s in spreads]
     of_bucket = "The share of its rows that the fullest bucket has."
     of_key = "The share of its rows that have the most frequent key of the fullest bucket."
     yield gauges("query", "query_buckets", "Buckets that its rows are spread over.", buckets)
@@ -97,14 +97,14 @@ def _of_spreads(known: Sequence[QueryStatus]) -> Iterator[Metric]:
 
 
 def _of_samples(last: Mapping[str, HealthSample]) -> Iterator[Metric]:
-    found = list(last.items())
-    read = [(n, s.input_rows_per_second) for n, s in found]
-    made = [(n, s.output_rows_per_second) for n, s in found]
-    took = [(n, s.batch_millis / 1e3) for n, s in found]
-    late = [(n, s.late_rows) for n, s in found]
-    shed = [(n, s.shed_rows) for n, s in found]
+    samples = list(last.items())
+    read = [(n, s.input_rows_per_second) for n, s in samples]
+    output = [(n, s.output_rows_per_second) for n, s in samples]
+    took = [(n, s.batch_millis / 1e3) for n, s in samples]
+    late = [(n, s.late_rows) for n, s in samples]
+    shed = [(n, s.shed_rows) for n, s in samples]
     yield gauges("query", "query_input_rows_per_second", "In the last micro-batch.", read)
-    yield gauges("query", "query_output_rows_per_second", "In the last micro-batch.", made)
+    yield gauges("query", "query_output_rows_per_second", "In the last micro-batch.", output)
     yield gauges("query", "query_batch_seconds", "Seconds that the last micro-batch took.", took)
     yield counters("query", "query_late_rows", "Rows dropped because they were late.", late)
     yield counters("query", "query_shed_rows", "Rows not read, as too many waited.", shed)

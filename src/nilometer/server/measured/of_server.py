@@ -21,34 +21,34 @@ def server_metrics(service: Service) -> Iterator[Metric]:
     yield gauge("clock_jump_seconds", jump, service.clock_ahead / 1e6)
 
 
-def database_metrics(found: Measures) -> Iterator[Metric]:
+def database_metrics(measures: Measures) -> Iterator[Metric]:
     """Measures of the whole database."""
-    engine = found.engine
+    engine = measures.engine
     hosted = [("shared", engine.shared), ("moved", engine.moved)]
     restarts = "How often a streaming query of the engine has ended, and was started again."
     batch = "The longest of the last micro-batches of the engine."
     yield gauges("place", "engine_queries", "Queries that the engine runs.", hosted)
     yield counter("engine_restarts", restarts, engine.restarts)
     yield gauge("engine_batch_seconds", batch, engine.batch_seconds)
-    yield counter("queries_failed", "How often queries have failed.", found.failures)
-    named = sorted(found.named.items())
+    yield counter("queries_failed", "How often queries have failed.", measures.failures)
+    named = sorted(measures.named.items())
     took = "How long the catalog took to list its names."
     yield gauges("kind", "catalog_names", "What the catalog keeps.", named)
-    yield gauge("catalog_seconds", took, found.catalog_seconds)
-    yield gauge("disk_free_bytes", "Free where the database lies.", found.disk_free)
-    yield gauge("disk_full_seconds", "Seconds until the disk is full.", found.disk_full_seconds)
-    yield from _of_processes(found)
+    yield gauge("catalog_seconds", took, measures.catalog_seconds)
+    yield gauge("disk_free_bytes", "Free where the database lies.", measures.disk_free)
+    yield gauge("disk_full_seconds", "Seconds until the disk is full.", measures.disk_full_seconds)
+    yield from _of_processes(measures)
 
 
-def _of_processes(found: Measures) -> Iterator[Metric]:
-    java, below = found.java, found.processes
+def _of_processes(measures: Measures) -> Iterator[Metric]:
+    java, below = measures.java, measures.processes
     if java is not None:
-        heap, most = java.heap_bytes, java.max_heap_bytes
+        heap, max_heap = java.heap_bytes, java.max_heap_bytes
         yield gauge("java_heap_bytes", "Bytes in use on Java's heap.", heap)
         yield gauge(
             "java_max_heap_bytes",
             "The maximum size of Java's heap in bytes.",
-            most if most >= 0 else None,
+            max_heap if max_heap >= 0 else None,
         )
         yield gauge("java_threads", "Threads of Java.", java.threads)
         yield counter("java_collections", "Collections of garbage.", java.collections)

@@ -161,17 +161,17 @@ class PgCatalog:
         if _reads_nothing(tree):
             return _no_rows(tree)
         names = _rename_tables(tree)
-        asked = self._with_our_functions(tree)
+        rewritten = self._with_our_functions(tree)
         tables = catalog_tables(relations) if names else {}
         for name in names:
             if name not in tables:
                 raise SqlError(f"there is no table {name} in the catalog")
         with sqlglot_errors("this is not supported in a query over the catalog"):
-            sql = asked.sql(dialect="duckdb", comments=False)
+            sql = rewritten.sql(dialect="duckdb", comments=False)
         self._sandbox.require_safe(sql, names)
         limits = AnswerLimits(bytes=max_bytes, seconds=10)
-        given = {name: tables[name] for name in names}
-        return self._sandbox.run(sql, given, limits, cancelling)
+        inputs = {name: tables[name] for name in names}
+        return self._sandbox.run(sql, inputs, limits, cancelling)
 
     def _with_our_functions(self, tree: exp.Expr) -> exp.Expr:
         """The same query with PostgreSQL's own functions translated to DuckDB."""
@@ -206,8 +206,8 @@ class PgCatalog:
         if name == "json_build_object":
             return exp.Anonymous(this="json_object", expressions=node.expressions)
         if name in self._functions:
-            given = [one for one in node.iter_expressions() if isinstance(one, exp.Expr)]
-            return exp.Anonymous(this=f"pg_fn_{name}", expressions=given)
+            arguments = [one for one in node.iter_expressions() if isinstance(one, exp.Expr)]
+            return exp.Anonymous(this=f"pg_fn_{name}", expressions=arguments)
         return node
 
 
@@ -228,21 +228,21 @@ def _is_of_catalog(entry: exp.Table) -> bool:
 
 def _rename_tables(tree: exp.Expr) -> set[str]:
     """Give catalog tables names of one part; return those names."""
-    found = set()
+    names = set()
     for entry in tree.find_all(exp.Table):
         if isinstance(entry.this, exp.Identifier) and _is_of_catalog(entry):
             schema, name = entry.db.lower(), entry.name.lower()
-            known = f"is_{name}" if schema == "information_schema" else name
+            table_name = f"is_{name}" if schema == "information_schema" else name
             if not entry.alias:
                 entry.set("alias", exp.TableAlias(this=exp.to_identifier(name)))
-            entry.set("this", exp.to_identifier(known, quoted=True))
+            entry.set("this", exp.to_identifier(table_name, quoted=True))
             entry.set("db", None)
             entry.set("catalog", None)
-            found.add(known)
+            names.add(table_name)
     for column in tree.find_all(exp.Column):
         column.set("db", None)
         column.set("catalog", None)
-    return found
+    return names
 
 
 def _reads_nothing(tree: exp.Query) -> bool:

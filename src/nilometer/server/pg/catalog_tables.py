@@ -266,13 +266,13 @@ def _attribute(relation: int, name: str, oid: int, place: int) -> dict[str, Any]
 
 
 def _types() -> list[dict[str, Any]]:
-    found = []
+    types = []
     for oid, (name, _, category) in NAMES.items():
         array = ARRAYS.get(oid, 0)
-        found.append(_type(oid, name, category, 0, array))
+        types.append(_type(oid, name, category, 0, array))
         if array:
-            found.append(_type(array, f"_{name}", "A", oid, 0))
-    return found
+            types.append(_type(array, f"_{name}", "A", oid, 0))
+    return types
 
 
 def _type(oid: int, name: str, category: str, item: int, array: int) -> dict[str, Any]:

@@ -139,9 +139,9 @@ class PgListener:
                     writer.write(b"N")
                     await writer.drain()
                 case wire.CANCEL_REQUEST:
-                    found = self._sessions.get((startup.process, startup.secret))
-                    if found is not None:
-                        found.cancel()
+                    session = self._sessions.get((startup.process, startup.secret))
+                    if session is not None:
+                        session.cancel()
                     return None
                 case wire.PROTOCOL:
                     break
@@ -165,8 +165,8 @@ class PgListener:
         secret = body.text()
         token = await self._service.look(lambda: self._tokens.find(secret))
         if token is None:
-            told = event("access_refused", peer, client=peer, path="pg")
-            _LOG.warning("a token that is not valid came from %s, for pg", peer, extra=told)
+            extra = event("access_refused", peer, client=peer, path="pg")
+            _LOG.warning("a token that is not valid came from %s, for pg", peer, extra=extra)
             await asyncio.sleep(_PAUSE)
             raise UnauthorizedError(
                 "the token is not valid", hint="give a token of this server as the password"

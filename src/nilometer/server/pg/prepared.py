@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nilometer.server.pg.statements import (
-    Answer,
     Command,
+    StatementAnswer,
 )
 from nilometer.server.pg.values import TEXT
 
@@ -28,7 +28,7 @@ class Portal:
     prepared: Prepared
     values: Sequence[object] = ()
     formats: Sequence[int] = ()
-    answer: Answer | None = None
+    answer: StatementAnswer | None = None
     left: Iterator[list[bytes | None]] | None = None
     """Rows that have not been sent yet."""
 
@@ -37,8 +37,8 @@ def type_oids(prepared: Prepared) -> list[int]:
     """The types of a statement's parameters: as given by the client, or text."""
     count = 0 if prepared.command is None else prepared.command.parameters
     count = max(count, len(prepared.oids))
-    given = [*prepared.oids, *([0] * (count - len(prepared.oids)))]
-    return [one or TEXT for one in given]
+    oids = [*prepared.oids, *([0] * (count - len(prepared.oids)))]
+    return [one or TEXT for one in oids]
 
 
 def has_rows(portal: Portal) -> bool:

@@ -22,17 +22,17 @@ from nilometer.server.pg.copy_lines import copy_lines, header_line
 from nilometer.server.pg.error_messages import CancelledError, error_message
 from nilometer.server.pg.prepared import Portal, Prepared, has_rows, type_oids
 from nilometer.server.pg.statements import (
-    Answer,
     Command,
     CopyOut,
+    StatementAnswer,
     Statements,
     read_command,
     read_commands,
 )
 from nilometer.server.pg.values import encoded_rows, format_of, read_value, shapes_of
 from nilometer.server.results.chunk import Chunk
+from nilometer.server.results.events import End, tell
 from nilometer.server.results.phases import Phases
-from nilometer.server.results.told import End, tell
 from nilometer.server.scopes import Scope
 
 if TYPE_CHECKING:
@@ -83,10 +83,10 @@ class Session:
             self._weigh()
 
     async def _run_messages(self) -> None:
-        most = self.service.settings.max_body_bytes
+        max_bytes = self.service.settings.max_body_bytes
         await self._ready()
         while True:
-            kind, body = await wire.read_message(self.reader, most)
+            kind, body = await wire.read_message(self.reader, max_bytes)
             if kind == b"X":
                 return
             reason = self.caller.refusal(Scope.READ)
@@ -109,7 +109,7 @@ class Session:
         if self._skips:
             return
         try:
-            async with self._told_errors():
+            async with self._errors_sent():
                 await self._do(kind, body)
         except _AnsweredError:
             if kind == b"Q":
@@ -169,7 +169,7 @@ class Session:
                 await self._drain()
         self._finish(command, answer.tag)
 
-    async def _answer(self, command: Command, values: Sequence[object]) -> Answer:
+    async def _answer(self, command: Command, values: Sequence[object]) -> StatementAnswer:
         self._cancelled = False
 
         def cancelling(end: Callable[[], None]) -> None:
@@ -203,8 +203,8 @@ class Session:
             raise InputError(f"prepared statement {name} already exists")
         if len(self._prepared) >= _MOST_PREPARED:
             raise errors.LimitError(f"there are {_MOST_PREPARED} prepared statements already")
-        held = sum(len(one.command.text) for one in self._prepared.values() if one.command)
-        if held + len(text) > _MOST_TEXT:
+        total = sum(len(one.command.text) for one in self._prepared.values() if one.command)
+        if total + len(text) > _MOST_TEXT:
             raise errors.LimitError("the prepared statements are too long", hint="close some")
         self._prepared[name] = Prepared(commands[0] if commands else None, oids)
         self.writer.write(wire.PARSED)
@@ -212,7 +212,7 @@ class Session:
     def _bind(self, body: wire.Body) -> None:
         portal, name = body.text(), body.text()
         prepared = self._find(name)
-        given = [body.int16() for _ in range(body.count())]
+        value_formats = [body.int16() for _ in range(body.count())]
         contents = [body.value() for _ in range(body.count())]
         formats = [body.int16() for _ in range(body.count())]
         oids = type_oids(prepared)
@@ -220,7 +220,7 @@ class Session:
             raise wire.ProtocolError(f"expected {len(oids)} values, got {len(contents)}")
         try:
             values = [
-                read_value(content, oids[place], format_of(given, place))
+                read_value(content, oids[place], format_of(value_formats, place))
                 for place, content in enumerate(contents)
             ]
         except (ValueError, ArithmeticError, IndexError, struct.error) as error:
@@ -248,7 +248,7 @@ class Session:
         else:
             self.writer.write(wire.row_description(shapes_of(rows.schema, portal.formats)))
 
-    async def _execute(self, name: str, most: int) -> None:
+    async def _execute(self, name: str, max_rows: int) -> None:
         portal = self._find_portal(name)
         command = portal.prepared.command
         if command is None:
@@ -266,26 +266,26 @@ class Session:
             for sent, values in enumerate(portal.left, 1):
                 self.writer.write(wire.data_row(values, len(shapes)))
                 await self._drain()
-                if sent == most:
+                if sent == max_rows:
                     self.writer.write(wire.SUSPENDED)
                     return
             portal.left = iter(())
             portal.answer = replace(answer, rows=answer.rows.schema.empty_table())
         self._finish(command, answer.tag)
 
-    async def _answered(self, portal: Portal) -> Answer:
+    async def _answered(self, portal: Portal) -> StatementAnswer:
         if portal.answer is None:
             assert portal.prepared.command is not None
-            found = await self._answer(portal.prepared.command, portal.values)
-            self._weigh(_size(found))
-            portal.answer = found
+            answer = await self._answer(portal.prepared.command, portal.values)
+            self._weigh(_size(answer))
+            portal.answer = answer
         return portal.answer
 
     def _weigh(self, more: int = 0) -> None:
         """Count the rows that are held, plus this many bytes."""
-        held = sum(_size(one.answer) for one in self._portals.values()) + more
-        self.held.change(self.caller.name, held - self._held)
-        self._held = held
+        total = sum(_size(one.answer) for one in self._portals.values()) + more
+        self.held.change(self.caller.name, total - self._held)
+        self._held = total
 
     def _find(self, name: str) -> Prepared:
         if name not in self._prepared:
@@ -361,17 +361,17 @@ class Session:
                 results,
                 offset,
                 partial(phases.of, known),
-                most=_FOLLOWED_ROWS,
+                max_rows=_FOLLOWED_ROWS,
                 ending=self._ending,
             )
             try:
-                async for told in telling:
-                    if isinstance(told, Chunk):
-                        for line in copy_lines(told.rows, copy):
+                async for event in telling:
+                    if isinstance(event, Chunk):
+                        for line in copy_lines(event.rows, copy):
                             self.writer.write(wire.copy_data(line))
                         await self._flush()
-                    elif isinstance(told, End) and not isinstance(told.error, NotFoundError):
-                        raise told.error
+                    elif isinstance(event, End) and not isinstance(event.error, NotFoundError):
+                        raise event.error
             finally:
                 await telling.aclose()
 
@@ -382,13 +382,13 @@ class Session:
 
     # Sending
 
-    def _notice(self, answer: Answer) -> None:
+    def _notice(self, answer: StatementAnswer) -> None:
         if answer.notice:
             fields = {b"S": "NOTICE", b"V": "NOTICE", b"C": "00000", b"M": answer.notice}
             self.writer.write(wire.error_response(fields, notice=True))
 
     @asynccontextmanager
-    async def _told_errors(self) -> AsyncIterator[None]:
+    async def _errors_sent(self) -> AsyncIterator[None]:
         try:
             yield
         except wire.ProtocolError:
@@ -427,5 +427,5 @@ class _AnsweredError(Exception):
     """The client has already received the error."""
 
 
-def _size(answer: Answer | None) -> int:
+def _size(answer: StatementAnswer | None) -> int:
     return 0 if answer is None or answer.rows is None else answer.rows.nbytes

@@ -68,7 +68,7 @@ _TAGS: Final = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class StatementAnswer:
     """The result of a statement."""
 
     tag: str
@@ -106,10 +106,10 @@ Values: TypeAlias = Sequence[object]
 
 def split_commands(text: str) -> list[str]:
     """The statements of a text."""
-    found = []
+    commands = []
     for part in split_at_semicolons(tokenize(text)):
-        found.append(text[part[0].start : part[-1].end + 1])
-    return found
+        commands.append(text[part[0].start : part[-1].end + 1])
+    return commands
 
 
 def read_commands(text: str) -> list[Command]:
@@ -152,16 +152,16 @@ def _number(parameter: exp.Parameter) -> int:
 
 def _read_copy(text: str) -> CopyOut | None:
     text = text.strip().removesuffix(";").rstrip()
-    found = _COPY.fullmatch(text)
-    query = None if found is None else found["query"]
-    if found is None:
-        found = _COPY_TABLE.fullmatch(text)
-        query = None if found is None else f"SELECT * FROM {found['table']}"
-    if found is None or query is None:
+    match = _COPY.fullmatch(text)
+    query = None if match is None else match["query"]
+    if match is None:
+        match = _COPY_TABLE.fullmatch(text)
+        query = None if match is None else f"SELECT * FROM {match['table']}"
+    if match is None or query is None:
         return None
-    options = found["options"].upper()
+    options = match["options"].upper()
     is_csv = "CSV" in options
-    chosen = re.search(r"DELIMITER\s*'(.)'", found["options"], re.I)
+    chosen = re.search(r"DELIMITER\s*'(.)'", match["options"], re.I)
     delimiter = chosen[1] if chosen else "," if is_csv else "\t"
     header = bool(re.search(r"HEADER(?!\s+(FALSE|OFF|0))", options))
     follows = _SUBSCRIBE.fullmatch(query.strip())
@@ -179,19 +179,19 @@ class Statements:
 
     async def answer(
         self, command: Command, values: Values, cancelling: Cancelling | None = None
-    ) -> Answer:
+    ) -> StatementAnswer:
         """Execute a statement."""
         if command.tag is not None:
-            return Answer(command.tag)
+            return StatementAnswer(command.tag)
         if command.tree is not None:
             rows = await self._query(_bound(command.tree, values), cancelling)
-            return Answer(f"SELECT {len(rows)}", rows)
+            return StatementAnswer(f"SELECT {len(rows)}", rows)
         if (shown := _show(command.text)) is not None:
-            return Answer("SHOW", shown)
+            return StatementAnswer("SHOW", shown)
         done = await self._service.execute(command.text, self._asker)
         if done.rows is not None:
-            return Answer(f"SELECT {len(done.rows)}", done.rows)
-        return Answer(_tag_of(command.text), notice=done.message)
+            return StatementAnswer(f"SELECT {len(done.rows)}", done.rows)
+        return StatementAnswer(_tag_of(command.text), notice=done.message)
 
     async def describe(self, command: Command) -> pa.Schema | None:
         """The columns of an answer, before the statement is executed."""
@@ -208,9 +208,9 @@ class Statements:
 
     async def _query(self, tree: exp.Query, cancelling: Cancelling | None) -> pa.Table:
         if is_for_catalog(tree):
-            most = self._service.settings.max_answer_bytes
+            max_bytes = self._service.settings.max_answer_bytes
             return await self._service.ask_catalog(
-                lambda known: self._catalog.answer(tree, known, most, cancelling),
+                lambda known: self._catalog.answer(tree, known, max_bytes, cancelling),
                 self._asker,
                 with_columns=tree.find(exp.Table) is not None,
             )

@@ -97,13 +97,13 @@ _KINDS: Final[Sequence[tuple[Callable[[pa.DataType], bool], int]]] = (
 
 def shapes_of(schema: pa.Schema, formats: Sequence[int] = ()) -> list[ColumnShape]:
     """The columns of an answer, in the requested formats."""
-    found = []
+    shapes = []
     for place, one in enumerate(schema):
         kind = pg_type(one.type)
         wanted = format_of(formats, place)
         shown = wanted if wanted == 0 or _has_binary(kind) else 0
-        found.append(ColumnShape(one.name, kind.oid, kind.size, shown))
-    return found
+        shapes.append(ColumnShape(one.name, kind.oid, kind.size, shown))
+    return shapes
 
 
 def format_of(formats: Sequence[int], place: int) -> int:
@@ -295,8 +295,8 @@ def _read_bool(shown: str) -> bool:
 
 def _unpacker(form: str) -> Callable[[bytes], object]:
     def read(content: bytes) -> object:
-        found: object = struct.unpack(form, content)[0]
-        return found
+        value: object = struct.unpack(form, content)[0]
+        return value
 
     return read
 

@@ -38,19 +38,19 @@ class Body:
 
     def count(self) -> int:
         """How many items follow."""
-        found = self.int16()
-        if found < 0:
+        count = self.int16()
+        if count < 0:
             raise ProtocolError("a count is negative")
-        return found
+        return count
 
     def text(self) -> str:
         end = self._content.find(b"\0", self._at)
         if end < 0:
             raise ProtocolError("a text has no end")
-        found = self._content[self._at : end]
+        content = self._content[self._at : end]
         self._at = end + 1
         try:
-            return found.decode()
+            return content.decode()
         except UnicodeDecodeError:
             raise ProtocolError("a text is not UTF-8") from None
 
@@ -66,9 +66,9 @@ class Body:
     def _take(self, size: int) -> bytes:
         if size < 0 or self._at + size > len(self._content):
             raise ProtocolError("a message is too short")
-        found = self._content[self._at : self._at + size]
+        content = self._content[self._at : self._at + size]
         self._at += size
-        return found
+        return content
 
 
 class ProtocolError(InputError):
@@ -102,15 +102,16 @@ async def read_startup(reader: asyncio.StreamReader) -> Startup:
     return Startup(code, parameters)
 
 
-async def read_message(reader: asyncio.StreamReader, most: int) -> tuple[bytes, Body]:
-    """The next message: its type, and its content of at most `most` bytes."""
+async def read_message(reader: asyncio.StreamReader, max_bytes: int) -> tuple[bytes, Body]:
+    """The next message: its type, and its content of at most `max_bytes`."""
     head = await reader.readexactly(5)
     (length,) = struct.unpack("!i", head[1:])
     if length < 4:
         raise ProtocolError("a message has an impossible length")
-    if length - 4 > most:
+    if length - 4 > max_bytes:
         raise TooLargeError(
-            "the message is too large", detail=f"it has {length} bytes, at most {most} are read"
+            "the message is too large",
+            detail=f"it has {length} bytes, at most {max_bytes} are read",
         )
     return head[:1], Body(await reader.readexactly(length - 4))
 

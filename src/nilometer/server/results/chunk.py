@@ -31,7 +31,7 @@ class Page(Chunk):
 
 
 @dataclass(frozen=True)
-class Answer:
+class CurrentAnswer:
     """The answer of a changelog query at one instant."""
 
     rows: pa.Table

@@ -43,7 +43,7 @@ def file_pieces(
     form: FileFormat, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[bytes]:
     """A file in pieces, about one for each batch."""
-    schema = _named(schema)
+    schema = _with_distinct_names(schema)
     named = (one.rename_columns(schema.names) for one in batches)
     match form:
         case FileFormat.CSV:
@@ -56,7 +56,7 @@ def file_pieces(
             return _parquet(schema, named)
 
 
-def _named(schema: pa.Schema) -> pa.Schema:
+def _with_distinct_names(schema: pa.Schema) -> pa.Schema:
     """Columns with distinct names."""
     names = unique_names(schema.names)
     return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
@@ -151,5 +151,5 @@ class _Taken(io.RawIOBase):
 
     def take(self) -> bytes:
         """What was written since the last call."""
-        found, self._parts = b"".join(self._parts), []
-        return found
+        content, self._parts = b"".join(self._parts), []
+        return content

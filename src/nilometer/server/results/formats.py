@@ -12,8 +12,8 @@ import pyarrow as pa
 from nilometer.kernels.json_values import columns_of, iso_time, rows_of
 from nilometer.server.error_shape import shape_of
 from nilometer.server.results.chunk import Chunk, Page
+from nilometer.server.results.events import BaseComes, End, Gap, Heartbeat, State
 from nilometer.server.results.offset import Offset
-from nilometer.server.results.told import BaseComes, End, Gap, Heartbeat, State
 
 
 class Format(StrEnum):
@@ -38,12 +38,12 @@ END_OF_ARROW: Final = b"\xff\xff\xff\xff\0\0\0\0"
 class Encoder(Protocol):
     """Encodes what a follower receives."""
 
-    most: int
+    max_rows: int
     """The maximum number of rows of one chunk."""
 
     def begin(self, schema: pa.Schema) -> bytes: ...
     def chunk(self, chunk: Chunk) -> bytes: ...
-    def event(self, told: Heartbeat | Gap | BaseComes | State | End) -> bytes: ...
+    def event(self, event: Heartbeat | Gap | BaseComes | State | End) -> bytes: ...
 
 
 class ServerSentEvents:
@@ -52,21 +52,21 @@ class ServerSentEvents:
     The id of an event is the offset after it, which a browser sends when it reconnects.
     """
 
-    most = 1000
+    max_rows = 1000
 
     def begin(self, schema: pa.Schema) -> bytes:
         return _event("columns", {"columns": columns_of(schema)}, None)
 
     def chunk(self, chunk: Chunk) -> bytes:
-        told: dict[str, Any] = {"watermark": moment(chunk.watermark)}
+        data: dict[str, Any] = {"watermark": moment(chunk.watermark)}
         if not chunk.rows.num_rows:
-            return _event("watermark", told, chunk.next)
-        return _event("rows", {"rows": rows_of(chunk.rows), **told}, chunk.next)
+            return _event("watermark", data, chunk.next)
+        return _event("rows", {"rows": rows_of(chunk.rows), **data}, chunk.next)
 
-    def event(self, told: Heartbeat | Gap | BaseComes | State | End) -> bytes:
-        if isinstance(told, Heartbeat):
+    def event(self, event: Heartbeat | Gap | BaseComes | State | End) -> bytes:
+        if isinstance(event, Heartbeat):
             return b": nothing new\n\n"
-        name, data, offset = _words(told)
+        name, data, offset = _words(event)
         return _event(name, data, offset)
 
 
@@ -76,7 +76,7 @@ class JsonLines:
     Other lines have `offset` and one of `watermark`, `state`, `gap`, `base`, `end`.
     """
 
-    most = 1000
+    max_rows = 1000
 
     def begin(self, schema: pa.Schema) -> bytes:
         return b""
@@ -91,10 +91,10 @@ class JsonLines:
         last = {"watermark": moment(chunk.watermark), "offset": str(chunk.next)}
         return b"".join(_line(one) for one in [*lines, last])
 
-    def event(self, told: Heartbeat | Gap | BaseComes | State | End) -> bytes:
-        if isinstance(told, Heartbeat):
+    def event(self, event: Heartbeat | Gap | BaseComes | State | End) -> bytes:
+        if isinstance(event, Heartbeat):
             return b"\n"
-        name, data, offset = _words(told)
+        name, data, offset = _words(event)
         return _line({name: data, "offset": None if offset is None else str(offset)})
 
 
@@ -104,7 +104,7 @@ class ArrowStream:
     Batches without rows may carry an event: `event` is its name, and `data` is JSON.
     """
 
-    most = 5000
+    max_rows = 5000
 
     def __init__(self, schema: pa.Schema) -> None:
         self._nothing = one_batch(schema.empty_table())
@@ -120,15 +120,15 @@ class ArrowStream:
             metadata["watermark"] = str(chunk.watermark)
         return self.batch(one_batch(chunk.rows), metadata)
 
-    def event(self, told: Heartbeat | Gap | BaseComes | State | End) -> bytes:
-        if isinstance(told, Heartbeat):
-            return self.batch(self._nothing, {"offset": str(told.offset)})
-        name, data, offset = _words(told)
+    def event(self, event: Heartbeat | Gap | BaseComes | State | End) -> bytes:
+        if isinstance(event, Heartbeat):
+            return self.batch(self._nothing, {"offset": str(event.offset)})
+        name, data, offset = _words(event)
         metadata = {"event": name, "data": json.dumps(data)}
         if offset is not None:
             metadata["offset"] = str(offset)
         batch = self.batch(self._nothing, metadata)
-        return batch + END_OF_ARROW if isinstance(told, End) else batch
+        return batch + END_OF_ARROW if isinstance(event, End) else batch
 
     def batch(self, batch: pa.RecordBatch, metadata: Mapping[str, str]) -> bytes:
         """One record batch message, without the schema that precedes all of them."""
@@ -171,18 +171,18 @@ def moment(instant: int | None) -> str | None:
     return None if instant is None else iso_time(instant)
 
 
-def _words(told: Gap | BaseComes | State | End) -> tuple[str, dict[str, Any], Offset | None]:
+def _words(event: Gap | BaseComes | State | End) -> tuple[str, dict[str, Any], Offset | None]:
     """The name of an event, its data, and the offset after it."""
-    match told:
+    match event:
         case Gap():
-            return "gap", {**shape_of(told.error), "rows": told.error.rows}, told.oldest
+            return "gap", {**shape_of(event.error), "rows": event.error.rows}, event.oldest
         case BaseComes():
-            said = {"rows": told.rows, "instant": moment(told.instant), "gone": told.error.rows}
-            return "base", {**shape_of(told.error), **said}, told.oldest
+            data = {"rows": event.rows, "instant": moment(event.instant), "gone": event.error.rows}
+            return "base", {**shape_of(event.error), **data}, event.oldest
         case State():
-            return "state", {"phase": told.phase, "error": told.error}, told.offset
+            return "state", {"phase": event.phase, "error": event.error}, event.offset
         case End():
-            return "end", shape_of(told.error), None
+            return "end", shape_of(event.error), None
 
 
 def _event(name: str, data: dict[str, Any], offset: Offset | None) -> bytes:

@@ -1,7 +1,7 @@
 """Offsets: where in the results of a query a client is, as a text that it keeps and gives back.
 
 3f2a9c1e-0-1024-0-170-5be01c77   a place in the log with this id: Position, and a check
-…~1767225600000000               rows with a `_time` before this instant were told already
+…~1767225600000000               rows with a `_time` before this instant were sent already
 ….25                             so were the first 25 rows that would follow
 """
 
@@ -18,7 +18,7 @@ from nilometer.log.position import Position
 _ID: Final = 8
 _FORM: Final = re.compile(
     r"(?P<log>[0-9a-f]{8})-(?P<place>\d{1,18}-\d{1,18}-\d{1,18}-\d{1,18})-(?P<check>[0-9a-f]{8})"
-    r"(?:~(?P<told>-?\d{1,18}))?(?:\.(?P<taken>\d{1,6}))?",
+    r"(?:~(?P<sent_before>-?\d{1,18}))?(?:\.(?P<taken>\d{1,6}))?",
     re.ASCII,
 )
 
@@ -32,27 +32,29 @@ class Offset:
     position: Position
     check: str
     """Nobody but the server can make it: other texts are refused, not looked for in files."""
-    told: int | None = None
-    """Rows with a time before this instant (microseconds) were told already."""
+    sent_before: int | None = None
+    """Rows with a time before this instant (microseconds) were sent already."""
     taken: int = 0
     """So were this many rows of those that follow."""
 
     @classmethod
-    def at(cls, log_id: str, position: Position, told: int | None = None, taken: int = 0) -> Self:
-        return cls(log_id[:_ID], position, _check(log_id, position), told, taken)
+    def at(
+        cls, log_id: str, position: Position, sent_before: int | None = None, taken: int = 0
+    ) -> Self:
+        return cls(log_id[:_ID], position, _check(log_id, position), sent_before, taken)
 
     @classmethod
     def read(cls, text: str) -> Self:
         """Raises InputError if this cannot be an offset."""
-        found = _FORM.fullmatch(text)
-        if found is None:
+        match = _FORM.fullmatch(text)
+        if match is None:
             raise _unreadable(text)
-        told, taken = found["told"], found["taken"]
+        sent_before, taken = match["sent_before"], match["taken"]
         return cls(
-            found["log"],
-            Position(*map(int, found["place"].split("-"))),
-            found["check"],
-            None if told is None else int(told),
+            match["log"],
+            Position(*map(int, match["place"].split("-"))),
+            match["check"],
+            None if sent_before is None else int(sent_before),
             int(taken or 0),
         )
 
@@ -74,9 +76,9 @@ class Offset:
 
     def __str__(self) -> str:
         at = self.position
-        told = "" if self.told is None else f"~{self.told}"
+        sent_before = "" if self.sent_before is None else f"~{self.sent_before}"
         taken = f".{self.taken}" if self.taken else ""
-        return f"{self.log}-{_fields(at)}-{self.check}{told}{taken}"
+        return f"{self.log}-{_fields(at)}-{self.check}{sent_before}{taken}"
 
 
 def _fields(at: Position) -> str:

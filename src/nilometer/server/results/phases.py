@@ -32,7 +32,7 @@ class Phases:
         if answer is None or now - asked >= _GOOD_FOR:
             if len(self._asked) >= _MOST:  # dropped queries must not be kept forever
                 self._asked = {
-                    one: told for one, told in self._asked.items() if now - told[0] < _GOOD_FOR
+                    one: entry for one, entry in self._asked.items() if now - entry[0] < _GOOD_FOR
                 }
             answer = asyncio.ensure_future(self._query(name))
             self._asked[name] = now, answer

@@ -13,7 +13,7 @@ from nilometer.local.answer_fold import AnswerFold
 from nilometer.log.reader import LogReader
 from nilometer.log.seen import Seen
 from nilometer.server.fair_threads import FairThreads
-from nilometer.server.results.chunk import Answer, Chunk, Page
+from nilometer.server.results.chunk import Chunk, CurrentAnswer, Page
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.read_page import read_page
 from nilometer.server.results.shared_work import SharedWork
@@ -50,30 +50,30 @@ class QueryResults:
         self.shared = SharedWork(_KEPT_BYTES)
         self.watcher = LogWatcher(self._look)
 
-    async def page(self, offset: Offset | None, most: int) -> Page:
-        """At most `most` stored rows after an offset; None: from the oldest one that is kept."""
+    async def page(self, offset: Offset | None, max_rows: int) -> Page:
+        """At most `max_rows` stored rows after an offset; None: from the oldest one kept."""
         reader, log_id = self._reader, self.log_id
 
         def read() -> Page:
             seen = Seen.of(reader)
             start = Offset.at(log_id, reader.start) if offset is None else offset.require(log_id)
-            return read_page(reader, start, most, seen)
+            return read_page(reader, start, max_rows, seen)
 
         return await self._in_thread(read)
 
-    async def latest(self, most: int) -> Page:
-        """The newest rows, at most `most`."""
+    async def latest(self, max_rows: int) -> Page:
+        """The newest rows, at most `max_rows`."""
         reader = self._reader
 
         def read() -> Page:
             seen = Seen.of(reader)
-            place = reader.place_of(max(0, seen.end.row - most))
-            return read_page(reader, Offset.at(self.log_id, place), most, seen)
+            place = reader.place_of(max(0, seen.end.row - max_rows))
+            return read_page(reader, Offset.at(self.log_id, place), max_rows, seen)
 
         return await self._in_thread(read)
 
     async def follow(
-        self, offset: Offset | None, *, most: int = 5000
+        self, offset: Offset | None, *, max_rows: int = 5000
     ) -> AsyncGenerator[Chunk, None]:
         """What follows an offset (None: what arrives from now on), for as long as it is consumed.
 
@@ -85,25 +85,25 @@ class QueryResults:
         place = Offset.at(self.log_id, seen.end) if offset is None else offset
         place.require(self.log_id)
         while True:
-            page = await self._chunk(place, most, seen)
+            page = await self._chunk(place, max_rows, seen)
             if is_first or page.rows.num_rows or page.watermark != watermark:
                 yield page
             is_first, watermark, place = False, page.watermark, page.next
             if page.at_end:
                 seen = await self.watcher.beyond(seen)
 
-    async def answer(self, most: int) -> Answer:
-        """The current answer of a changelog query, at most `most` rows of it."""
+    async def answer(self, max_rows: int) -> CurrentAnswer:
+        """The current answer of a changelog query, at most `max_rows` rows of it."""
         if self.emits != CHANGELOG:
             raise InputError(
                 f"query {self.name} only adds rows, so it has no current answer",
                 hint="read its results, or create it with EMIT CHANGES",
             )
 
-        def read() -> Answer:
-            found = self._fold(self._reader).now(most)
-            offset = Offset.at(self.log_id, found.place, found.watermark)
-            return Answer(found.rows, found.instant, offset, found.is_cut)
+        def read() -> CurrentAnswer:
+            current = self._fold(self._reader).now(max_rows)
+            offset = Offset.at(self.log_id, current.place, current.watermark)
+            return CurrentAnswer(current.rows, current.instant, offset, current.is_cut)
 
         return await self._in_thread(read)
 
@@ -126,16 +126,16 @@ class QueryResults:
 
     async def base(self) -> tuple[Offset, int, int] | None:
         """The start of a changelog's base, its number of rows and its instant; None: no base."""
-        found = await self._in_thread(lambda: self._reader.base)
-        if found is None:
+        base = await self._in_thread(lambda: self._reader.base)
+        if base is None:
             return None
-        return Offset.at(self.log_id, found.start), found.rows, found.watermark - 1
+        return Offset.at(self.log_id, base.start), base.rows, base.watermark - 1
 
-    async def _chunk(self, place: Offset, most: int, seen: Seen) -> Page:
+    async def _chunk(self, place: Offset, max_rows: int, seen: Seen) -> Page:
         async def read() -> Page:
-            return await self._in_thread(lambda: read_page(self._reader, place, most, seen))
+            return await self._in_thread(lambda: read_page(self._reader, place, max_rows, seen))
 
-        return await self.shared.get((place, most, seen), read, lambda page: page.rows.nbytes)
+        return await self.shared.get((place, max_rows, seen), read, lambda page: page.rows.nbytes)
 
     async def _look(self) -> Seen:
         return await self._in_thread(self._see)

@@ -17,24 +17,24 @@ MOST_BYTES: Final = 16 << 20
 """A page ends after this many bytes, however few rows it has."""
 
 
-def read_page(reader: LogReader, offset: Offset, most: int, seen: Seen) -> Page:
-    """At most `most` rows after an offset, up to the end in `seen`; fewer if they are large.
+def read_page(reader: LogReader, offset: Offset, max_rows: int, seen: Seen) -> Page:
+    """At most `max_rows` rows after an offset, up to the end in `seen`; fewer if they are large.
 
     The same arguments always give the same page. Raises LogGapError if rows were deleted.
     """
-    place, told = offset.position, offset.told
-    left, room, watermark = most + offset.taken, MOST_BYTES, None
+    place, sent_before = offset.position, offset.sent_before
+    left, room, watermark = max_rows + offset.taken, MOST_BYTES, None
     batches: list[pa.RecordBatch] = []
     while left > 0 and room > 0 and place < seen.end:
         stop = min(reader.limit(place, left), seen.end)
         for frame in reader.read(place, stop):
-            rows = frame.rows if told is None else _from(frame.rows, told)
+            rows = frame.rows if sent_before is None else _from(frame.rows, sent_before)
             batches.append(rows)
             left -= len(rows)
             room -= rows.nbytes
             watermark = frame.watermark
-            if told is not None and watermark is not None and watermark >= told:
-                told = None  # no later row is older
+            if sent_before is not None and watermark is not None and watermark >= sent_before:
+                sent_before = None  # no later row is older
             if room <= 0:
                 stop = frame.end
                 break
@@ -44,7 +44,7 @@ def read_page(reader: LogReader, offset: Offset, most: int, seen: Seen) -> Page:
     return Page(
         table.slice(offset.taken),
         offset,
-        Offset.at(reader.log_id, place, told, max(0, offset.taken - table.num_rows)),
+        Offset.at(reader.log_id, place, sent_before, max(0, offset.taken - table.num_rows)),
         seen.watermark if at_end else watermark,
         at_end,
     )

@@ -29,18 +29,18 @@ class RecentReadings:
         """Start again with the newest rows."""
         self._place = None
 
-    def take(self, most: int) -> pa.Table:
-        """The rows since the last call; if there are more than `most`, the newest."""
+    def take(self, max_rows: int) -> pa.Table:
+        """The rows since the last call; if there are more than `max_rows`, the newest."""
         reader, seen = self._reader, Seen.of(self._reader)
-        first = max(0, seen.end.row - most)
+        first = max(0, seen.end.row - max_rows)
         start = self._place
         if start is None or start.row < first:
             start = reader.place_of(first)
         try:
-            page = read_page(reader, Offset.at(reader.log_id, start), most, seen)
+            page = read_page(reader, Offset.at(reader.log_id, start), max_rows, seen)
         except LogGapError:  # rows were deleted before they were read
             start = reader.place_of(first)
-            page = read_page(reader, Offset.at(reader.log_id, start), most, seen)
+            page = read_page(reader, Offset.at(reader.log_id, start), max_rows, seen)
         self._place = page.next.position
         return self._as_seen(page.rows)
 

@@ -14,7 +14,7 @@ class SharedWork:
     """The newest outcomes by key, limited in total size."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._most = max_bytes
+        self._max_bytes = max_bytes
         self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
         self.size = 0
@@ -30,8 +30,8 @@ class SharedWork:
         """The outcome for a key, which depends on nothing else."""
         if key in self._kept:
             self._kept.move_to_end(key)
-            kept: _Outcome = self._kept[key][0]
-            return kept
+            outcome: _Outcome = self._kept[key][0]
+            return outcome
         task = self._under_way.get(key)
         if task is None:
             task = asyncio.ensure_future(self._make(key, make, size))
@@ -54,7 +54,7 @@ class SharedWork:
         self.done += 1
         self._kept[key] = made, size(made)
         self.size += size(made)
-        while self.size > self._most:
+        while self.size > self._max_bytes:
             self.size -= self._kept.popitem(last=False)[1][1]
         return made
 

@@ -43,11 +43,11 @@ class StoredResults:
                 f"query {name} has no results yet", hint=f"start it: START QUERY {name}"
             ) from None
         with self._lock:
-            found = self._used.get(reader.log_id)
-            if found is None:
-                found = QueryResults(name, location, reader, self._threads, self._answers.of)
-                self._used[reader.log_id] = found
-            return found
+            results = self._used.get(reader.log_id)
+            if results is None:
+                results = QueryResults(name, location, reader, self._threads, self._answers.of)
+                self._used[reader.log_id] = results
+            return results
 
     def close(self) -> None:
         self._threads.close()
@@ -58,11 +58,11 @@ class KeptAnswers:
 
     def __init__(
         self,
-        most: int = _MOST_ANSWERS,
+        limit: int = _MOST_ANSWERS,
         each_bytes: int = _ANSWER_BYTES,
         all_bytes: int = _ALL_ANSWERS_BYTES,
     ) -> None:
-        self._most = most
+        self._limit = limit
         self._each_bytes = each_bytes
         self._all_bytes = all_bytes
         self._kept: OrderedDict[str, AnswerFold] = OrderedDict()
@@ -81,6 +81,6 @@ class KeptAnswers:
 
     def _is_too_much(self) -> bool:
         return (
-            len(self._kept) > self._most
+            len(self._kept) > self._limit
             or sum(one.size for one in self._kept.values()) > self._all_bytes
         )

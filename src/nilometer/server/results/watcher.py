@@ -46,12 +46,12 @@ class LogWatcher:
         pause = SOONEST
         while self._waiting:
             try:
-                found = await self._look()
+                seen = await self._look()
             except NilometerError as error:
                 self._wake(error)
                 return
-            if self._latest is None or found > self._latest:
-                self._latest, pause = found, SOONEST
+            if self._latest is None or seen > self._latest:
+                self._latest, pause = seen, SOONEST
                 self._wake(None)
             else:
                 pause = min(pause * _SLOWER, LATEST)

@@ -86,8 +86,8 @@ def alerts_router(service: Service) -> APIRouter:
         _: Reader,
         limit: Annotated[int, Query(ge=1, le=_MOST_LINES)] = 100,
     ) -> list[NotificationShape]:
-        """What an alert told last, the newest first."""
-        return [_told(one) for one in await service.alert_history(name, limit)]
+        """The last notifications of an alert, newest first."""
+        return [_notification(one) for one in await service.alert_history(name, limit)]
 
     return router
 
@@ -121,7 +121,7 @@ def _group(one: GroupStatus) -> AlertGroupShape:
     )
 
 
-def _told(one: Notification) -> NotificationShape:
+def _notification(one: Notification) -> NotificationShape:
     return NotificationShape(
         time=iso_time(one.time),
         state=one.state,
@@ -134,8 +134,8 @@ def _told(one: Notification) -> NotificationShape:
 
 
 def _object(text: str | None) -> dict[str, Any] | None:
-    found: dict[str, Any] | None = None if text is None else json.loads(text)
-    return found
+    value: dict[str, Any] | None = None if text is None else json.loads(text)
+    return value
 
 
 def _length(micros: int | None) -> str | None:

@@ -37,7 +37,7 @@ def write_page(api: dict[str, Any]) -> str:
         for method, one in operations.items():
             subject = one.get("tags", ["other"])[0]
             subjects.setdefault(subject, []).append(_operation(method, path, one))
-    parts = [f"<h2>{escape(name)}</h2>{''.join(found)}" for name, found in subjects.items()]
+    parts = [f"<h2>{escape(name)}</h2>{''.join(sections)}" for name, sections in subjects.items()]
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
@@ -50,5 +50,7 @@ def write_page(api: dict[str, Any]) -> str:
 
 
 def _operation(method: str, path: str, one: dict[str, Any]) -> str:
-    told = escape(one.get("description", "")).replace("\n\n", "</p><p>")
-    return f"<section><b>{method.upper()}</b><code>{escape(path)}</code><p>{told}</p></section>"
+    description = escape(one.get("description", "")).replace("\n\n", "</p><p>")
+    return (
+        f"<section><b>{method.upper()}</b><code>{escape(path)}</code><p>{description}</p></section>"
+    )

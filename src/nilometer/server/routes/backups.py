@@ -51,17 +51,17 @@ def backups_router(service: Service) -> APIRouter:
         caller: Admin, destination: Annotated[str | None, Query()] = None
     ) -> list[BackupShape]:
         """The backups in a destination, the oldest first, without those that are damaged."""
-        found = await service.backups(destination, caller)
-        return [BackupShape(**_fields(one)) for one in found]
+        backups = await service.backups(destination, caller)
+        return [BackupShape(**_fields(one)) for one in backups]
 
     @router.post("", operation_id="createBackup", status_code=201, responses=responses(400))
     async def create_backup(request: BackupRequest, caller: Admin) -> NewBackupShape:
         """Back up the database while it is used; this may take as long as copying it takes."""
         made, removed = await service.back_up(request.destination, caller)
-        found = NewBackupShape(**_fields(made.manifest), written=made.written)
+        shape = NewBackupShape(**_fields(made.manifest), written=made.written)
         if removed is not None:
-            found.removed, found.freed = len(removed.names), removed.freed
-        return found
+            shape.removed, shape.freed = len(removed.names), removed.freed
+        return shape
 
     return router
 

@@ -106,8 +106,8 @@ def dashboards_router(service: Service) -> APIRouter:
                 detail=f"got {request.name!r:.100}",
                 hint="leave it out",
             )
-        given = _read(name, request)
-        return _shape(await service.put_dashboard(given, caller, expected=request.version))
+        dashboard = _read(name, request)
+        return _shape(await service.put_dashboard(dashboard, caller, expected=request.version))
 
     @router.delete(
         "/{name}", operation_id="deleteDashboard", status_code=204, responses=responses(404)
@@ -125,9 +125,9 @@ def _read(name: str, request: DashboardRequest) -> Dashboard:
 
 
 def _shape(dashboard: Dashboard) -> DashboardShape:
-    kept: dict[str, Any] = dashboard.to_json()
+    content: dict[str, Any] = dashboard.to_json()
     return DashboardShape(
-        **kept,
+        **content,
         version=dashboard.version,
         created=iso_time(dashboard.created),
         changed=iso_time(dashboard.changed),

@@ -8,10 +8,10 @@ from pydantic import Field
 from nilometer.server.access import Reader
 from nilometer.server.error_shape import responses
 from nilometer.server.service import Service
-from nilometer.server.shapes import Answer, Instant
+from nilometer.server.shapes import Instant, ObjectShape
 
 
-class DeliveryShape(Answer):
+class DeliveryShape(ObjectShape):
     """One delivery; where it goes to is nobody's business here."""
 
     name: str

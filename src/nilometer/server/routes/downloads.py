@@ -168,8 +168,8 @@ def _file(
     release: Callable[[], None],
 ) -> Response:
     response = FollowingResponse(pieces, FILE_TYPES[form], release)
-    named = f"attachment; filename*=UTF-8''{file_name(name, form)}"
-    response.headers["Content-Disposition"] = named
+    disposition = f"attachment; filename*=UTF-8''{file_name(name, form)}"
+    response.headers["Content-Disposition"] = disposition
     return response
 
 

@@ -45,13 +45,13 @@ def metrics_router(service: Service) -> APIRouter:
     )
     async def get_metrics(_: Reader) -> Response:
         """How queries, streams, sensors, deliveries, alerts and the server are doing."""
-        most = service.settings.max_measured
+        limit = service.settings.max_measured
         metrics = [
-            *query_metrics(await service.queries(), await service.last_samples(), most),
-            *stream_metrics(await service.streams(), now_micros(), most),
-            *sensor_metrics(await service.sensors(), most),
-            *delivery_metrics(await service.deliveries(), most),
-            *alert_metrics(await service.alerts(), most),
+            *query_metrics(await service.queries(), await service.last_samples(), limit),
+            *stream_metrics(await service.streams(), now_micros(), limit),
+            *sensor_metrics(await service.sensors(), limit),
+            *delivery_metrics(await service.deliveries(), limit),
+            *alert_metrics(await service.alerts(), limit),
             *database_metrics(await service.measures()),
             *server_metrics(service),
         ]

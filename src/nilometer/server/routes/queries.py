@@ -62,7 +62,7 @@ def queries_router(service: Service) -> APIRouter:
 
     @router.post("/{name}/start", operation_id="startQuery", responses=responses(400, 404))
     async def start_query(name: QueryName, caller: Writer) -> QueryShape:
-        """Let a query go on where it was; one that runs is left alone."""
+        """Resume a query where it stopped; one that runs is not affected."""
         await service.start_query(name, caller)
         return shape(await service.query(name))
 

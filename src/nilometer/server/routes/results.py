@@ -16,7 +16,8 @@ from nilometer.errors import ClosedError, InputError, NilometerError
 from nilometer.kernels.json_values import columns_of, rows_of
 from nilometer.server.access import Caller, Reader
 from nilometer.server.error_shape import responses
-from nilometer.server.results.chunk import Answer, Chunk, Page
+from nilometer.server.results.chunk import Chunk, CurrentAnswer, Page
+from nilometer.server.results.events import StatusOf, tell
 from nilometer.server.results.following_response import FollowingResponse
 from nilometer.server.results.formats import (
     END_OF_ARROW,
@@ -30,7 +31,6 @@ from nilometer.server.results.formats import (
 from nilometer.server.results.offset import Offset
 from nilometer.server.results.phases import Phases
 from nilometer.server.results.query_results import QueryResults
-from nilometer.server.results.told import StatusOf, tell
 from nilometer.server.routes.queries import QueryName
 from nilometer.server.scopes import Scope
 from nilometer.server.service import Service
@@ -80,7 +80,7 @@ def results_router(service: Service) -> APIRouter:
     phases = Phases(service.query)
 
     @asynccontextmanager
-    async def found(name: str) -> AsyncIterator[QueryResults]:
+    async def opened(name: str) -> AsyncIterator[QueryResults]:
         async with service.known_query(name) as known:
             service.followers.seen(known)
             yield await service.look(partial(service.results, known))
@@ -94,19 +94,19 @@ def results_router(service: Service) -> APIRouter:
     async def get_results(
         name: QueryName, caller: Reader, wanted: Annotated[Wanted, Depends(_wanted)]
     ) -> Response:
-        """Rows of a query: a page of what is stored, or with follow=true all that comes.
+        """Rows of a query: a page of what is stored, or with follow=true all rows as they arrive.
 
-        An offset is the place after rows that came before; give it back to go on there. As
-        server-sent events, `id` is the offset, so that browsers go on by themselves.
+        An offset marks the place after the rows received so far; send it to continue there. In
+        server-sent events, `id` is the offset, so that browsers resume by themselves.
         """
-        async with found(name) as results:
+        async with opened(name) as results:
             offset = None if wanted.offset is None else wanted.offset.require(results.log_id)
-            most = min(wanted.limit, service.settings.max_rows)
+            max_rows = min(wanted.limit, service.settings.max_rows)
             if not wanted.follow:
-                page = await _page(results, offset, wanted.start or "start", most)
+                page = await _page(results, offset, wanted.start or "start", max_rows)
                 return await results.work(lambda: _page_response(page, wanted.form))
             if offset is None:
-                offset = await _begin(results, wanted.start or "now", most)
+                offset = await _begin(results, wanted.start or "now", max_rows)
         with ExitStack() as taken:
             taken.enter_context(service.followers.one(results.name, caller.name))
             status = partial(phases.of, results.name)
@@ -130,7 +130,7 @@ def results_router(service: Service) -> APIRouter:
         accept: Annotated[str | None, Header(include_in_schema=False)] = None,
     ) -> Response:
         """The current answer of a changelog query, and the offset from which to follow it."""
-        async with found(name) as results:
+        async with opened(name) as results:
             answer = await results.answer(min(limit, service.settings.max_rows))
             chosen = Format(form) if form else _accepted(accept) or Format.JSON
             return await results.work(lambda: _answer_response(answer, chosen))
@@ -175,21 +175,21 @@ def _accepted(accept: str | None) -> Format | None:
     return next((ours[kind] for kind in kinds if kind in ours), None)
 
 
-async def _page(results: QueryResults, offset: Offset | None, start: Start, most: int) -> Page:
+async def _page(results: QueryResults, offset: Offset | None, start: Start, max_rows: int) -> Page:
     if offset is None and start == "latest":
-        return await results.latest(most)
+        return await results.latest(max_rows)
     if offset is None and start == "now":
         offset = (await results.latest(0)).next
-    return await results.page(offset, most)
+    return await results.page(offset, max_rows)
 
 
-async def _begin(results: QueryResults, start: Start, most: int) -> Offset | None:
+async def _begin(results: QueryResults, start: Start, max_rows: int) -> Offset | None:
     """Where to start following; None: now."""
     match start:
         case "now":
             return None
         case "latest":
-            return (await results.latest(most)).start
+            return (await results.latest(max_rows)).start
         case "start":
             return await results.oldest()
 
@@ -204,13 +204,13 @@ async def _pieces(
     """The pieces sent to a follower."""
     encoder = encoder_of(form, results.schema)
     yield encoder.begin(results.schema)
-    telling = tell(results, offset, status, most=encoder.most, ending=ending)
+    telling = tell(results, offset, status, max_rows=encoder.max_rows, ending=ending)
     try:
-        async for told in telling:
-            if isinstance(told, Chunk):
-                yield await results.encoded(form, told, encoder.chunk)
+        async for event in telling:
+            if isinstance(event, Chunk):
+                yield await results.encoded(form, event, encoder.chunk)
             else:
-                yield encoder.event(told)
+                yield encoder.event(event)
     finally:
         await telling.aclose()
 
@@ -239,7 +239,7 @@ def _page_response(page: Page, form: Format) -> Response:
     return Response(content, headers=headers, media_type=MEDIA_TYPES[form])
 
 
-def _answer_response(answer: Answer, form: Format) -> Response:
+def _answer_response(answer: CurrentAnswer, form: Format) -> Response:
     instant, offset = moment(answer.instant), str(answer.offset)
     headers = {NEXT: offset, "Cache-Control": "no-store"}
     if form is Format.ARROW:

@@ -42,7 +42,7 @@ def statements_router(service: Service) -> APIRouter:
         Several, between semicolons, are run in order up to the first that fails; the answer is
         that of the last, and only that can be a query.
 
-        A SELECT over tables is answered at once; one over streams goes on for ever: POST /queries.
+        A SELECT over tables is answered at once; one over streams never ends: POST /queries.
         Rows come as an Arrow IPC stream to those who accept one.
         """
         done = await service.execute(request.statement, caller, request.values)
@@ -82,8 +82,8 @@ def shape_of_executed(done: Executed) -> ExecutedShape:
 def arrow_of_executed(done: Executed) -> Response:
     """The rows of a statement as an Arrow IPC stream; its message is in the metadata."""
     assert done.rows is not None
-    said = {"is_cut": str(done.is_cut).lower()}
+    metadata = {"is_cut": str(done.is_cut).lower()}
     if done.message is not None:
-        said["message"] = done.message
-    content = whole_arrow_stream(done.rows, said)
+        metadata["message"] = done.message
+    content = whole_arrow_stream(done.rows, metadata)
     return Response(content, media_type=MEDIA_TYPES[Format.ARROW])

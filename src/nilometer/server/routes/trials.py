@@ -79,8 +79,8 @@ def trials_router(service: Service) -> APIRouter:
 
 def plain_row(row: Row) -> dict[str, Any]:
     """A reading with values that JSON can represent."""
-    found: dict[str, Any] = json.loads(json.dumps(row, default=str))
-    return found
+    plain: dict[str, Any] = json.loads(json.dumps(row, default=str))
+    return plain
 
 
 def _shape(tried: Tried) -> TrialShape:

@@ -16,12 +16,12 @@ const kindOf = (text, keywords) => {
 
 const coloured = (state, keywords) => {
   const text = state.doc.toString();
-  const found = [];
+  const marks = [];
   for (const token of text.matchAll(TOKENS)) {
     const kind = kindOf(token[0], keywords);
-    if (kind) found.push(CM.Decoration.mark({ class: kind }).range(token.index, token.index + token[0].length));
+    if (kind) marks.push(CM.Decoration.mark({ class: kind }).range(token.index, token.index + token[0].length));
   }
-  return CM.Decoration.set(found);
+  return CM.Decoration.set(marks);
 };
 
 const colours = (keywords) =>
@@ -123,8 +123,8 @@ function offered(from, options, typed) {
 }
 
 function columnsOf(relations, name) {
-  const found = Object.keys(relations).find((one) => one.toLowerCase() === name.toLowerCase());
-  return (relations[found] ?? []).map(([label, type]) => ({ label, type: "property", detail: type, boost: 4 }));
+  const known = Object.keys(relations).find((one) => one.toLowerCase() === name.toLowerCase());
+  return (relations[known] ?? []).map(([label, type]) => ({ label, type: "property", detail: type, boost: 4 }));
 }
 
 function meaning(relations, text, alias) {

@@ -110,7 +110,7 @@ export default {
       return Array.from(this.series.keys()).sort((a, b) => last(a) - last(b) || compare(a, b));
     },
     // Every line has its say, also those that have no point at just this instant.
-    told(shown) {
+    tooltip(shown) {
       const millis = shown[0].axisValue;
       const markers = new Map(shown.map((one) => [one.seriesName, one.marker]));
       const hidden = this.chart.getOption().legend?.[0]?.selected ?? {};
@@ -122,7 +122,7 @@ export default {
       const more = lines.length > MOST_TOLD ? [`and ${lines.length - MOST_TOLD} more`] : [];
       return [instant(millis), ...lines.slice(0, MOST_TOLD), ...more].join("\n");
     },
-    toldMatch(shown) {
+    matchTooltip(shown) {
       const times = this.results[shown.dataIndex];
       if (!times) return "";
       return this.lanes.map((lane, i) => `${lane}: ${instant(times[i])}`).join("\n");
@@ -138,7 +138,7 @@ export default {
         textStyle: { fontFamily: "Roboto, system-ui, sans-serif", color: colour("soft") },
         tooltip: {
           trigger: this.lanes.length ? "item" : "axis",
-          formatter: this.lanes.length ? (shown) => this.toldMatch(shown) : (shown) => this.told(shown),
+          formatter: this.lanes.length ? (shown) => this.matchTooltip(shown) : (shown) => this.tooltip(shown),
           confine: true,
           renderMode: "richText",
           backgroundColor: colour("card"),

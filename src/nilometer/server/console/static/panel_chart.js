@@ -34,7 +34,7 @@ export default {
     this.size.observe(this.$el);
     this.theme = new MutationObserver(() => this.draw());
     this.theme.observe(document.body, { attributes: true, attributeFilter: ["class"] });
-    this.chart.on("brushEnd", (told) => this.brushed(told));
+    this.chart.on("brushEnd", (event) => this.brushed(event));
     this.chart.getZr().on("mousedown", () => { this.isDragged = true; });
     this.chart.getZr().on("globalout", () => { this.isDragged = false; });
     this.release = () => { this.isDragged = false; };
@@ -57,9 +57,9 @@ export default {
       this.moved = [low, high];
       this.chart.setOption({ xAxis: { min: low, max: high } });
     },
-    brushed(told) {
+    brushed(event) {
       this.isDragged = false;
-      const range = told.areas?.[0]?.coordRange;
+      const range = event.areas?.[0]?.coordRange;
       this.chart.dispatchAction({ type: "brush", areas: [] });
       if (range && range[1] - range[0] >= 1) this.$emit("range", { start: range[0], end: range[1] });
     },
@@ -136,7 +136,7 @@ export default {
       return this.picture.is_time ? instant(value) : digits(value);
     },
     // Every line has its say, also those that have no point at just this place.
-    told(shown) {
+    tooltip(shown) {
       const at = shown[0].axisValue;
       const markers = new Map(shown.map((one) => [one.seriesName, one.marker]));
       const hidden = this.chart.getOption().legend?.[0]?.selected ?? {};
@@ -153,7 +153,7 @@ export default {
       return {
         grid: this.grid(names.length > 1, picture.is_time),
         legend: this.legend(names, look.css),
-        tooltip: { trigger: "axis", formatter: (shown) => this.told(shown) },
+        tooltip: { trigger: "axis", formatter: (shown) => this.tooltip(shown) },
         xAxis: this.time(picture, look),
         yAxis: this.value(look),
         series: picture.lines.map(({ name, data }) => {
@@ -166,7 +166,7 @@ export default {
       const names = picture.lines.map((one) => one.name);
       const middle = (data) => data.map(([start, value]) => [start + picture.step / 2, value]);
       const category = { type: "category", data: picture.names, ...look.axis, splitLine: { show: false } };
-      const told = (shown) => [
+      const tooltip = (shown) => [
         picture.is_time ? instant(shown[0].value[0] - picture.step / 2) : shown[0].name,
         ...shown.map((one) => [one, Array.isArray(one.value) ? one.value[1] : one.value])
           .filter(([, value]) => value !== null && value !== undefined)
@@ -175,7 +175,7 @@ export default {
       return {
         grid: this.grid(names.length > 1, picture.is_time),
         legend: this.legend(names, look.css),
-        tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: told },
+        tooltip: { trigger: "axis", axisPointer: { type: "shadow" }, formatter: tooltip },
         xAxis: picture.is_time ? this.time(picture, look) : category,
         yAxis: { ...this.value(look), scale: false },
         series: picture.lines.map(({ name, data }) => ({
@@ -189,11 +189,11 @@ export default {
       const values = picture.cells.map((one) => one[2]);
       const length = picture.columns.at(-1) - picture.columns[0];
       const label = (place) => (picture.is_time ? tick(place, length) : digits(place));
-      const told = ({ value: [column, row, value] }) =>
+      const tooltip = ({ value: [column, row, value] }) =>
         [this.place(picture.columns[column]), `${picture.names[row]}: ${this.withUnit(value)}`].join("\n");
       return {
         grid: { ...this.grid(false, false), right: 64 },
-        tooltip: { trigger: "item", formatter: told },
+        tooltip: { trigger: "item", formatter: tooltip },
         xAxis: { type: "category", data: picture.columns.map(label), ...axis, splitLine: { show: false } },
         yAxis: { type: "category", data: picture.names, inverse: true, ...axis, axisLine: { show: false }, splitLine: { show: false }, axisLabel: { ...axis.axisLabel, color: css("ink"), width: 110, overflow: "truncate" } },
         visualMap: this.scale(Math.min(...values), Math.max(...values), css),
@@ -211,12 +211,12 @@ export default {
       const { css, axis } = look;
       const values = picture.places.map((one) => one.value).filter((one) => one !== null);
       const isColoured = picture.is_coloured && values.length > 0;
-      const told = ({ data }) =>
+      const tooltip = ({ data }) =>
         [data.name, `${digits(data.value[0])}, ${digits(data.value[1])}`, ...(isColoured && data.shown !== null ? [`${picture.value}: ${this.withUnit(data.shown)}`] : [])].join("\n");
       const around = { type: "value", scale: true, boundaryGap: ["8%", "8%"], splitNumber: 4, ...axis };
       return {
         grid: { ...this.grid(false, false), right: isColoured ? 74 : 22 },
-        tooltip: { trigger: "item", formatter: told },
+        tooltip: { trigger: "item", formatter: tooltip },
         xAxis: around,
         yAxis: around,
         ...(isColoured ? { visualMap: { ...this.scale(Math.min(...values), Math.max(...values), css), dimension: 2 } } : {}),

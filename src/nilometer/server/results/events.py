@@ -74,7 +74,7 @@ async def tell(
     offset: Offset | None,
     status: StatusOf,
     *,
-    most: int,
+    max_rows: int,
     heartbeat: float = HEARTBEAT,
     clock: Callable[[], float] = monotonic,
     ending: Callable[[], NilometerError | None] = lambda: None,
@@ -84,33 +84,33 @@ async def tell(
     Nothing is read before it is requested; the first chunk is returned at once. It ends with the
     query, or when `ending` returns a reason.
     """
-    following = _Following(results, offset, most)
+    following = _Following(results, offset, max_rows)
     phase: str | None = "running"
     try:
         last, looked = clock(), float("-inf")
         while True:
-            told: Event | None = await following.next(min(_LOOK, heartbeat))
-            if told is None and following.is_begun and clock() - last >= heartbeat:
-                told = Heartbeat(following.place)
+            event: Event | None = await following.next(min(_LOOK, heartbeat))
+            if event is None and following.is_begun and clock() - last >= heartbeat:
+                event = Heartbeat(following.place)
             reason = ending()
             if reason is not None:
                 yield End(reason)
                 return
-            if told is not None:
+            if event is not None:
                 last = clock()
-                yield told
-            if isinstance(told, End):
+                yield event
+            if isinstance(event, End):
                 return
             if following.is_begun and clock() - looked >= _LOOK:
                 looked = clock()
                 try:
-                    found = await status()
+                    latest = await status()
                 except NotFoundError as error:
                     yield End(error)
                     return
-                if found.phase != phase:
-                    phase, last = found.phase, clock()
-                    yield State(found.phase.value, _why(found), following.place)
+                if latest.phase != phase:
+                    phase, last = latest.phase, clock()
+                    yield State(latest.phase.value, _why(latest), following.place)
     finally:
         await following.close()
 
@@ -122,10 +122,10 @@ def _why(status: QueryStatus) -> str | None:
 class _Following:
     """The next event of the log, awaited for a while at a time."""
 
-    def __init__(self, results: QueryResults, offset: Offset | None, most: int) -> None:
+    def __init__(self, results: QueryResults, offset: Offset | None, max_rows: int) -> None:
         self._results = results
-        self._most = most
-        self._chunks = results.follow(offset, most=most)
+        self._max_rows = max_rows
+        self._chunks = results.follow(offset, max_rows=max_rows)
         self._waiting: asyncio.Future[Chunk] | None = None
         self._place = offset
 
@@ -152,7 +152,7 @@ class _Following:
         except LogGapError as error:
             base = await self._results.base()
             self._place = await self._results.oldest() if base is None else base[0]
-            self._chunks = self._results.follow(self._place, most=self._most)
+            self._chunks = self._results.follow(self._place, max_rows=self._max_rows)
             return Gap(error, self._place) if base is None else BaseComes(error, *base)
         except NilometerError as error:
             return End(error)

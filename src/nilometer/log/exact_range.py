@@ -1,4 +1,4 @@
-"""Ranges of a log that one process tells to another, which may see other files."""
+"""Ranges of a log that one process names to another, which may see other files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HINT += "system, or in an object store"
 
 
 def require_same_log(log: LogReader, location: str, log_id: str) -> None:
-    """Raise LogError unless a log is the one that was told of."""
+    """Raise LogError unless a log is the one that was named."""
     if log.log_id != log_id:
         raise LogError(
             f"there is another log here: {location}",
@@ -23,7 +23,7 @@ def require_same_log(log: LogReader, location: str, log_id: str) -> None:
         )
 
 
-def read_told(log: LogReader, location: str, start: Position, end: Position) -> Iterator[Frame]:
+def read_exactly(log: LogReader, location: str, start: Position, end: Position) -> Iterator[Frame]:
     """The frames of a range; raises LogError unless all its rows are there."""
     rows = 0
     for frame in log.read(start, end):

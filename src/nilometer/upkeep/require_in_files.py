@@ -21,17 +21,17 @@ def require_in_files(folder: Path) -> None:
     The catalog, logs and state must be of one instant, which other systems would have to ensure.
     """
     catalog, logs = catalog_elsewhere(folder), logs_of(folder)
-    found, steps = [], []
+    elsewhere, steps = [], []
     if catalog is not None:
-        found.append(f"its catalog is in {catalog}")
+        elsewhere.append(f"its catalog is in {catalog}")
         steps.append(_CATALOG)
     if "://" in logs:
-        found.append(f"its logs are in {logs}")
+        elsewhere.append(f"its logs are in {logs}")
         steps.append(_LOGS)
-    if found:
+    if elsewhere:
         raise BackupError(
             "only a database that is entirely in files can be backed up",
-            detail="; ".join(found),
+            detail="; ".join(elsewhere),
             hint=f"stop it, and while nobody has it open: {'; '.join([*steps, _FOLDER])} "
             "(docs/operations.md, Catalogs and logs elsewhere)",
         )
