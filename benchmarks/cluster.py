@@ -42,7 +42,7 @@ from nilometer.local.database import NoEngine
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import make_log
 from nilometer.spark.engine import SharedEngine
-from nilometer.spark.log_stream import describe_log
+from nilometer.spark.inputs import describe_log
 from nilometer.spark.session import start_in_background
 from nilometer.spark.webhdfs import _Connection as FileConnection
 from nilometer.sql.catalog import Catalog

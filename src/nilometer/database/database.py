@@ -70,8 +70,7 @@ from nilometer.spark.complete_frame import answer_question
 from nilometer.spark.describe import given_frame
 from nilometer.spark.functions import make_function
 from nilometer.spark.heartbeat import beats_per_second
-from nilometer.spark.log_rows import register_log_sources
-from nilometer.spark.log_stream import read_log
+from nilometer.spark.log_rows import read_log, register_log_sources
 from nilometer.spark.read_times import with_instants
 from nilometer.spark.session import use_here
 from nilometer.spark.supported import require_supported
@@ -310,7 +309,7 @@ class Database:
         question, known = self._compiler.question(
             read, reading, buckets, "at" if at is not None else None
         )
-        return answer_question(question, known.frames, self._beats, at)
+        return answer_question(question, known.inputs, self._beats, at)
 
     def execute(
         self,

@@ -53,7 +53,7 @@ class Hosting:
     def plan(self, plan: Plan, known: Known, limits: QueryLimits) -> EnginePlan | str:
         """A plan for the shared engine, or why the query needs one of its own."""
         try:
-            return engine_plan(plan, known.frames, limits.shed_by)
+            return engine_plan(plan, known.inputs, limits.shed_by)
         except NotInSubsetError as error:
             return error.message
 
@@ -75,7 +75,7 @@ class Hosting:
                 hint="drop it and create it again",
             )
         log_id = make_log(destination.location, plan.layout)
-        hosted = host_plan(plan, known.frames, destination.dead_letters, limits.shed)
+        hosted = host_plan(plan, known.inputs.logs, destination.dead_letters, limits.shed)
         entry = PlanEntry(
             name,
             0,

@@ -161,7 +161,7 @@ class QueryLifecycle:
         else:
             self._require_room(run)
             with started_in_pool(self._settings.session, f"query {run.place}"):
-                run.handle = start_query(plan, known.frames, destination, self._beats)
+                run.handle = start_query(plan, known.inputs, destination, self._beats)
         run.has_worked, run.join = False, join_of(query, plan)
         run.replaces = replaces(query)
         if run.replaces is not None and not run.ends:

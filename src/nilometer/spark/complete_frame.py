@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField
 
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import SortKey
-from nilometer.spark.log_stream import StreamFrame
+from nilometer.spark.inputs import Inputs
 from nilometer.spark.run_query import run_query
 from nilometer.spark.snapshot import snapshot
 from nilometer.sql.questions import END, Finish, Question
@@ -23,12 +23,12 @@ _WITHOUT_ORDER: Final = ("map<", "variant", "interval", "geo")
 
 def answer_question(
     question: Question,
-    frames: Mapping[str, StreamFrame],
+    inputs: Inputs,
     beats: int | None = None,
     at: str | datetime | None = None,
 ) -> DataFrame:
     """The answer to a query; `at`: its rows at an instant, or at the end."""
-    answer = run_query(question.plan, frames, beats)
+    answer = run_query(question.plan, inputs, beats)
     if question.is_plain:
         answer = _plain_rows(answer)
     elif at is not None:

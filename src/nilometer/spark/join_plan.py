@@ -15,8 +15,8 @@ from nilometer.model.time import Duration
 from nilometer.model.windows import Windows, read_windows
 from nilometer.operators.offered_algorithms import find_algorithm
 from nilometer.spark.conditions import Where, read_conditions
-from nilometer.spark.relations import arrow_types
 from nilometer.spark.streams import Input, JoinedStream, Keys, read_streams
+from nilometer.spark.types import arrow_types
 from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.catalog import Catalog, Engine, Relation
 from nilometer.sql.expressions.scalars import RESULT_TIME, ColumnRef, Scalar, column

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nilometer.errors import InputError, LogGapError
@@ -24,8 +24,12 @@ class LogRange:
     """Which log is read, from which offset, and by which reader."""
 
     location: str
+    layout: LogLayout
+    """The columns that are read."""
     start: str | Position = LATEST
     """Where a reader starts that has not read anything yet."""
+    begins_now: bool = False
+    """Whether it starts there as of the query's planning, not of Spark's first read."""
     reader: str | None = None
     """The name under which the log stores the reader's offset; None: it stores none."""
     query: str | None = None
@@ -38,10 +42,14 @@ class LogRange:
     """Whether the log keeps what it has not read until the reader is forgotten."""
     may_lose: bool = False
     """Whether to continue if rows were deleted before they were read."""
-    layout: LogLayout | None = None
-    """The requested columns; None: those that the log has when it is read."""
+    max_rows: int | None = None
+    """The most rows of a micro-batch, where Spark reads it."""
     is_ending: bool = False
     """Whether only what was planned already is read, and nothing new."""
+
+    def read_by(self, reader: str | None, where: str | None, needs: str | None) -> LogRange:
+        """The same, read under its own name by one of the readers of a query."""
+        return replace(self, reader=reader, query=self.reader, where=where, needs=needs)
 
 
 class LogCursor:

@@ -47,7 +47,6 @@ class LogFeed:
     given: LogRange
     reader: SourceReader | None
     """Makes the columns that are sent; None: only watermarks are sent."""
-    max_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ class _Reader(StreamReader):
         found = {}
         for feed in self._logs.feeds:
             first, end = (Position.from_json(one[feed.name]) for one in (start, last))
-            found[feed.name] = self._cursor(feed).advance(first, end, feed.max_rows).to_json()
+            found[feed.name] = self._cursor(feed).advance(first, end, feed.given.max_rows).to_json()
         return found
 
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:

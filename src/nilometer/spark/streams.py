@@ -14,8 +14,7 @@ from nilometer.errors import InputError, SchemaError
 from nilometer.model.names import find_column, nearest
 from nilometer.model.time import Duration
 from nilometer.operators.watermarks import StreamClock
-from nilometer.spark.relations import arrow_types
-from nilometer.spark.types import arrow_schema, common_key_type, why_no_key
+from nilometer.spark.types import arrow_schema, arrow_types, common_key_type, why_no_key
 from nilometer.sql.declare import Given, clock_of, time_column
 
 Keys: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
@@ -28,14 +27,12 @@ class Input:
 
     schema: StructType
     is_streaming: bool
-    is_told: bool = False
-    """Whether its watermark comes with its rows, as for a log."""
 
     @cached_property
     def given(self) -> Given:
         """The same, its types as Arrow has them."""
         kinds = arrow_types(self.schema)
-        return Given(tuple(self.schema.names), kinds, self.is_streaming, self.is_told)
+        return Given(tuple(self.schema.names), kinds, self.is_streaming)
 
 
 @dataclass(frozen=True)
@@ -63,11 +60,6 @@ def read_streams(
     idle: Duration | Mapping[str, Duration] | None,
 ) -> tuple[JoinedStream, ...]:
     """The streams of a join; raises an error if their description is wrong."""
-    if len(inputs) < 2:
-        raise InputError(
-            f"a window join needs at least two streams, got {len(inputs)}",
-            hint='pass a dictionary such as {"A": a, "B": b}; a stream may appear twice',
-        )
     names = list(inputs)
     for name, given in inputs.items():
         _check_columns(name, given.schema)

@@ -30,8 +30,6 @@ class Given:
     types: tuple[pa.DataType | None, ...]
     """None: a type without an Arrow form."""
     is_streaming: bool = False
-    is_told: bool = False
-    """Whether its watermark comes with its rows, as with a log."""
 
 
 def describe_stream(
@@ -126,29 +124,23 @@ def clock_of(
 ) -> StreamClock:
     """How the watermark of one of these streams follows its rows."""
     given = inputs[stream]
-    if given.is_streaming and not given.is_told:
+    if given.is_streaming:
         return StreamClock(
             0 if lateness is None else _length("lateness", stream, lateness),
             None if idle is None else _length("idle", stream, idle),
         )
     for what, length in (("lateness", lateness), ("idle", idle)):
         if length is not None:
-            kind = "read from a log" if given.is_told else "static"
-            detail = (
-                "the log stores its own lateness, set when it was created"
-                if given.is_told
-                else "all its rows are there from the start; none can be late"
-            )
             raise InputError(
-                f"stream {stream} is {kind}, so it cannot have {what}",
-                detail=detail,
+                f"stream {stream} is static, so it cannot have {what}",
+                detail="all its rows are there from the start; none can be late",
                 hint=_only_for_streaming(what, inputs),
             )
-    return StreamClock(told=True) if given.is_told else StreamClock(ended=True)
+    return StreamClock(ended=True)
 
 
 def _only_for_streaming(what: str, inputs: Mapping[str, Given]) -> str:
-    live = next((n for n, one in inputs.items() if one.is_streaming and not one.is_told), None)
+    live = next((n for n, one in inputs.items() if one.is_streaming), None)
     if live is None:
         return f"leave {what} out"
     return f'leave {what} out, or give it to streaming inputs only: {what}={{"{live}": "2s"}}'
