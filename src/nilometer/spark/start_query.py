@@ -17,7 +17,7 @@ from nilometer.engine.result_rows import ResultRows, finish_results, result_layo
 from nilometer.errors import InputError
 from nilometer.log.options import LogOptions
 from nilometer.operators.stage import Stage
-from nilometer.spark.emit import METRICS, Emitter
+from nilometer.spark.emit import METRICS, EmitEnvelopes, Emitter
 from nilometer.spark.inputs import Inputs, ReaderNames
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.moved_state import MovedState, is_settled, read_moved, settle
@@ -32,12 +32,7 @@ from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 from nilometer.spark.stage_inputs import union
 from nilometer.spark.versions import arrow_schema
-from nilometer.spark.write_batches import (
-    QUERY,
-    EmitUnfinished,
-    UnfinishedResults,
-    WriteBatches,
-)
+from nilometer.spark.write_batches import QUERY, UnfinishedResults, WriteBatches
 from nilometer.sql.expressions.compile_scalar import NotInSubsetError
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.plan.join_plan import JoinPlan
@@ -238,7 +233,7 @@ def _write_by_spark(
     schema = arrow_schema(run_query(plan, inputs).schema)
     leaves_out = destination.dead_letters is not None
     hosted = _host_all(
-        queries, inputs, beats, lambda _: EmitUnfinished(), leaves_out=leaves_out, moved=moved
+        queries, inputs, beats, lambda _: EmitEnvelopes(), leaves_out=leaves_out, moved=moved
     )
     numbered = [
         one.selectExpr(f"{number} AS {QUERY}", METRICS, "body") for number, one in enumerate(hosted)
