@@ -47,7 +47,9 @@ def test_a_query_that_is_dropped_meanwhile_is_not_found(
     with served(tmp_path) as server:
         assert server.ask("POST", "/queries", json=SELECT).status_code == 201
         if asked == "log_of":
-            monkeypatch.setattr(server.service._results, "_log_of", dropped_meanwhile(server))
+            monkeypatch.setattr(
+                server.service.queries._results, "_log_of", dropped_meanwhile(server)
+            )
         else:
             monkeypatch.setattr(server.database, asked, dropped_meanwhile(server))
         answer = server.ask(method, path)

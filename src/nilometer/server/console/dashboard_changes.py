@@ -72,7 +72,7 @@ class DashboardChanges:
         await self._keep(replace(self._found(), panels=tuple(panels)))
 
     async def _keep(self, wanted: Dashboard) -> None:
-        kept = await self._console.service.put_dashboard(
+        kept = await self._console.service.dashboards.put(
             wanted, self._visitor.asker, expected=self._found().version
         )
         await self._changed(kept)

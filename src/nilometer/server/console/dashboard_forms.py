@@ -93,7 +93,7 @@ def open_import_form(console: Console) -> None:
     async def create() -> None:
         found = Dashboard.from_text(str(text.value or ""), str(name.value or "").strip() or None)
         asker = console.visitor().asker
-        made = await console.service.put_dashboard(found, asker, expected=0)
+        made = await console.service.dashboards.put(found, asker, expected=0)
         ui.navigate.to(dashboard_address(made.name))
 
     async def take(told: events.UploadEventArguments) -> None:
@@ -113,7 +113,7 @@ async def open_add_form(console: Console, name: str, kind: SourceKind) -> None:
     """Ask for the dashboard that will show a query or a stream."""
     try:
         panel = suggested_panel(await console.service.stored_source(name), kind)
-        known = {one.name: one.title for one in await console.service.dashboards()}
+        known = {one.name: one.title for one in await console.service.dashboards.all()}
     except NilometerError as error:
         tell_problem(error)
         return
@@ -152,15 +152,15 @@ def add_to_dashboard(console: Console, name: str, kind: SourceKind) -> ui.button
 async def _add(console: Console, panel: Panel, where: str, title: str, name: Any) -> Dashboard:
     if where == _NEW:
         return await _create(console, title, str(name or ""), [panel])
-    before = await console.service.dashboard(where)
+    before = await console.service.dashboards.find(where)
     wanted = Dashboard(before.name, before.title, (*before.panels, panel))
     asker = console.visitor().asker
-    return await console.service.put_dashboard(wanted, asker, expected=before.version)
+    return await console.service.dashboards.put(wanted, asker, expected=before.version)
 
 
 async def _create(console: Console, title: str, name: str, panels: list[Panel]) -> Dashboard:
     given = Dashboard(name.strip() or name_for(title), title.strip(), tuple(panels))
-    return await console.service.put_dashboard(given, console.visitor().asker, expected=0)
+    return await console.service.dashboards.put(given, console.visitor().asker, expected=0)
 
 
 def _title_and_name() -> tuple[ui.input, ui.input]:

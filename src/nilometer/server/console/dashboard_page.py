@@ -45,7 +45,7 @@ def add_dashboard_page(console: Console) -> None:
         at = read_range(*(given.get(one, "") for one in ("range", "from", "to")))
         with page_frame("Dashboards", console) as content:
             try:
-                found = await console.service.dashboard(name)
+                found = await console.service.dashboards.find(name)
             except NilometerError as error:
                 draw_missing(error)
                 return
@@ -134,7 +134,7 @@ class DashboardView:
         if now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
-        found = await self._console.service.dashboard(self._found.name)
+        found = await self._console.service.dashboards.find(self._found.name)
         if found.version != self._found.version:
             await self._show_changed(found)
 
@@ -233,7 +233,7 @@ class DashboardView:
         if not await confirmed(f"Delete {self._found.title}?", meaning, "Delete it"):
             return
         try:
-            await self._console.service.remove_dashboard(name, self._visitor.asker)
+            await self._console.service.dashboards.remove(name, self._visitor.asker)
         except NilometerError as error:
             tell_problem(error)
             return

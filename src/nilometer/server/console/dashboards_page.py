@@ -57,7 +57,7 @@ class DashboardList:
     async def refresh(self) -> None:
         """Show the current dashboards."""
         try:
-            found = await self._console.service.dashboards()
+            found = await self._console.service.dashboards.all()
         except NilometerError:  # the server is stopping
             return
         self._empty.set_visibility(not found)

@@ -123,7 +123,7 @@ class QueryList:
     async def refresh(self) -> None:
         """Show how the queries are doing now."""
         try:
-            found = await self._console.service.queries()
+            found = await self._console.service.queries.all()
         except NilometerError:  # the server is stopping
             return
         self._empty.set_visibility(not found)
@@ -138,7 +138,7 @@ class QueryList:
         shown = self._pager.page_of(passing, len(found))
         self._build(shown)
         try:
-            samples = await self._console.service.health_of([one.name for _, one in shown])
+            samples = await self._console.service.queries.health_of([one.name for _, one in shown])
         except NilometerError:  # the server is stopping
             return
         for _, one in shown:

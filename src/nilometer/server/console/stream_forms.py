@@ -63,7 +63,7 @@ class TrialButton:
         self._found.show(shape("p", f"reading for {TRY_SECONDS:g} s …", class_="nm-small nm-soft"))
         try:
             asker = self._visitor.asker
-            tried = await self._service.try_statements(
+            tried = await self._service.streams.try_statements(
                 self._form.text, asker, TRY_SECONDS, TRY_ROWS
             )
         except NilometerError as error:

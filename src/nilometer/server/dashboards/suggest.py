@@ -31,8 +31,8 @@ def suggested_panel(found: StoredSource, kind: SourceKind) -> Panel:
 
 async def suggested_panels(service: Service) -> list[Panel]:
     """Panels for the existing queries, then for the streams."""
-    named = [(one.name, SourceKind.QUERY) for one in await service.queries()]
-    named += [(one.name, SourceKind.STREAM) for one in await service.streams()]
+    named = [(one.name, SourceKind.QUERY) for one in await service.queries.all()]
+    named += [(one.name, SourceKind.STREAM) for one in await service.streams.all()]
     found: list[Panel] = []
     for name, kind in named:
         if len(found) == MOST:

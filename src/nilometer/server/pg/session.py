@@ -349,9 +349,9 @@ class Session:
 
     async def _send_results(self, copy: CopyOut, name: str) -> None:
         service = self.service
-        known = (await service.query(name)).name
-        results = await service.look(lambda: service.results(known))
-        phases = Phases(service.query)
+        known = (await service.queries.status(name)).name
+        results = await service.look(lambda: service.queries.results(known))
+        phases = Phases(service.queries.status)
         with ExitStack() as taken:
             taken.enter_context(service.followers.one(results.name, self.caller.name))
             offset = await results.oldest()

@@ -47,9 +47,9 @@ def metrics_router(service: Service) -> APIRouter:
         """How queries, streams, sensors, deliveries, alerts and the server are doing."""
         most = service.settings.max_measured
         metrics = [
-            *query_metrics(await service.queries(), await service.last_samples(), most),
-            *stream_metrics(await service.streams(), now_micros(), most),
-            *sensor_metrics(await service.sensors(), most),
+            *query_metrics(await service.queries.all(), await service.queries.last_samples(), most),
+            *stream_metrics(await service.streams.all(), now_micros(), most),
+            *sensor_metrics(await service.streams.sensors(), most),
             *delivery_metrics(await service.deliveries(), most),
             *alert_metrics(await service.alerts(), most),
             *database_metrics(await service.measures()),

@@ -64,12 +64,12 @@ def trials_router(service: Service) -> APIRouter:
         if (request.statement is None) == (request.stream is None):
             raise InputError("name a statement or a stream", hint="one of the two")
         if request.statement is not None:
-            tried = await service.try_statements(
+            tried = await service.streams.try_statements(
                 request.statement, caller, request.seconds, request.rows
             )
         else:
             assert request.stream is not None
-            tried = await service.try_sensor(
+            tried = await service.streams.try_sensor(
                 request.stream, request.sensor, caller, request.seconds, request.rows
             )
         return _shape(tried)
