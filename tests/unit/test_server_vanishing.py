@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nilometer.database import Database
+from nilometer.database.stored import Place
 from nilometer.errors import InputError, UnknownNameError
 from nilometer.server import housekeeping
 from nilometer.server.housekeeping import drop_lonely, keep_house
@@ -115,11 +116,11 @@ def test_declarations_leave_out_what_is_dropped_meanwhile(
 ) -> None:
     monkeypatch.setattr("nilometer.database.database.register_log_sources", lambda session: None)
     database = Database(cast(SparkSession, None), "auto", "1s")
-    database._open(tmp_path)
+    database._stored.open(Place(tmp_path))
     try:
         for name in ("A", "B"):
             database.execute(f"CREATE STREAM {name} (v INT) FROM synthetic")
-        home, _ = database._stored()
+        home = database._stored.parts.home
         find = home.sensors
 
         def vanish(name: str) -> Any:
