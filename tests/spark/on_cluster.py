@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from nilometer.database.stored import Opened, Place, Stored
+from nilometer.database.stored_parts import OpenParts, StoragePlace, StoredParts
 from nilometer.spark.session import start_in_background
 from nilometer.upkeep.places import is_database
 from tests.s3_server import S3_ENVIRONMENT, s3_server
@@ -70,11 +70,11 @@ def session_on_cluster(config: Mapping[str, str]) -> Iterator[SparkSession]:
 
 def _put_logs_into(place: str, patch: pytest.MonkeyPatch) -> None:
     """Let databases that name no place for their logs have it in a store."""
-    opened = Stored.open
+    opened = StoredParts.open
 
-    def in_store(stored: Stored, at: Place) -> Opened:
+    def in_store(stored: StoredParts, at: StoragePlace) -> OpenParts:
         if at.logs is None and (at.folder is None or not is_database(at.folder)):
             at = at._replace(logs=place.format(uuid4().hex))
         return opened(stored, at)
 
-    patch.setattr(Stored, "open", in_store)
+    patch.setattr(StoredParts, "open", in_store)

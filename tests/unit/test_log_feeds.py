@@ -90,7 +90,7 @@ def test_every_row_comes_once_and_the_last_watermark_with_it(steps, most: int, t
                 log.append(batch, watermark=watermark)
                 rows += size
         logs = feeds_of(folder)
-        cursor, found, told = LogCursor(logs.feeds[0].given), [], [-1]
+        cursor, found, told = LogCursor(logs.feeds[0].log_range), [], [-1]
         place, end = cursor.initial(), cursor.available()
         while place < end:
             following = cursor.advance(place, end, most)

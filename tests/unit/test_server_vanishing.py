@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nilometer.database import Database
-from nilometer.database.stored import Place
+from nilometer.database.stored_parts import StoragePlace
 from nilometer.errors import InputError, UnknownNameError
 from nilometer.server import housekeeping
 from nilometer.server.housekeeping import drop_lonely, keep_house
@@ -116,7 +116,7 @@ def test_declarations_leave_out_what_is_dropped_meanwhile(
 ) -> None:
     monkeypatch.setattr("nilometer.database.database.register_log_sources", lambda session: None)
     database = Database(cast(SparkSession, None), "auto", "1s")
-    database._stored.open(Place(tmp_path))
+    database._stored.open(StoragePlace(tmp_path))
     try:
         for name in ("A", "B"):
             database.execute(f"CREATE STREAM {name} (v INT) FROM synthetic")

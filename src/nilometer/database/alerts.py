@@ -153,11 +153,11 @@ class Alerts:
 
     def needing(self, source: str, column: str) -> list[str]:
         """The alerts whose conditions or groups name a column of a stream."""
-        found = []
+        needing = []
         for one in map(_definition, self._catalog.alerts()):
             if one.source.lower() == source.lower() and column.lower() in _named(one):
-                found.append(one.name)
-        return found
+                needing.append(one.name)
+        return needing
 
     def source_changed(self, source: str) -> None:
         """Resume the alerts on a stream that was altered or a query that was renamed."""
@@ -169,10 +169,10 @@ class Alerts:
     def resume(self) -> list[str]:
         """Start evaluating all alerts again; returns their names."""
         with self._changing:
-            found = [one for one in self._catalog.alerts() if one.name not in self._running]
-            for one in found:
+            stopped = [one for one in self._catalog.alerts() if one.name not in self._running]
+            for one in stopped:
                 self._start(one)
-            return [one.name for one in found]
+            return [one.name for one in stopped]
 
     def statuses(self) -> list[AlertStatus]:
         """The status of every alert, ordered by name."""
@@ -182,9 +182,9 @@ class Alerts:
         """The status of one alert."""
         return self._status(self._require(name))
 
-    def history(self, name: str, most: int) -> list[Notification]:
+    def history(self, name: str, limit: int) -> list[Notification]:
         """The most recent notifications of an alert, newest first."""
-        return read_history(self._log_of(self._require(name).name), most)
+        return read_history(self._log_of(self._require(name).name), limit)
 
     def show(self) -> Outcome:
         """SHOW ALERTS."""
@@ -208,7 +208,7 @@ class Alerts:
     def _read(self, statement: CreateAlert, source: str) -> AlertDefinition:
         """The alert, checked against the columns of its source."""
         options = _read_options(statement.options, _LIMITS)
-        found = AlertDefinition(
+        definition = AlertDefinition(
             statement.name,
             source,
             statement.condition,
@@ -224,11 +224,13 @@ class Alerts:
                 _require_column(source, schema, name)
         if statement.condition_place is not None:
             with placed(statement.condition_place):
-                Condition(self._shared_sandbox(), replace(found, clear=None), schema)
+                Condition(self._shared_sandbox(), replace(definition, clear=None), schema)
         if statement.clear is not None and statement.clear_place is not None:
             with placed(statement.clear_place):
-                Condition(self._shared_sandbox(), replace(found, condition=statement.clear), schema)
-        return found
+                Condition(
+                    self._shared_sandbox(), replace(definition, condition=statement.clear), schema
+                )
+        return definition
 
     def _schema(self, source: str) -> pa.Schema:
         try:
@@ -319,12 +321,12 @@ class Alerts:
         return None if not length else min(self._clock() + length, FOREVER - 1)
 
     def _require(self, name: str) -> StoredAlert:
-        found = self._catalog.alert(name)
-        if found is None:
+        alert = self._catalog.alert(name)
+        if alert is None:
             self._catalog.require(name, Kind.ALERT)
             known = [one.name for one in self._catalog.alerts()]
             raise InputError(f"there is no alert {name}", hint=nearest(name, known))
-        return found
+        return alert
 
 
 def _read_options(given: Mapping[str, GivenOption], known: tuple[Option, ...]) -> dict[str, Any]:
@@ -364,13 +366,13 @@ def _to_json(one: AlertDefinition) -> dict[str, Any]:
 
 
 def _definition(kept: StoredAlert) -> AlertDefinition:
-    found = kept.definition
+    stored = kept.definition
     return AlertDefinition(
         kept.name,
         kept.source,
-        found["condition"],
-        found["clear"],
-        tuple(found["per"]),
-        Rule(found["hold"], found["no_data"]),
-        AlertLimits(found["history"], found["groups"]),
+        stored["condition"],
+        stored["clear"],
+        tuple(stored["per"]),
+        Rule(stored["hold"], stored["no_data"]),
+        AlertLimits(stored["history"], stored["groups"]),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from nilometer.database.bucket_options import AskedBuckets, hosted_id, with_asked
+from nilometer.database.bucket_options import RequestedBuckets, hosted_id, with_asked
 from nilometer.database.home import Home
 from nilometer.database.lifecycle import QueryLifecycle
 from nilometer.database.limits import altered_options, limits_of, require_no_shedding
@@ -18,7 +18,11 @@ LimitChange: TypeAlias = Callable[[QueryLimits], QueryLimits]
 
 
 def alter_query(
-    run: QueryRun, change: LimitChange, asked: AskedBuckets, home: Home, lifecycle: QueryLifecycle
+    run: QueryRun,
+    change: LimitChange,
+    asked: RequestedBuckets,
+    home: Home,
+    lifecycle: QueryLifecycle,
 ) -> None:
     """Change the limits of a query, or its buckets; where it must stop for that, it is stopped."""
     query = lifecycle.require(run.name)

@@ -26,7 +26,7 @@ _AUTO: Final = "auto"
 
 
 @dataclass(frozen=True)
-class AskedBuckets:
+class RequestedBuckets:
     """What a statement asks for; None: it says nothing about it."""
 
     buckets: int | None = None
@@ -47,15 +47,15 @@ class AskedBuckets:
         return self.by_itself or self.spread is not None or self.stream is not None
 
 
-NOTHING_ASKED: Final = AskedBuckets()
+NOTHING_ASKED: Final = RequestedBuckets()
 
 
-def read_asked(given: Mapping[str, GivenOption]) -> AskedBuckets:
+def read_asked(given: Mapping[str, GivenOption]) -> RequestedBuckets:
     """What options ask for."""
     spread = given.get(_SPREAD)
     by_itself = spread is not None and spread.value.lower() == _AUTO
     stream = given.get(_STREAM)
-    return AskedBuckets(
+    return RequestedBuckets(
         _number(given, _BUCKETS, "write a number from 1 to {}: at most one core works on a bucket"),
         None
         if by_itself
@@ -79,29 +79,29 @@ def _number(given: Mapping[str, GivenOption], name: str, hint: str) -> int | Non
 
 
 def asked_options(
-    before: Mapping[str, Any], asked: AskedBuckets, plan: Callable[[], Plan]
+    before: Mapping[str, Any], asked: RequestedBuckets, plan: Callable[[], Plan]
 ) -> dict[str, Any]:
     """The options of a query with what is asked for; its plan says which streams it has."""
-    found = dict(before)
+    options = dict(before)
     if asked.buckets is not None:
-        found[_BUCKETS] = asked.buckets
+        options[_BUCKETS] = asked.buckets
     if not asked.is_spread:
-        return found
+        return options
     if asked.by_itself:
-        found[_BY_ITSELF] = True
+        options[_BY_ITSELF] = True
     elif asked.spread is not None:
-        found.pop(_BY_ITSELF, None)
+        options.pop(_BY_ITSELF, None)
     elif _SPREAD not in before:
         raise InputError(
             "option spread_stream is given, but no rows are spread",
             hint="give spread as well, such as spread = 4",
         )
-    found[_SPREAD] = asked.spread or before.get(_SPREAD, 1)
+    options[_SPREAD] = asked.spread or before.get(_SPREAD, 1)
     if asked.stream is not None:
-        found[_NAMED] = True
+        options[_NAMED] = True
     if asked.stream is not None or not (_NAMED in before or before.get(_SPREAD, 1) > 1):
-        found[_STREAM] = choose_stream(plan(), asked.stream)
-    return found
+        options[_STREAM] = choose_stream(plan(), asked.stream)
+    return options
 
 
 def buckets_of(query: NamedQuery) -> int | None:
@@ -129,10 +129,10 @@ def written(query: NamedQuery) -> str:
     """The buckets of a query as they are written in WITH."""
     parting = parting_of(query.options)
     parts = None if parting is None else parting.parts
-    return _written(AskedBuckets(buckets_of(query), parts, spreads_by_itself(query)))
+    return _written(RequestedBuckets(buckets_of(query), parts, spreads_by_itself(query)))
 
 
-def _written(asked: AskedBuckets) -> str:
+def _written(asked: RequestedBuckets) -> str:
     parts = [] if asked.buckets is None else [f"{_BUCKETS} = {asked.buckets}"]
     if asked.by_itself or asked.spread is not None:
         parts.append(f"{_SPREAD} = {repr(_AUTO) if asked.by_itself else asked.spread}")
@@ -163,7 +163,7 @@ def moved_to(query: NamedQuery, moved: str | None) -> dict[str, Any]:
     return options if moved is None else {**options, _MOVED: moved}
 
 
-def with_asked(query: NamedQuery, asked: AskedBuckets, plan: Callable[[], Plan]) -> NamedQuery:
+def with_asked(query: NamedQuery, asked: RequestedBuckets, plan: Callable[[], Plan]) -> NamedQuery:
     """A query as it is asked for; refused where it has no buckets of its own."""
     if asked.buckets == buckets_of(query) and not asked.is_spread:
         return query

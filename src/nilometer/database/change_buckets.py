@@ -111,9 +111,9 @@ def _finish(
     finally:
         handle.stop()
         handle.awaitTermination(_STOP_WITHIN)
-    found = read_layout(storage_at(destination.location))
-    assert found is not None
-    with LogWriter.open(destination.location, found[0], destination.options) as log:
+    published = read_layout(storage_at(destination.location))
+    assert published is not None
+    with LogWriter.open(destination.location, published[0], destination.options) as log:
         return log.last_key
 
 

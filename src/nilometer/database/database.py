@@ -38,9 +38,9 @@ from nilometer.database.run_statements import Statements
 from nilometer.database.running import RunningQueries
 from nilometer.database.select_sensors import select_sensors
 from nilometer.database.statements import drop_query
-from nilometer.database.stored import Losing, Opened, Place, Stored
+from nilometer.database.stored_parts import Losing, OpenParts, StoragePlace, StoredParts
 from nilometer.database.try_sensor import (
-    Tried,
+    TrialResult,
     choose_sensor,
     declared_aside,
     read_aside,
@@ -118,7 +118,7 @@ class Database:
         self._beats = beats_per_second(heartbeat)
         self._in_process_bytes = in_process_bytes
         self._buckets = buckets
-        self._stored = Stored(self._open)
+        self._stored = StoredParts(self._open)
         self._compiler = Compiler(spark, choose_execution(execution), self._home_if_open, buckets)
         defaults = stream_defaults or StreamDefaults()
         self._statements = Statements(self._compiler, self._stored, defaults)
@@ -416,7 +416,9 @@ class Database:
                 declared.append((one, home.sensors(one.name)))
         return declared
 
-    def try_statements(self, statements: str, *, seconds: float = 5.0, rows: int = 5) -> Tried:
+    def try_statements(
+        self, statements: str, *, seconds: float = 5.0, rows: int = 5
+    ) -> TrialResult:
         """What the first sensor declared by statements sends; nothing is stored.
 
         They are CREATE STREAM, CREATE SENSOR TABLE with INSERT, or INSERT.
@@ -428,11 +430,11 @@ class Database:
         trial = required_trial(read_statements(statements))
         find = home.units.find
         with declared_aside(trial, home.catalog.declaration, find) as (declared, sensor):
-            return read_aside(declared, sensor, find, seconds=seconds, most=rows, enough=rows)
+            return read_aside(declared, sensor, find, seconds=seconds, max_rows=rows, enough=rows)
 
     def try_sensor(
         self, name: str, sensor: str | None = None, *, seconds: float = 5.0, rows: int = 5
-    ) -> Tried:
+    ) -> TrialResult:
         """What a sensor of a stream or sensor table currently sends; nothing is stored.
 
         >>> db.try_sensor("Farm", "barn", rows=1).came
@@ -442,7 +444,7 @@ class Database:
         declared = home.catalog.require_declaration(name)
         chosen = choose_sensor(declared, home.sensors(declared.name), sensor)
         find = home.units.find
-        return read_aside(declared, chosen, find, seconds=seconds, most=rows, enough=rows)
+        return read_aside(declared, chosen, find, seconds=seconds, max_rows=rows, enough=rows)
 
     def is_declared(self, name: str) -> bool:
         """Whether a stream or sensor table has this name, in any case, read by a query or not."""
@@ -593,7 +595,7 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self, place: Place, lose: Losing) -> Opened:
+    def _open(self, place: StoragePlace, lose: Losing) -> OpenParts:
         register_log_sources(self.spark)
         home = Home(
             *place,
@@ -604,7 +606,7 @@ class Database:
             self._buckets,
         )
         queries = RunningQueries(home, self._compiler.plan, self._beats, self._run_settings)
-        return Opened(home, queries, Past(home, self.spark, self._in_process_bytes))
+        return OpenParts(home, queries, Past(home, self.spark, self._in_process_bytes))
 
     def _home_if_open(self) -> Home | None:
         parts = self._stored.parts_if_open

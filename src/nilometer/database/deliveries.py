@@ -149,11 +149,11 @@ class Deliveries:
 
     def show(self) -> Outcome:
         """SHOW DELIVERIES."""
-        found = self.statuses()
+        statuses = self.statuses()
         names = _SHOWN.names
-        columns = {name: [getattr(one, name) for one in found] for name in names}
+        columns = {name: [getattr(one, name) for one in statuses] for name in names}
         arrays = [pa.array(columns[field.name], field.type) for field in _SHOWN]
-        message = f"{len(found)} {'delivery' if len(found) == 1 else 'deliveries'}"
+        message = f"{len(statuses)} {'delivery' if len(statuses) == 1 else 'deliveries'}"
         return Outcome(message, pa.Table.from_arrays(arrays, schema=_SHOWN))
 
     def describe(self, name: str) -> Outcome:
@@ -161,7 +161,7 @@ class Deliveries:
         kept = self._require(name)
         status = self._status(kept)
         options = shown_options(kept.unit, kept.options)
-        found = {
+        properties = {
             "query": kept.query,
             "unit": kept.unit,
             **options,
@@ -171,7 +171,7 @@ class Deliveries:
             "lag": count(status.lag, "row"),
             "error": status.last_error,
         }
-        rows = {"property": list(found), "value": list(found.values())}
+        rows = {"property": list(properties), "value": list(properties.values())}
         table = pa.table({one: pa.array(values, pa.string()) for one, values in rows.items()})
         return Outcome(f"delivery {kept.name}", table)
 
@@ -255,12 +255,12 @@ class Deliveries:
         )
 
     def _require(self, name: str) -> StoredDelivery:
-        found = self._catalog.delivery(name)
-        if found is None:
+        delivery = self._catalog.delivery(name)
+        if delivery is None:
             known = [one.name for one in self._catalog.deliveries()]
             hint = nearest(name, known) or "SHOW DELIVERIES lists them"
             raise InputError(f"there is no delivery {name}", hint=hint)
-        return found
+        return delivery
 
 
 @contextmanager

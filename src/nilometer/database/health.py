@@ -123,13 +123,13 @@ def _sample(
 
 def _streams(metrics: Sequence[JoinMetrics]) -> dict[str, StreamMetrics]:
     """The streams that a query reads; in a UNION two of them may have the same name."""
-    found: dict[str, StreamMetrics] = {}
+    streams: dict[str, StreamMetrics] = {}
     for join in metrics:
         for name, stream in join.streams.items():
             if not stream.is_internal:
-                others = sum(1 for one in found if one.partition(" (")[0] == name)
-                found[f"{name} ({others + 1})" if others else name] = stream
-    return found
+                others = sum(1 for one in streams if one.partition(" (")[0] == name)
+                streams[f"{name} ({others + 1})" if others else name] = stream
+    return streams
 
 
 def _least_mark(streams: Mapping[str, StreamMetrics]) -> int | None:

@@ -135,11 +135,11 @@ def columns_known(
     while todo:
         seen.add(name := todo.pop())
         todo |= names_read(read_query(texts[name])) - seen if name in texts else set()
-    found = dict(own)
+    merged = dict(own)
     for query in changing:
         for key, columns in query.options[KNOWN].items() if query.name.lower() in seen else ():
-            found[key] = set(found.get(key, columns)) & set(columns)
-    return found
+            merged[key] = set(merged.get(key, columns)) & set(columns)
+    return merged
 
 
 def columns_read(plan: Plan) -> list[tuple[str, list[str]]]:

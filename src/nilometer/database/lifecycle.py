@@ -98,10 +98,10 @@ class QueryLifecycle:
 
     def require(self, name: str) -> NamedQuery:
         """The query of this name; raises if there is none."""
-        found = self._home.catalog.query(name)
-        if found is None:
+        query = self._home.catalog.query(name)
+        if query is None:
             raise unknown_query(name)
-        return found
+        return query
 
     def plan(self, reader: str, statement: Statement, buckets: int | None = None) -> Planned:
         """The plan of a query that logs know under this reader name."""
@@ -190,14 +190,14 @@ class QueryLifecycle:
             return Progress(inputs)
         log_of = self._home.log_of
         known = ((name, readers_of(log_of(name), query.reader)) for name in inputs)
-        readers = tuple((name, one) for name, found in known for one in found)
+        readers = tuple((name, one) for name, registered in known for one in registered)
         return Progress(inputs, readers=readers)
 
     def _require_room(self, run: QueryRun) -> None:
         """Refuse another Spark query where the number of queries is limited."""
         others = [one.handle for one in self._runs if one is not run and one.is_active]
         own = sum(isinstance(one, StreamingQuery) for one in others)
-        if self._settings.most is not None and own >= MOST_OWN:
+        if self._settings.max_running is not None and own >= MOST_OWN:
             raise LimitError(
                 f"{own} queries have a streaming query of their own in Spark, which is the maximum",
                 hint="let queries share an engine: leave out engine = 'own'; or stop one",
@@ -239,9 +239,9 @@ class QueryLifecycle:
         except LimitError as error:
             return error
         except Exception as error:
-            told = error if isinstance(error, NilometerError) else explain_failure(error)
-            self._failed(run, told)
-            return told
+            failure = error if isinstance(error, NilometerError) else explain_failure(error)
+            self._failed(run, failure)
+            return failure
         return None
 
     def look_at(self, run: QueryRun) -> bool:

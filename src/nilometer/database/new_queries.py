@@ -9,7 +9,7 @@ from uuid import uuid4
 from nilometer.database.alter_query import LimitChange
 from nilometer.database.bucket_options import (
     NOTHING_ASKED,
-    AskedBuckets,
+    RequestedBuckets,
     asked_options,
     parting_of,
 )
@@ -37,7 +37,7 @@ class NewQuery:
     statement: Statement
     if_not_exists: bool = False
     limits: LimitChange | None = None
-    asked: AskedBuckets = NOTHING_ASKED
+    asked: RequestedBuckets = NOTHING_ASKED
     temporary: bool = False
     owner: str | None = None
     in_place_of: str | None = None
@@ -67,13 +67,13 @@ class NewQueries:
         reader = self._free_reader(name)
         planned = self._planned(reader, new.started, new.asked.buckets)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
-        found = self._limits(kind, new.limits)
-        planned, made = self._choose_engine(planned, found, new.asked)
+        limits = self._limits(kind, new.limits)
+        planned, made = self._choose_engine(planned, limits, new.asked)
         split = asked_options({"buckets": planned[0].buckets}, new.asked, lambda: planned[0])
         if (parting := parting_of(split)) is not None:
             planned = spread_joins(planned[0], parting), planned[1]
         options = stored_options(
-            found,
+            limits,
             is_temporary=new.temporary,
             buckets=split,
             owner=new.owner,
@@ -107,7 +107,7 @@ class NewQueries:
             )
 
     def _choose_engine(
-        self, planned: Planned, limits: QueryLimits, asked: AskedBuckets
+        self, planned: Planned, limits: QueryLimits, asked: RequestedBuckets
     ) -> tuple[Planned, EnginePlan | None]:
         """The plan in the buckets of its engine; if that is the shared one, also for that."""
         if self._lifecycle.hosting is None or limits.engine is EngineChoice.OWN:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from nilometer.database.database import Database
 from nilometer.database.past_engine import IN_PROCESS_BYTES
 from nilometer.database.query_status import QueryLimits
-from nilometer.database.stored import Place
+from nilometer.database.stored_parts import StoragePlace
 from nilometer.model.time import Duration
 from nilometer.sensors.log_options import StreamDefaults
 from nilometer.spark.supported import require_supported
@@ -67,5 +67,5 @@ def connect(  # noqa: PLR0913  one argument for each option
         buckets,
     )
     if path is not None or catalog is not None or logs is not None:
-        database._stored.open(Place(None if path is None else Path(path), catalog, logs))
+        database._stored.open(StoragePlace(None if path is None else Path(path), catalog, logs))
     return database

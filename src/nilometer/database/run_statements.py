@@ -9,7 +9,7 @@ from typing import Any, Final
 from nilometer.database.compiler import Compiler
 from nilometer.database.known import Reading
 from nilometer.database.statements import run_statement
-from nilometer.database.stored import Stored
+from nilometer.database.stored_parts import StoredParts
 from nilometer.errors import (
     AmbiguousNameError,
     ContradictionError,
@@ -52,7 +52,7 @@ _CREATES: Final = (
 class Statements:
     """Runs statements that are not queries, and explains queries."""
 
-    def __init__(self, compiler: Compiler, stored: Stored, defaults: StreamDefaults) -> None:
+    def __init__(self, compiler: Compiler, stored: StoredParts, defaults: StreamDefaults) -> None:
         """`defaults`: for streams whose statements do not say it."""
         self._compiler = compiler
         self._stored = stored

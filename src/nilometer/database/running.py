@@ -13,7 +13,7 @@ from nilometer.database.alter_query import LimitChange, alter_query
 from nilometer.database.auto_spread import SpreadJoin
 from nilometer.database.bucket_options import (
     NOTHING_ASKED,
-    AskedBuckets,
+    RequestedBuckets,
     idle_cores,
 )
 from nilometer.database.home import Home
@@ -64,7 +64,7 @@ class RunningQueries:
     ) -> None:
         self._home = home
         self._settings = settings or RunSettings()
-        self._runs = RunTable(self._settings.most)
+        self._runs = RunTable(self._settings.max_running)
         self._lifecycle = QueryLifecycle(home, plan, beats, self._settings, self._runs)
         self._new = NewQueries(home, self._lifecycle, self._runs, self._settings.limits)
         self._statuses = QueryStatuses(
@@ -83,10 +83,10 @@ class RunningQueries:
 
     def status(self, name: str) -> QueryStatus:
         """The last known status of one query; raises if there is none of this name."""
-        found = self.find_status(name)
-        if found is None:
+        status = self.find_status(name)
+        if status is None:
             raise unknown_query(name)
-        return found
+        return status
 
     def find_status(self, name: str) -> QueryStatus | None:
         """The last known status of one query, or None if it does not exist."""
@@ -101,8 +101,8 @@ class RunningQueries:
         shares = None if status.shares_text is None else f"State: shared with {status.shares_text}"
         how = None if status.spread_text is None else f"Spread: {status.spread_text}"
         idle = None if session is None else idle_cores(query, cores_of(session))
-        told = (shares, how, idle, *describe_spreads(status.spreads), status.remedy)
-        return "\n".join([explain_plan(plan), engine, *(one for one in told if one is not None)])
+        notes = (shares, how, idle, *describe_spreads(status.spreads), status.remedy)
+        return "\n".join([explain_plan(plan), engine, *(one for one in notes if one is not None)])
 
     def health(self, name: str) -> list[HealthSample]:
         """The samples of a query from the last ten minutes, oldest first."""
@@ -116,8 +116,8 @@ class RunningQueries:
 
     def last_samples(self) -> dict[str, HealthSample]:
         """The newest sample of each query that has any, by name."""
-        found = ((run.name, run.health.samples) for run in self._runs)
-        return {name: samples[-1] for name, samples in found if samples}
+        kept = ((run.name, run.health.samples) for run in self._runs)
+        return {name: samples[-1] for name, samples in kept if samples}
 
     @property
     def engine_status(self) -> EngineStatus:
@@ -186,8 +186,8 @@ class RunningQueries:
 
     def replacements(self) -> list[tuple[str, str]]:
         """The queries that are being replaced, each with its replacement."""
-        found = [(replaces(one), one.name) for one in self._home.catalog.queries()]
-        return [(old, new) for old, new in found if old is not None]
+        pairs = [(replaces(one), one.name) for one in self._home.catalog.queries()]
+        return [(old, new) for old, new in pairs if old is not None]
 
     def start(self, name: str) -> bool:
         """Start a query that is stopped or waits for a retry; False if it is already running."""
@@ -221,7 +221,9 @@ class RunningQueries:
         if self._home.catalog.query(replacement_of(name)) is not None:
             self.drop(replacement_of(name))
 
-    def alter(self, name: str, change: LimitChange, asked: AskedBuckets = NOTHING_ASKED) -> None:
+    def alter(
+        self, name: str, change: LimitChange, asked: RequestedBuckets = NOTHING_ASKED
+    ) -> None:
         """Change the limits of a query, or its buckets; a running one goes on."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             is_running = run.handle is not None and run.handle.isActive
@@ -328,7 +330,7 @@ class RunningQueries:
         try:
             with self._runs.alone(name) as run:
                 if run.join == join:  # nobody has changed it meanwhile
-                    asked = AskedBuckets(spread=parts, by_itself=True)
+                    asked = RequestedBuckets(spread=parts, by_itself=True)
                     self.alter(name, lambda limits: limits, asked)
                     tell_spread(name, parts)
         except NilometerError as error:
@@ -337,7 +339,7 @@ class RunningQueries:
             _LOG.exception("the hot key of query %s could not be spread", name)
 
     def _try_again(self, run: QueryRun) -> None:
-        with suppress(InputError), self._runs.alone(run.name) as found:
+        with suppress(InputError), self._runs.alone(run.name) as current:
             is_due = run.state is not None and run.state.is_due(self._settings.clock())
-            if found is run and is_due:
+            if current is run and is_due:
                 self._lifecycle.attempt(run)

@@ -46,7 +46,7 @@ _COLUMNS: Final = pa.schema(
 
 
 @dataclass(frozen=True)
-class StorageFound:
+class StorageUse:
     """The result of the last check."""
 
     logs: tuple[LogUse, ...] = ()
@@ -76,7 +76,7 @@ class StorageWatch:
         self._growth: dict[str, Growth] = {}
         self._warned: dict[str, int] = {}
         self._looking = threading.Lock()
-        self.last = StorageFound()
+        self.last = StorageUse()
         """The result of the last check."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
@@ -89,7 +89,7 @@ class StorageWatch:
         if self._thread.is_alive():
             self._thread.join()
 
-    def look(self) -> StorageFound:
+    def look(self) -> StorageUse:
         """Check all logs now."""
         with self._looking:
             uses, free = tuple(self._uses()), None
@@ -97,20 +97,20 @@ class StorageWatch:
                 free = shutil.disk_usage(self._home.folder).free
             left = None if free is None else seconds_until_full(uses, free)
             self._warn(uses, left)
-            self.last = StorageFound(uses, free, left)
+            self.last = StorageUse(uses, free, left)
             return self.last
 
     def show(self) -> Outcome:
         """SHOW STORAGE: every log, then the disk."""
-        found = self.look()
-        rows = [_row(one) for one in sorted(found.logs, key=lambda one: -one.bytes)]
-        used, daily = sum(one.bytes for one in found.logs), found.bytes_per_day
-        limit = None if found.free is None else used + found.free
-        rows.append((_ALL, None, used, limit, None, daily, _shown(found.seconds_left)))
+        storage = self.look()
+        rows = [_row(one) for one in sorted(storage.logs, key=lambda one: -one.bytes)]
+        used, daily = sum(one.bytes for one in storage.logs), storage.bytes_per_day
+        limit = None if storage.free is None else used + storage.free
+        rows.append((_ALL, None, used, limit, None, daily, _shown(storage.seconds_left)))
         columns = [
             pa.array(one, f.type) for one, f in zip(zip(*rows, strict=True), _COLUMNS, strict=True)
         ]
-        return Outcome(f"{len(found.logs)} logs", pa.Table.from_arrays(columns, schema=_COLUMNS))
+        return Outcome(f"{len(storage.logs)} logs", pa.Table.from_arrays(columns, schema=_COLUMNS))
 
     def _run(self) -> None:
         while not self._ended.wait(EVERY):

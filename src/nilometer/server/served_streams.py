@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from nilometer.database import Database
-from nilometer.database.try_sensor import Tried
+from nilometer.database.try_sensor import TrialResult
 from nilometer.errors import NilometerError, NotFoundError
 from nilometer.model.names import nearest
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
@@ -54,7 +54,9 @@ class ServedStreams:
         async with self.known(name) as known:
             return await self._threads.look(lambda: RecentReadings(self._database.log_of(known)))
 
-    async def try_statements(self, text: str, asker: Asker, seconds: float, max_rows: int) -> Tried:
+    async def try_statements(
+        self, text: str, asker: Asker, seconds: float, max_rows: int
+    ) -> TrialResult:
         """What the first sensor that statements would declare sends; none of it is stored.
 
         Trying requires the right to declare it: the server contacts it in either case.
@@ -65,7 +67,7 @@ class ServedStreams:
             for one in statements:
                 require_scope(asker.scopes, scope_needed(one.statement))
 
-            def read() -> Tried:
+            def read() -> TrialResult:
                 for one in statements:
                     if isinstance(one.statement, Insert):
                         self._runner.require_for_rows(one.statement.table, asker)
@@ -75,7 +77,7 @@ class ServedStreams:
 
     async def try_sensor(
         self, name: str, sensor: str | None, asker: Asker, seconds: float, max_rows: int
-    ) -> Tried:
+    ) -> TrialResult:
         """What a declared sensor sends at present; none of it is stored."""
         require_scope(asker.scopes, Scope.WRITE)
         async with self.known(name) as known:

@@ -41,7 +41,7 @@ _POINTER: Final = "current.json"
 _VERSION: Final = "version-"
 
 
-class Answer(NamedTuple):
+class KeptAnswer(NamedTuple):
     """The rows of an answer, and the time for which it holds (None before any change)."""
 
     rows: DataFrame
@@ -92,7 +92,7 @@ def keep_answer(
     return writer.start()
 
 
-def read_answer(spark: SparkSession, path: str | Path) -> Answer:
+def read_answer(spark: SparkSession, path: str | Path) -> KeptAnswer:
     """The current answer that `nm.keep_answer` keeps in a folder, and the time for which it holds.
 
     The rows are those of this moment: read them within half a minute if the query keeps running.
@@ -107,7 +107,7 @@ def read_answer(spark: SparkSession, path: str | Path) -> Answer:
             hint="nm.keep_answer(changelog, path) creates one with its first micro-batch",
         )
     rows = repeat_rows(_read_version(spark, folder, current.version), current.names)
-    return Answer(rows, None if current.time is None else instant_of(current.time))
+    return KeptAnswer(rows, None if current.time is None else instant_of(current.time))
 
 
 class _KeepAnswer:
@@ -208,9 +208,9 @@ def _forget_old(folder: Path, current: _Current) -> list[tuple[str, float]]:
 def _remove_unnamed(folder: Path, current: _Current | None) -> None:
     """Delete what a killed batch has left behind."""
     named = [current.version, *(version for version, _ in current.replaced)] if current else []
-    for found in folder.glob(f"{_VERSION}*"):
-        if found.name not in named:
-            shutil.rmtree(found, ignore_errors=True)
+    for version_folder in folder.glob(f"{_VERSION}*"):
+        if version_folder.name not in named:
+            shutil.rmtree(version_folder, ignore_errors=True)
 
 
 def _write_pointer(folder: Path, current: _Current) -> None:

@@ -227,11 +227,11 @@ class Checkpoint:
 
     def _versions_of_state(self) -> Iterator[list[Path]]:
         """The files that make up the versions of each bucket's state, oldest first."""
-        found: dict[Path, list[Path]] = {}
+        versions: dict[Path, list[Path]] = {}
         for file in _files_in(self._folder / "state"):
             if file.suffix in (".zip", ".changelog") and file.stem.isdecimal():
-                found.setdefault(file.parent, []).append(file)
-        for files in found.values():
+                versions.setdefault(file.parent, []).append(file)
+        for files in versions.values():
             yield sorted(files, key=_version)
 
     def _compare(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
@@ -269,15 +269,15 @@ class Checkpoint:
 
 def _kept(storage: Storage, last: tuple[str, int] | None) -> dict[int, str]:
     """The plans of the last micro-batches in the log."""
-    found = read_json(storage, _KEPT)
-    if found is None or last is None or found["query"] != last[0]:
+    stored = read_json(storage, _KEPT)
+    if stored is None or last is None or stored["query"] != last[0]:
         return {}
-    if found["format"] != _FORMAT:
+    if stored["format"] != _FORMAT:
         raise CheckpointError(
             "the results of this query were written by another release of Nilometer",
-            detail=f"{_KEPT} has format {found['format']}, this release reads {_FORMAT}",
+            detail=f"{_KEPT} has format {stored['format']}, this release reads {_FORMAT}",
         )
-    planned = {int(number): text for number, text in found["planned"].items()}
+    planned = {int(number): text for number, text in stored["planned"].items()}
     return {n: text for n, text in planned.items() if n <= last[1]} if last[1] in planned else {}
 
 

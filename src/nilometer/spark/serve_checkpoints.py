@@ -61,8 +61,8 @@ class CheckpointServer:
     def address_of(self, folder: Path) -> str:
         """The address of a folder; a new one if it has none."""
         with self._lock:
-            found = self._served.get(folder)
-        return self.serve(folder) if found is None else f"{self._at}/{found}"
+            name = self._served.get(folder)
+        return self.serve(folder) if name is None else f"{self._at}/{name}"
 
     def _folder_at(self, address: str) -> Path | None:
         with self._lock:
@@ -123,7 +123,7 @@ def address_of(session: SparkSession, folder: Path) -> str:
 
 
 def without_addresses(text: str) -> str:
-    """A text in which addresses of checkpoints are not told."""
+    """A text without the addresses of checkpoints."""
     return _ADDRESS.sub("the checkpoint", text)
 
 

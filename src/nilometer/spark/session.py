@@ -282,18 +282,18 @@ def _imported_meanwhile(modules: Sequence[str]) -> Iterator[None]:
 def _first_archives() -> str:
     """The start of Java's class path; the archives follow once more, with all the others."""
     home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
-    found = (path for first in _LOOKED_IN_FIRST for path in Path(home, "jars").glob(f"{first}*"))
-    return os.pathsep.join(map(str, found))
+    archives = (path for first in _LOOKED_IN_FIRST for path in Path(home, "jars").glob(f"{first}*"))
+    return os.pathsep.join(map(str, archives))
 
 
 def _end_quietly(session: SparkSession) -> None:
     """Keep PySpark from printing a traceback if Java ends before the driver does."""
     server = session.sparkContext._accumulatorServer
-    told = server.handle_error
+    handle = server.handle_error
 
     def handle_error(request: Any, client: Any) -> None:
         if not isinstance(sys.exception(), EOFError):
-            told(request, client)
+            handle(request, client)
 
     setattr(server, "handle_error", handle_error)  # noqa: B010  a method of this object alone
 

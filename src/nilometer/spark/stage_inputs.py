@@ -24,7 +24,7 @@ from nilometer.sql.sensor_conditions import row_condition, sensor_condition
 
 
 @dataclass(frozen=True)
-class Coming:
+class StageEnvelopes:
     """The input envelopes of a stage: those of live streams, and of streams that have ended."""
 
     live: tuple[DataFrame, ...]
@@ -42,70 +42,74 @@ class StageInputs:
     leaves_out: bool = False
     """Whether rows of live streams that cannot be computed are left out."""
 
-    def read(self, inputs: Inputs) -> Coming:
+    def read(self, inputs: Inputs) -> StageEnvelopes:
         """The envelopes of all its streams."""
         live: list[DataFrame] = []
         ended: list[DataFrame] = []
         feeds: list[LogFeed] = []
-        for stream, given in enumerate(self.planned.inputs):
-            if isinstance(given, StreamInput):
-                feed = self._feed(stream, given, inputs)
+        for stream, stream_input in enumerate(self.planned.inputs):
+            if isinstance(stream_input, StreamInput):
+                feed = self._feed(stream, stream_input, inputs)
                 if feed is not None:
                     feeds.append(feed)
                 else:
-                    packed = self._pack(stream, given, inputs)
-                    (live if given.relation in inputs.live else ended).append(packed)
-        for stream, given in enumerate(self.planned.overhears, start=len(self.planned.inputs)):
-            log = inputs.logs.get(given.relation)
+                    packed = self._pack(stream, stream_input, inputs)
+                    (live if stream_input.relation in inputs.live else ended).append(packed)
+        for stream, stream_input in enumerate(
+            self.planned.overhears, start=len(self.planned.inputs)
+        ):
+            log = inputs.logs.get(stream_input.relation)
             if log is not None:
                 feeds.append(LogFeed(f"overheard {stream}", stream, _unnamed(log), None))
-            elif given.relation in inputs.live:
-                live.append(self._overhear(stream, given, inputs.frames[given.relation]))
+            elif stream_input.relation in inputs.live:
+                live.append(
+                    self._overhear(stream, stream_input, inputs.frames[stream_input.relation])
+                )
         if feeds:
             logs = LogFeeds(self.planned.stage, tuple(feeds), self.exchange, self.leaves_out)
             live.append(self._stamped(logs.load(inputs.session)))
-        return Coming(tuple(live), union(ended) if ended else None)
+        return StageEnvelopes(tuple(live), union(ended) if ended else None)
 
-    def _feed(self, stream: int, given: StreamInput, inputs: Inputs) -> LogFeed | None:
+    def _feed(self, stream: int, stream_input: StreamInput, inputs: Inputs) -> LogFeed | None:
         """How a log is read without Spark; None if Spark has the rows, or must compute on them."""
-        log = inputs.logs.get(given.relation)
+        log = inputs.logs.get(stream_input.relation)
         if log is None or log.layout.time is None:
             return None
         try:
-            reader = read_source(given.plan, given.plan.sources[given.source])
+            reader = read_source(stream_input.plan, stream_input.plan.sources[stream_input.source])
         except NotInSubsetError:
             return None
         name = self.planned.stage.names[stream]
-        return LogFeed(name, stream, self._range(given, log), reader)
+        return LogFeed(name, stream, self._range(stream_input, log), reader)
 
-    def _range(self, given: StreamInput, log: LogRange) -> LogRange:
+    def _range(self, stream_input: StreamInput, log: LogRange) -> LogRange:
         """What a source reads of a log, under a name of its own."""
-        plan, source = given.plan, given.plan.sources[given.source]
+        plan, source = stream_input.plan, stream_input.plan.sources[stream_input.source]
         where, needs = row_condition(plan, source), sensor_condition(plan, source)
         own = log.read_by(self.names.next(log), where, needs)
         if own.begins_now:
             LogCursor(own).initial()  # the offset is kept for the reader
         return own
 
-    def _pack(self, stream: int, given: StreamInput, inputs: Inputs) -> DataFrame:
+    def _pack(self, stream: int, stream_input: StreamInput, inputs: Inputs) -> DataFrame:
         more = [f"current_timestamp() AS {NOW}"] if self.with_now else []
-        log = inputs.logs.get(given.relation)
+        log = inputs.logs.get(stream_input.relation)
         if log is None:
-            frame = inputs.frames[given.relation]
+            frame = inputs.frames[stream_input.relation]
         else:
             more.append(WATERMARK)
-            frame = follow_log(inputs.session, self._range(given, log))
+            frame = follow_log(inputs.session, self._range(stream_input, log))
         texts: tuple[str, ...] = ()
-        if self.leaves_out and given.relation in inputs.live:
-            rows, texts = checked_rows(given.plan, given.source, frame, *more)
+        if self.leaves_out and stream_input.relation in inputs.live:
+            rows, texts = checked_rows(stream_input.plan, stream_input.source, frame, *more)
         else:
-            rows = carried_rows(given.plan, given.source, frame, *more)
+            rows = carried_rows(stream_input.plan, stream_input.source, frame, *more)
         pack = Pack(self.planned.stage, stream, self.exchange, texts)
         return rows.mapInArrow(ship_function(pack), PACKED)
 
-    def _overhear(self, stream: int, given: StreamInput, frame: DataFrame) -> DataFrame:
+    def _overhear(self, stream: int, stream_input: StreamInput, frame: DataFrame) -> DataFrame:
         overhear = Overhear(self.planned.stage, stream, self.exchange)
-        times = times_of_rows(given.plan, given.source, frame)
+        times = times_of_rows(stream_input.plan, stream_input.source, frame)
         return times.mapInArrow(ship_function(overhear), PACKED)
 
     def _stamped(self, envelopes: DataFrame) -> DataFrame:

@@ -22,7 +22,7 @@ PerStream = TypeVar("PerStream")
 
 
 @dataclass(frozen=True)
-class Input:
+class JoinInput:
     """What is known of a stream before its options."""
 
     schema: StructType
@@ -53,7 +53,7 @@ class JoinedStream:
 
 
 def read_streams(
-    inputs: Mapping[str, Input],
+    inputs: Mapping[str, JoinInput],
     on: Keys,
     time: str | Mapping[str, str] | None,
     lateness: Duration | Mapping[str, Duration] | None,
@@ -150,7 +150,7 @@ def _key_columns(stream: str, schema: StructType, columns: Sequence[str]) -> tup
 
 
 def _common_types(
-    keys: Mapping[str, tuple[int, ...]], inputs: Mapping[str, Input]
+    keys: Mapping[str, tuple[int, ...]], inputs: Mapping[str, JoinInput]
 ) -> tuple[DataType, ...]:
     common = []
     for places in zip(*keys.values(), strict=True):

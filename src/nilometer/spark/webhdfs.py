@@ -173,7 +173,7 @@ class _Connection(BaseHTTPRequestHandler):
     def _asked(self) -> tuple[Path, Path, dict[str, str]]:
         """The folder that is asked for, the file in it, and the parameters."""
         url = urlsplit(self.path)
-        asked = {name: found[-1] for name, found in parse_qs(url.query).items()}
+        asked = {name: values[-1] for name, values in parse_qs(url.query).items()}
         address, names = _parts(unquote(url.path).removeprefix(_PREFIX))
         root = self.server.folder_at(address)
         if root is None:
@@ -222,11 +222,11 @@ def _status(one: _Connection, _: Path, path: Path, __: Mapping[str, str]) -> Non
 
 
 def _list(one: _Connection, _: Path, path: Path, __: Mapping[str, str]) -> None:
-    found = []
+    statuses = []
     for name in sorted(os.listdir(path)) if path.is_dir() else [""]:
         with suppress(FileNotFoundError):  # deleted since
-            found.append(_about(path / name, name))
-    one.tell({"FileStatuses": {"FileStatus": found}})
+            statuses.append(_about(path / name, name))
+    one.tell({"FileStatuses": {"FileStatus": statuses}})
 
 
 def _open(one: _Connection, _: Path, path: Path, asked: Mapping[str, str]) -> None:
@@ -281,8 +281,8 @@ def _do_nothing(one: _Connection, *_: Any) -> None:
 def _defaults(one: _Connection, *_: Any) -> None:
     sizes = {"blockSize": _BLOCK, "bytesPerChecksum": 512, "writePacketSize": 65536}
     others = {"replication": 1, "fileBufferSize": 65536, "encryptDataTransfer": False}
-    told = {**sizes, **others, "trashInterval": 0, "checksumType": 2, "policyId": 0}
-    one.tell({"FsServerDefaults": {**told, "keyProviderUri": ""}})
+    defaults = {**sizes, **others, "trashInterval": 0, "checksumType": 2, "policyId": 0}
+    one.tell({"FsServerDefaults": {**defaults, "keyProviderUri": ""}})
 
 
 _GET: Final[dict[str, _Operation]] = {
@@ -302,13 +302,13 @@ _DELETE: Final[dict[str, _Operation]] = {"DELETE": _delete}
 
 
 def _about(path: Path, suffix: str) -> dict[str, Any]:
-    found = path.stat()
+    stat = path.stat()
     is_folder = path.is_dir()
     return {
         "pathSuffix": suffix,
         "type": "DIRECTORY" if is_folder else "FILE",
-        "length": 0 if is_folder else found.st_size,
-        "modificationTime": int(found.st_mtime * 1000),
+        "length": 0 if is_folder else stat.st_size,
+        "modificationTime": int(stat.st_mtime * 1000),
         "accessTime": 0,
         "blockSize": 0 if is_folder else _BLOCK,
         "replication": 0 if is_folder else 1,
@@ -316,7 +316,7 @@ def _about(path: Path, suffix: str) -> dict[str, Any]:
         "group": "nilometer",
         "permission": "755" if is_folder else "644",
         "storagePolicy": 0,
-        "fileId": found.st_ino,
+        "fileId": stat.st_ino,
         "childrenNum": 0,
     }
 

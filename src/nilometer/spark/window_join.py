@@ -15,7 +15,7 @@ from nilometer.spark.inputs import Inputs
 from nilometer.spark.join_plan import JoinOptions, plan_window_join
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
-from nilometer.spark.streams import Input, Keys
+from nilometer.spark.streams import JoinInput, Keys
 from nilometer.spark.supported import require_supported
 
 
@@ -79,7 +79,7 @@ def window_join(
         )
     inputs = Inputs(next(iter(streams.values())).sparkSession, streams)
     options = JoinOptions(windows, on, time, lateness, idle, where, kernel, algorithm, buckets)
-    given = {name: Input(frame.schema, frame.isStreaming) for name, frame in streams.items()}
+    given = {name: JoinInput(frame.schema, frame.isStreaming) for name, frame in streams.items()}
     partitions = default_buckets(inputs.session)
     plan = plan_window_join(given, options, SparkEngine(inputs), partitions)
     return run_query(plan, inputs)

@@ -7,7 +7,7 @@ from typing import Final
 
 from nicegui import ui
 
-from nilometer.database.try_sensor import Tried
+from nilometer.database.try_sensor import TrialResult
 from nilometer.errors import NilometerError, in_one_line
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.names import count
@@ -74,7 +74,7 @@ class TrialButton:
             self._button.props(remove="loading")
 
 
-def tried_reading(tried: Tried) -> Shape:
+def tried_reading(tried: TrialResult) -> Shape:
     """What a sensor sent, or why nothing came that can be stored."""
     parts = []
     if tried.readings:

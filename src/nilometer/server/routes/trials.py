@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from nilometer.database.try_sensor import Row, Tried
+from nilometer.database.try_sensor import Row, TrialResult
 from nilometer.errors import InputError
 from nilometer.model.secrets import shown_text
 from nilometer.server.access import Writer
@@ -83,7 +83,7 @@ def plain_row(row: Row) -> dict[str, Any]:
     return found
 
 
-def _shape(tried: Tried) -> TrialShape:
+def _shape(tried: TrialResult) -> TrialShape:
     refused = [
         LetterShape(reason=shown_text(str(one["reason"])), payload=str(one["payload"])[:1000])
         for one in tried.letters

@@ -1,4 +1,4 @@
-"""What a database stores: opened once, at the latest when it is needed; then closed, or lost."""
+"""The parts of an open database: made once, when they are needed, until they are closed or lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nilometer.errors import NilometerError, in_one_line
 _LOG: Final = logging.getLogger("nilometer.database")
 
 
-class Place(NamedTuple):
+class StoragePlace(NamedTuple):
     """Where a database stores everything; None: in a temporary folder, or in the folder."""
 
     folder: Path | None = None
@@ -26,7 +26,7 @@ class Place(NamedTuple):
     logs: str | None = None
 
 
-class Opened(NamedTuple):
+class OpenParts(NamedTuple):
     """The parts of an open database."""
 
     home: Home
@@ -38,18 +38,18 @@ Losing: TypeAlias = Callable[[NilometerError], None]
 """Called if the catalog is lost to another process, or is out of reach."""
 
 
-class Stored:
+class StoredParts:
     """The parts of a database over its life; thread-safe."""
 
-    def __init__(self, make: Callable[[Place, Losing], Opened]) -> None:
+    def __init__(self, make: Callable[[StoragePlace, Losing], OpenParts]) -> None:
         self.lost: NilometerError | None = None
         """Why the database closed itself, if it did."""
         self._make = make
-        self._opened: Opened | None = None
+        self._opened: OpenParts | None = None
         self._is_closed = False
         self._changing = threading.RLock()
 
-    def open(self, place: Place) -> Opened:
+    def open(self, place: StoragePlace) -> OpenParts:
         """Store everything in this place from now on."""
         opened = self._opened = self._make(place, self._lose)
         close_at_exit(self)
@@ -60,13 +60,13 @@ class Stored:
         return opened
 
     @property
-    def parts(self) -> Opened:
+    def parts(self) -> OpenParts:
         """The parts, opened in a temporary folder if nothing is open; raises if closed."""
         with self._changing:
-            return self.parts_if_open or self.open(Place())
+            return self.parts_if_open or self.open(StoragePlace())
 
     @property
-    def parts_if_open(self) -> Opened | None:
+    def parts_if_open(self) -> OpenParts | None:
         """The parts, if anything is stored yet; raises if the database is closed.
 
         A closed database must not silently resume in a temporary folder.
@@ -78,7 +78,7 @@ class Stored:
         return self._opened
 
     @property
-    def parts_left(self) -> Opened | None:
+    def parts_left(self) -> OpenParts | None:
         """The parts, if anything is stored yet and the database is not closed."""
         return self._opened
 
