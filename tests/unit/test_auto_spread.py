@@ -7,9 +7,9 @@ import pytest
 from nilometer.database.auto_spread import LASTS, REST, HotKeyWatch, SpreadJoin
 from nilometer.database.bucket_options import (
     RequestedBuckets,
-    asked_options,
     parting_of,
-    read_asked,
+    read_requested,
+    requested_options,
 )
 from nilometer.database.spread import Spread
 from nilometer.errors import InputError, SqlError
@@ -82,7 +82,7 @@ def test_what_helps_is_one_statement() -> None:
 def asked(options: str) -> RequestedBuckets:
     read = read_one(f"CREATE QUERY q WITH ({options}) AS SELECT 1")
     assert isinstance(read, CreateQuery)
-    return read_asked(read.options)
+    return read_requested(read.options)
 
 
 def test_options_are_read() -> None:
@@ -101,7 +101,7 @@ def test_options_are_kept() -> None:
     db = hot()
 
     def after(before: dict[str, object], options: str) -> dict[str, object]:
-        return asked_options(before, asked(options), lambda: db.plan(PAIRS))
+        return requested_options(before, asked(options), lambda: db.plan(PAIRS))
 
     found = after({"buckets": 8}, "spread = 'auto'")
     assert parting_of(found) == Parting("A", 1)
@@ -109,7 +109,7 @@ def test_options_are_kept() -> None:
     db.create_stream(
         "B", db.sql("SELECT k, v, ts FROM B").slice(0, 9), time="ts", statistics=Statistics(9.0)
     )
-    further = asked_options(
+    further = requested_options(
         found, RequestedBuckets(spread=4, by_itself=True), lambda: db.plan(PAIRS)
     )
     assert parting_of(further) == Parting("B", 4), "it has most rows by now"

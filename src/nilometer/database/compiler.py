@@ -45,14 +45,14 @@ class Compiler:
         self._functions: dict[str, UserFunction] = {}
         self._changing = threading.Lock()
 
-    def add_function(self, made: UserFunction) -> None:
+    def add_function(self, function: UserFunction) -> None:
         """Let statements call a function."""
-        name = made.name.lower()
+        name = function.name.lower()
         if name not in self._functions:
-            require_new_name(self._spark, made.name)
-        register_function(self._spark, made)
+            require_new_name(self._spark, function.name)
+        register_function(self._spark, function)
         with self._changing:
-            self._functions = {**self._functions, name: made}
+            self._functions = {**self._functions, name: function}
 
     def everything(self, reading: Reading) -> Known:
         """Everything that a statement can name."""
@@ -99,8 +99,8 @@ class Compiler:
         known = self.everything(replace(reading, columns=columns))
         engine = SparkEngine(known.inputs)
         catalog = Catalog(known.relations, self._functions, engine, known.queries)
-        kept = self._buckets if home is None else home.buckets
-        return known, catalog, buckets or kept or default_buckets(self._spark)
+        usual = self._buckets if home is None else home.buckets
+        return known, catalog, buckets or usual or default_buckets(self._spark)
 
     def _executed(self, plan: Plan) -> Plan:
         """The plan with this database's execution mode, unless it sets its own."""

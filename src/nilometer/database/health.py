@@ -49,18 +49,18 @@ class HealthHistory:
             return []
         rows, self.counted = size.rows - self.counted, size.rows
         seconds = self._seconds(_began(fresh[-1]), budget)
-        made = []
+        samples = []
         for report in fresh:
             began, metrics = _began(report), progress_metrics(report)
             rate = rows / seconds
             one = _sample(report, metrics, self._seconds(began, budget), rate, size, now, budget)
             self.counter.add(metrics, began, now)
-            made.append(self._with_what_lasts(one))
-            self.samples.append(made[-1])
+            samples.append(self._with_what_lasts(one))
+            self.samples.append(samples[-1])
             self.last_batch, self.last_time = int(report["batchId"]), began
-        while self.samples[0].time < now - KEPT and len(self.samples) > len(made):
+        while self.samples[0].time < now - KEPT and len(self.samples) > len(samples):
             self.samples.popleft()
-        return made
+        return samples
 
     def wants_all(self, last: Mapping[str, Any]) -> bool:
         """Whether micro-batches before the last one have not been seen."""

@@ -89,9 +89,9 @@ class Hosting:
             logs=[(one.log, one.name) for one in hosted.feeds],
             needs_now=plan.needs_now,
         )
-        made = self.engine.host(name, hosted, entry)
-        made.name = query.name
-        return made
+        handle = self.engine.host(name, hosted, entry)
+        handle.name = query.name
+        return handle
 
     def drop(self, query: NamedQuery) -> None:
         """Delete what the engine keeps of a query."""

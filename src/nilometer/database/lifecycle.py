@@ -143,11 +143,11 @@ class QueryLifecycle:
         query: NamedQuery,
         planned: Planned,
         before: RunState | None = None,
-        made: EnginePlan | None = None,
+        engine_plan: EnginePlan | None = None,
     ) -> None:
         """Start a query; if it starts anew, earlier failures no longer count.
 
-        `made`: its plan for the shared engine, if there is one already.
+        `engine_plan`: its plan for the shared engine, if there is one already.
         """
         self._runs.reserve(run)
         location = self._home.log_of(query.name)
@@ -156,7 +156,7 @@ class QueryLifecycle:
         plan, known = planned
         if hosted_id(query) is not None:
             assert self.hosting is not None
-            hosted = made or self.plan_for_engine(planned, run.limits)
+            hosted = engine_plan or self.plan_for_engine(planned, run.limits)
             run.handle = self.hosting.start(query, hosted, known, destination, run.limits)
         else:
             self._require_room(run)
@@ -204,15 +204,19 @@ class QueryLifecycle:
             )
 
     def begin_now(
-        self, run: QueryRun, query: NamedQuery, planned: Planned, made: EnginePlan | None = None
+        self,
+        run: QueryRun,
+        query: NamedQuery,
+        planned: Planned,
+        engine_plan: EnginePlan | None = None,
     ) -> None:
         """Start a query for a waiting caller; an error that may be cured is retried once."""
         try:
-            self.begin(run, query, planned, made=made)
+            self.begin(run, query, planned, engine_plan=engine_plan)
         except (PySparkException, Py4JError) as error:
             if not may_be_cured(explain_failure(error)):
                 raise
-            self.begin(run, query, planned, made=made)
+            self.begin(run, query, planned, engine_plan=engine_plan)
 
     def _destination(self, query: NamedQuery, location: str, limits: QueryLimits) -> Destination:
         history = FOREVER if limits.history is None else limits.history

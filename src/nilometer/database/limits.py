@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from nilometer.database.bucket_options import BUCKET_OPTIONS, read_asked
+from nilometer.database.bucket_options import BUCKET_OPTIONS, read_requested
 from nilometer.database.known import CHANGELOG
 from nilometer.database.query_status import EngineChoice, OnError, QueryLimits
 from nilometer.errors import (
@@ -40,12 +40,12 @@ _SHED_BY: Final = "shed_by"
 _FROM_START: Final = "from start"
 
 
-def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
+def read_limits(options: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
     """The limits that options set, over the default ones; `none` removes one."""
     values: dict[str, Any] = {}
     known = (*_READ, _ON_ERROR, _ENGINE, _SHED_BY, *BUCKET_OPTIONS)
-    read_asked(given)
-    for name, option in given.items():
+    read_requested(options)
+    for name, option in options.items():
         if name in BUCKET_OPTIONS:
             continue
         if name in (_ON_ERROR, _ENGINE):
@@ -61,8 +61,8 @@ def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryL
             )
         values[name] = None if option.value.lower() == NO_LIMIT else _length(name, option)
     limits = replace(before, **values)
-    if limits.shed is None and _SHED_BY in given and limits.shed_by is not None:
-        raise given[_SHED_BY].refusal(
+    if limits.shed is None and _SHED_BY in options and limits.shed_by is not None:
+        raise options[_SHED_BY].refusal(
             "option shed_by is given without shed, so no rows are ever shed",
             hint="give shed as well, such as shed = '1000000'",
         )

@@ -12,7 +12,7 @@ from typing import Final
 from nilometer.database.alter_query import LimitChange, alter_query
 from nilometer.database.auto_spread import SpreadJoin
 from nilometer.database.bucket_options import (
-    NOTHING_ASKED,
+    NOTHING_REQUESTED,
     RequestedBuckets,
     idle_cores,
 )
@@ -116,8 +116,8 @@ class RunningQueries:
 
     def last_samples(self) -> dict[str, HealthSample]:
         """The newest sample of each query that has any, by name."""
-        kept = ((run.name, run.health.samples) for run in self._runs)
-        return {name: samples[-1] for name, samples in kept if samples}
+        histories = ((run.name, run.health.samples) for run in self._runs)
+        return {name: samples[-1] for name, samples in histories if samples}
 
     @property
     def engine_status(self) -> EngineStatus:
@@ -222,24 +222,24 @@ class RunningQueries:
             self.drop(replacement_of(name))
 
     def alter(
-        self, name: str, change: LimitChange, asked: RequestedBuckets = NOTHING_ASKED
+        self, name: str, change: LimitChange, requested: RequestedBuckets = NOTHING_REQUESTED
     ) -> None:
         """Change the limits of a query, or its buckets; a running one goes on."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             is_running = run.handle is not None and run.handle.isActive
             try:
-                alter_query(run, change, asked, self._home, self._lifecycle)
+                alter_query(run, change, requested, self._home, self._lifecycle)
             finally:
                 if is_running and not (run.handle is not None and run.handle.isActive):
                     self._begin(run)
 
     def resume(self) -> list[str]:
         """Restart all queries that were running when the database was closed; their names."""
-        wanted = [q.name for q in self._home.catalog.queries() if q.state is QueryState.RUNNING]
+        names = [q.name for q in self._home.catalog.queries() if q.state is QueryState.RUNNING]
         hosting = self._lifecycle.hosting
-        at_once = nullcontext() if hosting is None or not wanted else hosting.together()
+        at_once = nullcontext() if hosting is None or not names else hosting.together()
         with at_once, ThreadPoolExecutor(_AT_ONCE, "resume") as threads:
-            outcomes = dict(zip(wanted, threads.map(self._resumed, wanted), strict=True))
+            outcomes = dict(zip(names, threads.map(self._resumed, names), strict=True))
         failed = {name: one for name, one in outcomes.items() if isinstance(one, NilometerError)}
         if failed:
             raise InputError(
@@ -265,8 +265,8 @@ class RunningQueries:
     def drop_temporary(self) -> None:
         """Drop leftover temporary queries, except those that others read."""
         queries = self._home.catalog.queries()
-        kept = [read_query(q.text) for q in queries if not is_temporary(q)]
-        needed = {name for one in kept for name in names_read(one)}
+        statements = [read_query(q.text) for q in queries if not is_temporary(q)]
+        needed = {name for one in statements for name in names_read(one)}
         for query in queries:
             if is_temporary(query) and query.name.lower() not in needed:
                 self.drop(query.name)
@@ -330,8 +330,8 @@ class RunningQueries:
         try:
             with self._runs.alone(name) as run:
                 if run.join == join:  # nobody has changed it meanwhile
-                    asked = RequestedBuckets(spread=parts, by_itself=True)
-                    self.alter(name, lambda limits: limits, asked)
+                    requested = RequestedBuckets(spread=parts, by_itself=True)
+                    self.alter(name, lambda limits: limits, requested)
                     tell_spread(name, parts)
         except NilometerError as error:
             tell_not_spread(name, error)

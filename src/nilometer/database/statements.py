@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nilometer.database.alert_statements import create_alert, drop_alert
 from nilometer.database.alter import alter_stream, rename
-from nilometer.database.bucket_options import read_asked
+from nilometer.database.bucket_options import read_requested
 from nilometer.database.home import Home
 from nilometer.database.limits import is_temporary, read_limits
 from nilometer.database.new_queries import NewQuery
@@ -72,7 +72,7 @@ def run_statement(
                 queries.alter(
                     statement.name,
                     lambda limits: read_limits(statement.options, limits),
-                    read_asked(statement.options),
+                    read_requested(statement.options),
                 )
             return Outcome(f"query {statement.name} altered")
         case CreateView():
@@ -204,7 +204,7 @@ def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | 
                 statement.query,
                 if_not_exists=statement.if_not_exists,
                 limits=lambda usual: read_limits(statement.options, usual),
-                asked=read_asked(statement.options),
+                requested=read_requested(statement.options),
                 owner=owner,
             )
         )

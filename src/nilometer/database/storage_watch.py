@@ -126,9 +126,9 @@ class StorageWatch:
             ahead = str(home.ahead_of(one.name))
             yield from self._use(one.name, "write-ahead", log.write_ahead, 0, ahead)
         for query in home.catalog.queries():
-            given = query.options
-            history = given.get("history") or FOREVER
-            yield from self._use(query.name, "query", given.get("results"), history)
+            options = query.options
+            history = options.get("history") or FOREVER
+            yield from self._use(query.name, "query", options.get("results"), history)
         for alert in home.catalog.alerts():
             yield from self._use(alert.name, "alert", None, alert.definition["history"])
 
@@ -144,13 +144,13 @@ class StorageWatch:
         try:
             reader = LogReader.open(location)
             size, end = stored_bytes(storage_at(location)), reader.end.row
-            kept = end - reader.start.row
+            rows_kept = end - reader.start.row
         except (NilometerError, OSError):
             return  # it has none yet, or one that cannot be used, which SHOW STREAMS reports
         growth = self._growth.setdefault(location, Growth())
         growth.see(self._clock(), end)
         rows = growth.rows_per_second
-        rate = None if rows is None or not kept else rows * size / kept
+        rate = None if rows is None or not rows_kept else rows * size / rows_kept
         yield LogUse(name, kind, size, limit, history, rate)
 
     def _warn(self, uses: tuple[LogUse, ...], left: float | None) -> None:

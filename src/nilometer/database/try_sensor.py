@@ -111,9 +111,9 @@ def declared_aside(
                 with placed(one.place):
                     find_unit(unit.strip())
             execute(catalog, one)
-        made = catalog.require_declaration(name)
-        sensors = catalog.sensors(made.name) if made.is_sensor_table else []
-        yield made, choose_sensor(made, sensors[:1])
+        new = catalog.require_declaration(name)
+        sensors = catalog.sensors(new.name) if new.is_sensor_table else []
+        yield new, choose_sensor(new, sensors[:1])
 
 
 def read_aside(

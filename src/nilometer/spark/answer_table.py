@@ -196,13 +196,13 @@ def _forget_old(folder: Path, current: _Current) -> list[tuple[str, float]]:
     """Delete versions that no one can still be reading; returns those that stay."""
     now = time.time()
     replaced = [*current.replaced, (current.version, now)]
-    kept = []
+    staying = []
     for number, (version, when) in enumerate(replaced):
         if number < len(replaced) - KEPT_VERSIONS and now - when > KEPT_SECONDS:
             shutil.rmtree(folder / version, ignore_errors=True)
         else:
-            kept.append((version, when))
-    return kept
+            staying.append((version, when))
+    return staying
 
 
 def _remove_unnamed(folder: Path, current: _Current | None) -> None:
@@ -243,9 +243,9 @@ def _read_pointer(spark: SparkSession, folder: Path) -> _Current | None:
 
 
 def _parse(text: str) -> _Current:
-    said = json.loads(text)
-    said["replaced"] = [(version, when) for version, when in said["replaced"]]
-    return _Current(**said)
+    fields = json.loads(text)
+    fields["replaced"] = [(version, when) for version, when in fields["replaced"]]
+    return _Current(**fields)
 
 
 def _escape(path: str) -> str:

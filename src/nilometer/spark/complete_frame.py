@@ -54,8 +54,8 @@ def _plain_rows(answer: DataFrame) -> DataFrame:
     names = answer.columns
     if names[-2:] == [TIME, DIFF]:
         return snapshot(answer)
-    kept = [place for place, name in enumerate(names) if name != TIME]
-    return _only(answer, kept)
+    places = [place for place, name in enumerate(names) if name != TIME]
+    return _only(answer, places)
 
 
 def _finish(answer: DataFrame, finish: Finish) -> DataFrame:
@@ -66,8 +66,8 @@ def _finish(answer: DataFrame, finish: Finish) -> DataFrame:
         ordered = ordered.offset(finish.offset)
     if finish.limit is not None:
         ordered = ordered.limit(finish.limit)
-    kept = [place for place in range(len(answer.columns)) if place not in finish.hidden]
-    return _only(ordered, kept)
+    places = [place for place in range(len(answer.columns)) if place not in finish.hidden]
+    return _only(ordered, places)
 
 
 def _only(frame: DataFrame, places: Sequence[int]) -> DataFrame:

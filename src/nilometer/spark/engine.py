@@ -82,8 +82,8 @@ class SharedEngine:
             self._streams.start(0 if before is None else before.bucket)
             shared = cut_subplan(plan)[0].key
             self._control.run(pickle_work(plan), replace(entry, sub_plan=shared))
-            made = self._hosted[query] = HostedQuery(self, query)
-            return made
+            hosted = self._hosted[query] = HostedQuery(self, query)
+            return hosted
 
     def warm_up(self) -> None:
         """Start Spark's query before the first query needs it."""

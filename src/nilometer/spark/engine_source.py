@@ -103,8 +103,8 @@ class _Reader(StreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         run, place, bucket, task = partition.value
         ends = {log: Position.from_json(end) for log, end in task["ends"].items()}
-        given = MicroBatchTask(task["revision"], ends, task["now"])
-        _bucket(run, place, bucket).run(given)
+        work = MicroBatchTask(task["revision"], ends, task["now"])
+        _bucket(run, place, bucket).run(work)
         yield pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32())], ["bucket"])
 
     def commit(self, end: Offset) -> None:

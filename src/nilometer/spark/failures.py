@@ -115,8 +115,10 @@ def _raised_by_us(text: str) -> NilometerError | None:
         word, colon, value = line.strip().partition(": ")
         if colon and word in parts:
             parts[word] = value
-    made: NilometerError = kind(message, detail=parts["detail"] or None, hint=parts["hint"] or None)
-    return made
+    error: NilometerError = kind(
+        message, detail=parts["detail"] or None, hint=parts["hint"] or None
+    )
+    return error
 
 
 def _raised_in_python(text: str) -> str | None:

@@ -20,9 +20,9 @@ from nilometer.sql.plan.changes_plan import Plan, sources_of
 def engine_plan(plan: Plan, inputs: Inputs, shed_by: str | None = None) -> EnginePlan:
     """The plan for an engine; raises NotInSubsetError, with the reason, if it needs Spark."""
     tables = _tables(plan, inputs)
-    made = make_plan(plan, _without_rows(tables), shed_by)  # before any rows are read
+    without_rows = make_plan(plan, _without_rows(tables), shed_by)  # before any rows are read
     if not tables:
-        return made
+        return without_rows
     rows = {one.name: _typed(frame.toArrow(), one) for one, frame in tables}
     return make_plan(plan, rows, shed_by)
 

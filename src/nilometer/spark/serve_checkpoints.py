@@ -49,14 +49,14 @@ class CheckpointServer:
 
     def serve(self, folder: Path) -> str:
         """Serve a folder at a new address, and no longer at the one before; returns the new one."""
-        made = secrets.token_hex(_ADDRESS_BYTES)
+        name = secrets.token_hex(_ADDRESS_BYTES)
         with self._lock:
             before = self._served.pop(folder, None)
             if before is not None:
                 del self._folders[_hash(before)]
-            self._served[folder] = made
-            self._folders[_hash(made)] = folder
-        return f"{self._at}/{made}"
+            self._served[folder] = name
+            self._folders[_hash(name)] = folder
+        return f"{self._at}/{name}"
 
     def address_of(self, folder: Path) -> str:
         """The address of a folder; a new one if it has none."""

@@ -257,8 +257,8 @@ def _start_java(settings: Mapping[str, str], said: int, folder: Path | None) -> 
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         with _imported_meanwhile(_NEEDED_SOON):
-            given = {"stderr": said, "cwd": folder}
-            gateway = launch_gateway(conf, given)  # type: ignore[no-untyped-call]
+            options = {"stderr": said, "cwd": folder}
+            gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway)
 
 

@@ -24,13 +24,13 @@ _ON_EXECUTORS: Final = "python3"
 @contextmanager
 def forked_python() -> Iterator[None]:
     """Make Spark get its Python processes from the fork server, unless configured otherwise."""
-    wanted = [key for key in _PYTHONS if _is_this_python(os.environ.get(key))]
-    before = {key: os.environ[key] for key in wanted if key in os.environ}
-    os.environ.update({key: python_command() for key in wanted})
+    keys = [key for key in _PYTHONS if _is_this_python(os.environ.get(key))]
+    before = {key: os.environ[key] for key in keys if key in os.environ}
+    os.environ.update({key: python_command() for key in keys})
     try:
         yield
     finally:
-        for key in wanted:
+        for key in keys:
             del os.environ[key]
         os.environ.update(before)
 

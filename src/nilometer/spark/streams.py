@@ -97,20 +97,20 @@ def _check_columns(stream: str, schema: StructType) -> None:
 
 
 def _per_stream(
-    given: PerStream | Mapping[str, PerStream] | None, names: Sequence[str], what: str
+    values: PerStream | Mapping[str, PerStream] | None, names: Sequence[str], what: str
 ) -> dict[str, PerStream]:
-    if given is None:
+    if values is None:
         return {}
-    if not isinstance(given, Mapping):
-        return dict.fromkeys(names, given)
-    for name in given:
+    if not isinstance(values, Mapping):
+        return dict.fromkeys(names, values)
+    for name in values:
         if name not in names:
             raise InputError(
                 f"{what} names no stream of this join: {name}",
                 detail=f"the streams are {', '.join(names)}",
                 hint=nearest(name, names),
             )
-    return dict(given)
+    return dict(values)
 
 
 def _keys(on: Keys, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
@@ -122,18 +122,20 @@ def _keys(on: Keys, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
     if not isinstance(on, Mapping):
         return [(name, several(on)) for name in names]
     named: dict[str, str | Sequence[str]] = _per_stream(on, names, "on")
-    given = {name: several(columns) for name, columns in named.items()}
-    missing = [name for name in names if name not in given]
-    counts = {len(columns) for columns in given.values()}
+    columns_by_name = {name: several(columns) for name, columns in named.items()}
+    missing = [name for name in names if name not in columns_by_name]
+    counts = {len(columns) for columns in columns_by_name.values()}
     if missing or len(counts) > 1:
         raise InputError(
             f"no key is given for stream {missing[0]}"
             if missing
             else "the streams have keys of different lengths",
-            detail="; ".join(f"{name}: {', '.join(columns)}" for name, columns in given.items()),
+            detail="; ".join(
+                f"{name}: {', '.join(columns)}" for name, columns in columns_by_name.items()
+            ),
             hint='name as many key columns for every stream: on={"A": "x", "B": "y"}',
         )
-    return [(name, given[name]) for name in names]
+    return [(name, columns_by_name[name]) for name in names]
 
 
 def _key_columns(stream: str, schema: StructType, columns: Sequence[str]) -> tuple[int, ...]:

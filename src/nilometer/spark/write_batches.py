@@ -60,8 +60,10 @@ class WriteParts:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         typed, errors = TimedRows(self.parts.layout), RowErrors()
-        asked = self.asked
-        computed = (leave_out_failed(one, asked.texts, errors, asked.stream) for one in batches)
+        expressions = self.asked
+        computed = (
+            leave_out_failed(one, expressions.texts, errors, expressions.stream) for one in batches
+        )
         part = self.parts.write(self.batch, map(typed.see, computed))
         report = {"part": part and asdict(part), "errors": errors.to_json()}
         yield pa.RecordBatch.from_pydict({"report": pa.array([json.dumps(report)])})

@@ -56,8 +56,8 @@ def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
         raise InputError("a log is written to a path", hint='add .option("path", "…")')
     layout = LogLayout(stored, time, changes=DIFF in stored.names)
     history = options.get("history")
-    kept = LogOptions(history=FOREVER if history is None else parse_duration(history))
-    parts = LogParts(str(path), layout, kept, options.get("checkpointLocation"))
+    log_options = LogOptions(history=FOREVER if history is None else parse_duration(history))
+    parts = LogParts(str(path), layout, log_options, options.get("checkpointLocation"))
     return Writing(parts, None if lateness is None else parse_duration(lateness))
 
 
