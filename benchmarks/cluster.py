@@ -42,7 +42,7 @@ from nilometer.local.database import NoEngine
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import make_log
 from nilometer.spark.engine import SharedEngine
-from nilometer.spark.log_stream import describe_log
+from nilometer.spark.inputs import describe_log
 from nilometer.spark.session import start_in_background
 from nilometer.spark.webhdfs import _Connection as FileConnection
 from nilometer.sql.catalog import Catalog
@@ -228,7 +228,7 @@ def shared_engine(session: SparkSession, folder: Path, cluster: SparkCluster) ->
         found = sum(LogReader.open(str(folder / name)).end.row for name in names)
         if found != rows:
             rows, heard = found, time.perf_counter()
-    reports = (query.lastProgress for query in engine._running.values())
+    reports = (query.lastProgress for query in engine._streams.running)
     batches = sum(one["batchId"] + 1 for one in reports if one is not None)
     cost = meter.cost(QUERIES * LOAD.rows // LOAD.streams, batches, heard)
     engine.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,9 +11,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from benchmarks.loads import SCHEMA, Load
 from benchmarks.queries import session, to_nowhere
 from benchmarks.watch import Run, traffic_by_nilometer, watch
+from nilometer.log.reader import LogReader
+from nilometer.spark.inputs import Inputs, describe_log
 from nilometer.spark.log_cursor import LogRange
 from nilometer.spark.log_rows import register_log_sources
-from nilometer.spark.log_stream import LogStream, describe_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.start_query import Destination, start_query
@@ -23,29 +23,24 @@ from nilometer.sql.compile import compile_statement
 from nilometer.sql.statements import read_query
 
 
-def open_logs(spark: SparkSession, load: Load, rows_per_batch: int) -> dict[str, LogStream]:
+def open_logs(spark: SparkSession, load: Load, rows_per_batch: int) -> Inputs:
     """The streams of a load as logs, with a number of rows of each per micro-batch."""
-    return {
-        name: LogStream(
-            spark,
-            LogRange(str(load.folder(name, "log")), "earliest"),
-            rows_per_batch=rows_per_batch,
-        )
-        for name in load.names
-    }
+    logs = {}
+    for name in load.names:
+        location = str(load.folder(name, "log"))
+        layout = LogReader.open(location).layout
+        logs[name] = LogRange(location, layout, "earliest", max_rows=rows_per_batch)
+    return Inputs(spark, logs=logs)
 
 
-def start_statement(
-    logs: Mapping[str, LogStream], statement: str, checkpoint: Path
-) -> StreamingQuery:
+def start_statement(inputs: Inputs, statement: str, checkpoint: Path) -> StreamingQuery:
     """Start a statement over logs; its results are written to a log beside the checkpoint."""
-    spark = next(iter(logs.values())).sparkSession
-    relations = {name: describe_log(name, log.layout) for name, log in logs.items()}
-    catalog = Catalog(relations, {}, SparkEngine(logs))
-    plan = compile_statement(read_query(statement), catalog, shuffle_partitions(spark))
+    relations = {name: describe_log(name, log.layout) for name, log in inputs.logs.items()}
+    catalog = Catalog(relations, {}, SparkEngine(inputs))
+    plan = compile_statement(read_query(statement), catalog, shuffle_partitions(inputs.session))
     results = str(checkpoint.with_name("results"))
     place = Destination(results, str(checkpoint), trigger={"availableNow": True})
-    return start_query(plan, logs, place)
+    return start_query(plan, inputs, place)
 
 
 def log_join(load: Load, warm_up: int, batches_at_once: int) -> Run:

@@ -33,7 +33,7 @@ from nilometer.local.database import NoEngine
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import make_log
 from nilometer.spark.engine import SharedEngine
-from nilometer.spark.log_stream import describe_log
+from nilometer.spark.inputs import describe_log
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.statements import read_query

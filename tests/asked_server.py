@@ -33,7 +33,7 @@ class Asked:
 
     def __init__(self, server: Served, url: str, folder: Path) -> None:
         self.server, self.url, self.folder = server, url, folder
-        server.service._results = StoredResults(self.log_of)
+        server.service.queries._results = StoredResults(self.log_of)
         self._execute = server.database.execute
         server.database.execute = self._answer  # type: ignore[method-assign]
 

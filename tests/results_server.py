@@ -30,6 +30,7 @@ from nilometer.server.results.query_results import QueryResults
 from nilometer.server.results.stored_results import StoredResults
 from nilometer.server.routes.results import results_router
 from nilometer.server.scopes import Scope
+from nilometer.server.served_queries import ServedQueries
 from nilometer.server.service import Service
 from nilometer.server.settings import ServerSettings
 from tests.patience import LONG
@@ -43,9 +44,9 @@ _Result = TypeVar("_Result")
 
 
 class StoredQueries:
-    """Queries whose results a test writes; the routes take this for a Service."""
+    """Queries whose results a test writes; the routes take this for a Service and its queries."""
 
-    known_query = Service.known_query
+    known = ServedQueries.known
     is_closing = False
     token: StoredToken | None = StoredToken("test", "", frozenset({"read"}), 0, None)
     """None: it has been revoked."""
@@ -56,6 +57,7 @@ class StoredQueries:
         self.followers = Followers(max_followers, max_followers)
         self.phases: dict[str, tuple[QueryPhase, str | None]] = {}
         self.stored = StoredResults(self.log_of)
+        self.queries = self
         self._threads = ThreadPoolExecutor(2)
 
     def create(self, name: str, schema: pa.Schema = ROWS, options: LogOptions = QUICK) -> LogWriter:
@@ -74,7 +76,7 @@ class StoredQueries:
     def results(self, name: str) -> QueryResults:
         return self.stored.of(name)
 
-    async def query(self, name: str) -> QueryStatus:
+    async def status(self, name: str) -> QueryStatus:
         if name not in self.phases:
             raise NotFoundError(f"there is no query {name}")
         phase, error = self.phases[name]

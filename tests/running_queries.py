@@ -23,6 +23,7 @@ from nilometer.database.running import RunningQueries
 from nilometer.log.layout import TIME, TIMESTAMP, LogLayout
 from nilometer.log.options import LogOptions
 from nilometer.log.writer import LogWriter
+from nilometer.spark.inputs import Inputs
 from nilometer.spark.start_query import Destination
 from nilometer.sql.parse.query_text import Statement
 from nilometer.sql.plan.changes_plan import Plan
@@ -140,7 +141,7 @@ class Planned:
 
 
 def no_plan(statement: Statement, reading: Reading, buckets: int | None) -> tuple[Plan, Known]:
-    return cast("Plan", Planned(buckets or BUCKETS)), Known({}, {}, {})
+    return cast("Plan", Planned(buckets or BUCKETS)), Known({}, cast("Inputs", None), {})
 
 
 @contextmanager

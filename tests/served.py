@@ -24,7 +24,7 @@ from nilometer.database.limits import filled
 from nilometer.database.measures import Measures
 from nilometer.database.past import Past
 from nilometer.database.query_status import QueryLimits, QueryPhase, QueryStatus
-from nilometer.database.try_sensor import Tried, choose_sensor, declared_aside, required_trial
+from nilometer.database.try_sensor import TrialResult, choose_sensor, declared_aside, required_trial
 from nilometer.database.units import Units
 from nilometer.errors import InputError, NameTakenError, NilometerError
 from nilometer.sensors.catalog.catalog import SensorCatalog
@@ -159,16 +159,18 @@ class StoredOnly:
     def is_declared(self, name: str) -> bool:
         return name.lower() in {one.name.lower() for one in self.catalog.declarations()}
 
-    def try_statements(self, text: str, *, seconds: float, rows: int) -> Tried:
+    def try_statements(self, text: str, *, seconds: float, rows: int) -> TrialResult:
         trial = required_trial(read_statements(text))
         with declared_aside(trial, self.catalog.declaration, Units().find) as (declared, sensor):
-            return Tried(declared.name, sensor.name, ({"v": 1},), 1, (), 0, 0, None)
+            return TrialResult(declared.name, sensor.name, ({"v": 1},), 1, (), 0, 0, None)
 
-    def try_sensor(self, name: str, sensor: str | None, *, seconds: float, rows: int) -> Tried:
+    def try_sensor(
+        self, name: str, sensor: str | None, *, seconds: float, rows: int
+    ) -> TrialResult:
         declared = self.catalog.require_declaration(name)
         sensors = self.catalog.sensors(name) if declared.is_sensor_table else []
         chosen = choose_sensor(declared, sensors, sensor)
-        return Tried(declared.name, chosen.name, ({"v": 1},), 1, (), 0, 0, None)
+        return TrialResult(declared.name, chosen.name, ({"v": 1},), 1, (), 0, 0, None)
 
     clock_ahead = 0
 

@@ -119,7 +119,7 @@ def test_an_outage_of_the_store_is_waited_for(
                 wait_for(lambda: all(one.error for one in db.query_statuses()))
                 told = [str(one.error) for one in db.query_statuses()]
                 assert all("plant" in one for one in told), told
-            db._home.manager._watched["A"].stream.store.writer.repair()
+            db._stored.parts.home.manager._watched["A"].stream.store.writer.repair()
             add_rows(db, range(40, 80))
             wait_for_results(db)
 
@@ -177,7 +177,7 @@ def add_rows(db: nm.Database, numbers: range) -> None:
     now = time.time_ns() // 1000
     times = pa.array([now + one for one in numbers], pa.int64()).cast(TIMESTAMP)
     rows = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64()), times], names=["k", TIME])
-    store = db._home.manager._watched["A"].stream.store
+    store = db._stored.parts.home.manager._watched["A"].stream.store
     (store.ahead or store.writer).append(rows)
 
 

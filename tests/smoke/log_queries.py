@@ -15,9 +15,9 @@ from sightings import JOIN
 
 import nilometer as nm
 from nilometer.log.reader import LogReader
+from nilometer.spark.inputs import Inputs, describe_log
 from nilometer.spark.log_cursor import LogRange
 from nilometer.spark.log_rows import register_log_sources
-from nilometer.spark.log_stream import LogStream, describe_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.start_query import Destination, start_query
 from nilometer.sql.catalog import Catalog
@@ -32,13 +32,18 @@ WHOLE = "whole"
 def main(folder: Path) -> None:
     spark = nm.local_spark(memory="1g", cores=2, config=QUICK_TO_START)
     logs = {
-        name: LogStream(
-            spark, LogRange(str(folder / name), "earliest", "joining"), rows_per_batch=MOST
+        name: LogRange(
+            str(folder / name),
+            LogReader.open(folder / name).layout,
+            "earliest",
+            reader="joining",
+            max_rows=MOST,
         )
         for name in ("A", "B")
     }
-    relations = {n: describe_log(n, LogReader.open(folder / n).layout) for n in logs}
-    catalog = Catalog(relations, {}, SparkEngine(logs))
+    inputs = Inputs(spark, logs=logs)
+    relations = {name: describe_log(name, log.layout) for name, log in logs.items()}
+    catalog = Catalog(relations, {}, SparkEngine(inputs))
     plan = compile_statement(read_query(JOIN), catalog, 2)
     place = Destination(str(folder / "joined"), str(folder / "joining"))
     register_log_sources(spark)
@@ -50,7 +55,7 @@ def main(folder: Path) -> None:
         .options(path=str(folder / "copied"), time="ts")
         .option("checkpointLocation", str(folder / "copying"))
     )
-    queries = [start_query(plan, logs, place), copying.start()]
+    queries = [start_query(plan, inputs, place), copying.start()]
     while not (folder / WHOLE).exists():
         time.sleep(0.05)
     for query in queries:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from nilometer.log.layout import LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
+from nilometer.spark.inputs import Inputs, describe_log
 from nilometer.spark.log_cursor import LogRange
-from nilometer.spark.log_stream import LogStream, describe_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.session import shuffle_partitions
 from nilometer.spark.start_query import Destination, start_query
@@ -38,25 +38,22 @@ def write_log(
     return largest
 
 
-def plan_statement(logs: Mapping[str, LogStream], statement: str) -> Plan:
+def plan_statement(inputs: Inputs, statement: str) -> Plan:
     """The plan of a statement over logs."""
-    session = next(iter(logs.values())).sparkSession
-    relations = {name: describe_log(name, log.layout) for name, log in logs.items()}
-    catalog = Catalog(relations, {}, SparkEngine(logs))
-    return compile_statement(read_query(statement), catalog, shuffle_partitions(session))
+    relations = {name: describe_log(name, log.layout) for name, log in inputs.logs.items()}
+    catalog = Catalog(relations, {}, SparkEngine(inputs))
+    return compile_statement(read_query(statement), catalog, shuffle_partitions(inputs.session))
 
 
-def start_statement(
-    logs: Mapping[str, LogStream], statement: str, folder: Path, **options: Any
-) -> StreamingQuery:
+def start_statement(inputs: Inputs, statement: str, folder: Path, **options: Any) -> StreamingQuery:
     """Start a statement over logs; its results go to the log folder/out."""
     place = Destination(str(folder / "out"), str(folder / "checkpoint"), trigger=NOW, **options)
-    return start_query(plan_statement(logs, statement), logs, place)
+    return start_query(plan_statement(inputs, statement), inputs, place)
 
 
-def run_statement(logs: Mapping[str, LogStream], statement: str, folder: Path) -> StreamingQuery:
+def run_statement(inputs: Inputs, statement: str, folder: Path) -> StreamingQuery:
     """The same, to the end of what is there."""
-    query = start_statement(logs, statement, folder)
+    query = start_statement(inputs, statement, folder)
     query.awaitTermination()
     return query
 
@@ -67,14 +64,15 @@ def open_logs(
     names: Sequence[str],
     rows: int | None = None,
     reader: str | None = None,
-) -> dict[str, LogStream]:
+) -> Inputs:
     """Logs in a folder as streams from their beginning."""
-    return {
-        name: LogStream(
-            spark, LogRange(str(folder / name), "earliest", reader), rows_per_batch=rows
-        )
-        for name in names
-    }
+    return Inputs(spark, logs={name: open_log(folder / name, rows, reader) for name in names})
+
+
+def open_log(location: Path, rows: int | None = None, reader: str | None = None) -> LogRange:
+    """A log from its beginning."""
+    layout = LogReader.open(location).layout
+    return LogRange(str(location), layout, "earliest", reader=reader, max_rows=rows)
 
 
 def rows_of(location: str | Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:

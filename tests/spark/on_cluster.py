@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
-from nilometer.database import Database
+from nilometer.database.stored_parts import OpenParts, StoragePlace, StoredParts
 from nilometer.spark.session import start_in_background
 from nilometer.upkeep.places import is_database
 from tests.s3_server import S3_ENVIRONMENT, s3_server
@@ -70,13 +70,11 @@ def session_on_cluster(config: Mapping[str, str]) -> Iterator[SparkSession]:
 
 def _put_logs_into(place: str, patch: pytest.MonkeyPatch) -> None:
     """Let databases that name no place for their logs have it in a store."""
-    opened = Database._open
+    opened = StoredParts.open
 
-    def in_store(
-        database: Database, path: Path | None, catalog: str | None = None, logs: str | None = None
-    ) -> None:
-        if logs is None and (path is None or not is_database(path)):
-            logs = place.format(uuid4().hex)
-        opened(database, path, catalog, logs)
+    def in_store(stored: StoredParts, at: StoragePlace) -> OpenParts:
+        if at.logs is None and (at.folder is None or not is_database(at.folder)):
+            at = at._replace(logs=place.format(uuid4().hex))
+        return opened(stored, at)
 
-    patch.setattr(Database, "_open", in_store)
+    patch.setattr(StoredParts, "open", in_store)

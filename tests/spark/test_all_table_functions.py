@@ -12,7 +12,7 @@ import nilometer as nm
 from nilometer.local.database import LocalDatabase
 from nilometer.mining.registry import MODULES, FunctionKind, kind_of
 from nilometer.mining.table_function import MiningError
-from nilometer.spark.failures import told_in_words
+from nilometer.spark.failures import explained_failures
 from tests.spark.harness import FileStream, run_to_end
 from tests.spark.test_table_functions import SECOND, START, as_rows
 
@@ -134,7 +134,7 @@ def test_what_is_wrong_with_knowledge_is_told_in_words(spark: SparkSession) -> N
     db.create_stream("S", spark.createDataFrame(readings(0, 4).to_pandas(), DDL), time="ts")
     db.create_table("K", known(spark))
     alike = "SELECT * FROM CLASSIFY(S, pattern => counts, knowledge => (SELECT counts, 1 FROM K))"
-    with pytest.raises(MiningError) as caught, told_in_words():
+    with pytest.raises(MiningError) as caught, explained_failures():
         db.sql(alike).collect()
     assert caught.value.message == "the knowledge base has one class only, '1'"
     assert "at least two classes" in str(caught.value.hint)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import nilometer as nm
+from nilometer.spark.inputs import Inputs
 from nilometer.spark.join_plan import JoinOptions, plan_window_join
 from nilometer.spark.relations import SparkEngine
-from nilometer.spark.streams import Input
+from nilometer.spark.streams import JoinInput
 from nilometer.sql.explain.explain_plan import explain_plan
 from nilometer.sql.statements import ExplainFormat
 from tests import naive
@@ -207,8 +208,8 @@ def test_a_large_batch_in_time_order(spark: SparkSession) -> None:
 def test_the_same_join_in_sql_is_the_same_plan(spark: SparkSession) -> None:
     frames = {name: spark.createDataFrame([], DDL) for name in "ABC"}
     options = JoinOptions("10s", on="k", time="ts", buckets=2)
-    inputs = {name: Input(frame.schema, False) for name, frame in frames.items()}
-    plan = plan_window_join(inputs, options, SparkEngine(frames), 2)
+    inputs = {name: JoinInput(frame.schema, False) for name, frame in frames.items()}
+    plan = plan_window_join(inputs, options, SparkEngine(Inputs(spark, frames)), 2)
     db = nm.connect(spark)
     for name, frame in frames.items():
         db.create_stream(name, frame, time="ts")

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of Database."""
+"""The examples in the docstrings of Database, and of connect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nilometer as nm
-from nilometer.database import database
+from nilometer.database import database, open_database
 from tests.docstrings import run_examples
 
 
@@ -34,4 +34,5 @@ def test_examples_run(
         "INSERT INTO Farm VALUES ('barn', '{}')"
     )
     names: dict[str, Any] = {"spark": spark, "df": df, "db": db}
-    assert run_examples(database, names) == 16
+    assert run_examples(database, names) == 15
+    assert run_examples(open_database, names) == 1

@@ -21,7 +21,7 @@ from nilometer.errors import NilometerError, OnlySparkError, SchemaError
 from nilometer.local.find_files import find_files
 from nilometer.local.read_files import read_files
 from nilometer.local.text_columns import read_texts, type_of_texts
-from nilometer.spark.relations import arrow_types
+from nilometer.spark.types import arrow_types
 
 CELLS = (
     *("", "1", "-7", "+5", "007", "2147483648", "-9223372036854775808", "99999999999999999999"),

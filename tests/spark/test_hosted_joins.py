@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 import nilometer as nm
 from nilometer.errors import InputError
+from nilometer.spark.inputs import Inputs
 from nilometer.spark.join_plan import JoinOptions, plan_window_join
 from nilometer.spark.query import join_query
 from nilometer.spark.relations import SparkEngine
-from nilometer.spark.streams import Input
+from nilometer.spark.streams import JoinInput
 from tests.spark.harness import FileStream, results, run_to_end
 
 DDL = "ts TIMESTAMP, k STRING, v BIGINT, id BIGINT"
@@ -94,9 +95,9 @@ def test_streamed_with_a_restart_is_the_columnar_join(
 
 def test_a_checkpoint_knows_its_algorithm(spark: SparkSession) -> None:
     frames = {name: spark.createDataFrame([], DDL) for name in "AB"}
-    inputs = {name: Input(frame.schema, True) for name, frame in frames.items()}
+    inputs = {name: JoinInput(frame.schema, True) for name, frame in frames.items()}
     options = JoinOptions("1s", on="k", time="ts", algorithm="mw")
-    plan = plan_window_join(inputs, options, SparkEngine(frames), 1)
+    plan = plan_window_join(inputs, options, SparkEngine(Inputs(spark, frames)), 1)
     query = join_query(plan, [given.schema for given in inputs.values()])
     assert query.description["algorithms"] == ["MW"]
 

@@ -17,12 +17,9 @@ from nilometer.log.registrations import registrations
 from nilometer.log.writer import LogWriter
 from nilometer.model.network import TimeNetwork
 from nilometer.model.windows import read_windows
-from nilometer.spark.join_plan import JoinOptions
-from nilometer.spark.log_cursor import LogRange
-from nilometer.spark.log_stream import LogStream, describe_log
+from nilometer.spark.inputs import Inputs, describe_log
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.start_query import Destination, start_query
-from nilometer.spark.window_join import plan_join
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
 from nilometer.sql.statements import read_query
@@ -30,6 +27,7 @@ from tests import naive
 from tests.processes.test_kills import expect, generate
 from tests.spark.log_harness import (
     NOW,
+    open_log,
     open_logs,
     plan_statement,
     rows_of,
@@ -101,10 +99,7 @@ def test_results_of_a_query_are_a_stream_of_another(spark: SparkSession, tmp_pat
         "SELECT A.id AS a, B.id AS b, A.k AS k FROM A, B WINDOW = 5 MICROSECONDS WHERE A.k = B.k"
     )
     run_statement(logs, pairs, tmp_path / "pairs")
-    both = {
-        "C": logs["C"],
-        "P": LogStream(spark, LogRange(str(tmp_path / "pairs" / "out"), "earliest")),
-    }
+    both = Inputs(spark, logs={"C": logs.logs["C"], "P": open_log(tmp_path / "pairs" / "out")})
     triples = "SELECT a, b, C.id AS c FROM P, C WINDOW = 5 MICROSECONDS WHERE P.k = C.k"
     run_statement(both, triples, tmp_path / "triples")
     a, b, c = (list(chain(*stream)) for stream in streams)
@@ -128,15 +123,15 @@ def test_logs_beside_frames_and_functions_of_spark(
     write_log(tmp_path / "A", generate(seed=9, batches=2, rows=30)[0])
     logs = open_logs(spark, tmp_path, ["A"], rows=20)
     table = spark.createDataFrame([(k, f"n{k}") for k in range(5)], "k BIGINT, name STRING")
-    frames = {"A": logs["A"], "T": table}
-    relations = {"A": describe_log("A", logs["A"].layout)}
+    inputs = Inputs(spark, {"T": table}, logs.logs)
+    relations = {"A": describe_log("A", logs.logs["A"].layout)}
     db = nm.connect(spark)
     db.create_table("T", table)
-    catalog = Catalog({**relations, "T": db.relations["T"]}, {}, SparkEngine(frames))
+    catalog = Catalog({**relations, "T": db.relations["T"]}, {}, SparkEngine(inputs))
     statement = f"SELECT n, name FROM (SELECT {spelled} AS n, k FROM A) a JOIN T ON a.k = T.k"
     plan = compile_statement(read_query(statement), catalog, 2)
     place = Destination(str(tmp_path / "out"), str(tmp_path / "checkpoint"), trigger=NOW)
-    start_query(plan, frames, place).awaitTermination()
+    start_query(plan, inputs, place).awaitTermination()
     rows = chain(*generate(seed=9, batches=2, rows=30)[0])
     expected = sorted(((r[3], f"n{r[1]}") for r in rows if r[1] < 5), key=repr)
     assert rows_of(tmp_path / "out", ("n", "name")) == expected
@@ -167,7 +162,7 @@ def test_answers_expire_by_punctuation_alone(spark: SparkSession, tmp_path: Path
     logs = open_logs(spark, tmp_path, ["A"])
     statement = "SELECT COUNT(*) AS n FROM A [RANGE 10 MICROSECONDS] GROUP BY k"
     run_statement(logs, statement, tmp_path)
-    with LogWriter.open(tmp_path / "A", logs["A"].layout) as log:
+    with LogWriter.open(tmp_path / "A", logs.logs["A"].layout) as log:
         log.append(None, watermark=40)
     run_statement(logs, statement, tmp_path)
     assert rows_of(tmp_path / "out", ("_time", "n", "_diff")) == sorted(
@@ -192,8 +187,6 @@ def test_what_the_log_of_a_query_cannot_hold(spark: SparkSession, tmp_path: Path
     logs = open_logs(spark, tmp_path, "AB")
     with pytest.raises(NilometerError, match="two columns of the results are named id"):
         start_statement(logs, "SELECT A.id, B.id FROM A, B WINDOW = 1 SECOND", tmp_path)
-    with pytest.raises(NilometerError, match="stream A is read from a log, so it cannot have late"):
-        plan_join(logs, JoinOptions("1s", time="ts", lateness="1s"))
 
 
 def test_a_log_that_is_read_twice_has_two_readers(spark: SparkSession, tmp_path: Path) -> None:
@@ -259,7 +252,7 @@ def test_values_of_several_types_in_a_log_are_what_spark_makes_of_them(
     with LogWriter.open(tmp_path / "A", LogLayout(schema, "ts")) as log:
         log.append(rows, watermark=10_000_000)
     items = ", ".join(f"{sql} AS c{i}" for i, sql in enumerate(MIXED))
-    logs = {"A": LogStream(spark, LogRange(str(tmp_path / "A"), "earliest"))}
+    logs = open_logs(spark, tmp_path, "A")
     run_statement(logs, f"SELECT k, {items} FROM A", tmp_path)
     frame = spark.createDataFrame(rows.to_pandas())
     expected = frame.selectExpr("k", *(f"{sql} AS c{i}" for i, sql in enumerate(MIXED))).collect()

@@ -17,11 +17,10 @@ from nilometer.log.reader import LogReader
 from nilometer.log.registrations import registrations
 from nilometer.log.static_rows import add_static_rows
 from nilometer.log.writer import LogWriter
-from nilometer.spark.log_cursor import LogRange
-from nilometer.spark.log_rows import register_log_sources
-from nilometer.spark.log_stream import LogStream, read_log
+from nilometer.spark.inputs import Inputs
+from nilometer.spark.log_rows import read_log, register_log_sources
 from tests.spark.harness import results, run_to_end
-from tests.spark.log_harness import rows_of, run_statement, write_log
+from tests.spark.log_harness import open_log, rows_of, run_statement, write_log
 
 STATIC = pa.schema([("room", pa.string()), ("floor", pa.int32())])
 FIELDS = pa.schema([("celsius", pa.float64()), ("at", TIMESTAMP)])
@@ -206,9 +205,9 @@ def test_rows_of_a_sensor_table_have_the_values_of_their_sensors(
     columns = ["room", "reading.celsius", "unix_micros(reading.at)", "floor", "unix_micros(_time)"]
     wanted = [("attic", 30.0, 11, 3, 11), ("attic", 31.0, 14, 3, 14), ("cellar", 12.0, 12, -1, 12)]
     assert results(spark, tmp_path, columns) == wanted
-    table = LogStream(spark, LogRange(str(log), "earliest"))
+    table = Inputs(spark, logs={"S": open_log(log)})
     asked = "SELECT room, S.reading.celsius AS c FROM S WHERE floor > 2"
-    run_statement({"S": table}, asked, tmp_path / "query")
+    run_statement(table, asked, tmp_path / "query")
     found = rows_of(tmp_path / "query" / "out", ("room", "c", "_time"))
     assert found == [("attic", 30.0, 11), ("attic", 31.0, 14)]
     assert LogReader.open(tmp_path / "query" / "out").watermark == 12

@@ -40,7 +40,7 @@ def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
                 f"CREATE STREAM {name} (k BIGINT, v DOUBLE, s STRING, ts TIMESTAMP, TIME ts, "
                 "HISTORY FOREVER) FROM http"
             )
-            home = opened._stored()[0]
+            home = opened._stored.parts.home
             logs[home.log_of(name)] = home.catalog.require_declaration(name).layout
         opened.execute("CREATE TABLE T (k BIGINT, label STRING)")
         opened.execute("INSERT INTO T VALUES (0, 'zero'), (1, 'one'), (2, NULL)")
@@ -60,7 +60,7 @@ def db(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 @pytest.fixture(scope="module")
 def alone(db: nm.Database) -> Iterator[Past]:
     """The same without Spark."""
-    made = Past(db._stored()[0])
+    made = Past(db._stored.parts.home)
     yield made
     made.close()
 

@@ -20,10 +20,9 @@ from nilometer.log.dead_letters import count_dead_letters, dead_letters_at, read
 from nilometer.log.layout import TIMESTAMP, LogLayout
 from nilometer.log.reader import LogReader
 from nilometer.log.writer import LogWriter
-from nilometer.spark.log_cursor import LogRange
-from nilometer.spark.log_stream import LogStream
+from nilometer.spark.inputs import Inputs
 from tests.patience import wait_for
-from tests.spark.log_harness import rows_of, start_statement
+from tests.spark.log_harness import open_logs, rows_of, start_statement
 
 SECOND = 1_000_000
 SCHEMA = pa.schema(
@@ -208,10 +207,10 @@ CASES = {
 
 
 @pytest.fixture
-def log(spark: SparkSession, tmp_path: Path) -> LogStream:
+def log(spark: SparkSession, tmp_path: Path) -> Inputs:
     append(tmp_path / "A", ROWS[:25])
     append(tmp_path / "A", ROWS[25:])
-    return LogStream(spark, LogRange(str(tmp_path / "A"), "earliest"))
+    return open_logs(spark, tmp_path, "A")
 
 
 def append(location: Path, rows: list[Row]) -> None:
@@ -240,10 +239,10 @@ def nm_rows(location: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_rows_that_cannot_be_computed_are_left_out_and_told(
-    log: LogStream, tmp_path: Path, case: Case
+    log: Inputs, tmp_path: Path, case: Case
 ) -> None:
     dead = tmp_path / "dead"
-    query = start_statement({"A": log}, case.statement, tmp_path, dead_letters=str(dead))
+    query = start_statement(log, case.statement, tmp_path, dead_letters=str(dead))
     query.awaitTermination()
     assert answer(tmp_path) == Counter(case.expected())
     letters = read_dead_letters(str(dead)).to_pylist()
@@ -253,23 +252,23 @@ def test_rows_that_cannot_be_computed_are_left_out_and_told(
     assert all(json.loads(one["payload"]) for one in letters)
 
 
-def test_a_micro_batch_that_is_run_again_tells_them_once(log: LogStream, tmp_path: Path) -> None:
+def test_a_micro_batch_that_is_run_again_tells_them_once(log: Inputs, tmp_path: Path) -> None:
     statement, dead = "SELECT k, 100 / v AS n FROM A", str(tmp_path / "dead")
-    start_statement({"A": log}, statement, tmp_path, dead_letters=dead).awaitTermination()
+    start_statement(log, statement, tmp_path, dead_letters=dead).awaitTermination()
     before = answer(tmp_path), read_dead_letters(dead), count_dead_letters(dead)
     commits = tmp_path / "checkpoint" / "commits"
     for file in commits.iterdir():
         file.unlink()  # as if the driver had ended before it said that all was done
-    start_statement({"A": log}, statement, tmp_path, dead_letters=dead).awaitTermination()
+    start_statement(log, statement, tmp_path, dead_letters=dead).awaitTermination()
     assert (answer(tmp_path), read_dead_letters(dead), count_dead_letters(dead)) == before
     append(tmp_path / "A", [Row(row.ts + 100 * SECOND, *row[1:]) for row in ROWS])
-    start_statement({"A": log}, statement, tmp_path, dead_letters=dead).awaitTermination()
+    start_statement(log, statement, tmp_path, dead_letters=dead).awaitTermination()
     assert count_dead_letters(dead) == len(read_dead_letters(dead)) == 2 * before[2]
 
 
 @pytest.mark.parametrize("name", ["a column that only Spark computes", "an answer"])
-def test_without_dead_letters_they_stop_a_query(log: LogStream, tmp_path: Path, name: str) -> None:
-    query = start_statement({"A": log}, CASES[name].statement, tmp_path)
+def test_without_dead_letters_they_stop_a_query(log: Inputs, tmp_path: Path, name: str) -> None:
+    query = start_statement(log, CASES[name].statement, tmp_path)
     with pytest.raises(StreamingQueryException):
         query.awaitTermination()
 
@@ -282,7 +281,7 @@ def test_without_dead_letters_they_stop_a_query(log: LogStream, tmp_path: Path, 
     ],
 )
 def test_a_session_in_which_spark_computes_something_else_is_refused(
-    spark: SparkSession, log: LogStream, tmp_path: Path, setting: str, value: str, said: str
+    spark: SparkSession, log: Inputs, tmp_path: Path, setting: str, value: str, said: str
 ) -> None:
     """The query may have begun in another one: half of its results would be others."""
     statement = "SELECT k, CAST(format_string('%s', s) AS INT) AS n, hour(ts) AS h FROM A"
@@ -290,7 +289,7 @@ def test_a_session_in_which_spark_computes_something_else_is_refused(
     spark.conf.set(setting, value)
     try:
         with pytest.raises(SessionError, match=said):
-            start_statement({"A": log}, statement, tmp_path, dead_letters=str(tmp_path / "dead"))
+            start_statement(log, statement, tmp_path, dead_letters=str(tmp_path / "dead"))
     finally:
         spark.conf.set(setting, before)
 

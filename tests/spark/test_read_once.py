@@ -80,7 +80,7 @@ def test_a_query_that_is_posted_is_parsed_and_planned_once(
 ) -> None:
     service = Service(db, ServerSettings())
     try:
-        asyncio.run(service.create_query("SELECT k FROM A", SERVER, name="q"))
+        asyncio.run(service.queries.create("SELECT k FROM A", SERVER, name="q"))
     finally:
         service.close()
     assert calls == ["parse", "compile_statement", "make_plan"]

@@ -256,7 +256,7 @@ def test_a_database_without_a_path_is_gone_when_it_is_closed(spark: SparkSession
         db.sql("CREATE TABLE T (a INT)")
         db.sql("INSERT INTO T VALUES (1), (NULL)")
         assert sorted(row[0] or 0 for row in db.sql("SELECT a FROM T").collect()) == [0, 1]
-        folder = Path(db._stored()[0].folder)
+        folder = Path(db._stored.parts.home.folder)
         assert folder.exists()
     assert not folder.exists()
     with pytest.raises(InputError, match="the database is closed"):
@@ -322,7 +322,7 @@ def test_orders_follow_what_is_declared_and_measured(spark: SparkSession, tmp_pa
         db.sql("CREATE STREAM C (k INT) FROM http")
         assert "assuming 1 row/s, 100 values until measured" in db.explain(join)
         assert "C, B" in new_a(db)  # C is taken to have a hundred values
-        store = db._home.manager._watched["C"].stream.store
+        store = db._stored.parts.home.manager._watched["C"].stream.store
         for second in range(100):
             rows = pa.record_batch({"k": pa.array([0] * 50, pa.int32())})
             store.measured.add(rows, second * 1_000_000)

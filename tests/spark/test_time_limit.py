@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nilometer.errors import TimeLimitError, TooLargeError
-from nilometer.spark.failures import explain_failure, told_in_words
+from nilometer.spark.failures import explain_failure, explained_failures
 from nilometer.spark.time_limit import time_limited
 
 ENDLESS = "SELECT count(*) FROM range(1000000000000) WHERE sin(id) > 2"
@@ -14,7 +14,7 @@ ENDLESS = "SELECT count(*) FROM range(1000000000000) WHERE sin(id) > 2"
 
 def test_a_statement_is_cancelled_in_time(spark: SparkSession) -> None:
     with pytest.raises(TimeLimitError, match="took too long") as caught:  # noqa: SIM117
-        with told_in_words(), time_limited(spark.sparkContext, 1.0):
+        with explained_failures(), time_limited(spark.sparkContext, 1.0):
             spark.sql(ENDLESS).toArrow()
     assert "1 seconds" in str(caught.value.detail)
     assert set(spark.sparkContext.getJobTags()) == set()

@@ -39,7 +39,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     from tests.running_queries import Bench, Clock, Starts, open_queries  # noqa: PLC0415
 
     starts, clock = Starts(), Clock()
-    settings = RunSettings(most=4, look_every=3600, clock=clock, chance=lambda: 1.0)
+    settings = RunSettings(max_running=4, look_every=3600, clock=clock, chance=lambda: 1.0)
     with open_queries(tmp_path, starts, monkeypatch, settings) as (home, queries):
         yield Bench(home, queries, starts, clock)
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from nilometer.database.auto_spread import LASTS, REST, HotKeyWatch, SpreadJoin
-from nilometer.database.bucket_options import AskedBuckets, asked_options, parting_of, read_asked
+from nilometer.database.bucket_options import (
+    RequestedBuckets,
+    parting_of,
+    read_requested,
+    requested_options,
+)
 from nilometer.database.spread import Spread
 from nilometer.errors import InputError, SqlError
 from nilometer.sql.catalog import Statistics
@@ -74,16 +79,18 @@ def test_what_helps_is_one_statement() -> None:
     assert SpreadJoin("A", 4).remedy("q", hot_now) is None
 
 
-def asked(options: str) -> AskedBuckets:
+def asked(options: str) -> RequestedBuckets:
     read = read_one(f"CREATE QUERY q WITH ({options}) AS SELECT 1")
     assert isinstance(read, CreateQuery)
-    return read_asked(read.options)
+    return read_requested(read.options)
 
 
 def test_options_are_read() -> None:
-    assert asked("buckets = 8, spread = 4") == AskedBuckets(8, 4)
-    assert asked("spread = 'auto', spread_stream = 'A'") == AskedBuckets(by_itself=True, stream="A")
-    assert asked("spread = AUTO") == AskedBuckets(by_itself=True)
+    assert asked("buckets = 8, spread = 4") == RequestedBuckets(8, 4)
+    assert asked("spread = 'auto', spread_stream = 'A'") == RequestedBuckets(
+        by_itself=True, stream="A"
+    )
+    assert asked("spread = AUTO") == RequestedBuckets(by_itself=True)
     assert asked("engine = 'own'").is_nothing
     for wrong in ("spread = 0", "spread = 1025", "spread = 'some'", "buckets = 'auto'"):
         with pytest.raises(SqlError, match="cannot be"):
@@ -94,7 +101,7 @@ def test_options_are_kept() -> None:
     db = hot()
 
     def after(before: dict[str, object], options: str) -> dict[str, object]:
-        return asked_options(before, asked(options), lambda: db.plan(PAIRS))
+        return requested_options(before, asked(options), lambda: db.plan(PAIRS))
 
     found = after({"buckets": 8}, "spread = 'auto'")
     assert parting_of(found) == Parting("A", 1)
@@ -102,7 +109,9 @@ def test_options_are_kept() -> None:
     db.create_stream(
         "B", db.sql("SELECT k, v, ts FROM B").slice(0, 9), time="ts", statistics=Statistics(9.0)
     )
-    further = asked_options(found, AskedBuckets(spread=4, by_itself=True), lambda: db.plan(PAIRS))
+    further = requested_options(
+        found, RequestedBuckets(spread=4, by_itself=True), lambda: db.plan(PAIRS)
+    )
     assert parting_of(further) == Parting("B", 4), "it has most rows by now"
     assert parting_of(after(further, "spread = 2")) == Parting("B", 2)
     named = after(found, "spread = 1, spread_stream = 'a'")

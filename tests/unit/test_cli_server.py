@@ -22,7 +22,7 @@ import nilometer as nm
 from nilometer.cli import app
 from nilometer.commands import follow_on_server, follow_results
 from nilometer.commands.server_access import Server
-from nilometer.database.try_sensor import Tried
+from nilometer.database.try_sensor import TrialResult
 from nilometer.errors import (
     ForbiddenError,
     GoesOnError,
@@ -289,7 +289,9 @@ def test_sensors_of_a_server(asked: Asked) -> None:
         assert "\x1b" not in shown
         assert f"read by the server at {asked.url}" in shown
     assert "Rooms" in asked.run("--seconds=0.2", command="sensors watch").stdout
-    tried = Tried("Rooms", "7", ({"v": 3},), 1, ({"reason": "no", "payload": "x"},), 1, 0, None)
+    tried = TrialResult(
+        "Rooms", "7", ({"v": 3},), 1, ({"reason": "no", "payload": "x"},), 1, 0, None
+    )
     asked.server.database.try_sensor = lambda *_, **__: tried  # type: ignore[method-assign]
     shown = asked.run("Rooms", "7", command="sensors test").stdout
     assert '{"v": 3}' in shown

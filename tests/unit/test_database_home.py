@@ -72,10 +72,10 @@ def test_a_broken_log_is_nobody_elses_trouble(tmp_path: Path) -> None:
     errors = dict(zip(shown["name"].to_pylist(), shown["error"].to_pylist(), strict=True))
     assert errors["A"] is None
     assert errors["B"].startswith("a log of another version")
-    frames = everything_known({}, {}, home, cast("SparkSession", None), Reading()).frames
-    assert frames["A"].isStreaming
+    logs = everything_known({}, {}, home, cast("SparkSession", None), Reading()).inputs.logs
+    assert logs["A"].location == home.log_of("A")
     with pytest.raises(LogError, match="the log of B cannot be used"):
-        frames["B"]
+        logs["B"]
     assert run(home, "DROP STREAM B") == "dropped stream B"
     assert run(home, "CREATE STREAM B (v INT) FROM synthetic") == "created stream B"
     home.close()

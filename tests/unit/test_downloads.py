@@ -93,7 +93,7 @@ def server(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def web(server: Served) -> Iterator[WebServer]:
-    server.service._results = StoredResults(lambda name: str(server.database.logs / name))
+    server.service.queries._results = StoredResults(lambda name: str(server.database.logs / name))
     made = WebServer(lambda: server.app)
     made.start()
     yield made

@@ -28,10 +28,10 @@ from nilometer.log.stored_json import json_bytes
 from nilometer.log.writer import LogWriter
 from nilometer.operators.envelope import unseal
 from nilometer.spark.exchange import Exchange
+from nilometer.spark.inputs import describe_log
 from nilometer.spark.log_cursor import EARLIEST, LogCursor, LogRange
 from nilometer.spark.log_envelopes import LogFeed, LogFeeds
 from nilometer.spark.log_parts import LogParts
-from nilometer.spark.log_stream import describe_log
 from nilometer.spark.pack import WATERMARK, Pack
 from nilometer.sql.catalog import Catalog
 from nilometer.sql.compile import compile_statement
@@ -67,7 +67,7 @@ def feeds_of(location: str, buckets: int = 2) -> LogFeeds:
     plan = compile_statement(read_query("SELECT id FROM A WHERE v > 0"), catalog, buckets)
     assert isinstance(plan, JoinPlan)
     reader = read_source(plan, plan.sources[0])
-    feed = LogFeed("A", 0, LogRange(location, EARLIEST), reader)
+    feed = LogFeed("A", 0, LogRange(location, LAYOUT, EARLIEST), reader)
     return LogFeeds(build_stage(plan), (feed,), Exchange("x", by_ticket=False))
 
 
@@ -90,7 +90,7 @@ def test_every_row_comes_once_and_the_last_watermark_with_it(steps, most: int, t
                 log.append(batch, watermark=watermark)
                 rows += size
         logs = feeds_of(folder)
-        cursor, found, told = LogCursor(logs.feeds[0].given), [], [-1]
+        cursor, found, told = LogCursor(logs.feeds[0].log_range), [], [-1]
         place, end = cursor.initial(), cursor.available()
         while place < end:
             following = cursor.advance(place, end, most)
@@ -239,7 +239,7 @@ def test_a_part_that_a_killed_task_was_writing_is_swept_away(tmp_path: Path) -> 
 def test_a_statement_that_is_started_twice_is_two_readers(tmp_path: Path, named: bool) -> None:
     """Process 1 lives for as long as anything does, and is not this one."""
     LogWriter.open(tmp_path / "log", LAYOUT).close()
-    given = LogRange(str(tmp_path / "log"), EARLIEST, "q", is_named=named)
+    given = LogRange(str(tmp_path / "log"), LAYOUT, EARLIEST, reader="q", is_named=named)
     LogCursor(given).initial()
     file = tmp_path / "log" / "readers" / "q.json"
     file.write_bytes(json_bytes({**json.loads(sealed.unseal(file.read_bytes())), "pid": 1}))

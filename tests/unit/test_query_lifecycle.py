@@ -237,7 +237,7 @@ def test_a_query_without_a_place_waits_for_one(
     with open_queries(tmp_path, Starts(), monkeypatch) as (_, queries):
         create(queries, "a")
         create(queries, "b")
-    fewer = RunSettings(most=1, look_every=3600)
+    fewer = RunSettings(max_running=1, look_every=3600)
     with open_queries(tmp_path, Starts(), monkeypatch, fewer) as (home, queries):
         with pytest.raises(InputError, match="no more queries can run: the limit is 1"):
             queries.resume()

@@ -14,7 +14,7 @@ from nilometer.database.query_status import (
     Stall,
     StallReason,
 )
-from nilometer.database.stalls import Input, Progress, find_stall
+from nilometer.database.stalls import Progress, QueryInput, find_stall
 from nilometer.sensors.manager.status import StreamStatus
 from nilometer.server.console.health_charts import CHARTS, line_points
 from nilometer.server.console.query_list import query_problem, sparkline
@@ -79,9 +79,9 @@ def query(name: str, phase: QueryPhase, stalled: Stall | None = None) -> QuerySt
 
 def of(*streams: StreamStatus | QueryStatus) -> Stall | None:
     inputs = [
-        Input(one.name, one.rows, one)
+        QueryInput(one.name, one.rows, one)
         if isinstance(one, StreamStatus)
-        else Input(one.name, one.result_rows, None, one)
+        else QueryInput(one.name, one.result_rows, None, one)
         for one in streams
     ]
     return find_stall(inputs, None, STARTED, NOW)
@@ -115,7 +115,7 @@ def test_a_full_log_and_a_table_without_sensors_bring_nothing() -> None:
     assert full == Stall(StallReason.NO_INPUT, "A", None, NOW, "its log is full: no room")
     empty = replace(ALIVE, sensors=0)
     assert of(empty) == Stall(StallReason.NO_INPUT, "A", None, STARTED, "it has no sensors")
-    assert find_stall([Input("A", 0, empty)], None, NOW - SECOND, NOW) is None
+    assert find_stall([QueryInput("A", 0, empty)], None, NOW - SECOND, NOW) is None
 
 
 def test_stalls_are_handed_on_to_those_who_read_results() -> None:
@@ -138,7 +138,7 @@ def test_stalls_are_handed_on_to_those_who_read_results() -> None:
 
 
 def test_rows_that_nobody_computes_are_the_engines_trouble() -> None:
-    progress, inputs = Progress(("A",), {"A": 90}), [Input("A", 100, ALIVE)]
+    progress, inputs = Progress(("A",), {"A": 90}), [QueryInput("A", 100, ALIVE)]
     assert progress.behind(inputs) == 10
     progress.look(inputs, STARTED, NOW)
     assert progress.waiting_since is None  # it may have just come here
@@ -158,7 +158,7 @@ def test_rows_that_nobody_computes_are_the_engines_trouble() -> None:
 
 
 def test_where_positions_are_not_known_micro_batches_tell() -> None:
-    progress, inputs = Progress(("A",)), [Input("A", 100, ALIVE)]
+    progress, inputs = Progress(("A",)), [QueryInput("A", 100, ALIVE)]
     for second in range(3):
         progress.look(inputs, NOW - MINUTE, NOW + second * SECOND)
     assert progress.waiting_since == NOW + SECOND

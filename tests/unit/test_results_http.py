@@ -335,7 +335,7 @@ def test_many_followers_cost_little_more_than_one(queries: StoredQueries) -> Non
 def test_heartbeats_while_nothing_happens(queries: StoredQueries) -> None:
     async def listen() -> list[object]:
         telling = tell(
-            queries.results("q"), None, lambda: queries.query("q"), max_rows=10, heartbeat=0.05
+            queries.results("q"), None, lambda: queries.status("q"), max_rows=10, heartbeat=0.05
         )
         found = [await anext(telling) for _ in range(3)]
         await telling.aclose()
@@ -361,7 +361,7 @@ def test_a_first_chunk_may_take_longer_than_a_heartbeat(
                 yield chunk
 
         monkeypatch.setattr(results, "follow", follow_late)
-        telling = tell(results, None, lambda: queries.query("q"), max_rows=10, heartbeat=0.01)
+        telling = tell(results, None, lambda: queries.status("q"), max_rows=10, heartbeat=0.01)
         first = await anext(telling)
         await telling.aclose()
         return first
@@ -376,7 +376,7 @@ def test_who_follows_is_told_that_the_server_stops(queries: StoredQueries) -> No
         telling = tell(
             queries.results("q"),
             None,
-            lambda: queries.query("q"),
+            lambda: queries.status("q"),
             max_rows=10,
             ending=lambda: error,
         )

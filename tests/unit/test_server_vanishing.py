@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nilometer.database import Database
+from nilometer.database.stored_parts import StoragePlace
 from nilometer.errors import InputError, UnknownNameError
 from nilometer.server import housekeeping
 from nilometer.server.housekeeping import drop_lonely, keep_house
@@ -47,7 +48,9 @@ def test_a_query_that_is_dropped_meanwhile_is_not_found(
     with served(tmp_path) as server:
         assert server.ask("POST", "/queries", json=SELECT).status_code == 201
         if asked == "log_of":
-            monkeypatch.setattr(server.service._results, "_log_of", dropped_meanwhile(server))
+            monkeypatch.setattr(
+                server.service.queries._results, "_log_of", dropped_meanwhile(server)
+            )
         else:
             monkeypatch.setattr(server.database, asked, dropped_meanwhile(server))
         answer = server.ask(method, path)
@@ -113,11 +116,11 @@ def test_declarations_leave_out_what_is_dropped_meanwhile(
 ) -> None:
     monkeypatch.setattr("nilometer.database.database.register_log_sources", lambda session: None)
     database = Database(cast(SparkSession, None), "auto", "1s")
-    database._open(tmp_path)
+    database._stored.open(StoragePlace(tmp_path))
     try:
         for name in ("A", "B"):
             database.execute(f"CREATE STREAM {name} (v INT) FROM synthetic")
-        home, _ = database._stored()
+        home = database._stored.parts.home
         find = home.sensors
 
         def vanish(name: str) -> Any:

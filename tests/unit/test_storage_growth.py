@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from nilometer.database.home import Home
-from nilometer.database.storage_watch import StorageFound, StorageWatch
+from nilometer.database.storage_watch import StorageUse, StorageWatch
 from nilometer.log.growth import DAY, Growth, LogUse, seconds_until_full
 from nilometer.log.options import LogOptions
 from nilometer.log.writer import LogWriter
@@ -114,9 +114,9 @@ def test_the_growth_of_all_logs_agrees_with_when_the_disk_is_full() -> None:
     free = 10 * 86_400 * 100 + 2 * 86_400  # a hundred days of one, and a day of the other
     left = seconds_until_full((passing, daily, kept), free)
     assert left == 100 * 86_400
-    found = StorageFound((passing, daily, kept), free, left)
+    found = StorageUse((passing, daily, kept), free, left)
     assert found.bytes_per_day == free // 100
-    assert StorageFound((passing, daily), free, None).bytes_per_day == 2 * 86_400
-    assert StorageFound((passing,), free, None).bytes_per_day == 0
+    assert StorageUse((passing, daily), free, None).bytes_per_day == 2 * 86_400
+    assert StorageUse((passing,), free, None).bytes_per_day == 0
     unseen = LogUse("S", "stream", 1_000, None, 0, None)
-    assert StorageFound((unseen,), free, None).bytes_per_day is None
+    assert StorageUse((unseen,), free, None).bytes_per_day is None

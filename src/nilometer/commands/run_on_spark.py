@@ -24,8 +24,8 @@ from nilometer.commands.write_answer import open_screen, show_plan, write_answer
 from nilometer.database import OUTCOME, Database, connect
 from nilometer.errors import InputError
 from nilometer.local.find_files import find_files
-from nilometer.spark.failures import told_in_words
-from nilometer.spark.left_out import told_left_out
+from nilometer.spark.failures import explained_failures
+from nilometer.spark.left_out import left_out_notice
 from nilometer.sql.explain.explain_plan import named_engine
 from nilometer.sql.questions import END
 
@@ -74,10 +74,10 @@ def open_database(request: Request, progress: Progress) -> Iterator[Database]:
     every = (*streams, *request.sources.tables)
     for source in every:  # report missing files before Spark takes time to start
         find_files(source.name, source.path)
-    with told_in_words(), open_session() as spark, _connect(spark, request) as db:
+    with explained_failures(), open_session() as spark, _connect(spark, request) as db:
         for source in every:
             progress.say(f"Looking at the files of {source.name}")
-            with told_in_words(f"{source.name} ({source.path})"):
+            with explained_failures(f"{source.name} ({source.path})"):
                 if source in streams:
                     _create_stream(db, spark, source, request.follow)
                 else:
@@ -149,7 +149,7 @@ def _run(
             progress.console.print(tally.summary())
     else:
         write_answer(in_shown_order(answer, statement), output, screen, progress, at)
-    if (notice := told_left_out(frame)) is not None:
+    if (notice := left_out_notice(frame)) is not None:
         with progress.aside():
             progress.console.print(notice)
 

@@ -30,8 +30,8 @@ from nilometer.kernels.text_values import has_text
 from nilometer.operators.change_operator import TIME
 from nilometer.operators.change_specs import SortKey
 from nilometer.spark.complete_frame import sort_frame
-from nilometer.spark.relations import arrow_types
 from nilometer.spark.ship import ship_function
+from nilometer.spark.types import arrow_types
 
 _JSON: Final = {
     "ignoreNullFields": "false",

@@ -34,7 +34,7 @@ def try_sensor(
         chosen = choose_sensor(declared, sensors, sensor)
     console.print(f"reading {shown_address(chosen.address) or declared.name} for {seconds:g} s")
     take = partial(_show, console=console)
-    tried = read_aside(declared, chosen, Units().find, seconds=seconds, most=limit, take=take)
+    tried = read_aside(declared, chosen, Units().find, seconds=seconds, max_rows=limit, take=take)
     _sum_up(tried.letters, tried.refused, tried.errors, tried.last_error, tried.came, console)
     return tried.came > 0
 

@@ -4,6 +4,7 @@ from nilometer.extras import require_extras
 
 require_extras("this", "spark")
 
-from nilometer.database.database import OUTCOME, Database, connect
+from nilometer.database.database import OUTCOME, Database
+from nilometer.database.open_database import connect
 
 __all__ = ["OUTCOME", "Database", "connect"]

@@ -22,12 +22,12 @@ def create_alert(statement: CreateAlert, home: Home) -> Outcome:
     if statement.deliver is None or outcome.change is None:
         return outcome
     try:
-        made = home.deliveries.create(_delivery(statement, statement.deliver))
+        delivered = home.deliveries.create(_delivery(statement, statement.deliver))
         home.alerts.note_delivery(statement.name, delivery_name(statement.name))
     except BaseException:
         home.alerts.drop(statement.name)
         raise
-    return Outcome(f"{outcome.message}; {made.message}", change=outcome.change)
+    return Outcome(f"{outcome.message}; {delivered.message}", change=outcome.change)
 
 
 def drop_alert(statement: Drop, home: Home) -> Outcome:
@@ -36,8 +36,8 @@ def drop_alert(statement: Drop, home: Home) -> Outcome:
         if statement.if_exists and home.catalog.find(statement.name) is None:
             return Outcome(f"there is no alert {statement.name}")
         name = home.catalog.require(statement.name, ObjectKind.ALERT).name
-        kept = home.catalog.alert(name)
-        own = None if kept is None else kept.delivery
+        alert = home.catalog.alert(name)
+        own = None if alert is None else alert.delivery
         others = [one for one in home.deliveries.of_query(name) if one != own]
         if others:
             raise InputError(

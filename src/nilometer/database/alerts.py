@@ -82,10 +82,10 @@ class Alerts:
                     hint="let one alert watch many groups: PER (columns)",
                 )
             with placed(statement.place):
-                made = self._catalog.create_alert(
+                is_new = self._catalog.create_alert(
                     name, source, _to_json(definition), if_not_exists=statement.if_not_exists
                 )
-            if not made:
+            if not is_new:
                 return Outcome(f"alert {name} already exists")
             delete_log(self._log_of(name))  # DROP may have ended between its steps
             self._start(self._require(name))
@@ -101,50 +101,52 @@ class Alerts:
     def alter(self, statement: AlterAlert) -> Outcome:
         """ALTER ALERT: silence it for a time, or change its limits."""
         with self._changing, placed(statement.place):
-            kept = self._require(statement.name)
-            given = {name: one.value for name, one in statement.options.items()}
+            alert = self._require(statement.name)
+            changes = {name: one.value for name, one in statement.options.items()}
             options = _read_options(statement.options, (*_LIMITS, _SILENCE))
-            definition = dict(kept.definition)
-            definition |= {one.name: options[one.name] for one in _LIMITS if one.name in given}
-            until = kept.silenced_until
-            if "silence" in given:
+            definition = dict(alert.definition)
+            definition |= {one.name: options[one.name] for one in _LIMITS if one.name in changes}
+            until = alert.silenced_until
+            if "silence" in changes:
                 until = self._until(statement.options["silence"])
-            self._catalog.change_alert(replace(kept, definition=definition, silenced_until=until))
-            if (running := self._running.get(kept.name)) is not None:
+            self._catalog.change_alert(replace(alert, definition=definition, silenced_until=until))
+            if (running := self._running.get(alert.name)) is not None:
                 running.silence(until)
-                running.definition = _definition(self._require(kept.name))
-        if "silence" not in given:
-            return Outcome(f"alert {kept.name} altered")
-        said = "is not silenced" if until is None else f"is silenced until {format_instant(until)}"
-        return Outcome(f"alert {kept.name} {said}")
+                running.definition = _definition(self._require(alert.name))
+        if "silence" not in changes:
+            return Outcome(f"alert {alert.name} altered")
+        outcome = (
+            "is not silenced" if until is None else f"is silenced until {format_instant(until)}"
+        )
+        return Outcome(f"alert {alert.name} {outcome}")
 
     def rename(self, name: str, to: str) -> None:
         """Rename an alert; it resumes where it was and keeps its history."""
         with self._changing:
-            kept = self._require(name)
-            was_running = self._halt(kept.name)
+            alert = self._require(name)
+            was_running = self._halt(alert.name)
             try:
-                self._catalog.rename(ObjectKind.ALERT, kept.name, to)
+                self._catalog.rename(ObjectKind.ALERT, alert.name, to)
             except BaseException:
                 if was_running:
-                    self._start(kept)
+                    self._start(alert)
                 raise
             if was_running:
                 self._start(self._require(to))
                 self._look_at(to)  # from now on, rows are kept for it under its new name
-            if kept.name != to:
+            if alert.name != to:
                 with suppress(NilometerError):
-                    forget(self._log_of(kept.source), reader_name(kept.name))
+                    forget(self._log_of(alert.source), reader_name(alert.name))
 
     def drop(self, name: str) -> None:
         """Drop an alert and its history."""
         with self._changing:
-            kept = self._require(name)
-            location = self._log_of(kept.name)
-            self._halt(kept.name)
+            alert = self._require(name)
+            location = self._log_of(alert.name)
+            self._halt(alert.name)
             with suppress(NilometerError):
-                forget(self._log_of(kept.source), reader_name(kept.name))
-            self._catalog.drop(ObjectKind.ALERT, kept.name)
+                forget(self._log_of(alert.source), reader_name(alert.name))
+            self._catalog.drop(ObjectKind.ALERT, alert.name)
             delete_log(location)
 
     def on(self, source: str) -> list[str]:
@@ -153,11 +155,11 @@ class Alerts:
 
     def needing(self, source: str, column: str) -> list[str]:
         """The alerts whose conditions or groups name a column of a stream."""
-        found = []
+        needing = []
         for one in map(_definition, self._catalog.alerts()):
             if one.source.lower() == source.lower() and column.lower() in _named(one):
-                found.append(one.name)
-        return found
+                needing.append(one.name)
+        return needing
 
     def source_changed(self, source: str) -> None:
         """Resume the alerts on a stream that was altered or a query that was renamed."""
@@ -169,10 +171,10 @@ class Alerts:
     def resume(self) -> list[str]:
         """Start evaluating all alerts again; returns their names."""
         with self._changing:
-            found = [one for one in self._catalog.alerts() if one.name not in self._running]
-            for one in found:
+            stopped = [one for one in self._catalog.alerts() if one.name not in self._running]
+            for one in stopped:
                 self._start(one)
-            return [one.name for one in found]
+            return [one.name for one in stopped]
 
     def statuses(self) -> list[AlertStatus]:
         """The status of every alert, ordered by name."""
@@ -182,9 +184,9 @@ class Alerts:
         """The status of one alert."""
         return self._status(self._require(name))
 
-    def history(self, name: str, most: int) -> list[Notification]:
+    def history(self, name: str, limit: int) -> list[Notification]:
         """The most recent notifications of an alert, newest first."""
-        return read_history(self._log_of(self._require(name).name), most)
+        return read_history(self._log_of(self._require(name).name), limit)
 
     def show(self) -> Outcome:
         """SHOW ALERTS."""
@@ -208,7 +210,7 @@ class Alerts:
     def _read(self, statement: CreateAlert, source: str) -> AlertDefinition:
         """The alert, checked against the columns of its source."""
         options = _read_options(statement.options, _LIMITS)
-        found = AlertDefinition(
+        definition = AlertDefinition(
             statement.name,
             source,
             statement.condition,
@@ -224,11 +226,13 @@ class Alerts:
                 _require_column(source, schema, name)
         if statement.condition_place is not None:
             with placed(statement.condition_place):
-                Condition(self._shared_sandbox(), replace(found, clear=None), schema)
+                Condition(self._shared_sandbox(), replace(definition, clear=None), schema)
         if statement.clear is not None and statement.clear_place is not None:
             with placed(statement.clear_place):
-                Condition(self._shared_sandbox(), replace(found, condition=statement.clear), schema)
-        return found
+                Condition(
+                    self._shared_sandbox(), replace(definition, condition=statement.clear), schema
+                )
+        return definition
 
     def _schema(self, source: str) -> pa.Schema:
         try:
@@ -245,13 +249,13 @@ class Alerts:
                 self._sandbox = GuardedSandbox(MEMORY)
             return self._sandbox
 
-    def _start(self, kept: StoredAlert) -> None:
-        self._running[kept.name] = Alert(
-            _definition(kept),
-            self._log_of(kept.name),
+    def _start(self, alert: StoredAlert) -> None:
+        self._running[alert.name] = Alert(
+            _definition(alert),
+            self._log_of(alert.name),
             self._log_of,
             self._shared_sandbox,
-            kept.silenced_until,
+            alert.silenced_until,
             self._clock,
         )
         if self._thread is None and not self._ended.is_set():
@@ -289,49 +293,49 @@ class Alerts:
         took = time.monotonic() - began
         self._rest[name] = time.monotonic() + max(wait, _PATIENCE * took)
 
-    def _status(self, kept: StoredAlert) -> AlertStatus:
-        running = self._running.get(kept.name)
-        definition = _definition(kept)
+    def _status(self, alert: StoredAlert) -> AlertStatus:
+        running = self._running.get(alert.name)
+        definition = _definition(alert)
         known = running or Alert(
-            definition, self._log_of(kept.name), self._log_of, self._shared_sandbox
+            definition, self._log_of(alert.name), self._log_of, self._shared_sandbox
         )
-        until = kept.silenced_until
+        until = alert.silenced_until
         is_silenced = until is not None and until > self._clock()
         return AlertStatus(
             definition,
-            kept.created,
+            alert.created,
             known.groups,
             until if is_silenced else None,
-            kept.delivery,
+            alert.delivery,
             known.error,
             known.failed_rows,
         )
 
-    def _until(self, given: GivenOption) -> int | None:
+    def _until(self, option: GivenOption) -> int | None:
         """Until when SET (silence = …) silences an alert."""
-        if given.value.strip().lower() in ("off", "none", "0"):
+        if option.value.strip().lower() in ("off", "none", "0"):
             return None
         try:
-            length = parse_duration(given.value)
+            length = parse_duration(option.value)
         except NilometerError as error:
             hint = "write silence = '1 hour', or silence = 'off'"
-            raise given.refusal("cannot read the time", detail=error.message, hint=hint) from None
+            raise option.refusal("cannot read the time", detail=error.message, hint=hint) from None
         return None if not length else min(self._clock() + length, FOREVER - 1)
 
     def _require(self, name: str) -> StoredAlert:
-        found = self._catalog.alert(name)
-        if found is None:
+        alert = self._catalog.alert(name)
+        if alert is None:
             self._catalog.require(name, ObjectKind.ALERT)
             known = [one.name for one in self._catalog.alerts()]
             raise InputError(f"there is no alert {name}", hint=nearest(name, known))
-        return found
+        return alert
 
 
-def _read_options(given: Mapping[str, GivenOption], known: tuple[Option, ...]) -> dict[str, Any]:
+def _read_options(options: Mapping[str, GivenOption], known: tuple[Option, ...]) -> dict[str, Any]:
     try:
-        return read_options("an alert", known, {name: one.value for name, one in given.items()})
+        return read_options("an alert", known, {name: one.value for name, one in options.items()})
     except OptionError as error:
-        place = given[(error.option or "").lower()].place
+        place = options[(error.option or "").lower()].place
         raise SqlError.at(place, error) from None
 
 
@@ -363,14 +367,14 @@ def _to_json(one: AlertDefinition) -> dict[str, Any]:
     }
 
 
-def _definition(kept: StoredAlert) -> AlertDefinition:
-    found = kept.definition
+def _definition(alert: StoredAlert) -> AlertDefinition:
+    stored = alert.definition
     return AlertDefinition(
-        kept.name,
-        kept.source,
-        found["condition"],
-        found["clear"],
-        tuple(found["per"]),
-        Rule(found["hold"], found["no_data"]),
-        AlertLimits(found["history"], found["groups"]),
+        alert.name,
+        alert.source,
+        stored["condition"],
+        stored["clear"],
+        tuple(stored["per"]),
+        Rule(stored["hold"], stored["no_data"]),
+        AlertLimits(stored["history"], stored["groups"]),
     )

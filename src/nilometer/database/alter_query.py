@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from nilometer.database.bucket_options import AskedBuckets, hosted_id, with_asked
+from nilometer.database.bucket_options import RequestedBuckets, hosted_id, with_requested
 from nilometer.database.home import Home
 from nilometer.database.lifecycle import QueryLifecycle
 from nilometer.database.limits import altered_options, limits_of, require_no_shedding
@@ -18,7 +18,11 @@ LimitChange: TypeAlias = Callable[[QueryLimits], QueryLimits]
 
 
 def alter_query(
-    run: QueryRun, change: LimitChange, asked: AskedBuckets, home: Home, lifecycle: QueryLifecycle
+    run: QueryRun,
+    change: LimitChange,
+    requested: RequestedBuckets,
+    home: Home,
+    lifecycle: QueryLifecycle,
 ) -> None:
     """Change the limits of a query, or its buckets; where it must stop for that, it is stopped."""
     query = lifecycle.require(run.name)
@@ -33,10 +37,10 @@ def alter_query(
         require_no_shedding(limits, "the query has an engine of its own")
     elif limits.shed_by != before.shed_by:
         lifecycle.plan_for_engine(lifecycle.plan_as_kept(query), limits)
-    after = with_asked(query, asked, lambda: lifecycle.plan_as_kept(query)[0])
+    after = with_requested(query, requested, lambda: lifecycle.plan_as_kept(query)[0])
     if after.options != query.options:
         lifecycle.change_buckets(run, query, after)
         query = lifecycle.require(query.name)
-    if limits != before or asked.is_nothing:
+    if limits != before or requested.is_nothing:
         home.catalog.set_query_options(query.name, altered_options(query, limits))
         lifecycle.halt(run)

@@ -12,7 +12,7 @@ class BackOff:
     """Delays that double, in microseconds."""
 
     first: int = SECOND
-    most: int = 60 * SECOND
+    longest: int = 60 * SECOND
     good_after: int = 60 * SECOND
     """After a run of this length that made progress, earlier failures no longer count."""
 
@@ -25,5 +25,5 @@ class BackOff:
         >>> [BackOff().wait(n, 1.0) // SECOND for n in (1, 2, 3, 6, 7, 1000)]
         [1, 2, 4, 32, 60, 60]
         """
-        longest = min(self.most, self.first << min(failures - 1, 40))
-        return longest // 2 + int(chance * (longest - longest // 2))
+        pause = min(self.longest, self.first << min(failures - 1, 40))
+        return pause // 2 + int(chance * (pause - pause // 2))

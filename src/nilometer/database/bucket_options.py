@@ -26,7 +26,7 @@ _AUTO: Final = "auto"
 
 
 @dataclass(frozen=True)
-class AskedBuckets:
+class RequestedBuckets:
     """What a statement asks for; None: it says nothing about it."""
 
     buckets: int | None = None
@@ -39,7 +39,7 @@ class AskedBuckets:
 
     @property
     def is_nothing(self) -> bool:
-        return self == NOTHING_ASKED
+        return self == NOTHING_REQUESTED
 
     @property
     def is_spread(self) -> bool:
@@ -47,28 +47,30 @@ class AskedBuckets:
         return self.by_itself or self.spread is not None or self.stream is not None
 
 
-NOTHING_ASKED: Final = AskedBuckets()
+NOTHING_REQUESTED: Final = RequestedBuckets()
 
 
-def read_asked(given: Mapping[str, GivenOption]) -> AskedBuckets:
+def read_requested(options: Mapping[str, GivenOption]) -> RequestedBuckets:
     """What options ask for."""
-    spread = given.get(_SPREAD)
+    spread = options.get(_SPREAD)
     by_itself = spread is not None and spread.value.lower() == _AUTO
-    stream = given.get(_STREAM)
-    return AskedBuckets(
-        _number(given, _BUCKETS, "write a number from 1 to {}: at most one core works on a bucket"),
+    stream = options.get(_STREAM)
+    return RequestedBuckets(
+        _number(
+            options, _BUCKETS, "write a number from 1 to {}: at most one core works on a bucket"
+        ),
         None
         if by_itself
         else _number(
-            given, _SPREAD, "write a number from 1 to {}, or 'auto': as keys are measured"
+            options, _SPREAD, "write a number from 1 to {}, or 'auto': as keys are measured"
         ),
         by_itself,
         None if stream is None else stream.value,
     )
 
 
-def _number(given: Mapping[str, GivenOption], name: str, hint: str) -> int | None:
-    option = given.get(name)
+def _number(options: Mapping[str, GivenOption], name: str, hint: str) -> int | None:
+    option = options.get(name)
     if option is None:
         return None
     if not re.fullmatch("[0-9]{1,4}", option.value) or not 1 <= int(option.value) <= MOST_BUCKETS:
@@ -78,30 +80,30 @@ def _number(given: Mapping[str, GivenOption], name: str, hint: str) -> int | Non
     return int(option.value)
 
 
-def asked_options(
-    before: Mapping[str, Any], asked: AskedBuckets, plan: Callable[[], Plan]
+def requested_options(
+    before: Mapping[str, Any], requested: RequestedBuckets, plan: Callable[[], Plan]
 ) -> dict[str, Any]:
     """The options of a query with what is asked for; its plan says which streams it has."""
-    found = dict(before)
-    if asked.buckets is not None:
-        found[_BUCKETS] = asked.buckets
-    if not asked.is_spread:
-        return found
-    if asked.by_itself:
-        found[_BY_ITSELF] = True
-    elif asked.spread is not None:
-        found.pop(_BY_ITSELF, None)
+    options = dict(before)
+    if requested.buckets is not None:
+        options[_BUCKETS] = requested.buckets
+    if not requested.is_spread:
+        return options
+    if requested.by_itself:
+        options[_BY_ITSELF] = True
+    elif requested.spread is not None:
+        options.pop(_BY_ITSELF, None)
     elif _SPREAD not in before:
         raise InputError(
             "option spread_stream is given, but no rows are spread",
             hint="give spread as well, such as spread = 4",
         )
-    found[_SPREAD] = asked.spread or before.get(_SPREAD, 1)
-    if asked.stream is not None:
-        found[_NAMED] = True
-    if asked.stream is not None or not (_NAMED in before or before.get(_SPREAD, 1) > 1):
-        found[_STREAM] = choose_stream(plan(), asked.stream)
-    return found
+    options[_SPREAD] = requested.spread or before.get(_SPREAD, 1)
+    if requested.stream is not None:
+        options[_NAMED] = True
+    if requested.stream is not None or not (_NAMED in before or before.get(_SPREAD, 1) > 1):
+        options[_STREAM] = choose_stream(plan(), requested.stream)
+    return options
 
 
 def buckets_of(query: NamedQuery) -> int | None:
@@ -129,15 +131,15 @@ def written(query: NamedQuery) -> str:
     """The buckets of a query as they are written in WITH."""
     parting = parting_of(query.options)
     parts = None if parting is None else parting.parts
-    return _written(AskedBuckets(buckets_of(query), parts, spreads_by_itself(query)))
+    return _written(RequestedBuckets(buckets_of(query), parts, spreads_by_itself(query)))
 
 
-def _written(asked: AskedBuckets) -> str:
-    parts = [] if asked.buckets is None else [f"{_BUCKETS} = {asked.buckets}"]
-    if asked.by_itself or asked.spread is not None:
-        parts.append(f"{_SPREAD} = {repr(_AUTO) if asked.by_itself else asked.spread}")
-    if asked.stream is not None:
-        parts.append(f"{_STREAM} = '{asked.stream}'")
+def _written(requested: RequestedBuckets) -> str:
+    parts = [] if requested.buckets is None else [f"{_BUCKETS} = {requested.buckets}"]
+    if requested.by_itself or requested.spread is not None:
+        parts.append(f"{_SPREAD} = {repr(_AUTO) if requested.by_itself else requested.spread}")
+    if requested.stream is not None:
+        parts.append(f"{_STREAM} = '{requested.stream}'")
     return ", ".join(parts)
 
 
@@ -163,17 +165,19 @@ def moved_to(query: NamedQuery, moved: str | None) -> dict[str, Any]:
     return options if moved is None else {**options, _MOVED: moved}
 
 
-def with_asked(query: NamedQuery, asked: AskedBuckets, plan: Callable[[], Plan]) -> NamedQuery:
+def with_requested(
+    query: NamedQuery, requested: RequestedBuckets, plan: Callable[[], Plan]
+) -> NamedQuery:
     """A query as it is asked for; refused where it has no buckets of its own."""
-    if asked.buckets == buckets_of(query) and not asked.is_spread:
+    if requested.buckets == buckets_of(query) and not requested.is_spread:
         return query
-    if hosted_id(query) is not None and not asked.is_nothing:
+    if hosted_id(query) is not None and not requested.is_nothing:
         raise InputError(
             f"{query.name} runs in the shared engine, where a query has one bucket",
-            hint=f"drop {query.name}, and create it WITH ({_written(asked)}): it then has a "
+            hint=f"drop {query.name}, and create it WITH ({_written(requested)}): it then has a "
             "streaming query of its own",
         )
-    return replace(query, options=asked_options(query.options, asked, plan))
+    return replace(query, options=requested_options(query.options, requested, plan))
 
 
 def hosted_id(query: NamedQuery) -> str | None:

@@ -9,7 +9,7 @@ ends after it the new ones; results are in their log once either way.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,6 @@ from nilometer.operators.stage import BucketRun, Stage
 from nilometer.sensors.catalog.stored_queries import NamedQuery
 from nilometer.spark.copy_state import copy_state
 from nilometer.spark.failures import explain_failure
-from nilometer.spark.log_stream import LogStream, StreamFrame
 from nilometer.spark.start_query import Destination, stages_of, start_query
 from nilometer.sql.plan.changes_plan import Plan, sources_of
 
@@ -91,8 +90,7 @@ def change_buckets(
     moved = moved_of(after)
     if last is not None and last[0] == _id_of(checkpoint):
         routings = {name: stage.routing for name, stage in _stages(before).items()}
-        session = next(iter(_frames(*before).values())).sparkSession
-        moved = copy_state(session, checkpoint, last, routings, moved)
+        moved = copy_state(before[1].inputs.session, checkpoint, last, routings, moved)
     return moved_to(after, moved)
 
 
@@ -103,13 +101,9 @@ def _finish(
 
     Nothing new is read. Afterwards the logs know exactly how far it has read.
     """
-    frames: Mapping[str, StreamFrame] = {
-        name: replace(one, log=replace(one.log, is_ending=True))
-        if isinstance(one, LogStream)
-        else one
-        for name, one in _frames(plan, known).items()
-    }
-    handle = start_query(plan, frames, destination, beats)
+    inputs = known.inputs.only(one.relation.name for one in sources_of(plan))
+    logs = {name: replace(log, is_ending=True) for name, log in inputs.logs.items()}
+    handle = start_query(plan, replace(inputs, logs=logs), destination, beats)
     try:
         handle.processAllAvailable()
     except PySparkException as error:
@@ -117,21 +111,16 @@ def _finish(
     finally:
         handle.stop()
         handle.awaitTermination(_STOP_WITHIN)
-    found = read_layout(storage_at(destination.location))
-    assert found is not None
-    with LogWriter.open(destination.location, found[0], destination.options) as log:
+    published = read_layout(storage_at(destination.location))
+    assert published is not None
+    with LogWriter.open(destination.location, published[0], destination.options) as log:
         return log.last_key
-
-
-def _frames(plan: Plan, known: Known) -> dict[str, StreamFrame]:
-    names = [one.relation.name for one in sources_of(plan)]
-    return {name: known.frames[name] for name in names}
 
 
 def _stages(planned: Planned) -> dict[str, Stage]:
     """The stages of a plan, by what they are called in its state."""
     plan, known = planned
-    return stages_of(plan, known.frames)
+    return stages_of(plan, known.inputs)
 
 
 def _id_of(checkpoint: Path) -> str | None:

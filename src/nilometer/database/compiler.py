@@ -45,14 +45,14 @@ class Compiler:
         self._functions: dict[str, UserFunction] = {}
         self._changing = threading.Lock()
 
-    def add_function(self, made: UserFunction) -> None:
+    def add_function(self, function: UserFunction) -> None:
         """Let statements call a function."""
-        name = made.name.lower()
+        name = function.name.lower()
         if name not in self._functions:
-            require_new_name(self._spark, made.name)
-        register_function(self._spark, made)
+            require_new_name(self._spark, function.name)
+        register_function(self._spark, function)
         with self._changing:
-            self._functions = {**self._functions, name: made}
+            self._functions = {**self._functions, name: function}
 
     def everything(self, reading: Reading) -> Known:
         """Everything that a statement can name."""
@@ -64,7 +64,7 @@ class Compiler:
         """The plan of a continuous query, whatever it reads."""
         known, catalog, number = self._to_compile(statement, reading, buckets)
         plan = self._executed(compile_statement(statement, catalog, number))
-        return plan, known.with_inline_rows(plan, self._spark)
+        return plan, known.with_inline_rows(plan)
 
     def question(
         self,
@@ -77,7 +77,7 @@ class Compiler:
         known, catalog, number = self._to_compile(statement, reading, buckets)
         question = compile_question(statement, catalog, number, at_instant=at_instant)
         question = replace(question, plan=self._executed(question.plan))
-        return question, known.with_inline_rows(question.plan, self._spark)
+        return question, known.with_inline_rows(question.plan)
 
     def explain(
         self, statement: Statement, reading: Reading, buckets: int | None, form: ExplainFormat
@@ -85,7 +85,7 @@ class Compiler:
         """Explain a statement; as text, also where it would run as a named query."""
         question, known = self.question(statement, reading, buckets)
         text = explain_plan(question.plan, form)
-        where = where_it_runs(question.plan, known.frames)
+        where = where_it_runs(question.plan, known.inputs)
         return text if form is not ExplainFormat.TEXT or where is None else f"{text}\n{where}"
 
     def _to_compile(
@@ -97,10 +97,10 @@ class Compiler:
         home = self._home()
         columns = columns_known(statement, home, reading.columns)
         known = self.everything(replace(reading, columns=columns))
-        engine = SparkEngine(known.frames)
+        engine = SparkEngine(known.inputs)
         catalog = Catalog(known.relations, self._functions, engine, known.queries)
-        kept = self._buckets if home is None else home.buckets
-        return known, catalog, buckets or kept or default_buckets(self._spark)
+        usual = self._buckets if home is None else home.buckets
+        return known, catalog, buckets or usual or default_buckets(self._spark)
 
     def _executed(self, plan: Plan) -> Plan:
         """The plan with this database's execution mode, unless it sets its own."""

@@ -1,9 +1,11 @@
-"""`nm.connect`: a Database, the facade of the whole package."""
+"""A Database, the facade of the whole package.
+
+This file is longer than others: it has nearly every method that users call, with its manual, and
+nothing but calls of what does the work. Half of its lines are signatures and docstrings.
+"""
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +22,6 @@ from pyspark.sql import DataFrame, SparkSession
 from nilometer.alerts.kept import Notification
 from nilometer.alerts.status import AlertStatus
 from nilometer.database.alter_query import LimitChange
-from nilometer.database.at_exit import close_at_exit
 from nilometer.database.compiler import Compiler
 from nilometer.database.dashboards import Dashboards
 from nilometer.database.home import Home
@@ -33,12 +34,13 @@ from nilometer.database.past_engine import IN_PROCESS_BYTES
 from nilometer.database.query_run import QueryHandle
 from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
 from nilometer.database.run_settings import RunSettings
-from nilometer.database.run_table import closed
+from nilometer.database.run_statements import Statements
 from nilometer.database.running import RunningQueries
 from nilometer.database.select_sensors import select_sensors
-from nilometer.database.statements import drop_query, run_statement
+from nilometer.database.statements import drop_query
+from nilometer.database.stored_parts import Losing, OpenParts, StoragePlace, StoredParts
 from nilometer.database.try_sensor import (
-    Tried,
+    TrialResult,
     choose_sensor,
     declared_aside,
     read_aside,
@@ -47,22 +49,17 @@ from nilometer.database.try_sensor import (
 from nilometer.database.units import Units
 from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import (
-    AmbiguousNameError,
-    ContradictionError,
     InputError,
     NilometerError,
-    SqlError,
-    SqlSyntaxError,
-    SqlWindowError,
     UnknownNameError,
-    in_one_line,
 )
 from nilometer.kernels.python_aggregate import PythonAggregate
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import forget_readers
 from nilometer.model.time import Duration
 from nilometer.model.time_forms import EpochTimes, read_unit
-from nilometer.sensors.catalog.outcome import Outcome, placed
+from nilometer.sensors.catalog.outcome import Outcome
+from nilometer.sensors.catalog.stored_names import NamedEntry
 from nilometer.sensors.declaration import Declaration, Sensor
 from nilometer.sensors.log_options import StreamDefaults
 from nilometer.sensors.manager.status import SensorStatus, StreamStatus
@@ -70,46 +67,25 @@ from nilometer.spark.complete_frame import answer_question
 from nilometer.spark.describe import given_frame
 from nilometer.spark.functions import make_function
 from nilometer.spark.heartbeat import beats_per_second
-from nilometer.spark.log_rows import register_log_sources
-from nilometer.spark.log_stream import read_log
+from nilometer.spark.log_rows import read_log, register_log_sources
 from nilometer.spark.read_times import with_instants
 from nilometer.spark.session import use_here
-from nilometer.spark.supported import require_supported
 from nilometer.sql.catalog import Relation
 from nilometer.sql.ddl.nodes import (
-    CreateAlert,
-    CreateDelivery,
-    CreateQuery,
-    CreateSensorTable,
-    CreateStream,
-    CreateTable,
-    CreateView,
     DatabaseStatement,
     ObjectKind,
-    Rename,
 )
 from nilometer.sql.declare import check_function, describe_stream, describe_table, end_column
-from nilometer.sql.explain.picture import QueryPicture, picture_contradiction, picture_plan
+from nilometer.sql.explain.picture import QueryPicture
 from nilometer.sql.parse.parameters import merged
-from nilometer.sql.parse.places import placed_within
 from nilometer.sql.physical.execution import choose_execution
 from nilometer.sql.statements import (
-    AnyStatement,
     ExplainFormat,
     Statement,
-    numbered_errors,
-    read_one,
     read_query,
     read_statements,
-    require_last_query,
 )
 from nilometer.upkeep.backup import BackupMade
-
-_LOG: Final = logging.getLogger("nilometer.database")
-_CREATES: Final = (
-    *(CreateStream, CreateSensorTable, CreateTable, CreateQuery, CreateView, CreateDelivery),
-    CreateAlert,
-)
 
 OUTCOME: Final = "outcome"
 """The only column returned by a statement that has no rows to show."""
@@ -136,21 +112,21 @@ class Database:
         buckets: int | None = None,
     ) -> None:
         self.spark = spark
-        self.lost: NilometerError | None = None
-        """Why the database closed itself, if it did."""
         self._units = Units()
         self._delivery_folders = [Path(one) for one in delivery_folders]
         self._run_settings = RunSettings(spark, limits or QueryLimits(), max_queries)
-        self._stream_defaults = stream_defaults or StreamDefaults()
         self._beats = beats_per_second(heartbeat)
-        self._compiler = Compiler(spark, choose_execution(execution), self._opened, buckets)
-        self._home: Home | None = None
-        self._queries: RunningQueries | None = None
-        self._past: Past | None = None
         self._in_process_bytes = in_process_bytes
         self._buckets = buckets
-        self._is_closed = False
-        self._changing = threading.RLock()
+        self._stored = StoredParts(self._open)
+        self._compiler = Compiler(spark, choose_execution(execution), self._home_if_open, buckets)
+        defaults = stream_defaults or StreamDefaults()
+        self._statements = Statements(self._compiler, self._stored, defaults)
+
+    @property
+    def lost(self) -> NilometerError | None:
+        """Why the database closed itself, if it did."""
+        return self._stored.lost
 
     def create_stream(
         self,
@@ -241,19 +217,19 @@ class Database:
 
     def deliveries(self) -> list[DeliveryStatus]:
         """The status of every delivery of query results, ordered by name."""
-        return self._stored()[0].deliveries.statuses()
+        return self._stored.parts.home.deliveries.statuses()
 
     def alerts(self) -> list[AlertStatus]:
         """The status of every alert on streams and queries, ordered by name."""
-        return self._stored()[0].alerts.statuses()
+        return self._stored.parts.home.alerts.statuses()
 
     def alert_history(self, name: str, *, limit: int = 100) -> list[Notification]:
         """The most recent notifications of an alert, newest first."""
-        return self._stored()[0].alerts.history(name, limit)
+        return self._stored.parts.home.alerts.history(name, limit)
 
     def drop(self, name: str) -> None:
         """Unregister a DataFrame; running queries keep running."""
-        stored = None if self._home is None else self._home.catalog.find(name)
+        stored = self._find_stored(name)
         if stored is not None and name not in self._compiler.named:
             hint = f'db.sql("DROP {stored.kind} {stored.name}")'
             raise InputError(
@@ -294,9 +270,9 @@ class Database:
         ['k', '_time']
         """
         given = merged(parameters, values)
-        read = self._run_before_last(read_statements(statement, given))
+        read = self._statements.run_before_last(read_statements(statement, given))
         if not isinstance(read, Statement):
-            outcome = self._run(read)
+            outcome = self._statements.run(read)
             rows = outcome.rows
             return self.spark.createDataFrame(
                 pa.table({OUTCOME: [outcome.message]}) if rows is None else rows
@@ -305,12 +281,13 @@ class Database:
         name = reader or f"query {sha256(asked.encode()).hexdigest()[:12]}"
         reading = Reading(name, reader is not None, read.from_start)
         if read.explain is not None:
-            text = self._explain(statement, read, reading, buckets, read.explain, given.values)
-            return self.spark.createDataFrame([(text,)], "plan STRING")
+            form = read.explain
+            plan = self._statements.explain(statement, read, reading, buckets, form, given.values)
+            return self.spark.createDataFrame([(plan,)], "plan STRING")
         question, known = self._compiler.question(
             read, reading, buckets, "at" if at is not None else None
         )
-        return answer_question(question, known.frames, self._beats, at)
+        return answer_question(question, known.inputs, self._beats, at)
 
     def execute(
         self,
@@ -332,13 +309,13 @@ class Database:
         'created table Stores'
         """
         if isinstance(statement, DatabaseStatement):
-            return self._run(statement, owner)
-        found = read_statements(statement, merged(parameters, values))
-        if found and isinstance(found[-1], Statement):
+            return self._statements.run(statement, owner)
+        statements = read_statements(statement, merged(parameters, values))
+        if statements and isinstance(statements[-1], Statement):
             raise InputError("this is a query", hint="db.sql answers it; CREATE QUERY keeps it")
-        read = self._run_before_last(found, owner)
+        read = self._statements.run_before_last(statements, owner)
         assert not isinstance(read, Statement)
-        return self._run(read, owner)
+        return self._statements.run(read, owner)
 
     def explain(
         self,
@@ -359,7 +336,7 @@ class Database:
         given = merged(parameters, values)
         read = read_query(statement, given)
         chosen = read.explain if read.explain is not None else ExplainFormat(form.upper())
-        return self._explain(statement, read, Reading(), buckets, chosen, given.values)
+        return self._statements.explain(statement, read, Reading(), buckets, chosen, given.values)
 
     def picture(self, statement: str) -> QueryPicture:
         """What a statement will do, as data that can be drawn.
@@ -367,35 +344,21 @@ class Database:
         >>> len(db.picture("SELECT A.k FROM A, B WINDOW = 10 SECONDS").graphs)
         1
         """
-        read = read_one(statement)
-        if isinstance(read, CreateQuery):
-            with placed_within(read.text_place):
-                return self._picture(read.query)
-        return self._picture(read if isinstance(read, Statement) else read_query(statement))
-
-    def _picture(self, query: Statement) -> QueryPicture:
-        try:
-            return picture_plan(self._compiler.question(query, Reading())[0].plan)
-        except SqlWindowError as error:
-            if isinstance(error.__cause__, ContradictionError):
-                return picture_contradiction(error.__cause__)
-            raise
+        return self._statements.picture(statement)
 
     @property
     def past(self) -> Past:
         """Answers one-off queries over stored rows."""
-        self._stored()
-        assert self._past is not None
-        return self._past
+        return self._stored.parts.past
 
     @property
     def dashboards(self) -> Dashboards:
         """The dashboards of the console."""
-        return Dashboards(self._stored()[0].catalog)
+        return Dashboards(self._stored.parts.home.catalog)
 
     def asks_past(self, statement: str, parameters: Mapping[str, Any] | None = None) -> bool:
         """Whether a query reads stored rows once instead of running on: `select` answers it."""
-        if self._home is None:
+        if self._stored.parts_left is None:
             return False
         read = read_query(statement, merged(parameters, {}))
         return read.explain is None and self.past.is_asked(read)
@@ -434,7 +397,7 @@ class Database:
 
     def sensors(self, name: str | None = None) -> list[SensorStatus]:
         """The status of the sensors that queries currently need, of one stream or of all."""
-        home, _ = self._stored()
+        home = self._stored.parts.home
         if name is not None:
             return home.manager.status(home.catalog.require_declaration(name).name)
         declared = home.catalog.declarations()
@@ -442,18 +405,20 @@ class Database:
 
     def streams(self) -> list[StreamStatus]:
         """The status of every stream and sensor table."""
-        return self._stored()[0].manager.streams()
+        return self._stored.parts.home.manager.streams()
 
     def declarations(self) -> list[tuple[Declaration, list[Sensor]]]:
         """All streams and sensor tables, each with all its sensors, currently needed or not."""
-        home, _ = self._stored()
-        found = []
+        home = self._stored.parts.home
+        declared = []
         for one in home.catalog.declarations():
             with suppress(UnknownNameError):  # dropped meanwhile
-                found.append((one, home.sensors(one.name)))
-        return found
+                declared.append((one, home.sensors(one.name)))
+        return declared
 
-    def try_statements(self, statements: str, *, seconds: float = 5.0, rows: int = 5) -> Tried:
+    def try_statements(
+        self, statements: str, *, seconds: float = 5.0, rows: int = 5
+    ) -> TrialResult:
         """What the first sensor declared by statements sends; nothing is stored.
 
         They are CREATE STREAM, CREATE SENSOR TABLE with INSERT, or INSERT.
@@ -461,29 +426,29 @@ class Database:
         >>> db.try_statements("CREATE STREAM S (v DOUBLE) FROM synthetic", rows=1).came
         1
         """
-        home, _ = self._stored()
+        home = self._stored.parts.home
         trial = required_trial(read_statements(statements))
         find = home.units.find
         with declared_aside(trial, home.catalog.declaration, find) as (declared, sensor):
-            return read_aside(declared, sensor, find, seconds=seconds, most=rows, enough=rows)
+            return read_aside(declared, sensor, find, seconds=seconds, max_rows=rows, enough=rows)
 
     def try_sensor(
         self, name: str, sensor: str | None = None, *, seconds: float = 5.0, rows: int = 5
-    ) -> Tried:
+    ) -> TrialResult:
         """What a sensor of a stream or sensor table currently sends; nothing is stored.
 
         >>> db.try_sensor("Farm", "barn", rows=1).came
         1
         """
-        home, _ = self._stored()
+        home = self._stored.parts.home
         declared = home.catalog.require_declaration(name)
         chosen = choose_sensor(declared, home.sensors(declared.name), sensor)
         find = home.units.find
-        return read_aside(declared, chosen, find, seconds=seconds, most=rows, enough=rows)
+        return read_aside(declared, chosen, find, seconds=seconds, max_rows=rows, enough=rows)
 
     def is_declared(self, name: str) -> bool:
         """Whether a stream or sensor table has this name, in any case, read by a query or not."""
-        home, _ = self._stored()
+        home = self._stored.parts.home
         return name.lower() in {one.name.lower() for one in home.catalog.declarations()}
 
     @property
@@ -494,25 +459,26 @@ class Database:
     @property
     def clock_ahead(self) -> int:
         """How far the system clock has jumped ahead or (negative) back, in microseconds."""
-        return self._stored()[0].manager.clock_ahead
+        return self._stored.parts.home.manager.clock_ahead
 
     def queries_of(self, owner: str) -> int:
         """How many named queries an owner has."""
-        home, _ = self._stored()
+        home = self._stored.parts.home
         return sum(owner_of(one) == owner for one in home.catalog.queries())
 
     def log_of(self, name: str) -> str:
         """The location of the log of a stream, a sensor table or a query's results."""
-        home, _ = self._stored()
-        found = home.catalog.require(
+        home = self._stored.parts.home
+        entry = home.catalog.require(
             name, ObjectKind.STREAM, ObjectKind.SENSOR_TABLE, ObjectKind.QUERY
         )
-        return home.log_of(found.name)
+        return home.log_of(entry.name)
 
     @property
     def queries(self) -> Mapping[str, QueryHandle]:
         """The named queries that were started here; each reports on itself as Spark does."""
-        return {} if self._queries is None else self._queries.handles
+        parts = self._stored.parts_left
+        return {} if parts is None else parts.queries.handles
 
     def create_query(
         self,
@@ -540,7 +506,7 @@ class Database:
                 raise InputError("a stored query needs a name")
             name = f"run_{token_hex(4)}"
         self._compiler.named.refuse(name)
-        queries = self._stored()[1]
+        queries = self._stored.parts.queries
         statement = text if isinstance(text, Statement) else read_query(text)
         if statement.explain is not None:
             raise InputError(
@@ -552,44 +518,45 @@ class Database:
 
     def start_query(self, name: str) -> bool:
         """Start a query that is stopped or has failed; False if it is already running."""
-        return self._stored()[1].start(name)
+        return self._stored.parts.queries.start(name)
 
     def stop_query(self, name: str) -> bool:
         """Stop a query; False if it was not running."""
-        return self._stored()[1].stop(name)
+        return self._stored.parts.queries.stop(name)
 
     def drop_query(self, name: str) -> None:
         """Stop a query, and delete its results and its state."""
-        drop_query(name, *self._stored())
+        home, queries, _ = self._stored.parts
+        drop_query(name, home, queries)
 
     def query_statuses(self) -> list[QueryStatus]:
         """The status of every named query; fast, as Spark is not asked."""
-        return self._stored()[1].statuses()
+        return self._stored.parts.queries.statuses()
 
     def query_status(self, name: str) -> QueryStatus:
         """The status of one named query."""
-        return self._stored()[1].status(name)
+        return self._stored.parts.queries.status(name)
 
     def find_query_status(self, name: str) -> QueryStatus | None:
         """The status of one named query, or None if it does not exist."""
-        return self._stored()[1].find_status(name)
+        return self._stored.parts.queries.find_status(name)
 
     def last_samples(self) -> dict[str, HealthSample]:
         """The newest sample of each query that has any, by name."""
-        return self._stored()[1].last_samples()
+        return self._stored.parts.queries.last_samples()
 
     def measures(self) -> Measures:
         """Metrics of the database as a whole."""
-        home, queries = self._stored()
+        home, queries, _ = self._stored.parts
         return measure(home, self.spark, queries.engine_status, queries.failures)
 
     def query_health(self, name: str) -> list[HealthSample]:
         """Samples of a query after each micro-batch of the last ten minutes, oldest first."""
-        return self._stored()[1].health(name)
+        return self._stored.parts.queries.health(name)
 
     def health_of(self, names: Iterable[str]) -> dict[str, list[HealthSample]]:
         """The same for several queries, by name; those that have not run here are left out."""
-        return self._stored()[1].health_of(names)
+        return self._stored.parts.queries.health_of(names)
 
     def resume(self) -> list[str]:
         """Restart the named queries that were running when the database was closed; their names.
@@ -597,14 +564,14 @@ class Database:
         Those that could not be started are retried if that may help; the error names them.
         Deliveries and alerts resume, too.
         """
-        home, queries = self._stored()
+        home, queries, _ = self._stored.parts
         home.deliveries.resume()
         home.alerts.resume()
         return queries.resume()
 
     def warm_up(self) -> None:
         """Start the engine of named queries before the first query needs it."""
-        self._stored()[1].warm_up()
+        self._stored.parts.queries.warm_up()
 
     def back_up(self, destination: str) -> BackupMade:
         """Add a backup of the database to a folder or URI; queries keep running meanwhile.
@@ -612,27 +579,17 @@ class Database:
         >>> db.back_up("backups").manifest.name
         '...Z'
         """
-        home, _ = self._stored()
-        return home.back_up(destination)
+        return self._stored.parts.home.back_up(destination)
 
     def forget_reader(self, reader: str) -> None:
         """Stop keeping rows in logs for a reader (`sql(…, reader=…)`) that has stopped."""
-        home, _ = self._stored()
+        home = self._stored.parts.home
         for named in home.catalog.names():
             forget_readers(home.log_of(named.name), reader)
 
     def close(self) -> None:
         """Stop named queries, store what sensors have sent, and disconnect them."""
-        with self._changing:
-            home, queries, past = self._home, self._queries, self._past
-            self._is_closed = self._is_closed or home is not None
-            self._home, self._queries, self._past = None, None, None
-        if past is not None:
-            past.close()
-        if queries is not None:
-            queries.close()
-        if home is not None:
-            home.close()
+        self._stored.close()
 
     def __enter__(self) -> Database:
         return self
@@ -640,114 +597,30 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self, path: Path | None, catalog: str | None = None, logs: str | None = None) -> None:
-        """Store everything in a folder from now on."""
+    def _open(self, place: StoragePlace, lose: Losing) -> OpenParts:
         register_log_sources(self.spark)
-        self._home = Home(
-            path,
-            catalog,
-            logs,
-            self._select,
+        home = Home(
+            *place,
+            partial(select_sensors, self.spark),
             self._units,
             self._delivery_folders,
-            self._lose,
+            lose,
             self._buckets,
         )
-        self._queries = RunningQueries(
-            self._home, self._compiler.plan, self._beats, self._run_settings
-        )
-        self._past = Past(self._home, self.spark, self._in_process_bytes)
-        close_at_exit(self)
-        if self.lost is not None:  # lost already, while it was being opened
-            raise self.lost
-        self._queries.drop_temporary()
+        queries = RunningQueries(home, self._compiler.plan, self._beats, self._run_settings)
+        return OpenParts(home, queries, Past(home, self.spark, self._in_process_bytes))
 
-    def _lose(self, why: NilometerError) -> None:
-        """Close: the catalog was lost to another process, or is out of reach."""
-        _LOG.error("%s", in_one_line(why))
-        self.lost = why
-        threading.Thread(target=self.close, name="close").start()
+    def _home_if_open(self) -> Home | None:
+        parts = self._stored.parts_if_open
+        return None if parts is None else parts.home
 
-    def _stored(self) -> tuple[Home, RunningQueries]:
-        with self._changing:
-            self._require_open()
-            if self._home is None or self._queries is None:
-                self._open(None)
-            assert self._home is not None
-            assert self._queries is not None
-            return self._home, self._queries
-
-    def _opened(self) -> Home | None:
-        """The home, if anything is stored yet; raises if the database is closed."""
-        self._require_open()
-        return self._home
-
-    def _require_open(self) -> None:
-        """Raise if closed: a database must not silently resume in a temporary folder."""
-        if self.lost is not None:
-            raise self.lost
-        if self._is_closed:
-            raise closed()
-
-    def _run_before_last(
-        self, found: Sequence[AnyStatement], owner: str | None = None
-    ) -> AnyStatement:
-        """Run all statements but the last, and return that; raises if one of them is a query."""
-        if not found:
-            raise SqlSyntaxError("expected a statement, got none", hint="write SELECT … FROM …")
-        require_last_query(found)
-        for number, one in enumerate(found[:-1], 1):
-            assert not isinstance(one, Statement)
-            with numbered_errors(number, len(found)):
-                self._run(one, owner)
-        return found[-1]
-
-    def _run(self, statement: DatabaseStatement, owner: str | None = None) -> Outcome:
-        self._refuse_taken(statement)
-        if isinstance(statement, CreateStream | CreateSensorTable):
-            statement = replace(statement, stream=self._stream_defaults.fill(statement.stream))
-        return run_statement(statement, *self._stored(), owner)
-
-    def _select(self, rows: pa.Table, where: str) -> set[int]:
-        return select_sensors(self.spark, rows, where)
-
-    def _explain(
-        self,
-        text: str,
-        read: Statement,
-        reading: Reading,
-        buckets: int | None,
-        form: ExplainFormat,
-        values: Mapping[str, Any] | None,
-    ) -> str:
-        """Explain a statement as a continuous query and as a one-off query."""
-        is_past = self._home is not None and form is ExplainFormat.TEXT and self.past.is_asked(read)
-        if not is_past:
-            return self._compiler.explain(read, reading, buckets, form)
-        try:
-            going_on = self._compiler.explain(read, reading, buckets, form)
-        except (UnknownNameError, AmbiguousNameError):
-            raise
-        except SqlError:  # it cannot run continuously
-            return self.past.explain(text, values)
-        try:
-            once = self.past.explain(text, values)
-        except SqlError as error:
-            once = f"as a one-time query, it cannot be answered: {error.message}"
-        return f"{going_on}\n{once}"
-
-    def _refuse_taken(self, statement: DatabaseStatement) -> None:
-        """Refuse a name that a DataFrame has: the catalog must not share names with DataFrames."""
-        if isinstance(statement, _CREATES):
-            with placed(statement.place):
-                self._compiler.named.refuse(statement.name)
-        elif isinstance(statement, Rename):
-            with placed(statement.to_place):
-                self._compiler.named.refuse(statement.to)
+    def _find_stored(self, name: str) -> NamedEntry | None:
+        parts = self._stored.parts_left
+        return None if parts is None else parts.home.catalog.find(name)
 
     def _require_new(self, name: object, frame: object) -> None:
         self._compiler.named.require_new(name, frame)
-        stored = None if self._home is None else self._home.catalog.find(str(name))
+        stored = self._find_stored(str(name))
         if stored is not None:
             kind = stored.kind.lower()
             raise InputError(f"{kind} {name} already exists", hint="choose another name")
@@ -756,58 +629,3 @@ class Database:
 def _change_to(limits: QueryLimits, *, fill: bool) -> LimitChange:
     """These limits instead of the default ones or, with `fill`, completed by the default ones."""
     return partial(filled, limits) if fill else lambda _: limits
-
-
-def connect(  # noqa: PLR0913  one argument for each option
-    spark: SparkSession,
-    *,
-    path: str | Path | None = None,
-    catalog: str | None = None,
-    logs: str | None = None,
-    execution: str = "auto",
-    heartbeat: Duration = "1s",
-    limits: QueryLimits | None = None,
-    max_queries: int | None = None,
-    delivery_folders: Sequence[str | Path] = (),
-    stream_defaults: StreamDefaults | None = None,
-    in_process_bytes: int = IN_PROCESS_BYTES,
-    buckets: int | None = None,
-) -> Database:
-    """Open a Database on a Spark session, classic or Spark Connect.
-
-    path       a folder that keeps the catalog, logs and checkpoints; one process holds it at
-               a time. Without one, the database is deleted when the process ends.
-    catalog    the URL of a PostgreSQL database for the catalog, instead of a file in the folder.
-    logs       where logs are stored instead: another folder, or a URI such as s3://bucket/x.
-    execution  how windowed plans learn that time has passed: "ita" when a row reaches an
-               operator, "tpa" by its inputs' clocks, "nta" by negative rows; "auto" chooses.
-    heartbeat  how often answers over arrival times (or with idle streams) are updated
-               when nothing arrives: at most a second.
-    limits     what named queries may use unless they set their own; by default unlimited.
-    max_queries  how many named queries may run at a time; None: any number.
-    delivery_folders  where deliveries may write files, instead of `deliveries` in the folder.
-    stream_defaults  how long, and how much, streams keep unless they set it themselves.
-    in_process_bytes  how much a one-off query may read to be answered in this process; one that
-               reads more is answered by Spark, where it can.
-    buckets    how many parts the work of a new query is split into unless it says so itself; the
-               folder remembers it. By default Spark's shuffle partitions.
-
-    >>> with connect(spark, path="plant") as db:
-    ...     db.resume()
-    []
-    """
-    require_supported(spark.version)
-    database = Database(
-        spark,
-        execution,
-        heartbeat,
-        limits,
-        max_queries,
-        delivery_folders,
-        stream_defaults,
-        in_process_bytes,
-        buckets,
-    )
-    if path is not None or catalog is not None or logs is not None:
-        database._open(None if path is None else Path(path), catalog, logs)
-    return database

@@ -76,53 +76,53 @@ class Deliveries:
     def create(self, statement: CreateDelivery) -> Outcome:
         """Store a delivery and start it."""
         name = statement.name
-        given = {option: one.value for option, one in statement.options.items()}
+        texts = {option: one.value for option, one in statement.options.items()}
         with self._changing:
             with placed(statement.query_place):
                 query = self._catalog.require(
                     statement.query, ObjectKind.QUERY, ObjectKind.ALERT
                 ).name
-            options = self._read(statement, query, given)
+            options = self._read(statement, query, texts)
             with placed(statement.place):
-                made = self._catalog.create_delivery(
-                    name, query, statement.unit, given, if_not_exists=statement.if_not_exists
+                is_new = self._catalog.create_delivery(
+                    name, query, statement.unit, texts, if_not_exists=statement.if_not_exists
                 )
-            if not made:
+            if not is_new:
                 return Outcome(f"delivery {name} already exists")
             from_start = options["start"] == "start"
             begin(self._log_of(query), name, from_start=from_start, now=now_micros())
             self._start(self._require(name))
         change = Change(ObjectKind.DELIVERY, name, Action.CREATED)
-        noted = note_plain(plain_secrets(given))
+        noted = note_plain(plain_secrets(texts))
         return Outcome(f"delivery {name} created and started{noted}", change=change)
 
     def start(self, name: str) -> bool:
         """Start a delivery that is stopped or has failed; False if it is already running."""
         with self._changing:
-            kept = self._require(name)
-            running = self._running.get(kept.name)
+            delivery = self._require(name)
+            running = self._running.get(delivery.name)
             if running is not None and running.state is not DeliveryState.FAILED:
                 running.hurry()
                 return False
-            self._catalog.set_delivery_state(kept.name, KeptState.RUNNING)
-            self._start(kept)
+            self._catalog.set_delivery_state(delivery.name, KeptState.RUNNING)
+            self._start(delivery)
             return True
 
     def stop(self, name: str) -> bool:
         """Stop a delivery; the log keeps what is not delivered. False if it was not running."""
         with self._changing:
-            kept = self._require(name)
-            was_running = self._halt(kept.name)
-            self._catalog.set_delivery_state(kept.name, KeptState.STOPPED)
+            delivery = self._require(name)
+            was_running = self._halt(delivery.name)
+            self._catalog.set_delivery_state(delivery.name, KeptState.STOPPED)
             return was_running
 
     def drop(self, name: str) -> None:
         """Drop a delivery, and what it had yet to deliver."""
         with self._changing:
-            kept = self._require(name)
-            self._halt(kept.name)
-            end(self._log_of(kept.query), kept.name)
-            self._catalog.drop(ObjectKind.DELIVERY, kept.name)
+            delivery = self._require(name)
+            self._halt(delivery.name)
+            end(self._log_of(delivery.query), delivery.name)
+            self._catalog.drop(ObjectKind.DELIVERY, delivery.name)
 
     def query_renamed(self, query: str) -> None:
         """Resume the deliveries of a query that was renamed."""
@@ -133,14 +133,14 @@ class Deliveries:
 
     def of_query(self, query: str) -> list[str]:
         """The deliveries, running or not, of a query's results."""
-        kept = self._catalog.deliveries()
-        return [one.name for one in kept if one.query.lower() == query.lower()]
+        deliveries = self._catalog.deliveries()
+        return [one.name for one in deliveries if one.query.lower() == query.lower()]
 
     def resume(self) -> list[str]:
         """Restart the deliveries that were running when the database was closed; their names."""
         with self._changing:
-            kept = [one for one in self._catalog.deliveries() if one.state is KeptState.RUNNING]
-            started = [one for one in kept if one.name not in self._running]
+            to_run = [one for one in self._catalog.deliveries() if one.state is KeptState.RUNNING]
+            started = [one for one in to_run if one.name not in self._running]
             for one in started:
                 self._start(one)
             return [one.name for one in started]
@@ -151,31 +151,31 @@ class Deliveries:
 
     def show(self) -> Outcome:
         """SHOW DELIVERIES."""
-        found = self.statuses()
+        statuses = self.statuses()
         names = _SHOWN.names
-        columns = {name: [getattr(one, name) for one in found] for name in names}
+        columns = {name: [getattr(one, name) for one in statuses] for name in names}
         arrays = [pa.array(columns[field.name], field.type) for field in _SHOWN]
-        message = f"{len(found)} {'delivery' if len(found) == 1 else 'deliveries'}"
+        message = f"{len(statuses)} {'delivery' if len(statuses) == 1 else 'deliveries'}"
         return Outcome(message, pa.Table.from_arrays(arrays, schema=_SHOWN))
 
     def describe(self, name: str) -> Outcome:
         """DESCRIBE: the definition, without secrets, and the status."""
-        kept = self._require(name)
-        status = self._status(kept)
-        options = shown_options(kept.unit, kept.options)
-        found = {
-            "query": kept.query,
-            "unit": kept.unit,
+        delivery = self._require(name)
+        status = self._status(delivery)
+        options = shown_options(delivery.unit, delivery.options)
+        properties = {
+            "query": delivery.query,
+            "unit": delivery.unit,
             **options,
             "state": str(status.state),
-            "created": format_instant(kept.created),
+            "created": format_instant(delivery.created),
             "delivered": count(status.delivered, "row"),
             "lag": count(status.lag, "row"),
             "error": status.last_error,
         }
-        rows = {"property": list(found), "value": list(found.values())}
+        rows = {"property": list(properties), "value": list(properties.values())}
         table = pa.table({one: pa.array(values, pa.string()) for one, values in rows.items()})
-        return Outcome(f"delivery {kept.name}", table)
+        return Outcome(f"delivery {delivery.name}", table)
 
     def close(self) -> None:
         """Stop all deliveries; they still count as running, and `resume` starts them again."""
@@ -186,40 +186,42 @@ class Deliveries:
                 self._halt(name)
 
     def _read(
-        self, statement: CreateDelivery, query: str, given: Mapping[str, str]
+        self, statement: CreateDelivery, query: str, texts: Mapping[str, str]
     ) -> dict[str, Any]:
         """The options, checked by the unit."""
         with placed(statement.unit_place):
             kind = unit_class(statement.unit)
         with _option_placed(statement):
-            options = read_unit_options(statement.unit, given)
+            options = read_unit_options(statement.unit, texts)
             if hasattr(kind, "check"):
                 kind.check(self._setting(statement.name, query, options))
         return options
 
-    def _start(self, kept: StoredDelivery) -> None:
-        name = kept.name
-        size = chunk_size(read_unit_options(kept.unit, kept.options))
+    def _start(self, delivery: StoredDelivery) -> None:
+        name = delivery.name
+        size = chunk_size(read_unit_options(delivery.unit, delivery.options))
 
         def failed(error: str) -> None:
             self._catalog.set_delivery_state(name, KeptState.FAILED, error=error)
 
-        delivery = Delivery(
+        running = Delivery(
             name,
-            kept.query,
-            self._log_of(kept.query),
+            delivery.query,
+            self._log_of(delivery.query),
             size,
-            lambda: self._make_unit(kept),
+            lambda: self._make_unit(delivery),
             failed,
             settings=self._settings,
         )
-        self._running[name] = delivery
-        delivery.start()
+        self._running[name] = running
+        running.start()
 
-    def _make_unit(self, kept: StoredDelivery) -> DeliveryUnit:
-        options = read_unit_options(kept.unit, kept.options)
-        made: DeliveryUnit = unit_class(kept.unit)(self._setting(kept.name, kept.query, options))
-        return made if self._catalog.alert(kept.query) is None else Unsilenced(made, SILENCED)
+    def _make_unit(self, delivery: StoredDelivery) -> DeliveryUnit:
+        options = read_unit_options(delivery.unit, delivery.options)
+        unit: DeliveryUnit = unit_class(delivery.unit)(
+            self._setting(delivery.name, delivery.query, options)
+        )
+        return unit if self._catalog.alert(delivery.query) is None else Unsilenced(unit, SILENCED)
 
     def _setting(self, name: str, query: str, options: Mapping[str, Any]) -> UnitSetting:
         return UnitSetting(name, query, options, self._folders, self._units.find)
@@ -236,33 +238,35 @@ class Deliveries:
             if one.state is DeliveryState.RETRYING:
                 one.hurry()
 
-    def _status(self, kept: StoredDelivery) -> DeliveryStatus:
-        location = self._log_of(kept.query)
-        progress = read_progress(location, kept.name)
-        running = self._running.get(kept.name)
-        state = DeliveryState.FAILED if kept.state is KeptState.FAILED else DeliveryState.STOPPED
+    def _status(self, delivery: StoredDelivery) -> DeliveryStatus:
+        location = self._log_of(delivery.query)
+        progress = read_progress(location, delivery.name)
+        running = self._running.get(delivery.name)
+        state = (
+            DeliveryState.FAILED if delivery.state is KeptState.FAILED else DeliveryState.STOPPED
+        )
         return DeliveryStatus(
-            name=kept.name,
-            query=kept.query,
-            unit=kept.unit,
+            name=delivery.name,
+            query=delivery.query,
+            unit=delivery.unit,
             state=state if running is None else running.state,
             delivered=0 if progress is None else progress.delivered,
             position=0 if progress is None else progress.position.row,
             lag=0 if progress is None else rows_behind(location, progress),
             lost=0 if progress is None else progress.lost,
-            last_error=kept.error if running is None else running.last_error,
+            last_error=delivery.error if running is None else running.last_error,
             next_try=None if running is None else running.next_try,
             retries=0 if running is None else running.retries,
             last_success=None if progress is None else progress.last,
         )
 
     def _require(self, name: str) -> StoredDelivery:
-        found = self._catalog.delivery(name)
-        if found is None:
+        delivery = self._catalog.delivery(name)
+        if delivery is None:
             known = [one.name for one in self._catalog.deliveries()]
             hint = nearest(name, known) or "SHOW DELIVERIES lists them"
             raise InputError(f"there is no delivery {name}", hint=hint)
-        return found
+        return delivery
 
 
 @contextmanager
@@ -271,6 +275,6 @@ def _option_placed(statement: CreateDelivery) -> Iterator[None]:
     try:
         yield
     except OptionError as error:
-        given: GivenOption | None = statement.options.get((error.option or "").lower())
-        place = statement.unit_place if given is None else given.place
+        option: GivenOption | None = statement.options.get((error.option or "").lower())
+        place = statement.unit_place if option is None else option.place
         raise SqlError.at(place, error) from None

@@ -49,18 +49,18 @@ class HealthHistory:
             return []
         rows, self.counted = size.rows - self.counted, size.rows
         seconds = self._seconds(_began(fresh[-1]), budget)
-        made = []
+        samples = []
         for report in fresh:
             began, metrics = _began(report), progress_metrics(report)
             rate = rows / seconds
             one = _sample(report, metrics, self._seconds(began, budget), rate, size, now, budget)
             self.counter.add(metrics, began, now)
-            made.append(self._with_what_lasts(one))
-            self.samples.append(made[-1])
+            samples.append(self._with_what_lasts(one))
+            self.samples.append(samples[-1])
             self.last_batch, self.last_time = int(report["batchId"]), began
-        while self.samples[0].time < now - KEPT and len(self.samples) > len(made):
+        while self.samples[0].time < now - KEPT and len(self.samples) > len(samples):
             self.samples.popleft()
-        return made
+        return samples
 
     def wants_all(self, last: Mapping[str, Any]) -> bool:
         """Whether micro-batches before the last one have not been seen."""
@@ -123,13 +123,13 @@ def _sample(
 
 def _streams(metrics: Sequence[JoinMetrics]) -> dict[str, StreamMetrics]:
     """The streams that a query reads; in a UNION two of them may have the same name."""
-    found: dict[str, StreamMetrics] = {}
+    streams: dict[str, StreamMetrics] = {}
     for join in metrics:
         for name, stream in join.streams.items():
             if not stream.is_internal:
-                others = sum(1 for one in found if one.partition(" (")[0] == name)
-                found[f"{name} ({others + 1})" if others else name] = stream
-    return found
+                others = sum(1 for one in streams if one.partition(" (")[0] == name)
+                streams[f"{name} ({others + 1})" if others else name] = stream
+    return streams
 
 
 def _least_mark(streams: Mapping[str, StreamMetrics]) -> int | None:

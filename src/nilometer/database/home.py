@@ -229,8 +229,8 @@ class Home:
 
 def _place(path: Path) -> Path:
     """The absolute path of the folder; `..` follows links, which Spark does not know."""
-    found = path.expanduser().absolute()
-    return found.resolve() if ".." in found.parts else found
+    folder = path.expanduser().absolute()
+    return folder.resolve() if ".." in folder.parts else folder
 
 
 def _of_type(declared: Declaration) -> object:

@@ -53,7 +53,7 @@ class Hosting:
     def plan(self, plan: Plan, known: Known, limits: QueryLimits) -> EnginePlan | str:
         """A plan for the shared engine, or why the query needs one of its own."""
         try:
-            return engine_plan(plan, known.frames, limits.shed_by)
+            return engine_plan(plan, known.inputs, limits.shed_by)
         except NotInSubsetError as error:
             return error.message
 
@@ -75,7 +75,7 @@ class Hosting:
                 hint="drop it and create it again",
             )
         log_id = make_log(destination.location, plan.layout)
-        hosted = host_plan(plan, known.frames, destination.dead_letters, limits.shed)
+        hosted = host_plan(plan, known.inputs.logs, destination.dead_letters, limits.shed)
         entry = PlanEntry(
             name,
             0,
@@ -89,9 +89,9 @@ class Hosting:
             logs=[(one.log, one.name) for one in hosted.feeds],
             needs_now=plan.needs_now,
         )
-        made = self.engine.host(name, hosted, entry)
-        made.name = query.name
-        return made
+        handle = self.engine.host(name, hosted, entry)
+        handle.name = query.name
+        return handle
 
     def drop(self, query: NamedQuery) -> None:
         """Delete what the engine keeps of a query."""

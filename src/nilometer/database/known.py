@@ -1,10 +1,11 @@
-"""The relations that statements can name in a database, with their origins and frames."""
+"""The relations that statements can name in a database, and where their rows are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,8 +17,8 @@ from nilometer.log.reader import LogReader
 from nilometer.operators.watermarks import StreamClock
 from nilometer.sensors.catalog.stored_queries import KNOWN, NamedQuery
 from nilometer.sensors.declaration import Declaration
+from nilometer.spark.inputs import Inputs, MadeOnUse, describe_log
 from nilometer.spark.log_cursor import EARLIEST, LATEST, LogRange
-from nilometer.spark.log_stream import LogStream, StreamFrame, describe_log
 from nilometer.sql.catalog import Relation, SensorColumns, Statistics, rows_name
 from nilometer.sql.parse.query_text import Statement, names_read
 from nilometer.sql.plan.changes_plan import Plan, sources_of
@@ -25,47 +26,31 @@ from nilometer.sql.statements import read_query
 
 APPEND = "append"
 CHANGELOG = "changelog"
-
-
-class Frames(Mapping[str, StreamFrame]):
-    """Frames by the names of relations, each created on first use."""
-
-    def __init__(self, makers: Mapping[str, Callable[[], StreamFrame]]) -> None:
-        self._makers = makers
-        self._made: dict[str, StreamFrame] = {}
-
-    def __getitem__(self, name: str) -> StreamFrame:
-        if name not in self._made:
-            self._made[name] = self._makers[name]()
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
+ROWS_PER_BATCH: Final = 1_000_000
+"""The most rows of a log in a micro-batch of a query that has a streaming query of its own."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """Relations and their frames by name; the texts of views, and of queries that change."""
+    """Relations and their inputs by name; the texts of views, and of queries that change."""
 
     relations: Mapping[str, Relation]
-    frames: Mapping[str, StreamFrame]
+    inputs: Inputs
     queries: Mapping[str, str]
 
-    def with_inline_rows(self, plan: Plan, spark: SparkSession) -> Known:
+    def with_inline_rows(self, plan: Plan) -> Known:
         """The same, plus the tables that a plan itself holds: VALUES."""
-        found = {one.relation.name: one.relation.rows for one in sources_of(plan)}
-        added: dict[str, Callable[[], StreamFrame]] = {
-            name: partial(spark.createDataFrame, pa.Table.from_batches([rows]))
-            for name, rows in found.items()
+        tables = {one.relation.name: one.relation.rows for one in sources_of(plan)}
+        create, frames = self.inputs.session.createDataFrame, self.inputs.frames
+        added = {
+            name: partial(create, pa.Table.from_batches([rows]))
+            for name, rows in tables.items()
             if rows is not None
         }
         if not added:
             return self
-        known = {name: partial(self.frames.__getitem__, name) for name in self.frames}
-        return replace(self, frames=Frames({**known, **added}))
+        known = {name: partial(frames.__getitem__, name) for name in frames}
+        return replace(self, inputs=replace(self.inputs, frames=MadeOnUse({**known, **added})))
 
 
 @dataclass(frozen=True)
@@ -102,9 +87,10 @@ def everything_known(
 ) -> Known:
     """The registered DataFrames, and the relations stored in the database."""
     relations = dict(own)
-    makers: dict[str, Callable[[], StreamFrame]] = {
+    tables: dict[str, Callable[[], DataFrame]] = {
         name: partial(frames.__getitem__, name) for name in frames
     }
+    logs: dict[str, Callable[[], LogRange]] = {}
     queries: dict[str, str] = {}
     if home is not None:
         known = home.catalog.declarations()
@@ -115,20 +101,21 @@ def everything_known(
             size = sensors.get(stored.name, 0) if stored.is_sensor_table else 1
             statistics = declared.statistics(home.manager.measured(stored.name), size)
             relations[declared.name] = relation_of(declared, statistics)
-            makers[declared.name] = partial(_stream, home, spark, declared, reading)
+            logs[declared.name] = partial(_stream, home, declared, reading)
             if declared.is_sensor_table:
-                makers[rows_name(declared.name)] = partial(_sensor_rows, home, spark, declared)
+                tables[rows_name(declared.name)] = partial(_sensor_rows, home, spark, declared)
         for name, schema in home.catalog.tables().items():
             relations[name] = describe_rows(name, schema)
-            makers[name] = partial(_table, home, spark, name)
+            tables[name] = partial(_table, home, spark, name)
         queries = {view.name: view.text for view in home.catalog.views()}
         for query in home.catalog.queries():
             if query.kind == CHANGELOG:
                 queries[query.name] = query.text
             elif (relation := _results(home, query)) is not None:
                 relations[query.name] = relation
-                makers[query.name] = partial(_log, home, spark, query.name, reading)
-    return Known(relations, Frames(makers), queries)
+                logs[query.name] = partial(_log, home, query.name, reading)
+    inputs = Inputs(spark, MadeOnUse(tables), MadeOnUse(logs))
+    return Known(relations, inputs, queries)
 
 
 def columns_known(
@@ -148,11 +135,11 @@ def columns_known(
     while todo:
         seen.add(name := todo.pop())
         todo |= names_read(read_query(texts[name])) - seen if name in texts else set()
-    found = dict(own)
+    merged = dict(own)
     for query in changing:
         for key, columns in query.options[KNOWN].items() if query.name.lower() in seen else ():
-            found[key] = set(found.get(key, columns)) & set(columns)
-    return found
+            merged[key] = set(merged.get(key, columns)) & set(columns)
+    return merged
 
 
 def columns_read(plan: Plan) -> list[tuple[str, list[str]]]:
@@ -217,7 +204,7 @@ def _sensor_rows(home: Home, spark: SparkSession, declared: Declaration) -> Data
     return spark.createDataFrame(rows)
 
 
-def _stream(home: Home, spark: SparkSession, declared: Declaration, reading: Reading) -> LogStream:
+def _stream(home: Home, declared: Declaration, reading: Reading) -> LogRange:
     """The log of a stream; raises if it is broken, as nothing is appended to it then."""
     name = declared.name
     if (why := home.broken.get(name)) is not None:
@@ -226,17 +213,17 @@ def _stream(home: Home, spark: SparkSession, declared: Declaration, reading: Rea
             detail=f"{why.message}: {why.detail}",
             hint="restore its files and open the database again, or DROP it",
         )
-    return _log(home, spark, name, reading, declared.layout)
+    return _log(home, name, reading, declared.layout)
 
 
-def _log(
-    home: Home, spark: SparkSession, name: str, reading: Reading, layout: LogLayout | None = None
-) -> LogStream:
-    log = LogRange(
-        home.log_of(name),
+def _log(home: Home, name: str, reading: Reading, layout: LogLayout | None = None) -> LogRange:
+    location = home.log_of(name)
+    return LogRange(
+        location,
+        layout or LogReader.open(location).layout,
         EARLIEST if reading.from_start else LATEST,
+        reading.begins_now,
         reading.reader,
         is_named=reading.is_named,
-        layout=layout,
+        max_rows=ROWS_PER_BATCH,
     )
-    return LogStream(spark, log, begins_now=reading.begins_now)

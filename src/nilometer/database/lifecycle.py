@@ -98,10 +98,10 @@ class QueryLifecycle:
 
     def require(self, name: str) -> NamedQuery:
         """The query of this name; raises if there is none."""
-        found = self._home.catalog.query(name)
-        if found is None:
+        query = self._home.catalog.query(name)
+        if query is None:
             raise unknown_query(name)
-        return found
+        return query
 
     def plan(self, reader: str, statement: Statement, buckets: int | None = None) -> Planned:
         """The plan of a query that logs know under this reader name."""
@@ -143,11 +143,11 @@ class QueryLifecycle:
         query: NamedQuery,
         planned: Planned,
         before: RunState | None = None,
-        made: EnginePlan | None = None,
+        engine_plan: EnginePlan | None = None,
     ) -> None:
         """Start a query; if it starts anew, earlier failures no longer count.
 
-        `made`: its plan for the shared engine, if there is one already.
+        `engine_plan`: its plan for the shared engine, if there is one already.
         """
         self._runs.reserve(run)
         location = self._home.log_of(query.name)
@@ -156,12 +156,12 @@ class QueryLifecycle:
         plan, known = planned
         if hosted_id(query) is not None:
             assert self.hosting is not None
-            hosted = made or self.plan_for_engine(planned, run.limits)
+            hosted = engine_plan or self.plan_for_engine(planned, run.limits)
             run.handle = self.hosting.start(query, hosted, known, destination, run.limits)
         else:
             self._require_room(run)
             with started_in_pool(self._settings.session, f"query {run.place}"):
-                run.handle = start_query(plan, known.frames, destination, self._beats)
+                run.handle = start_query(plan, known.inputs, destination, self._beats)
         run.has_worked, run.join = False, join_of(query, plan)
         run.replaces = replaces(query)
         if run.replaces is not None and not run.ends:
@@ -190,29 +190,33 @@ class QueryLifecycle:
             return Progress(inputs)
         log_of = self._home.log_of
         known = ((name, readers_of(log_of(name), query.reader)) for name in inputs)
-        readers = tuple((name, one) for name, found in known for one in found)
+        readers = tuple((name, one) for name, registered in known for one in registered)
         return Progress(inputs, readers=readers)
 
     def _require_room(self, run: QueryRun) -> None:
         """Refuse another Spark query where the number of queries is limited."""
         others = [one.handle for one in self._runs if one is not run and one.is_active]
         own = sum(isinstance(one, StreamingQuery) for one in others)
-        if self._settings.most is not None and own >= MOST_OWN:
+        if self._settings.max_running is not None and own >= MOST_OWN:
             raise LimitError(
                 f"{own} queries have a streaming query of their own in Spark, which is the maximum",
                 hint="let queries share an engine: leave out engine = 'own'; or stop one",
             )
 
     def begin_now(
-        self, run: QueryRun, query: NamedQuery, planned: Planned, made: EnginePlan | None = None
+        self,
+        run: QueryRun,
+        query: NamedQuery,
+        planned: Planned,
+        engine_plan: EnginePlan | None = None,
     ) -> None:
         """Start a query for a waiting caller; an error that may be cured is retried once."""
         try:
-            self.begin(run, query, planned, made=made)
+            self.begin(run, query, planned, engine_plan=engine_plan)
         except (PySparkException, Py4JError) as error:
             if not may_be_cured(explain_failure(error)):
                 raise
-            self.begin(run, query, planned, made=made)
+            self.begin(run, query, planned, engine_plan=engine_plan)
 
     def _destination(self, query: NamedQuery, location: str, limits: QueryLimits) -> Destination:
         history = FOREVER if limits.history is None else limits.history
@@ -239,9 +243,9 @@ class QueryLifecycle:
         except LimitError as error:
             return error
         except Exception as error:
-            told = error if isinstance(error, NilometerError) else explain_failure(error)
-            self._failed(run, told)
-            return told
+            failure = error if isinstance(error, NilometerError) else explain_failure(error)
+            self._failed(run, failure)
+            return failure
         return None
 
     def look_at(self, run: QueryRun) -> bool:

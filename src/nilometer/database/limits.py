@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from nilometer.database.bucket_options import BUCKET_OPTIONS, read_asked
+from nilometer.database.bucket_options import BUCKET_OPTIONS, read_requested
 from nilometer.database.known import CHANGELOG
 from nilometer.database.query_status import EngineChoice, OnError, QueryLimits
 from nilometer.errors import (
@@ -40,29 +40,29 @@ _SHED_BY: Final = "shed_by"
 _FROM_START: Final = "from start"
 
 
-def read_limits(given: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
+def read_limits(options: Mapping[str, GivenOption], before: QueryLimits) -> QueryLimits:
     """The limits that options set, over the default ones; `none` removes one."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     known = (*_READ, _ON_ERROR, _ENGINE, _SHED_BY, *BUCKET_OPTIONS)
-    read_asked(given)
-    for name, option in given.items():
+    read_requested(options)
+    for name, option in options.items():
         if name in BUCKET_OPTIONS:
             continue
         if name in (_ON_ERROR, _ENGINE):
-            found[name] = _on_error(option) if name == _ON_ERROR else _engine(option)
+            values[name] = _on_error(option) if name == _ON_ERROR else _engine(option)
             continue
         if name == _SHED_BY:
-            found[name] = None if option.value.lower() == NO_LIMIT else option.value
+            values[name] = None if option.value.lower() == NO_LIMIT else option.value
             continue
         if name not in _READ:
             raise option.refusal(
                 f"a query has no option {name}",
                 hint=nearest(name, known) or f"choose among {', '.join(known)}",
             )
-        found[name] = None if option.value.lower() == NO_LIMIT else _length(name, option)
-    limits = replace(before, **found)
-    if limits.shed is None and _SHED_BY in given and limits.shed_by is not None:
-        raise given[_SHED_BY].refusal(
+        values[name] = None if option.value.lower() == NO_LIMIT else _length(name, option)
+    limits = replace(before, **values)
+    if limits.shed is None and _SHED_BY in options and limits.shed_by is not None:
+        raise options[_SHED_BY].refusal(
             "option shed_by is given without shed, so no rows are ever shed",
             hint="give shed as well, such as shed = '1000000'",
         )
@@ -102,15 +102,15 @@ def _engine(option: GivenOption) -> EngineChoice:
 
 def _length(name: str, option: GivenOption) -> int:
     try:
-        found = _READ[name](option.value)
+        length = _READ[name](option.value)
     except (InputError, DurationError) as error:
         raise option.refusal(
             f"option {name} cannot be used", detail=error.message, hint=error.hint
         ) from None
-    if found <= 0:
+    if length <= 0:
         hint = f"write {name} = {NO_LIMIT} for no limit"
         raise option.refusal(f"option {name} must be greater than zero", hint=hint)
-    return found
+    return length
 
 
 def usual_for(kind: str, usual: QueryLimits) -> QueryLimits:
@@ -134,7 +134,7 @@ def stored_options(
     replaces: str | None = None,
 ) -> dict[str, Any]:
     """What the catalog keeps of a new query besides its text."""
-    found = {
+    others = {
         **buckets,
         TEMPORARY: is_temporary or None,
         _OWNER: owner,
@@ -143,7 +143,7 @@ def stored_options(
         REPLACES: replaces,
         _FROM_START: replaces and True,
     }
-    return _without_nothing({**asdict(limits), **found})
+    return _without_nothing({**asdict(limits), **others})
 
 
 def altered_options(query: NamedQuery, limits: QueryLimits) -> dict[str, Any]:
@@ -161,10 +161,10 @@ def filled(limits: QueryLimits, usual: QueryLimits) -> QueryLimits:
     return replace(usual, **given)
 
 
-def beyond(limits: QueryLimits, most: QueryLimits) -> str | None:
+def beyond(limits: QueryLimits, allowed: QueryLimits) -> str | None:
     """Which of these limits, if any, allows more than the other limits do."""
     for name in _READ:
-        limit, bound = getattr(limits, name), getattr(most, name)
+        limit, bound = getattr(limits, name), getattr(allowed, name)
         if bound is not None and (limit is None or limit > bound):
             return name
     return None
@@ -172,10 +172,10 @@ def beyond(limits: QueryLimits, most: QueryLimits) -> str | None:
 
 def limits_of(query: NamedQuery) -> QueryLimits:
     """The limits that a query was given."""
-    found = {name: query.options.get(name) for name in _READ}
+    amounts = {name: query.options.get(name) for name in _READ}
     on_error, engine = query.options.get(_ON_ERROR), query.options.get(_ENGINE)
     return QueryLimits(
-        **found,
+        **amounts,
         on_error=None if on_error is None else OnError(on_error),
         engine=None if engine is None else EngineChoice(engine),
         shed_by=query.options.get(_SHED_BY),

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 from nilometer.database.alter_query import LimitChange
 from nilometer.database.bucket_options import (
-    NOTHING_ASKED,
-    AskedBuckets,
-    asked_options,
+    NOTHING_REQUESTED,
+    RequestedBuckets,
     parting_of,
+    requested_options,
 )
 from nilometer.database.change_buckets import require_spreadable
 from nilometer.database.home import Home
@@ -37,7 +37,7 @@ class NewQuery:
     statement: Statement
     if_not_exists: bool = False
     limits: LimitChange | None = None
-    asked: AskedBuckets = NOTHING_ASKED
+    requested: RequestedBuckets = NOTHING_REQUESTED
     temporary: bool = False
     owner: str | None = None
     in_place_of: str | None = None
@@ -65,19 +65,21 @@ class NewQueries:
         """Store a query and start it; False if it exists already and that is allowed."""
         name, alterations = new.name, self._home.catalog.alterations
         reader = self._free_reader(name)
-        planned = self._planned(reader, new.started, new.asked.buckets)
+        planned = self._planned(reader, new.started, new.requested.buckets)
         kind = CHANGELOG if emits_changes(planned[0]) else APPEND
-        found = self._limits(kind, new.limits)
-        planned, made = self._choose_engine(planned, found, new.asked)
-        split = asked_options({"buckets": planned[0].buckets}, new.asked, lambda: planned[0])
+        limits = self._limits(kind, new.limits)
+        planned, engine_plan = self._choose_engine(planned, limits, new.requested)
+        split = requested_options(
+            {"buckets": planned[0].buckets}, new.requested, lambda: planned[0]
+        )
         if (parting := parting_of(split)) is not None:
             planned = spread_joins(planned[0], parting), planned[1]
         options = stored_options(
-            found,
+            limits,
             is_temporary=new.temporary,
             buckets=split,
             owner=new.owner,
-            hosted=None if made is None else uuid4().hex,
+            hosted=None if engine_plan is None else uuid4().hex,
             reader=None if reader == name else reader,
             replaces=new.in_place_of,
         )
@@ -92,7 +94,7 @@ class NewQueries:
                 if catalog.alterations != alterations:
                     self._require_same(self._lifecycle.require(name), planned[0])
                 self._home.delete(self._home.files_of(name))  # another's, which ended in between
-                self._lifecycle.begin_now(run, self._lifecycle.require(name), planned, made)
+                self._lifecycle.begin_now(run, self._lifecycle.require(name), planned, engine_plan)
             except BaseException:
                 with suppress(Exception):
                     self._lifecycle.remove(run)
@@ -107,29 +109,29 @@ class NewQueries:
             )
 
     def _choose_engine(
-        self, planned: Planned, limits: QueryLimits, asked: AskedBuckets
+        self, planned: Planned, limits: QueryLimits, requested: RequestedBuckets
     ) -> tuple[Planned, EnginePlan | None]:
         """The plan in the buckets of its engine; if that is the shared one, also for that."""
         if self._lifecycle.hosting is None or limits.engine is EngineChoice.OWN:
             require_no_shedding(limits, "the query was given an engine of its own")
             return planned, None
-        if not asked.is_nothing and limits.engine is EngineChoice.SHARED:
+        if not requested.is_nothing and limits.engine is EngineChoice.SHARED:
             raise InputError(
                 "a query has one bucket in the shared engine",
-                hint=f"leave out {'spread' if asked.is_spread else 'buckets'}, "
+                hint=f"leave out {'spread' if requested.is_spread else 'buckets'}, "
                 "or write engine = 'own'",
             )
-        if not asked.is_nothing:
+        if not requested.is_nothing:
             require_no_shedding(limits, "a query of several buckets has an engine of its own")
             return planned, None
         narrow = in_buckets(planned[0], 1), planned[1]
-        made = self._lifecycle.plan_for_engine(narrow, limits)
-        if not isinstance(made, str):
-            return narrow, made
-        require_no_shedding(limits, made)
+        plan = self._lifecycle.plan_for_engine(narrow, limits)
+        if not isinstance(plan, str):
+            return narrow, plan
+        require_no_shedding(limits, plan)
         if limits.engine is EngineChoice.SHARED:
             raise InputError(
-                "this query cannot run in the shared engine", detail=made, hint="leave out engine"
+                "this query cannot run in the shared engine", detail=plan, hint="leave out engine"
             )
         return planned, None
 

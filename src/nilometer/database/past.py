@@ -166,29 +166,29 @@ class Past:
     def columns(self) -> StoredRelations:
         """The columns of all tables and views."""
         tables = StoredTables(self._home)
-        found: dict[str, tuple[str, list[tuple[str, pa.DataType]]]] = {}
+        relations: dict[str, tuple[str, list[tuple[str, pa.DataType]]]] = {}
         for name in tables:
             with suppress(NilometerError):  # it was dropped, or never started
                 schema = tables[name].schema
-                found[name] = ("r", [(one.name, one.type) for one in schema])
+                relations[name] = ("r", [(one.name, one.type) for one in schema])
         for view in self._home.catalog.views():
             with suppress(NilometerError):
                 empty = self.select(f"SELECT * FROM ({view.text}) AS v LIMIT 0")
-                found[view.name] = ("v", [(one.name, one.type) for one in empty.schema])
-        return found
+                relations[view.name] = ("v", [(one.name, one.type) for one in empty.schema])
+        return relations
 
     def source(self, name: str) -> StoredSource:
         """The source of this name, in any case."""
         tables = StoredTables(self._home, (name,))
-        found = next((one for one in tables if one.lower() == name.lower()), None)
-        if found is None:
+        table_name = next((one for one in tables if one.lower() == name.lower()), None)
+        if table_name is None:
             raise UnknownNameError(
                 f"there is no stream, table or query {name}", hint=nearest(name, tables)
             )
-        table = tables[found]
-        query = self._home.catalog.query(found)
+        table = tables[table_name]
+        query = self._home.catalog.query(table_name)
         changes = query is not None and query.kind == CHANGELOG
-        return StoredSource(found, table.schema, table.columns.time, changes)
+        return StoredSource(table_name, table.schema, table.columns.time, changes)
 
     def rows(self, name: str, bounds: Bounds, *, answer: bool = False) -> RowSource:
         """The rows of a stream or query with times in a closed range, and possibly a few more.
@@ -196,19 +196,19 @@ class Past:
         Of a changelog query these are its changes, or its current answer.
         """
         tables = StoredTables(self._home, () if answer else (name,))
-        found = next((one for one in tables if one.lower() == name.lower()), None)
-        if found is None:
+        table_name = next((one for one in tables if one.lower() == name.lower()), None)
+        if table_name is None:
             raise NotFoundError(
                 f"there is no stream, table or query {name}", hint=nearest(name, tables)
             )
-        table = tables[found]
-        use = TableUse(found, columns=frozenset(table.schema.names), bounds=bounds)
+        table = tables[table_name]
+        use = TableUse(table_name, columns=frozenset(table.schema.names), bounds=bounds)
         names = unique_names(table.schema.names)
         schema = pa.schema([f.with_name(n) for f, n in zip(table.schema, names, strict=True)])
         rows = table.read(use)
         batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
         named = (one.rename_columns(names) for one in batches)
-        return RowSource(found, schema, table.columns.time, named)
+        return RowSource(table_name, schema, table.columns.time, named)
 
     @property
     def sandbox(self) -> GuardedSandbox:
@@ -234,16 +234,16 @@ class Past:
         views = {one.name.lower(): one.text for one in self._home.catalog.views()}
         reads = 0
         for _ in range(_MOST_VIEWS):
-            found = [one for one in tree.find_all(exp.Table) if one.name.lower() in views]
-            if not found:
+            entries = [one for one in tree.find_all(exp.Table) if one.name.lower() in views]
+            if not entries:
                 return tree
-            reads += len(found)
+            reads += len(entries)
             if reads > _MOST_READS:
                 raise SqlError(
                     "the query expands too many views",
                     detail=f"more than {_MOST_READS} times, including through other views",
                 )
-            for entry in found:
+            for entry in entries:
                 inner = exp.Subquery(this=_parse(views[entry.name.lower()]))
                 alias = entry.alias or entry.name
                 inner.set("alias", exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))

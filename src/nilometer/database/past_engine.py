@@ -34,7 +34,7 @@ _WAITING: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenEngine:
     """What answers a query, and why."""
 
     parted: PartedQuestion | None
@@ -60,24 +60,24 @@ class PastEngine:
         most_rows: int | None = None,
         *,
         is_exact: bool = False,
-    ) -> Chosen:
+    ) -> ChosenEngine:
         """Choose what answers a query, given how many rows are wanted.
 
         How much it reads is determined exactly only if that matters or is asked for.
         """
-        most = self.in_process_bytes
-        enough = 0 if is_exact else most
+        max_bytes = self.in_process_bytes
+        enough = 0 if is_exact else max_bytes
         sizes = {n: tables[use.table].bytes(use, enough) for n, use in question.tables.items()}
         read = f"about {shown_size(sum(sizes.values()))} are read"
-        if sum(sizes.values()) <= most:
-            return Chosen(
-                None, f"{read}; Spark answers queries that read more than {shown_size(most)}"
+        if sum(sizes.values()) <= max_bytes:
+            return ChosenEngine(
+                None, f"{read}; Spark answers queries that read more than {shown_size(max_bytes)}"
             )
-        more = f"{read}, more than {shown_size(most)}"
+        more = f"{read}, more than {shown_size(max_bytes)}"
         try:
-            return Chosen(self._parted(question, tables, sizes, most_rows), more)
+            return ChosenEngine(self._parted(question, tables, sizes, most_rows), more)
         except NotInPartsError as reason:
-            return Chosen(None, f"{more}; but Spark cannot answer it in parts: {reason}")
+            return ChosenEngine(None, f"{more}; but Spark cannot answer it in parts: {reason}")
 
     def _parted(
         self,
@@ -119,9 +119,9 @@ class PastEngine:
         each = None if cancelling is None else _cancelling_all(cancelling)
         try:
             with self._has_room(left().seconds):
-                found = self._ask_parts(question, parted, tables, left(), each)
+                parts = self._ask_parts(question, parted, tables, left(), each)
                 rows = {name: _rows(question, tables, name) for name in parted.whole_tables}
-                return self.sandbox.run(parted.whole, {**rows, PARTS: found}, left(), each)
+                return self.sandbox.run(parted.whole, {**rows, PARTS: parts}, left(), each)
         except TimeLimitError:
             raise took_too_long(limits.seconds) from None
 

@@ -172,8 +172,8 @@ class QueryStatus:
             return None
         one, parts = self.parting.stream, self.parting.parts
         is_spread = f"rows of {one} with the same key are in {parts} buckets"
-        told = "no key is spread" if parts == 1 else is_spread
-        return f"automatic: {told}" if self.spreads_by_itself else told
+        text = "no key is spread" if parts == 1 else is_spread
+        return f"automatic: {text}" if self.spreads_by_itself else text
 
     @property
     def shares_text(self) -> str | None:

@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot.tokenizer_core import TokenType
 
-from nilometer.database.bucket_options import read_asked
+from nilometer.database.bucket_options import read_requested
 from nilometer.database.home import Home
 from nilometer.database.limits import (
     is_temporary,
@@ -54,7 +54,7 @@ def replace_query(
                 new,
                 statement.query,
                 limits=lambda _: read_limits(statement.options, limits_of(query)),
-                asked=read_asked(statement.options),
+                requested=read_requested(statement.options),
                 temporary=is_temporary(query),
                 owner=owner_of(query) or owner,
                 in_place_of=name,
@@ -79,7 +79,7 @@ def _go_on(statement: CreateQuery, query: NamedQuery, queries: RunningQueries) -
         queries.alter(
             query.name,
             lambda limits: read_limits(statement.options, limits),
-            read_asked(statement.options),
+            read_requested(statement.options),
         )
     queries.start(query.name)
     return Outcome(f"query {query.name} already has this text, and keeps running")

@@ -21,7 +21,7 @@ class RunSettings:
     session: SparkSession | None = None
     limits: QueryLimits = field(default_factory=QueryLimits)
     """The limits of queries that set none of their own."""
-    most: int | None = None
+    max_running: int | None = None
     """How many may run at a time."""
     back_off: BackOff = field(default_factory=BackOff)
     look_every: float = EVERY

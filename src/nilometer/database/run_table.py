@@ -19,16 +19,16 @@ def closed() -> InputError:
 class RunTable:
     """Runs by name, in any case, and the slots of those that run."""
 
-    def __init__(self, most: int | None) -> None:
-        self._most = most
+    def __init__(self, max_running: int | None) -> None:
+        self._max_running = max_running
         self._runs: dict[str, QueryRun] = {}
         self._guard = threading.Lock()
         self._is_closed = False
 
     def __iter__(self) -> Iterator[QueryRun]:
         with self._guard:
-            found = list(self._runs.values())
-        return iter(found)
+            runs = list(self._runs.values())
+        return iter(runs)
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -66,9 +66,9 @@ class RunTable:
             if run.place is not None:
                 return
             taken = {one.place for one in self._runs.values() if one.place is not None}
-            if self._most is not None and len(taken) >= self._most:
+            if self._max_running is not None and len(taken) >= self._max_running:
                 raise LimitError(
-                    f"no more queries can run: the limit is {self._most}",
+                    f"no more queries can run: the limit is {self._max_running}",
                     hint="stop or drop one: SHOW QUERIES lists them",
                 )
             run.place = next(place for place in count() if place not in taken)

@@ -12,8 +12,8 @@ from typing import Final
 from nilometer.database.alter_query import LimitChange, alter_query
 from nilometer.database.auto_spread import SpreadJoin
 from nilometer.database.bucket_options import (
-    NOTHING_ASKED,
-    AskedBuckets,
+    NOTHING_REQUESTED,
+    RequestedBuckets,
     idle_cores,
 )
 from nilometer.database.home import Home
@@ -64,7 +64,7 @@ class RunningQueries:
     ) -> None:
         self._home = home
         self._settings = settings or RunSettings()
-        self._runs = RunTable(self._settings.most)
+        self._runs = RunTable(self._settings.max_running)
         self._lifecycle = QueryLifecycle(home, plan, beats, self._settings, self._runs)
         self._new = NewQueries(home, self._lifecycle, self._runs, self._settings.limits)
         self._statuses = QueryStatuses(
@@ -83,10 +83,10 @@ class RunningQueries:
 
     def status(self, name: str) -> QueryStatus:
         """The last known status of one query; raises if there is none of this name."""
-        found = self.find_status(name)
-        if found is None:
+        status = self.find_status(name)
+        if status is None:
             raise unknown_query(name)
-        return found
+        return status
 
     def find_status(self, name: str) -> QueryStatus | None:
         """The last known status of one query, or None if it does not exist."""
@@ -101,8 +101,8 @@ class RunningQueries:
         shares = None if status.shares_text is None else f"State: shared with {status.shares_text}"
         how = None if status.spread_text is None else f"Spread: {status.spread_text}"
         idle = None if session is None else idle_cores(query, cores_of(session))
-        told = (shares, how, idle, *describe_spreads(status.spreads), status.remedy)
-        return "\n".join([explain_plan(plan), engine, *(one for one in told if one is not None)])
+        notes = (shares, how, idle, *describe_spreads(status.spreads), status.remedy)
+        return "\n".join([explain_plan(plan), engine, *(one for one in notes if one is not None)])
 
     def health(self, name: str) -> list[HealthSample]:
         """The samples of a query from the last ten minutes, oldest first."""
@@ -116,8 +116,8 @@ class RunningQueries:
 
     def last_samples(self) -> dict[str, HealthSample]:
         """The newest sample of each query that has any, by name."""
-        found = ((run.name, run.health.samples) for run in self._runs)
-        return {name: samples[-1] for name, samples in found if samples}
+        histories = ((run.name, run.health.samples) for run in self._runs)
+        return {name: samples[-1] for name, samples in histories if samples}
 
     @property
     def engine_status(self) -> EngineStatus:
@@ -186,8 +186,8 @@ class RunningQueries:
 
     def replacements(self) -> list[tuple[str, str]]:
         """The queries that are being replaced, each with its replacement."""
-        found = [(replaces(one), one.name) for one in self._home.catalog.queries()]
-        return [(old, new) for old, new in found if old is not None]
+        pairs = [(replaces(one), one.name) for one in self._home.catalog.queries()]
+        return [(old, new) for old, new in pairs if old is not None]
 
     def start(self, name: str) -> bool:
         """Start a query that is stopped or waits for a retry; False if it is already running."""
@@ -221,23 +221,25 @@ class RunningQueries:
         if self._home.catalog.query(replacement_of(name)) is not None:
             self.drop(replacement_of(name))
 
-    def alter(self, name: str, change: LimitChange, asked: AskedBuckets = NOTHING_ASKED) -> None:
+    def alter(
+        self, name: str, change: LimitChange, requested: RequestedBuckets = NOTHING_REQUESTED
+    ) -> None:
         """Change the limits of a query, or its buckets; a running one goes on."""
         with self._runs.alone(self._lifecycle.require(name).name) as run:
             is_running = run.handle is not None and run.handle.isActive
             try:
-                alter_query(run, change, asked, self._home, self._lifecycle)
+                alter_query(run, change, requested, self._home, self._lifecycle)
             finally:
                 if is_running and not (run.handle is not None and run.handle.isActive):
                     self._begin(run)
 
     def resume(self) -> list[str]:
         """Restart all queries that were running when the database was closed; their names."""
-        wanted = [q.name for q in self._home.catalog.queries() if q.state is QueryState.RUNNING]
+        names = [q.name for q in self._home.catalog.queries() if q.state is QueryState.RUNNING]
         hosting = self._lifecycle.hosting
-        at_once = nullcontext() if hosting is None or not wanted else hosting.together()
+        at_once = nullcontext() if hosting is None or not names else hosting.together()
         with at_once, ThreadPoolExecutor(_AT_ONCE, "resume") as threads:
-            outcomes = dict(zip(wanted, threads.map(self._resumed, wanted), strict=True))
+            outcomes = dict(zip(names, threads.map(self._resumed, names), strict=True))
         failed = {name: one for name, one in outcomes.items() if isinstance(one, NilometerError)}
         if failed:
             raise InputError(
@@ -263,8 +265,8 @@ class RunningQueries:
     def drop_temporary(self) -> None:
         """Drop leftover temporary queries, except those that others read."""
         queries = self._home.catalog.queries()
-        kept = [read_query(q.text) for q in queries if not is_temporary(q)]
-        needed = {name for one in kept for name in names_read(one)}
+        statements = [read_query(q.text) for q in queries if not is_temporary(q)]
+        needed = {name for one in statements for name in names_read(one)}
         for query in queries:
             if is_temporary(query) and query.name.lower() not in needed:
                 self.drop(query.name)
@@ -328,8 +330,8 @@ class RunningQueries:
         try:
             with self._runs.alone(name) as run:
                 if run.join == join:  # nobody has changed it meanwhile
-                    asked = AskedBuckets(spread=parts, by_itself=True)
-                    self.alter(name, lambda limits: limits, asked)
+                    requested = RequestedBuckets(spread=parts, by_itself=True)
+                    self.alter(name, lambda limits: limits, requested)
                     tell_spread(name, parts)
         except NilometerError as error:
             tell_not_spread(name, error)
@@ -337,7 +339,7 @@ class RunningQueries:
             _LOG.exception("the hot key of query %s could not be spread", name)
 
     def _try_again(self, run: QueryRun) -> None:
-        with suppress(InputError), self._runs.alone(run.name) as found:
+        with suppress(InputError), self._runs.alone(run.name) as current:
             is_due = run.state is not None and run.state.is_due(self._settings.clock())
-            if found is run and is_due:
+            if current is run and is_due:
                 self._lifecycle.attempt(run)

@@ -79,7 +79,7 @@ _READERS: Final = pa.schema(
 def show_queries(queries: RunningQueries) -> Outcome:
     """All named queries, and whether they run."""
     queries.look()
-    found = queries.statuses()
+    statuses = queries.statuses()
     rows = [
         (
             one.name,
@@ -101,9 +101,9 @@ def show_queries(queries: RunningQueries) -> Outcome:
             one.spread_text,
             one.shares_text,
         )
-        for one in found
+        for one in statuses
     ]
-    message = f"{len(found)} {'query' if len(found) == 1 else 'queries'}"
+    message = f"{len(statuses)} {'query' if len(statuses) == 1 else 'queries'}"
     return Outcome(message, _table(_QUERIES, rows))
 
 

@@ -58,7 +58,7 @@ def show_alerts(statuses: Sequence[AlertStatus]) -> Outcome:
 def describe_alert(status: AlertStatus) -> Outcome:
     """DESCRIBE: the definition, and the status of each group."""
     one = status.definition
-    found = {
+    properties = {
         "on": one.source,
         "when": one.condition,
         "for": None if one.condition is None else format_duration(one.rule.hold),
@@ -73,7 +73,7 @@ def describe_alert(status: AlertStatus) -> Outcome:
         "error": status.error,
         "state": str(status.state),
     }
-    rows = list(found.items())
+    rows = list(properties.items())
     for group in status.groups if one.per else ():
         said = f"{group.state} since {format_instant(group.since)}"
         rows.append((shown_key(group.key or ""), said))

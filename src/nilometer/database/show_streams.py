@@ -44,9 +44,9 @@ def show_streams(statement: Show, home: Home) -> Outcome:
     rows = outcome.rows
     statuses = {one.name: one for one in home.manager.streams()}
     names = rows.column("name").to_pylist()
-    found = [statuses.get(name) for name in names]
+    shown = [statuses.get(name) for name in names]
     for name, kind in _DOING.items():
-        values = [None if one is None else getattr(one, name) for one in found]
+        values = [None if one is None else getattr(one, name) for one in shown]
         if name == "error":
             values = [_broken(home, *one) for one in zip(names, values, strict=True)]
         rows = rows.append_column(name, pa.array(values, kind))
@@ -55,5 +55,5 @@ def show_streams(statement: Show, home: Home) -> Outcome:
 
 def _broken(home: Home, stream: str, error: str | None) -> str | None:
     """Why the log of a stream cannot be used, or else the trouble that the manager reports."""
-    found = home.broken.get(stream)
-    return error if found is None else f"{found.message}: {found.detail}"
+    reason = home.broken.get(stream)
+    return error if reason is None else f"{reason.message}: {reason.detail}"

@@ -13,7 +13,7 @@ _SPAN: Final = 60_000_000
 """Rows are counted for the last one to two times this long (microseconds), or, where one
 micro-batch takes longer, for that one."""
 _KEPT: Final = 600_000_000
-"""How long counts are told if nothing comes after them."""
+"""How long counts are shown if nothing comes after them."""
 _UNEVEN: Final = 2.0
 """A bucket with more than this many times its share of the rows has much more than its share,"""
 _UNEVEN_SHARE: Final = 0.75
@@ -144,15 +144,15 @@ class SpreadCounter:
         if now - self._now.last >= _KEPT:
             return []
         began = self._before.began if self._before.stages else self._now.began
-        found = []
+        spreads = []
         for streams, one in self._now.stages.items():
             total = _Stage.empty(len(one.buckets))
             for part in (one, self._before.stages.get(streams)):
                 if part is not None and len(part.buckets) == len(total.buckets):
                     total.add([bucket.look for bucket in part.buckets])
             if any(bucket.rows for bucket in total.buckets):
-                found.append(total.spread(streams, (now - began) / 1e6))
-        return sorted(found, key=lambda one: max(one.bucket_rows), reverse=True)
+                spreads.append(total.spread(streams, (now - began) / 1e6))
+        return sorted(spreads, key=lambda one: max(one.bucket_rows), reverse=True)
 
 
 @dataclass
@@ -199,12 +199,12 @@ class _Stage:
         full = max(self.buckets, key=lambda one: one.rows)
         tops = [max(own.values(), key=lambda one: one.rows) for own in full.keys.values() if own]
         hot = (one for one in sorted(tops, key=lambda one: one.key) if _is_most(one, full))
-        most = next(hot, max(tops, key=lambda one: one.rows, default=None))
+        top = next(hot, max(tops, key=lambda one: one.rows, default=None))
         rows = tuple(one.rows for one in self.buckets)
-        if most is None:
+        if top is None:
             return Spread(streams, rows, None, 0, seconds)
-        key_rows = round(full.rows * min(1.0, most.rows / full.stands_for))
-        return Spread(streams, rows, most.text, key_rows, seconds)
+        key_rows = round(full.rows * min(1.0, top.rows / full.stands_for))
+        return Spread(streams, rows, top.text, key_rows, seconds)
 
 
 @dataclass
@@ -221,10 +221,10 @@ class _Span:
 
     def stage(self, metrics: JoinMetrics) -> _Stage:
         streams, buckets = tuple(metrics.streams), len(metrics.buckets)
-        found = self.stages.get(streams)
-        if found is None or len(found.buckets) != buckets:
-            found = self.stages[streams] = _Stage.empty(buckets)
-        return found
+        stage = self.stages.get(streams)
+        if stage is None or len(stage.buckets) != buckets:
+            stage = self.stages[streams] = _Stage.empty(buckets)
+        return stage
 
 
 def _is_most(key: KeyCount, bucket: _Bucket) -> bool:

@@ -17,7 +17,7 @@ _UP: Final = (QueryPhase.RUNNING, QueryPhase.STALLED)
 
 
 @dataclass(frozen=True)
-class Input:
+class QueryInput:
     """The current state of a stream or a query that a query reads."""
 
     name: str
@@ -37,20 +37,20 @@ class Progress:
     """Up to which row it has read each of them, as far as known."""
     waiting_since: int | None = None
     """Since when rows wait while it reads nothing; None: none wait, or it reads."""
-    is_told: bool = False
+    is_reported: bool = False
     """Whether the stall was logged."""
     readers: tuple[tuple[str, str], ...] = ()
     """Of a query with an engine of its own: what it reads, each with its reader name in that
     log."""
     _before: tuple[dict[str, int], int | None] = field(default_factory=lambda: ({}, None))
 
-    def behind(self, inputs: Sequence[Input]) -> int | None:
+    def behind(self, inputs: Sequence[QueryInput]) -> int | None:
         """How many rows it has not read; None: unknown."""
         if not self.read:
             return None
         return sum(max(0, one.rows - self.read.get(one.name, one.rows)) for one in inputs)
 
-    def look(self, inputs: Sequence[Input], began: int | None, now: int) -> None:
+    def look(self, inputs: Sequence[QueryInput], began: int | None, now: int) -> None:
         """Check whether it reads the rows that wait; called at intervals.
 
         `began`: when its last micro-batch, or the query itself, started.
@@ -68,24 +68,24 @@ class Progress:
 
 
 def find_stall(
-    inputs: Sequence[Input], waiting_since: int | None, started: int | None, now: int
+    inputs: Sequence[QueryInput], waiting_since: int | None, started: int | None, now: int
 ) -> Stall | None:
     """Why a running query is stalled; None: it makes progress."""
     if waiting_since is not None and now - waiting_since > ENGINE_PATIENCE:
         names = ", ".join(one.name for one in inputs)
         return Stall(StallReason.ENGINE, names, None, waiting_since)
-    quiet = [found for one in inputs if (found := _quiet(one, started, now)) is not None]
+    quiet = [stall for one in inputs if (stall := _quiet(one, started, now)) is not None]
     if quiet and len(quiet) == len(inputs):
         since = max((one.since for one in quiet if one.since is not None), default=None)
         names = ", ".join(dict.fromkeys(one.stream for one in quiet))
         sensor = quiet[0].sensor if len(quiet) == 1 else None
         detail = quiet[0].detail if len(quiet) == 1 else None
         return Stall(StallReason.NO_INPUT, names, sensor, since, detail)
-    held = [found for one in inputs if (found := _holds(one)) is not None]
+    held = [stall for one in inputs if (stall := _holds(one)) is not None]
     return min(held, key=lambda one: one.since or 0, default=None)
 
 
-def _quiet(one: Input, started: int | None, now: int) -> Stall | None:
+def _quiet(one: QueryInput, started: int | None, now: int) -> Stall | None:
     """The stall if nothing arrives from an input."""
     if one.query is not None:
         return _of_query(one.query, StallReason.NO_INPUT)
@@ -103,7 +103,7 @@ def _quiet(one: Input, started: int | None, now: int) -> Stall | None:
     return None
 
 
-def _holds(one: Input) -> Stall | None:
+def _holds(one: QueryInput) -> Stall | None:
     """The stall if an input holds back the watermark of its readers."""
     if one.query is not None:
         return _of_query(one.query, StallReason.HELD)

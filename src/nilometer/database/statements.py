@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nilometer.database.alert_statements import create_alert, drop_alert
 from nilometer.database.alter import alter_stream, rename
-from nilometer.database.bucket_options import read_asked
+from nilometer.database.bucket_options import read_requested
 from nilometer.database.home import Home
 from nilometer.database.limits import is_temporary, read_limits
 from nilometer.database.new_queries import NewQuery
@@ -72,14 +72,14 @@ def run_statement(
                 queries.alter(
                     statement.name,
                     lambda limits: read_limits(statement.options, limits),
-                    read_asked(statement.options),
+                    read_requested(statement.options),
                 )
             return Outcome(f"query {statement.name} altered")
         case CreateView():
             return create_view(statement, home, queries)
         case CreateStream() | CreateSensorTable():
             _require_unit(statement, home)
-            return _told(execute(home.catalog, statement), home)
+            return _notify_manager(execute(home.catalog, statement), home)
         case CreateDelivery():
             return _create_delivery(statement, home)
         case CreateAlert():
@@ -102,8 +102,8 @@ def run_statement(
             return _dropped(statement, home)
         case ExplainQuery():
             with placed(statement.place):
-                told = queries.explain(statement.name)
-            return Outcome(f"plan of query {statement.name}", pa.table({"plan": told.splitlines()}))
+                plan = queries.explain(statement.name)
+            return Outcome(f"plan of query {statement.name}", pa.table({"plan": plan.splitlines()}))
         case Show(what=ShowKind.QUERIES):
             return show_queries(queries)
         case Show(what=ShowKind.STORAGE):
@@ -125,10 +125,10 @@ def run_statement(
         case Show(what=ShowKind.DEAD_LETTERS):
             return show_dead_letters(statement, home)
         case _:
-            return _told(execute(home.catalog, statement), home)
+            return _notify_manager(execute(home.catalog, statement), home)
 
 
-def _told(outcome: Outcome, home: Home) -> Outcome:
+def _notify_manager(outcome: Outcome, home: Home) -> Outcome:
     """Notify the manager of what has changed."""
     match outcome.change:
         case Change(kind, name, action) if kind in _STREAMS:
@@ -192,8 +192,8 @@ def _change_delivery(statement: StartDelivery | StopDelivery | Drop, home: Home)
 
 
 def _is_a(kind: ObjectKind, name: str, home: Home) -> bool:
-    found = home.catalog.find(name)
-    return found is not None and found.kind is kind
+    entry = home.catalog.find(name)
+    return entry is not None and entry.kind is kind
 
 
 def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | None) -> Outcome:
@@ -204,7 +204,7 @@ def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | 
                 statement.query,
                 if_not_exists=statement.if_not_exists,
                 limits=lambda usual: read_limits(statement.options, usual),
-                asked=read_asked(statement.options),
+                requested=read_requested(statement.options),
                 owner=owner,
             )
         )
@@ -216,15 +216,15 @@ def _create_query(statement: CreateQuery, queries: RunningQueries, owner: str | 
 
 def _drop_query(statement: Drop, home: Home, queries: RunningQueries) -> Outcome:
     with placed(statement.place):
-        found = home.catalog.query(statement.name)
-        if found is None:
+        query = home.catalog.query(statement.name)
+        if query is None:
             if statement.if_exists:
                 return Outcome(f"there is no query {statement.name}")
             home.catalog.require(statement.name, ObjectKind.QUERY)
             raise AssertionError("a query that is required is there")
-        drop_query(found.name, home, queries)
+        drop_query(query.name, home, queries)
     return Outcome(
-        f"query {found.name} dropped", change=Change(ObjectKind.QUERY, found.name, Action.DROPPED)
+        f"query {query.name} dropped", change=Change(ObjectKind.QUERY, query.name, Action.DROPPED)
     )
 
 
@@ -236,17 +236,17 @@ def drop_query(name: str, home: Home, queries: RunningQueries) -> None:
 
 def _refuse_if_read(name: str, kind: ObjectKind, home: Home, queries: RunningQueries) -> None:
     """Refuse to drop what queries or views read."""
-    found = home.catalog.find(name)
-    if found is None or found.kind is not kind:
+    entry = home.catalog.find(name)
+    if entry is None or entry.kind is not kind:
         return
-    for query in queries.reading(found.name):
-        raise InputError(f"query {query} reads {found.name}", hint=f"first DROP QUERY {query}")
-    for view in views_reading(found.name, home):
-        raise InputError(f"view {view} reads {found.name}", hint=f"first DROP VIEW {view}")
-    for delivery in home.deliveries.of_query(found.name):
+    for query in queries.reading(entry.name):
+        raise InputError(f"query {query} reads {entry.name}", hint=f"first DROP QUERY {query}")
+    for view in views_reading(entry.name, home):
+        raise InputError(f"view {view} reads {entry.name}", hint=f"first DROP VIEW {view}")
+    for delivery in home.deliveries.of_query(entry.name):
         raise InputError(
-            f"delivery {delivery} delivers the results of {found.name}",
+            f"delivery {delivery} delivers the results of {entry.name}",
             hint=f"first DROP DELIVERY {delivery}",
         )
-    for alert in home.alerts.on(found.name):
-        raise InputError(f"alert {alert} watches {found.name}", hint=f"first DROP ALERT {alert}")
+    for alert in home.alerts.on(entry.name):
+        raise InputError(f"alert {alert} watches {entry.name}", hint=f"first DROP ALERT {alert}")

@@ -20,7 +20,7 @@ from nilometer.database.query_status import MOVED, EngineChoice, QueryPhase, Que
 from nilometer.database.result_size import ResultSize, result_size
 from nilometer.database.run_table import RunTable
 from nilometer.database.spread import Spread
-from nilometer.database.stalls import Input, find_stall
+from nilometer.database.stalls import QueryInput, find_stall
 from nilometer.errors import LogError, NilometerError, in_one_line
 from nilometer.log.position import Position
 from nilometer.log.registrations import find_reader
@@ -81,10 +81,10 @@ class QueryStatuses:
         """Check which queries make progress, and log those that stalled."""
         for run in self._runs:
             _note_read(run, self._log_of)
-        found = self.all()
+        statuses = self.all()
         streams, now = {one.name: one for one in self._streams()}, self._clock()
-        queries = {one.name: one for one in found}
-        for one in found:
+        queries = {one.name: one for one in statuses}
+        for one in statuses:
             seen = self._runs.find(one.name)
             if seen is None or seen.state is None or one.phase not in _UP:
                 continue
@@ -93,16 +93,16 @@ class QueryStatuses:
                 _input(name, streams.get(name), queries.get(name)) for name in seen.progress.inputs
             ]
             seen.progress.look(inputs, began, now)
-            if one.stalled is not None and not seen.progress.is_told:
+            if one.stalled is not None and not seen.progress.is_reported:
                 tell_stalled(one.name, one.stalled)
-            elif one.stalled is None and seen.progress.is_told:
+            elif one.stalled is None and seen.progress.is_reported:
                 tell_gets_on(one.name)
-            seen.progress.is_told = one.stalled is not None
+            seen.progress.is_reported = one.stalled is not None
 
     def _complete(self, name: str, looking: _Look) -> QueryStatus:
         """A status completed by what depends on the queries that it reads."""
-        if name in looking.found:
-            return looking.found[name]
+        if name in looking.statuses:
+            return looking.statuses[name]
         status = self._status(looking.queries[name])
         run = self._runs.find(name)
         if run is not None and run.is_active and _has_begun(status.watermark):
@@ -125,7 +125,7 @@ class QueryStatuses:
                 rows_behind=progress.behind(inputs),
                 stalled=stall,
             )
-        looking.found[name] = status
+        looking.statuses[name] = status
         return status
 
     def _queries(self) -> list[NamedQuery]:
@@ -185,13 +185,13 @@ class QueryStatuses:
     def _stored_size(self, query: NamedQuery) -> ResultSize:
         """The size of the results of a query that is not running: it does not change."""
         key, sizes = (query.name, query.created), self._sizes
-        found = sizes.get(key)
-        if found is None:
+        size = sizes.get(key)
+        if size is None:
             try:
-                found = sizes[key] = result_size(self._log_of(query.name))
+                size = sizes[key] = result_size(self._log_of(query.name))
             except (LogError, OSError):
                 return ResultSize()
-        return found
+        return size
 
 
 @dataclass
@@ -201,7 +201,7 @@ class _Look:
     streams: Mapping[str, StreamStatus]
     queries: Mapping[str, NamedQuery]
     now: int
-    found: dict[str, QueryStatus] = field(default_factory=dict)
+    statuses: dict[str, QueryStatus] = field(default_factory=dict)
 
 
 def _has_begun(watermark: int | None) -> bool:
@@ -209,10 +209,10 @@ def _has_begun(watermark: int | None) -> bool:
     return watermark is not None and watermark - EARLIEST > _DAY
 
 
-def _input(name: str, stream: StreamStatus | None, query: QueryStatus | None) -> Input:
+def _input(name: str, stream: StreamStatus | None, query: QueryStatus | None) -> QueryInput:
     if stream is not None:
-        return Input(name, stream.rows, stream)
-    return Input(name, 0 if query is None else query.result_rows, None, query)
+        return QueryInput(name, stream.rows, stream)
+    return QueryInput(name, 0 if query is None else query.result_rows, None, query)
 
 
 def _note_read(run: QueryRun, log_of: Callable[[str], str]) -> None:
@@ -223,8 +223,8 @@ def _note_read(run: QueryRun, log_of: Callable[[str], str]) -> None:
     elif isinstance(handle, HostedQuery):
         names = {log_of(name): name for name in progress.inputs}
         logs = zip(handle.logs, handle.positions, strict=False)
-        found = ((names.get(log), position) for (log, _), position in logs)
-        progress.read = _least((name, one) for name, one in found if name is not None)
+        positions = ((names.get(log), position) for (log, _), position in logs)
+        progress.read = _least((name, one) for name, one in positions if name is not None)
     else:
         with suppress(LogError, OSError):  # keep what was known
             known = ((name, find_reader(log_of(name), one)) for name, one in progress.readers)
@@ -233,10 +233,10 @@ def _note_read(run: QueryRun, log_of: Callable[[str], str]) -> None:
 
 def _least(positions: Iterable[tuple[str, Position]]) -> dict[str, int]:
     """Up to which row all of its readers have read each input."""
-    found: dict[str, int] = {}
+    least: dict[str, int] = {}
     for name, position in positions:
-        found[name] = min(found.get(name, position.row), position.row)
-    return found
+        least[name] = min(least.get(name, position.row), position.row)
+    return least
 
 
 def _trouble_of(run: QueryRun | None) -> NilometerError | None:

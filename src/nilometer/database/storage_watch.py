@@ -46,7 +46,7 @@ _COLUMNS: Final = pa.schema(
 
 
 @dataclass(frozen=True)
-class StorageFound:
+class StorageUse:
     """The result of the last check."""
 
     logs: tuple[LogUse, ...] = ()
@@ -76,7 +76,7 @@ class StorageWatch:
         self._growth: dict[str, Growth] = {}
         self._warned: dict[str, int] = {}
         self._looking = threading.Lock()
-        self.last = StorageFound()
+        self.last = StorageUse()
         """The result of the last check."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="storage", daemon=True)
@@ -89,7 +89,7 @@ class StorageWatch:
         if self._thread.is_alive():
             self._thread.join()
 
-    def look(self) -> StorageFound:
+    def look(self) -> StorageUse:
         """Check all logs now."""
         with self._looking:
             uses, free = tuple(self._uses()), None
@@ -97,20 +97,20 @@ class StorageWatch:
                 free = shutil.disk_usage(self._home.folder).free
             left = None if free is None else seconds_until_full(uses, free)
             self._warn(uses, left)
-            self.last = StorageFound(uses, free, left)
+            self.last = StorageUse(uses, free, left)
             return self.last
 
     def show(self) -> Outcome:
         """SHOW STORAGE: every log, then the disk."""
-        found = self.look()
-        rows = [_row(one) for one in sorted(found.logs, key=lambda one: -one.bytes)]
-        used, daily = sum(one.bytes for one in found.logs), found.bytes_per_day
-        limit = None if found.free is None else used + found.free
-        rows.append((_ALL, None, used, limit, None, daily, _shown(found.seconds_left)))
+        storage = self.look()
+        rows = [_row(one) for one in sorted(storage.logs, key=lambda one: -one.bytes)]
+        used, daily = sum(one.bytes for one in storage.logs), storage.bytes_per_day
+        limit = None if storage.free is None else used + storage.free
+        rows.append((_ALL, None, used, limit, None, daily, _shown(storage.seconds_left)))
         columns = [
             pa.array(one, f.type) for one, f in zip(zip(*rows, strict=True), _COLUMNS, strict=True)
         ]
-        return Outcome(f"{len(found.logs)} logs", pa.Table.from_arrays(columns, schema=_COLUMNS))
+        return Outcome(f"{len(storage.logs)} logs", pa.Table.from_arrays(columns, schema=_COLUMNS))
 
     def _run(self) -> None:
         while not self._ended.wait(EVERY):
@@ -126,9 +126,9 @@ class StorageWatch:
             ahead = str(home.ahead_of(one.name))
             yield from self._use(one.name, "write-ahead", log.write_ahead, 0, ahead)
         for query in home.catalog.queries():
-            given = query.options
-            history = given.get("history") or FOREVER
-            yield from self._use(query.name, "query", given.get("results"), history)
+            options = query.options
+            history = options.get("history") or FOREVER
+            yield from self._use(query.name, "query", options.get("results"), history)
         for alert in home.catalog.alerts():
             yield from self._use(alert.name, "alert", None, alert.definition["history"])
 
@@ -144,13 +144,13 @@ class StorageWatch:
         try:
             reader = LogReader.open(location)
             size, end = stored_bytes(storage_at(location)), reader.end.row
-            kept = end - reader.start.row
+            rows_kept = end - reader.start.row
         except (NilometerError, OSError):
             return  # it has none yet, or one that cannot be used, which SHOW STREAMS reports
         growth = self._growth.setdefault(location, Growth())
         growth.see(self._clock(), end)
         rows = growth.rows_per_second
-        rate = None if rows is None or not kept else rows * size / kept
+        rate = None if rows is None or not rows_kept else rows * size / rows_kept
         yield LogUse(name, kind, size, limit, history, rate)
 
     def _warn(self, uses: tuple[LogUse, ...], left: float | None) -> None:

@@ -36,7 +36,7 @@ _READER: Final = "test"
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """What a sensor sent within a short time."""
 
     stream: str
@@ -59,32 +59,32 @@ def choose_sensor(
     """The sensor of this name or, without a name, the only one."""
     if not declared.is_sensor_table:
         return declared.only_sensor
-    found = {one.name: one for one in sensors}
+    by_name = {one.name: one for one in sensors}
     if sensor is None:
-        if len(found) == 1:
-            return next(iter(found.values()))
-        known = ", ".join(list(found)[:5]) + ("…" if len(found) > 5 else "")
+        if len(by_name) == 1:
+            return next(iter(by_name.values()))
+        known = ", ".join(list(by_name)[:5]) + ("…" if len(by_name) > 5 else "")
         raise InputError(
-            f"{declared.name} has {count(len(found), 'sensor')}",
-            hint=f"name one of them: {known}" if found else "INSERT one first",
+            f"{declared.name} has {count(len(by_name), 'sensor')}",
+            hint=f"name one of them: {known}" if by_name else "INSERT one first",
         )
-    if sensor not in found:
+    if sensor not in by_name:
         raise InputError(
             f"{declared.name} has no sensor {sensor}",
-            hint=nearest(sensor, found) or f"SHOW SENSORS FROM {declared.name} lists them",
+            hint=nearest(sensor, by_name) or f"SHOW SENSORS FROM {declared.name} lists them",
         )
-    return found[sensor]
+    return by_name[sensor]
 
 
 def required_trial(statements: Sequence[AnyStatement]) -> list[Trial]:
     """The statements that declare what to read; raises if there are others, or none."""
-    found = [one for one in statements if isinstance(one, Trial)]
-    if not found or len(found) < len(statements):
+    trials = [one for one in statements if isinstance(one, Trial)]
+    if not trials or len(trials) < len(statements):
         raise InputError(
             "only a new stream, or new sensors, can be tried",
             hint="give CREATE STREAM …, CREATE SENSOR TABLE … with INSERT INTO …, or INSERT INTO …",
         )
-    return found
+    return trials
 
 
 @contextmanager
@@ -111,9 +111,9 @@ def declared_aside(
                 with placed(one.place):
                     find_unit(unit.strip())
             execute(catalog, one)
-        made = catalog.require_declaration(name)
-        sensors = catalog.sensors(made.name) if made.is_sensor_table else []
-        yield made, choose_sensor(made, sensors[:1])
+        new = catalog.require_declaration(name)
+        sensors = catalog.sensors(new.name) if new.is_sensor_table else []
+        yield new, choose_sensor(new, sensors[:1])
 
 
 def read_aside(
@@ -122,10 +122,10 @@ def read_aside(
     find_unit: FindUnit,
     *,
     seconds: float,
-    most: int,
+    max_rows: int,
     enough: int | None = None,
     take: Callable[[Row], None] = lambda _: None,
-) -> Tried:
+) -> TrialResult:
     """Read a sensor for a while, or until `enough` readings arrived; `take` gets the first ones."""
     with tempfile.TemporaryDirectory(prefix="nilometer-test-") as folder:
         place = Path(folder)
@@ -141,18 +141,18 @@ def read_aside(
             manager.watch(declared)
             log = LogReader.open(place / declared.name)
             register(place / declared.name, _READER, log.start, {}, now=now_micros(), named=True)
-            rows, came = _read(log, seconds, most, enough, take)
+            rows, came = _read(log, seconds, max_rows, enough, take)
             statuses = manager.status(declared.name)
         finally:
             manager.stop()
         letters = read_dead_letters(str(place / dead_letter_log(declared.name))).to_pylist()
     status: SensorStatus | None = statuses[0] if statuses else None
-    return Tried(
+    return TrialResult(
         declared.name,
         sensor.name,
         tuple(rows),
         came,
-        tuple(letters[:most]),
+        tuple(letters[:max_rows]),
         len(letters),
         0 if status is None else status.errors,
         None if status is None else status.last_error,
@@ -160,7 +160,7 @@ def read_aside(
 
 
 def _read(
-    log: LogReader, seconds: float, most: int, enough: int | None, take: Callable[[Row], None]
+    log: LogReader, seconds: float, max_rows: int, enough: int | None, take: Callable[[Row], None]
 ) -> tuple[list[Row], int]:
     """The first readings, and how many arrived."""
     until, at, came = time.monotonic() + seconds, log.start, 0
@@ -171,7 +171,7 @@ def _read(
             for row in frame.rows.to_pylist():
                 row.pop("_sensor", None)
                 came += 1
-                if len(rows) < most:
+                if len(rows) < max_rows:
                     rows.append(row)
                     take(row)
         time.sleep(_LOOK_EVERY)

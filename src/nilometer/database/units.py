@@ -18,7 +18,7 @@ class Units:
 
     def __init__(self) -> None:
         self._registered: dict[str, Callable[..., Any]] = {}
-        self._told: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], None]] = []
 
     def register(self, name: str, function: Callable[..., Any]) -> None:
         """Register a function or a class under a name for streams and deliveries."""
@@ -36,13 +36,13 @@ class Units:
                 hint="write a plain function: it runs in a thread of its own",
             )
         self._registered[name.lower()] = function
-        for tell in self._told:
+        for tell in self._listeners:
             tell()
 
     def find(self, name: str) -> Callable[..., Any]:
         """The function of this name: a registered one, or that of an installed package."""
-        if (found := self._registered.get(name.lower())) is not None:
-            return found
+        if (function := self._registered.get(name.lower())) is not None:
+            return function
         others = installed(ENTRY_POINTS)
         if name.lower() in others:
             loaded: Callable[..., Any] = load_installed(others[name.lower()], "unit")
@@ -57,4 +57,4 @@ class Units:
 
     def when_registered(self, tell: Callable[[], None]) -> None:
         """Call back for every unit that is registered."""
-        self._told.append(tell)
+        self._listeners.append(tell)

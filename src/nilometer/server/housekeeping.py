@@ -42,9 +42,9 @@ async def _look_at_tokens(service: Service, tokens: Tokens) -> None:
 
 async def drop_lonely(service: Service) -> list[str]:
     """Drop the temporary queries without followers for as long as the settings allow."""
-    temporary = {one.name for one in await service.queries() if one.is_temporary}
+    temporary = {one.name for one in await service.queries.all() if one.is_temporary}
     lonely = service.followers.lonely(temporary, service.settings.temporary_after)
     for name in lonely:
         with suppress(NotFoundError):  # it was already dropped
-            await service.drop_query(name, SERVER)
+            await service.queries.drop(name, SERVER)
     return sorted(lonely)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
     Callable,
     Collection,
     Iterator,
 )
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from typing import TypeVar
 
 import pyarrow as pa
@@ -22,39 +21,30 @@ from sqlglot import exp
 from nilometer.alerts.kept import Notification
 from nilometer.alerts.status import AlertStatus
 from nilometer.database import Database
-from nilometer.database.limits import filled
 from nilometer.database.measures import Measures
 from nilometer.database.past import StoredRelations, StoredSource
-from nilometer.database.query_status import HealthSample, QueryLimits, QueryStatus
-from nilometer.database.try_sensor import Tried
 from nilometer.deliveries.status import DeliveryStatus
 from nilometer.errors import (
-    InputError,
     NilometerError,
     NotFoundError,
     SqlError,
 )
 from nilometer.kernels.expression_types import type_name
-from nilometer.model.dashboard import Dashboard
-from nilometer.model.names import nearest
 from nilometer.past.downsample import Thinning, thinned
 from nilometer.past.question import Bounds
 from nilometer.past.sandbox import Cancelling
 from nilometer.past.sqlglot_errors import sqlglot_errors
-from nilometer.sensors.manager.status import SensorStatus, StreamStatus
 from nilometer.server.backups import Backups
-from nilometer.server.declared import Declared, without_secrets
 from nilometer.server.limits import Followers, Shares
 from nilometer.server.results.download_formats import FileFormat, file_pieces
-from nilometer.server.results.query_results import QueryResults
-from nilometer.server.results.recent_readings import RecentReadings
-from nilometer.server.results.stored_results import StoredResults
 from nilometer.server.scopes import Asker, Scope, require_scope, scope_needed
+from nilometer.server.served_dashboards import ServedDashboards
+from nilometer.server.served_queries import ServedQueries
+from nilometer.server.served_streams import ServedStreams
 from nilometer.server.settings import ServerSettings
 from nilometer.server.statement_log import StatementLog
 from nilometer.server.statement_runner import Executed, StatementRunner, Values
 from nilometer.server.threads import Threads
-from nilometer.sql.ddl.nodes import Insert
 from nilometer.sql.explain.picture import QueryPicture
 from nilometer.sql.expressions.scalars import quote_name
 from nilometer.sql.statements import (
@@ -85,13 +75,16 @@ class Service:
         """Whether the queries that ran before have been restarted."""
         self.is_closing = False
         """Whether the server is stopping: followers end, and reconnect to the next one."""
-        self._results = StoredResults(database.log_of)
         self._shares = Shares(settings.max_statements_each, "statements of one token run or wait")
         self._backups = Backups(database, settings)
         self._runner = StatementRunner(database, settings)
         self._threads = Threads(
             settings.max_statements, settings.statement_seconds, settings.max_requests_each
         )
+        common = (self._threads, self._shares, self._runner)
+        self.queries = ServedQueries(database, *common, self._log, self.followers)
+        self.streams = ServedStreams(database, *common)
+        self.dashboards = ServedDashboards(database, *common, settings.max_dashboards)
 
     # Statements
 
@@ -125,13 +118,16 @@ class Service:
         run.
         """
         with self._log.told(text, asker), self._shares.one(asker.name):
-            found = await self._threads.plan(lambda: self._runner.read_all(text, values or {}))
-            for one in found:
+            statements = await self._read_all(text, values)
+            for one in statements:
                 require_scope(asker.scopes, scope_needed(one.statement))
-            for number, one in enumerate(found, 1):
-                with numbered_errors(number, len(found)):
+            for number, one in enumerate(statements, 1):
+                with numbered_errors(number, len(statements)):
                     done = await self._do(one, asker)
             return done
+
+    async def _read_all(self, text: str, values: Values | None) -> list[ReadStatement]:
+        return await self._threads.plan(lambda: self._runner.read_all(text, values or {}))
 
     async def _do(self, read: ReadStatement, asker: Asker) -> Executed:
         statement = read.statement
@@ -149,8 +145,8 @@ class Service:
         """What is wrong with a statement, without running it."""
         try:
             with self._shares.one(asker.name):
-                found = await self._threads.plan(lambda: self._runner.read_all(text, values or {}))
-                if len(found) == 1 and isinstance(found[0].statement, Statement):
+                statements = await self._read_all(text, values)
+                if len(statements) == 1 and isinstance(statements[0].statement, Statement):
                     await self._threads.plan(
                         lambda: self._database.explain(text, parameters=values)
                     )
@@ -269,211 +265,47 @@ class Service:
         with self._shares.one(asker.name):
             return await self._threads.select(lambda: answer(columns() if with_columns else {}))
 
-    # Queries
-
-    async def queries(self) -> list[QueryStatus]:
-        """The state of all named queries."""
-        return await self.look(self._database.query_statuses)
-
-    async def query(self, name: str) -> QueryStatus:
-        """The state of one named query."""
-        found = await self.look(lambda: self._database.find_query_status(name))
-        if found is None:
-            names = [one.name for one in await self.queries()]
-            raise NotFoundError(f"there is no query {name}", hint=nearest(name, names))
-        return found
-
-    async def create_query(
-        self,
-        text: str,
-        asker: Asker,
-        *,
-        name: str | None = None,
-        temporary: bool = False,
-        limits: QueryLimits | None = None,
-    ) -> QueryStatus:
-        """Start a query and store it; one without a name is given one, and is temporary."""
-        require_scope(asker.scopes, Scope.WRITE)
-        statement = await self._threads.plan(lambda: self._runner.read_query(text))
-        if name is not None and "/" in name:
-            raise InputError(
-                "the name of a query cannot have a slash here",
-                detail=f"got {name!r}",
-                hint="it is part of URLs: /queries/name",
-            )
-        is_bound = limits is not None and not asker.may(Scope.ADMIN)
-        if limits is not None and is_bound:
-            self._runner.require_within(filled(limits, self._database.limits), asker)
-
-        def create() -> QueryStatus:
-            with self._runner.room_for(asker):
-                return self._database.create_query(
-                    name,
-                    statement,
-                    limits=limits,
-                    fill_limits=is_bound,
-                    temporary=temporary or name is None,
-                    owner=asker.name,
-                )
-
-        with self._log.told(text, asker), self._shares.one(asker.name):
-            made = await self._threads.change(create)
-        self.followers.seen(made.name)
-        return made
-
-    async def start_query(self, name: str, asker: Asker) -> bool:
-        """Resume a query; False if it is already running."""
-        require_scope(asker.scopes, Scope.WRITE)
-        async with self.known_query(name) as known:
-            with self._shares.one(asker.name):
-                return await self._threads.change(lambda: self._database.start_query(known))
-
-    async def stop_query(self, name: str, asker: Asker) -> bool:
-        """Stop a query until it is started again; False if it was not running."""
-        require_scope(asker.scopes, Scope.WRITE)
-        async with self.known_query(name) as known:
-            with self._shares.one(asker.name):
-                return await self._threads.change(lambda: self._database.stop_query(known))
-
-    async def drop_query(self, name: str, asker: Asker) -> None:
-        """Drop a query and its results."""
-        require_scope(asker.scopes, Scope.WRITE)
-        async with self.known_query(name) as known:
-            with self._shares.one(asker.name):
-                await self._threads.change(lambda: self._database.drop_query(known))
-
-    async def last_samples(self) -> dict[str, HealthSample]:
-        """The latest sample of each query that has any, by name."""
-        return await self.look(self._database.last_samples)
+    # The database as a whole
 
     async def measures(self) -> Measures:
         """Measures of the whole database."""
         return await self.look(self._database.measures)
 
-    async def health(self, name: str) -> list[HealthSample]:
-        """The health of a query over the last minutes, oldest first."""
-        async with self.known_query(name) as known:
-            return await self.look(lambda: self._database.query_health(known))
-
-    async def health_of(self, names: list[str]) -> dict[str, list[HealthSample]]:
-        """The same of several queries, by name."""
-        return await self.look(lambda: self._database.health_of(names))
-
-    @asynccontextmanager
-    async def known_query(self, name: str) -> AsyncIterator[str]:
-        """A query's name as it is spelled, for work on that query.
-
-        If there is no such query, or it is dropped meanwhile, whatever fails becomes NotFoundError.
-        """
-        known = (await self.query(name)).name
-        try:
-            yield known
-        except NilometerError:
-            await self.query(known)
-            raise
-
-    def results(self, name: str) -> QueryResults:
-        """The results of a query; reads a small file, so best called through `look`."""
-        return self._results.of(name)
-
-    # Streams and sensors
-
     async def relations(self) -> dict[str, list[tuple[str, str]]]:
         """Everything that statements can read: columns with their SQL types, by name."""
 
         def read() -> dict[str, list[tuple[str, str]]]:
-            found = self._database.relations
             return {
                 name: [
                     (column, type_name(kind))
                     for column, kind in zip(one.columns, one.types, strict=True)
                 ]
-                for name, one in found.items()
+                for name, one in self._database.relations.items()
             }
 
         return await self.look(read)
 
-    async def streams(self) -> list[StreamStatus]:
-        """The state of all streams and sensor tables."""
-        return await self.look(self._database.streams)
-
-    async def sensors(self, stream: str | None = None) -> list[SensorStatus]:
-        """The sensors that some query needs at present, of one stream or of all."""
-        if stream is None:
-            return await self.look(self._database.sensors)
-        async with self.known_stream(stream) as known:
-            return await self.look(lambda: self._database.sensors(known))
-
     async def storage(self) -> Executed:
         """The size and growth of every log; the last row is the disk."""
         return await self.look(lambda: self._runner.run("SHOW STORAGE"))
-
-    async def describe_stream(self, name: str) -> Executed:
-        """The columns of a stream or sensor table, and its declaration."""
-        async with self.known_stream(name) as known:
-            return await self.look(lambda: self._runner.run(f"DESCRIBE {quote_name(known)}"))
-
-    async def readings(self, name: str) -> RecentReadings:
-        """The newest readings of a stream or sensor table, to follow as they arrive."""
-        async with self.known_stream(name) as known:
-            return await self.look(lambda: RecentReadings(self._database.log_of(known)))
 
     async def dead_letters(self, name: str) -> Executed:
         """The readings of a stream that could not be stored, and why.
 
         For a query: the rows for which it could not compute something.
         """
-        queries = {one.name.lower() for one in await self.queries()}
-        known = self.known_query(name) if name.lower() in queries else self.known_stream(name)
-        async with known as found:
-            text = f"SHOW DEAD LETTERS FROM {quote_name(found)}"
+        queries = {one.name.lower() for one in await self.queries.all()}
+        owners = self.queries if name.lower() in queries else self.streams
+        async with owners.known(name) as known:
+            text = f"SHOW DEAD LETTERS FROM {quote_name(known)}"
             return await self.look(lambda: self._runner.run(text))
-
-    async def try_statements(self, text: str, asker: Asker, seconds: float, most: int) -> Tried:
-        """What the first sensor that statements would declare sends; none of it is stored.
-
-        Trying requires the right to declare it: the server contacts it in either case.
-        """
-        require_scope(asker.scopes, Scope.WRITE)
-        with self._shares.one(asker.name):
-            found = await self._threads.plan(lambda: self._runner.read_all(text, {}))
-            for one in found:
-                require_scope(asker.scopes, scope_needed(one.statement))
-
-            def read() -> Tried:
-                for one in found:
-                    if isinstance(one.statement, Insert):
-                        self._runner.require_for_rows(one.statement.table, asker)
-                return self._database.try_statements(text, seconds=seconds, rows=most)
-
-            return await self._threads.select(read)
-
-    async def try_sensor(
-        self, name: str, sensor: str | None, asker: Asker, seconds: float, most: int
-    ) -> Tried:
-        """What a declared sensor sends at present; none of it is stored."""
-        require_scope(asker.scopes, Scope.WRITE)
-        async with self.known_stream(name) as known:
-            with self._shares.one(asker.name):
-                return await self._threads.select(
-                    lambda: self._database.try_sensor(known, sensor, seconds=seconds, rows=most)
-                )
-
-    async def declarations(self) -> list[Declared]:
-        """All streams and sensor tables with all their sensors."""
-
-        def read() -> list[Declared]:
-            found = self._database.declarations()
-            return [without_secrets(one, sensors) for one, sensors in found]
-
-        return await self.look(read)
 
     # The server itself
 
     async def missing(self) -> list[str]:
         """What the server is waiting for before it is ready."""
-        found = [] if await self.has_spark() else ["spark"]
-        return found if self.is_ready else [*found, "queries"]
+        missing = [] if await self.has_spark() else ["spark"]
+        return missing if self.is_ready else [*missing, "queries"]
 
     @property
     def lost(self) -> NilometerError | None:
@@ -510,48 +342,15 @@ class Service:
 
     async def alert(self, name: str) -> AlertStatus:
         """The state of one alert."""
-        found = [one for one in await self.alerts() if one.name.lower() == name.lower()]
-        if not found:
-            raise NotFoundError(f"there is no alert {name}", hint="GET /alerts lists them")
-        return found[0]
+        for one in await self.alerts():
+            if one.name.lower() == name.lower():
+                return one
+        raise NotFoundError(f"there is no alert {name}", hint="GET /alerts lists them")
 
-    async def alert_history(self, name: str, most: int) -> list[Notification]:
+    async def alert_history(self, name: str, max_lines: int) -> list[Notification]:
         """The last lines of an alert's history, newest first."""
         known = (await self.alert(name)).name
-        return await self.look(lambda: self._database.alert_history(known, limit=most))
-
-    # Dashboards
-
-    async def dashboards(self) -> list[Dashboard]:
-        """All dashboards, by name."""
-        return await self.look(self._database.dashboards.all)
-
-    async def dashboard(self, name: str) -> Dashboard:
-        """One dashboard."""
-        return await self.look(lambda: self._database.dashboards.find(name))
-
-    async def put_dashboard(
-        self, given: Dashboard, asker: Asker, *, expected: int | None = None
-    ) -> Dashboard:
-        """Store a dashboard, replacing one of the same name if it has the expected version."""
-        require_scope(asker.scopes, Scope.WRITE)
-        kept = self._database.dashboards
-
-        def put() -> Dashboard:
-            if given.name.lower() not in {one.name.lower() for one in kept.all()}:
-                self._runner.require_room(
-                    "dashboards", self.settings.max_dashboards, kept.all, asker
-                )
-            return kept.put(given, expected=expected)
-
-        with self._shares.one(asker.name):
-            return await self._threads.change(put)
-
-    async def remove_dashboard(self, name: str, asker: Asker) -> None:
-        """Delete a dashboard."""
-        require_scope(asker.scopes, Scope.WRITE)
-        with self._shares.one(asker.name):
-            await self._threads.change(lambda: self._database.dashboards.remove(name))
+        return await self.look(lambda: self._database.alert_history(known, limit=max_lines))
 
     async def back_up(
         self, destination: str | None, asker: Asker
@@ -573,11 +372,11 @@ class Service:
     async def resume(self) -> list[str]:
         """Restart the queries and deliveries that ran before; then the server is ready."""
         try:
-            found = await self._threads.change(self._database.resume)
+            resumed = await self._threads.change(self._database.resume)
         finally:
             self.is_ready = True
         await self._threads.change(self._database.warm_up)
-        return found
+        return resumed
 
     async def look(self, work: Callable[[], _Result]) -> _Result:
         """Run work that only reads the catalog, logs or memory, without Spark."""
@@ -585,22 +384,5 @@ class Service:
 
     def close(self) -> None:
         """Accept no more work, without waiting for what is running."""
-        self._results.close()
+        self.queries.close()
         self._threads.close()
-
-    @asynccontextmanager
-    async def known_stream(self, name: str) -> AsyncIterator[str]:
-        """Like `known_query`, for a stream or sensor table."""
-        known = await self._known_stream(name)
-        try:
-            yield known
-        except NilometerError:
-            await self._known_stream(known)
-            raise
-
-    async def _known_stream(self, name: str) -> str:
-        names = [one.name for one in await self.streams()]
-        found = next((one for one in names if one.lower() == name.lower()), None)
-        if found is None:
-            raise NotFoundError(f"there is no stream {name}", hint=nearest(name, names))
-        return found

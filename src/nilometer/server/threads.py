@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from nilometer.errors import ClosedError, LimitError
 from nilometer.server.fair_threads import FairThreads
 from nilometer.server.limits import Room
-from nilometer.spark.failures import told_in_words
+from nilometer.spark.failures import explained_failures
 from nilometer.spark.time_limit import took_too_long
 
 _STATEMENTS: Final = 8
@@ -87,7 +87,7 @@ class Threads:
 
 def _submit(threads: FairThreads, work: Callable[[], _Result]) -> Future[_Result]:
     def work_in_words() -> _Result:
-        with told_in_words():
+        with explained_failures():
             return work()
 
     try:

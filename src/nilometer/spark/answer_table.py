@@ -41,7 +41,7 @@ _POINTER: Final = "current.json"
 _VERSION: Final = "version-"
 
 
-class Answer(NamedTuple):
+class KeptAnswer(NamedTuple):
     """The rows of an answer, and the time for which it holds (None before any change)."""
 
     rows: DataFrame
@@ -92,7 +92,7 @@ def keep_answer(
     return writer.start()
 
 
-def read_answer(spark: SparkSession, path: str | Path) -> Answer:
+def read_answer(spark: SparkSession, path: str | Path) -> KeptAnswer:
     """The current answer that `nm.keep_answer` keeps in a folder, and the time for which it holds.
 
     The rows are those of this moment: read them within half a minute if the query keeps running.
@@ -107,7 +107,7 @@ def read_answer(spark: SparkSession, path: str | Path) -> Answer:
             hint="nm.keep_answer(changelog, path) creates one with its first micro-batch",
         )
     rows = repeat_rows(_read_version(spark, folder, current.version), current.names)
-    return Answer(rows, None if current.time is None else instant_of(current.time))
+    return KeptAnswer(rows, None if current.time is None else instant_of(current.time))
 
 
 class _KeepAnswer:
@@ -196,21 +196,21 @@ def _forget_old(folder: Path, current: _Current) -> list[tuple[str, float]]:
     """Delete versions that no one can still be reading; returns those that stay."""
     now = time.time()
     replaced = [*current.replaced, (current.version, now)]
-    kept = []
+    staying = []
     for number, (version, when) in enumerate(replaced):
         if number < len(replaced) - KEPT_VERSIONS and now - when > KEPT_SECONDS:
             shutil.rmtree(folder / version, ignore_errors=True)
         else:
-            kept.append((version, when))
-    return kept
+            staying.append((version, when))
+    return staying
 
 
 def _remove_unnamed(folder: Path, current: _Current | None) -> None:
     """Delete what a killed batch has left behind."""
     named = [current.version, *(version for version, _ in current.replaced)] if current else []
-    for found in folder.glob(f"{_VERSION}*"):
-        if found.name not in named:
-            shutil.rmtree(found, ignore_errors=True)
+    for version_folder in folder.glob(f"{_VERSION}*"):
+        if version_folder.name not in named:
+            shutil.rmtree(version_folder, ignore_errors=True)
 
 
 def _write_pointer(folder: Path, current: _Current) -> None:
@@ -243,9 +243,9 @@ def _read_pointer(spark: SparkSession, folder: Path) -> _Current | None:
 
 
 def _parse(text: str) -> _Current:
-    said = json.loads(text)
-    said["replaced"] = [(version, when) for version, when in said["replaced"]]
-    return _Current(**said)
+    fields = json.loads(text)
+    fields["replaced"] = [(version, when) for version, when in fields["replaced"]]
+    return _Current(**fields)
 
 
 def _escape(path: str) -> str:

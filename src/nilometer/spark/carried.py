@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 import pyarrow.types as pat
 from pyspark.sql import DataFrame
@@ -11,7 +10,6 @@ from pyspark.sql.types import StructField, StructType
 
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.time import EARLIEST
-from nilometer.spark.log_stream import StreamFrame
 from nilometer.spark.pack import NOW, SELECTED
 from nilometer.spark.uncomputable import FAILED, ROW, Check, mark_failed, unless_failed
 from nilometer.sql.expressions.pattern_guards import limit_note
@@ -20,8 +18,6 @@ from nilometer.sql.physical.join_places import time_place
 from nilometer.sql.plan.carried_columns import guards_of
 from nilometer.sql.plan.join_plan import Carried, JoinPlan
 from nilometer.sql.plan.types import Types
-
-AnyFrame = TypeVar("AnyFrame", DataFrame, StreamFrame)
 
 
 def carried_rows(plan: JoinPlan, number: int, frame: DataFrame, *more: str) -> DataFrame:
@@ -39,14 +35,13 @@ def carried_rows(plan: JoinPlan, number: int, frame: DataFrame, *more: str) -> D
     return frame.selectExpr(*(f"{sql} AS c{i}" for i, sql in enumerate(columns)), *more)
 
 
-def _expanded(plan: JoinPlan, number: int, frame: AnyFrame) -> AnyFrame | DataFrame:
+def _expanded(plan: JoinPlan, number: int, frame: DataFrame) -> DataFrame:
     """The frame, each row repeated for every item of its arrays, and kept once if it has none."""
-    found: AnyFrame | DataFrame = frame
     for one in plan.sources[number].expansions:
         names = ", ".join(map(quote_name, one.columns))
         array = spell_own(one.array.tree)
-        found = found.selectExpr("*", f"posexplode_outer({array}) AS ({names})")
-    return found
+        frame = frame.selectExpr("*", f"posexplode_outer({array}) AS ({names})")
+    return frame
 
 
 def checked_rows(
@@ -90,7 +85,7 @@ def times_of_rows(plan: JoinPlan, number: int, frame: DataFrame) -> DataFrame:
     return frame.selectExpr(f"{time} AS time", f"current_timestamp() AS {NOW}")
 
 
-def carried_schema(plan: JoinPlan, number: int, frame: StreamFrame) -> StructType:
+def carried_schema(plan: JoinPlan, number: int, frame: DataFrame) -> StructType:
     """The columns of a source as they are sent, in Spark's types."""
     frame = _expanded(plan, number, frame)
     own = {field.name: field.dataType for field in frame.schema.fields}

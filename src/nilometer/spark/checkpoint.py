@@ -105,8 +105,8 @@ class Checkpoint:
 
         Raises CheckpointError if results would be lost or duplicated.
         """
-        kept = _kept(storage, last)
-        if kept and not self._folder.is_dir():
+        plans = _kept(storage, last)
+        if plans and not self._folder.is_dir():
             raise CheckpointError(
                 f"the log {storage.location} holds the results of another query, "
                 "or the checkpoint of this one is gone",
@@ -118,11 +118,11 @@ class Checkpoint:
             return
         point_state_here(self._folder, address)
         self._mend_metadata(last)
-        self._mend_offsets(kept, last)
+        self._mend_offsets(plans, last)
         self._mend_commits()
-        self._compare(kept, last)
+        self._compare(plans, last)
         self._mend_state(last)
-        self._finish(kept, last)
+        self._finish(plans, last)
         self._forget_unfinished()
         _remove_lone_checksums(self._offsets)
         _remove_lone_checksums(self._commits)
@@ -135,33 +135,33 @@ class Checkpoint:
         else:  # nothing was appended: the query starts anew
             _remove(self._metadata)
 
-    def _mend_offsets(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
+    def _mend_offsets(self, plans: dict[int, str], last: tuple[str, int] | None) -> None:
         """Remove truncated plans that have no results; restore others."""
-        lines = self._lines_of_plans(kept)
+        lines = self._lines_of_plans(plans)
         for number in reversed(_numbers(self._offsets)):
             file = self._offsets / str(number)
             if _is_plan(file, lines):
                 _checksum_of(file).unlink(missing_ok=True)
                 break
-            if last is not None and number <= last[1] and number not in kept:
+            if last is not None and number <= last[1] and number not in plans:
                 raise CheckpointError(
                     "the checkpoint of this query is damaged",
                     detail=f"{file} is truncated, and its results are in the log",
                     hint="restore it from a copy, or drop the query and create it again",
                 )
             _remove(file)
-        for number, text in kept.items():
+        for number, text in plans.items():
             file = self._offsets / str(number)
             if _is_plan(file, lines):
                 _checksum_of(file).unlink(missing_ok=True)
             else:
                 _write(file, text)
 
-    def _lines_of_plans(self, kept: dict[int, str]) -> int:
+    def _lines_of_plans(self, plans: dict[int, str]) -> int:
         """The number of lines of a whole plan: one for each source, as in those before it."""
         files = [self._offsets / str(number) for number in _numbers(self._offsets)]
         whole = [one.read_text() for one in files if _is_plan(one, _SHORTEST_PLAN)]
-        return max((_lines(one) for one in kept.values() or whole), default=_SHORTEST_PLAN)
+        return max((_lines(one) for one in plans.values() or whole), default=_SHORTEST_PLAN)
 
     def _mend_commits(self) -> None:
         """Remove truncated commit files; their micro-batches are repeated."""
@@ -193,12 +193,12 @@ class Checkpoint:
                         _remove(self._offsets / str(number))
                 return
 
-    def _finish(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
+    def _finish(self, plans: dict[int, str], last: tuple[str, int] | None) -> None:
         """Mark the last micro-batch as finished if its results and its state exist.
 
         Otherwise Spark would repeat it, but the rows that it read may have been deleted since.
         """
-        if last is None or last[1] not in kept or last[1] in _numbers(self._commits):
+        if last is None or last[1] not in plans or last[1] in _numbers(self._commits):
             return
         before = self._commits / str(last[1] - 1)
         if not before.exists() or json.loads(before.read_text().splitlines()[1]) != _NOTE:
@@ -227,16 +227,16 @@ class Checkpoint:
 
     def _versions_of_state(self) -> Iterator[list[Path]]:
         """The files that make up the versions of each bucket's state, oldest first."""
-        found: dict[Path, list[Path]] = {}
+        versions: dict[Path, list[Path]] = {}
         for file in _files_in(self._folder / "state"):
             if file.suffix in (".zip", ".changelog") and file.stem.isdecimal():
-                found.setdefault(file.parent, []).append(file)
-        for files in found.values():
+                versions.setdefault(file.parent, []).append(file)
+        for files in versions.values():
             yield sorted(files, key=_version)
 
-    def _compare(self, kept: dict[int, str], last: tuple[str, int] | None) -> None:
+    def _compare(self, plans: dict[int, str], last: tuple[str, int] | None) -> None:
         """Refuse a checkpoint and a log if one is older than the other."""
-        for number, text in kept.items():
+        for number, text in plans.items():
             if (self._offsets / str(number)).read_text() != text:
                 raise CheckpointError(
                     "the checkpoint of this query does not belong to its results",
@@ -244,7 +244,7 @@ class Checkpoint:
                     hint=_RESTORE_BOTH,
                 )
         finished = max(_numbers(self._commits), default=-1)
-        if kept and last is not None and finished > last[1]:
+        if plans and last is not None and finished > last[1]:
             raise CheckpointError(
                 "the results of this query are older than its checkpoint",
                 detail=f"the log ends with micro-batch {last[1]}, but {finished} is finished",
@@ -269,15 +269,15 @@ class Checkpoint:
 
 def _kept(storage: Storage, last: tuple[str, int] | None) -> dict[int, str]:
     """The plans of the last micro-batches in the log."""
-    found = read_json(storage, _KEPT)
-    if found is None or last is None or found["query"] != last[0]:
+    stored = read_json(storage, _KEPT)
+    if stored is None or last is None or stored["query"] != last[0]:
         return {}
-    if found["format"] != _FORMAT:
+    if stored["format"] != _FORMAT:
         raise CheckpointError(
             "the results of this query were written by another release of Nilometer",
-            detail=f"{_KEPT} has format {found['format']}, this release reads {_FORMAT}",
+            detail=f"{_KEPT} has format {stored['format']}, this release reads {_FORMAT}",
         )
-    planned = {int(number): text for number, text in found["planned"].items()}
+    planned = {int(number): text for number, text in stored["planned"].items()}
     return {n: text for n, text in planned.items() if n <= last[1]} if last[1] in planned else {}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField
 
 from nilometer.operators.change_operator import DIFF, TIME
 from nilometer.operators.change_specs import SortKey
-from nilometer.spark.log_stream import StreamFrame
+from nilometer.spark.inputs import Inputs
 from nilometer.spark.run_query import run_query
 from nilometer.spark.snapshot import snapshot
 from nilometer.sql.questions import END, Finish, Question
@@ -23,12 +23,12 @@ _WITHOUT_ORDER: Final = ("map<", "variant", "interval", "geo")
 
 def answer_question(
     question: Question,
-    frames: Mapping[str, StreamFrame],
+    inputs: Inputs,
     beats: int | None = None,
     at: str | datetime | None = None,
 ) -> DataFrame:
     """The answer to a query; `at`: its rows at an instant, or at the end."""
-    answer = run_query(question.plan, frames, beats)
+    answer = run_query(question.plan, inputs, beats)
     if question.is_plain:
         answer = _plain_rows(answer)
     elif at is not None:
@@ -54,8 +54,8 @@ def _plain_rows(answer: DataFrame) -> DataFrame:
     names = answer.columns
     if names[-2:] == [TIME, DIFF]:
         return snapshot(answer)
-    kept = [place for place, name in enumerate(names) if name != TIME]
-    return _only(answer, kept)
+    places = [place for place, name in enumerate(names) if name != TIME]
+    return _only(answer, places)
 
 
 def _finish(answer: DataFrame, finish: Finish) -> DataFrame:
@@ -66,8 +66,8 @@ def _finish(answer: DataFrame, finish: Finish) -> DataFrame:
         ordered = ordered.offset(finish.offset)
     if finish.limit is not None:
         ordered = ordered.limit(finish.limit)
-    kept = [place for place in range(len(answer.columns)) if place not in finish.hidden]
-    return _only(ordered, kept)
+    places = [place for place in range(len(answer.columns)) if place not in finish.hidden]
+    return _only(ordered, places)
 
 
 def _only(frame: DataFrame, places: Sequence[int]) -> DataFrame:

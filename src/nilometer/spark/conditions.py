@@ -48,10 +48,10 @@ def predicate(function: Callable[..., Any], *columns: str) -> PythonPredicate:
 
 def read_conditions(where: Where, scope: Scope) -> tuple[list[Scalar], dict[str, UserFunction]]:
     """Conditions from any accepted form, and the functions that they call."""
-    given = [where] if isinstance(where, str | PythonPredicate) else list(where or ())
+    parts = [where] if isinstance(where, str | PythonPredicate) else list(where or ())
     conditions: list[Scalar] = []
     functions: dict[str, UserFunction] = {}
-    for one in given:
+    for one in parts:
         if isinstance(one, PythonPredicate):
             name = f"{one.name}_{len(functions)}" if one.name.lower() in functions else one.name
             functions[name.lower()] = UserFunction(one.name, one.function, pa.bool_())

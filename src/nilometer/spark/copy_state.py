@@ -55,7 +55,7 @@ class _CopyState:
     """Copies state as Spark's store has it into files; tells the files and their manifests."""
 
     folder: str
-    told = "bucket INT, file STRING, crc LONG, manifest STRING"
+    schema = "bucket INT, file STRING, crc LONG, manifest STRING"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         copies: dict[int, _Copy] = {}
@@ -65,15 +65,15 @@ class _CopyState:
                 for bucket, name, content in zip(*columns, strict=True):
                     if bucket not in copies:
                         copies[bucket] = files.enter_context(_copying(self.folder))
-                    row = [pa.array([name]), pa.array([content], pa.large_binary())]
-                    rows = pa.RecordBatch.from_arrays(row, schema=_SCHEMA)
+                    chunk = [pa.array([name]), pa.array([content], pa.large_binary())]
+                    rows = pa.RecordBatch.from_arrays(chunk, schema=_SCHEMA)
                     copies[bucket].writer.write_batch(rows)
                     if name == MANIFEST:
                         copies[bucket].manifest = content.decode()
         for bucket, one in copies.items():
-            told = [[bucket], [one.file], [one.crc], [one.manifest]]
+            row = [bucket, one.file, one.crc, one.manifest]
             kinds = (pa.int32(), pa.string(), pa.int64(), pa.string())
-            arrays = [pa.array(found, kind) for found, kind in zip(told, kinds, strict=True)]
+            arrays = [pa.array([value], kind) for value, kind in zip(row, kinds, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, ["bucket", "file", "crc", "manifest"])
 
 
@@ -95,12 +95,12 @@ def copy_state(
     name = uuid4().hex
     folder = checkpoint / MOVED / name
     folder.mkdir(parents=True)
-    found, crcs = _copy_all(session, checkpoint, last[1], folder)
+    files_by_stage, crcs = _copy_all(session, checkpoint, last[1], folder)
     earlier = {} if before is None else read_moved(checkpoint, before).stages
     stages = {}
     for stage, routing in routings.items():
         numbers = bucket_numbers(routing.buckets)
-        own = found.get(stage, {})
+        own = files_by_stage.get(stage, {})
         if own and set(own) != set(numbers):
             raise CheckpointError(
                 "the state of this query cannot be copied",
@@ -127,7 +127,7 @@ def _copy_all(
     session: SparkSession, checkpoint: Path, batch: int, folder: Path
 ) -> tuple[dict[str, dict[int, str]], dict[str, int]]:
     """Copy the state of all operators: files by stage and by what buckets are called, and CRCs."""
-    found: dict[str, dict[int, str]] = {}
+    files: dict[str, dict[int, str]] = {}
     crcs: dict[str, int] = {}
     address = address_of(session, checkpoint)
     copy = _CopyState(f"{address}/{folder.relative_to(checkpoint)}")
@@ -140,8 +140,8 @@ def _copy_all(
             .load(address)
             .selectExpr("key.bucket", "user_map_key.name", "user_map_value.content")
         )
-        told = stored.mapInArrow(ship_function(copy), copy.told)
-        for bucket, file, crc, manifest in told.toLocalIterator():
+        copies = stored.mapInArrow(ship_function(copy), copy.schema)
+        for bucket, file, crc, manifest in copies.toLocalIterator():
             stage = json.loads(manifest).get("stage")
             if stage is None:
                 raise CheckpointError(
@@ -156,8 +156,8 @@ def _copy_all(
                     hint="try again: the query goes on as before",
                 )
             _sync(folder / file)
-            found.setdefault(stage, {})[bucket], crcs[file] = file, crc
-    return found, crcs
+            files.setdefault(stage, {})[bucket], crcs[file] = file, crc
+    return files, crcs
 
 
 def _about(routing: Routing, files: list[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from nilometer.spark.relations import arrow_types
+from nilometer.spark.types import arrow_types
 from nilometer.sql.declare import InputColumns
 
 

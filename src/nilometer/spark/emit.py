@@ -3,10 +3,16 @@
 `transformWithStateInPandas` requires pandas. Arrow-backed columns pass through it unchanged if
 their Spark type is flat; nested values would be rebuilt one by one in Python, so they are emitted
 as Arrow bytes, and `Unpack` turns them into rows in a worker of its own.
+
+Results for a log leave in one of two ways. If nothing is left for Spark to compute, the host writes
+them itself (`EmitParts`), and a sink gets only the names of parts; otherwise they leave as
+envelopes to `foreachBatch` (`WriteBatches`), because a sink would see the rows that Spark has
+computed but not the metrics beside them, and Spark would run the host once for each of the two.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
@@ -20,6 +26,10 @@ if TYPE_CHECKING:  # slow to load, and only the host needs it
     import pandas as pd
 
 METRICS: Final = "_metrics"
+
+_LEFT_OUT: Final = b"errors"
+REPORTS_LEFT_OUT: Final = f"startswith(body, X'{_LEFT_OUT.hex()}')"
+"""Holds for bodies that report rows left out: Arrow bytes begin differently."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class EmitRows:
 
 @dataclass(frozen=True)
 class EmitEnvelopes:
-    """Emits results as Arrow IPC bytes."""
+    """Emits results as Arrow IPC bytes, followed by a report of rows left out, if there are any."""
 
     def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         for rows in batches:
@@ -68,9 +78,17 @@ class EmitEnvelopes:
             with pa.ipc.new_stream(sink, rows.schema) as writer:
                 writer.write_batch(rows)
             yield frame_of({METRICS: [None], "body": [sink.getvalue().to_pybytes()]})
+        if sender.errors.count:
+            report = json.dumps(sender.errors.to_json()).encode()
+            yield frame_of({METRICS: [None], "body": [_LEFT_OUT + report]})
 
     def metrics(self, metrics: str) -> pd.DataFrame:
         return frame_of({METRICS: [metrics], "body": [None]})
+
+
+def read_left_out(body: bytes) -> RowErrors:
+    """The rows left out, of a body that reports them."""
+    return RowErrors.from_json(json.loads(body[len(_LEFT_OUT) :]))
 
 
 class Unpack:

@@ -1,19 +1,16 @@
-"""An engine: a long-lived Spark streaming query, and the queries that it runs."""
+"""An engine: the queries that it runs in the buckets of long-lived Spark streaming queries."""
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
-from uuid import uuid4
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from nilometer.engine.balance import Balance
 from nilometer.engine.control import BucketReport, EngineControl
@@ -24,36 +21,23 @@ from nilometer.engine.published import read_published
 from nilometer.engine.publisher import shown_up_to
 from nilometer.engine.stuck_results import stuck_queries, stuck_results
 from nilometer.engine.subplan import cut_subplan
-from nilometer.errors import LogError, NilometerError, SessionError
+from nilometer.errors import LogError, NilometerError
 from nilometer.log.clock import now_micros
 from nilometer.log.reader import LogReader
 from nilometer.log.registrations import release_all
-from nilometer.spark.engine_events import tell_moved, tell_restart, tell_stayed
-from nilometer.spark.engine_source import NAME, EngineSource
+from nilometer.spark.engine_events import tell_moved, tell_stayed
 from nilometer.spark.engine_status import EngineStatus, last_seconds
-from nilometer.spark.failures import explain_failure
+from nilometer.spark.engine_streams import EngineStreams
 from nilometer.spark.hosted_query import HostedQuery, SharedSubPlan
-from nilometer.spark.pools import started_in_pool
-from nilometer.spark.register_source import register_source
 from nilometer.spark.serve_engine import serve_folder
 from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 
-_CHECKPOINTS: Final = "spark"
 _STOP_WITHIN: Final = 30.0
 _CLOSE_WITHIN: Final = 10.0
 _MOMENT: Final = 0.02
-_LONGEST_PAUSE: Final = 30.0
 _MOST_BUCKETS: Final = 64
 """How many buckets queries share at most, however many cores there are: all have one publisher."""
-_CHEAP: Final = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.streaming.minBatchesToRetain": "2",
-    "spark.sql.streaming.numRecentProgressUpdates": "2",
-    "spark.sql.streaming.pollingDelay": "1ms",
-}
-"""Settings that make a micro-batch of a few tasks without rows cheaper."""
 
 
 class SharedEngine:
@@ -68,25 +52,16 @@ class SharedEngine:
     ) -> None:
         """`known`: the ids of queries that may have state here; `logs`: the folder of the logs."""
         self._session = session
-        self._run = uuid4().hex
-        """What workers cache of a folder is for this engine only: another may use it later."""
         self._folder = folder
-        self._beats = beats
         self._lock = threading.RLock()
         self._looking = threading.Lock()
-        self.restarts = 0
-        """How many times a Spark streaming query ended and had to be restarted."""
         self._hosted: dict[str, HostedQuery] = {}
         self._sharing: Mapping[SharedSubPlan | None, Sequence[HostedQuery]] = {}
         """Queries by what they share."""
-        self._running: dict[int, StreamingQuery] = {}
-        """Spark's queries, by their first bucket."""
-        self._troubles: dict[int, _Trouble] = {}
-        """Why they ended, if they did, until they work again."""
         self._balance = Balance()
         self._control = EngineControl(folder, self._cores())
         self._control.open(known, logs)
-        shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
+        self._streams = EngineStreams(session, folder, beats)
         self._server = serve_folder(session, folder)
 
     def _cores(self) -> int:
@@ -104,16 +79,16 @@ class SharedEngine:
             require_shared(self._session, needed)
             self._take_reports()  # reports on an earlier attempt do not concern this one
             before = self._control.entry(query)
-            self._start(0 if before is None else _first(before.bucket))
+            self._streams.start(0 if before is None else before.bucket)
             shared = cut_subplan(plan)[0].key
             self._control.run(pickle_work(plan), replace(entry, sub_plan=shared))
-            made = self._hosted[query] = HostedQuery(self, query)
-            return made
+            hosted = self._hosted[query] = HostedQuery(self, query)
+            return hosted
 
     def warm_up(self) -> None:
         """Start Spark's query before the first query needs it."""
         with self._lock:
-            self._start(0)
+            self._streams.start(0)
 
     def together(self) -> AbstractContextManager[None]:
         """Start the queries hosted in this block together."""
@@ -132,7 +107,7 @@ class SharedEngine:
             self._control.drop(query)
         if entry is not None and entry.bucket >= APART:
             with self._lock:
-                self._stop_spark(self._running.pop(entry.bucket, None))
+                self._streams.stop(entry.bucket)
 
     def logs_of(self, query: str) -> Sequence[tuple[str, str]]:
         """The logs that a query reads, with its reader names."""
@@ -152,7 +127,8 @@ class SharedEngine:
     def look(self) -> None:
         """Read the buckets' reports, and restart Spark's queries that have ended."""
         self._take_reports()
-        self._start_again()
+        with self._lock:
+            self._streams.start_again()
         moves: dict[str, int | None] = {}
         for query, hosted in list(self._hosted.items()):
             if hosted.is_slow and hosted.isActive:
@@ -189,13 +165,13 @@ class SharedEngine:
         """The number of queries, and how long their last micro-batches took."""
         hosted = [one for one in list(self._hosted.values()) if one.isActive]
         apart = sum(one.is_apart for one in hosted)
-        running = list(self._running.values())
-        return EngineStatus(len(hosted) - apart, apart, self.restarts, last_seconds(running))
+        seconds = last_seconds(self._streams.running)
+        return EngineStatus(len(hosted) - apart, apart, self._streams.restarts, seconds)
 
     def _take_reports(self) -> None:
         with self._looking:
             for report in self._control.reports():
-                self._troubles.pop(_first(report.bucket), None)
+                self._streams.has_worked(report.bucket)
                 hosted = self._hosted.get(report.query)
                 if hosted is not None and not self._is_old(report):
                     hosted.take(report)
@@ -213,66 +189,10 @@ class SharedEngine:
         entry, attempt = self._control.entry(report.query), report.content.get("attempt")
         return entry is not None and attempt is not None and attempt != entry.attempt
 
-    def _start_again(self) -> None:
-        """Restart Spark's queries that have ended: soon at first, then with growing delays."""
-        with self._lock:
-            for bucket, query in list(self._running.items()):
-                if not query.isActive:
-                    del self._running[bucket]
-                    self._has_failed(bucket, query.exception())
-            now = time.monotonic()
-            for bucket, trouble in list(self._troubles.items()):
-                if bucket not in self._running and trouble.next_try <= now:
-                    try:
-                        self._start(bucket)
-                    except Exception as error:  # whatever Spark raises
-                        self._has_failed(bucket, error)
-
-    def _has_failed(self, bucket: int, error: Exception | None) -> None:
-        before = self._troubles.get(bucket)
-        failures = 1 if before is None else before.failures + 1
-        told = SessionError("the engine was stopped") if error is None else explain_failure(error)
-        pause = min(_LONGEST_PAUSE, 0.25 * 2**failures)
-        self._troubles[bucket] = _Trouble(told, failures, time.monotonic() + pause)
-        self.restarts += 1
-        tell_restart(bucket, told, failures)
-
     def trouble(self, query: str) -> NilometerError | None:
         """Why the engine of a query currently does not work, if it does not."""
         entry = self._control.entry(query)
-        found = None if entry is None else self._troubles.get(_first(entry.bucket))
-        return None if found is None else found.error
-
-    def _start(self, bucket: int) -> None:
-        """Start Spark's query of a bucket unless it runs; an earlier checkpoint is not reused."""
-        if bucket in self._running and self._running[bucket].isActive:
-            return
-        try:
-            self._running[bucket] = self._start_in_spark(bucket)
-        except Exception:  # a Python process of Spark's may have ended: the next one is new
-            self._running[bucket] = self._start_in_spark(bucket)
-
-    def _start_in_spark(self, bucket: int) -> StreamingQuery:
-        session = self._session
-        if hasattr(session, "_sc"):
-            session = session.newSession()
-            for name, value in _CHEAP.items():
-                session.conf.set(name, value)
-        register_source(session, EngineSource)
-        rows = (
-            session.readStream.format(NAME)
-            .option("folder", str(self._folder))
-            .option("beats", str(self._beats))
-            .option("bucket", str(bucket))
-            .option("run", self._run)
-            .load()
-        )
-        place = f"engine of {self._folder.parent.name}"
-        name = place if bucket == 0 else f"{place}, bucket {bucket}"
-        checkpoint = self._folder / _CHECKPOINTS / uuid4().hex
-        with started_in_pool(self._session, name):
-            writer = rows.writeStream.format("noop").queryName(name)
-            return writer.option("checkpointLocation", str(checkpoint)).start()
+        return None if entry is None else self._streams.trouble(entry.bucket)
 
     def _move(self, moves: Mapping[str, int | None]) -> None:
         """Move queries with their state to these buckets; None: to buckets of their own."""
@@ -300,7 +220,7 @@ class SharedEngine:
                     tell_stayed(hosted.name or query, error)
                     self._control.go_on(query, plan)
                     continue
-                self._start(_first(bucket))
+                self._streams.start(bucket)
                 if moves[query] is None:
                     tell_moved(hosted.name or query)
 
@@ -323,14 +243,13 @@ class SharedEngine:
         self._wait(bucket, revision)
         if bucket >= APART:
             with self._lock:
-                self._stop_spark(self._running.pop(bucket, None))
+                self._streams.stop(bucket)
 
-    def _wait(self, bucket: int, revision: int, most: float = _STOP_WITHIN) -> bool:
+    def _wait(self, bucket: int, revision: int, seconds: float = _STOP_WITHIN) -> bool:
         """Wait until a bucket follows a revision and its results are readable; whether it does."""
-        until = time.monotonic() + most
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
-            query = self._running.get(_first(bucket))
-            if query is None or not query.isActive:
+            if not self._streams.is_active(bucket):
                 return False
             self._take_reports()
             is_done = self._control.follows(bucket, revision)
@@ -359,9 +278,7 @@ class SharedEngine:
         for hosted in self._hosted.values():
             hosted.is_stopped = True
         with self._lock:
-            running, self._running = self._running, {}
-        for query in running.values():
-            self._stop_spark(query)
+            self._streams.stop_all()
         if self._server is not None:
             self._server.close()
 
@@ -373,32 +290,13 @@ class SharedEngine:
             with suppress(LogError, OSError):  # a log that was dropped
                 release_all(log, names, now=now_micros())
 
-    def _stop_spark(self, query: StreamingQuery | None) -> None:
-        if query is not None:
-            with suppress(Exception):  # Spark may be gone already
-                query.stop()
-
-
-@dataclass(frozen=True)
-class _Trouble:
-    """A Spark query that has ended."""
-
-    error: NilometerError
-    failures: int
-    next_try: float
-
 
 def _by_subplan(
     queries: Iterable[HostedQuery],
 ) -> Mapping[SharedSubPlan | None, Sequence[HostedQuery]]:
     """Queries by what they share; those of which that is not known share nothing."""
-    found: dict[SharedSubPlan | None, list[HostedQuery]] = {}
+    sharing: dict[SharedSubPlan | None, list[HostedQuery]] = {}
     for one in sorted(queries, key=lambda one: one.name):
         if one.subplan is not None:
-            found.setdefault(one.subplan, []).append(one)
-    return found
-
-
-def _first(bucket: int) -> int:
-    """The first of the buckets that run together with this one."""
-    return bucket if bucket >= APART else 0
+            sharing.setdefault(one.subplan, []).append(one)
+    return sharing

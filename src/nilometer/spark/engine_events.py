@@ -14,8 +14,8 @@ _LOG: Final = logging.getLogger("nilometer.engine")
 def tell_restart(bucket: int, error: NilometerError, failures: int) -> None:
     """Log that a Spark streaming query has ended and will be restarted."""
     why = in_one_line(error)
-    told = event("engine_restarts", str(bucket), bucket=bucket, reason=why, failures=failures)
-    _LOG.warning("the engine ended and will be restarted: %s", why, extra=told)
+    extra = event("engine_restarts", str(bucket), bucket=bucket, reason=why, failures=failures)
+    _LOG.warning("the engine ended and will be restarted: %s", why, extra=extra)
 
 
 def tell_moved(name: str) -> None:

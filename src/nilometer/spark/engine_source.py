@@ -94,8 +94,8 @@ class _Reader(StreamReader):
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
         first, last = int(start["number"]), int(end["number"])
         self._tasks = {number: one for number, one in self._tasks.items() if number > first}
-        found = [self._tasks[number] for number in sorted(self._tasks) if number <= last]
-        tasks = {bucket: task for one in found for bucket, task in one.items()}
+        planned = [self._tasks[number] for number in sorted(self._tasks) if number <= last]
+        tasks = {bucket: task for one in planned for bucket, task in one.items()}
         served = read_address(self._folder)
         place = str(self._folder) if served is None else served
         return [InputPartition((self._run, place, bucket, task)) for bucket, task in tasks.items()]
@@ -103,8 +103,8 @@ class _Reader(StreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         run, place, bucket, task = partition.value
         ends = {log: Position.from_json(end) for log, end in task["ends"].items()}
-        given = MicroBatchTask(task["revision"], ends, task["now"])
-        _bucket(run, place, bucket).run(given)
+        work = MicroBatchTask(task["revision"], ends, task["now"])
+        _bucket(run, place, bucket).run(work)
         yield pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32())], ["bucket"])
 
     def commit(self, end: Offset) -> None:
@@ -129,9 +129,9 @@ class _Work:
         """The tasks of the buckets; none if there is no work for a while."""
         until = time.monotonic() + _WAIT
         while not self._ended.is_set():
-            found = self._schedule.due()
-            if found or time.monotonic() >= until:
-                return found
+            tasks = self._schedule.due()
+            if tasks or time.monotonic() >= until:
+                return tasks
             time.sleep(self._schedule.pause)
         return {}
 
@@ -139,13 +139,13 @@ class _Work:
         tell_after = 0.0
         while not self._ended.is_set():
             try:
-                found = self._publisher.step()
+                has_published = self._publisher.step()
             except Exception:  # such as a full disk: it is retried
                 if time.monotonic() >= tell_after:
                     tell_after = time.monotonic() + _TELL_EVERY
                     _LOG.warning("results could not be published", exc_info=True)
-                found = False
-            self._ended.wait(0 if found else _PUBLISH_EVERY)
+                has_published = False
+            self._ended.wait(0 if has_published else _PUBLISH_EVERY)
         with suppress(Exception):
             self._publisher.close()
 

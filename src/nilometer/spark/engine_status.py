@@ -27,23 +27,23 @@ class EngineStatus:
 
 def last_seconds(running: Iterable[StreamingQuery]) -> float | None:
     """The longest of the last micro-batches of Spark's queries."""
-    found = []
+    seconds = []
     for query in running:
         with suppress(Exception):  # Spark may have stopped, or has no report yet
             report = query.lastProgress
             if report is not None:
-                found.append(float(report["durationMs"]["triggerExecution"]) / 1000)
-    return max(found, default=None)
+                seconds.append(float(report["durationMs"]["triggerExecution"]) / 1000)
+    return max(seconds, default=None)
 
 
 def progress_of(report: BucketReport) -> dict[str, Any]:
     """A report in Spark's form."""
-    told = report.content
-    observed = {f"nilometer-{n}": {"buckets": [one]} for n, one in enumerate(told["metrics"])}
+    content = report.content
+    observed = {f"nilometer-{n}": {"buckets": [one]} for n, one in enumerate(content["metrics"])}
     began = datetime.fromtimestamp(report.time / 1_000_000, UTC)
     return {
         "batchId": report.number,
         "timestamp": began.isoformat(),
-        "durationMs": {"addBatch": told["millis"], "triggerExecution": told["millis"]},
+        "durationMs": {"addBatch": content["millis"], "triggerExecution": content["millis"]},
         "observedMetrics": observed,
     }

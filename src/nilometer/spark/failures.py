@@ -41,7 +41,7 @@ _DATA: Final = re.compile(r"(\[[A-Z0-9_.]+\] [^\n]*) SQLSTATE: 22\w{3}")
 
 
 @contextmanager
-def told_in_words(reading: str = "a file") -> Iterator[None]:
+def explained_failures(reading: str = "a file") -> Iterator[None]:
     """Turn Spark's failures into our errors; `reading` is the input that may be at fault."""
     try:
         yield
@@ -103,20 +103,22 @@ def too_large_answer() -> TooLargeError:
 
 def _raised_by_us(text: str) -> NilometerError | None:
     """The error that a Python worker raised, from the traceback in Spark's message."""
-    found = _OURS.search(text)
-    if found is None:
+    match = _OURS.search(text)
+    if match is None:
         return None
-    kind = getattr(errors, found[1], NilometerError)
-    if found[1] == MiningError.__name__:
+    kind = getattr(errors, match[1], NilometerError)
+    if match[1] == MiningError.__name__:
         kind = MiningError
-    message, *rest = found[2].split("\n")
+    message, *rest = match[2].split("\n")
     parts = {"detail": "", "hint": ""}
     for line in rest:
         word, colon, value = line.strip().partition(": ")
         if colon and word in parts:
             parts[word] = value
-    made: NilometerError = kind(message, detail=parts["detail"] or None, hint=parts["hint"] or None)
-    return made
+    error: NilometerError = kind(
+        message, detail=parts["detail"] or None, hint=parts["hint"] or None
+    )
+    return error
 
 
 def _raised_in_python(text: str) -> str | None:
@@ -127,8 +129,8 @@ def _raised_in_python(text: str) -> str | None:
 
 def _causes(text: str) -> list[str]:
     """The messages of an exception and of its causes, the most recent first."""
-    found = [_plain(cause) for cause in _CAUSE.findall(text)]
-    named = [cause for cause in found if cause]
+    messages = [_plain(cause) for cause in _CAUSE.findall(text)]
+    named = [cause for cause in messages if cause]
     return named or [_plain(text.strip().split("\n")[0])]
 
 

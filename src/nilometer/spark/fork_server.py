@@ -116,12 +116,17 @@ def read_request(client: socket.socket) -> Request:
         if len(head) != 4 or len(files) != 3 or size > _MOST_REQUEST_BYTES:
             raise ValueError("not a request")
         with client.makefile("rb") as stream:
-            told: dict[str, Any] = json.loads(stream.read(size))
-        option, module, *arguments = told["arguments"]
+            content: dict[str, Any] = json.loads(stream.read(size))
+        option, module, *arguments = content["arguments"]
         if option != "-m":
             raise ValueError(f"not a module: {option}")
         return Request(
-            module, arguments, told["environment"], told["folder"], told["niceness"], list(files)
+            module,
+            arguments,
+            content["environment"],
+            content["folder"],
+            content["niceness"],
+            list(files),
         )
     except BaseException:
         _close(files)

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from nilometer.errors import InputError
 from nilometer.kernels.call_function import call_function
 from nilometer.model.expressions import Call
-from nilometer.spark.relations import arrow_types
+from nilometer.spark.types import arrow_types
 from nilometer.spark.versions import arrow_function, spark_type
 from nilometer.sql.catalog import UserFunction
 from nilometer.sql.declare import check_function, no_such_return

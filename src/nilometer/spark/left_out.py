@@ -50,9 +50,9 @@ class LeftOut:
 
     def counts(self) -> dict[str, int]:
         """The counts by stream."""
-        found: dict[str, int] = {}
+        observed: dict[str, int] = {}
         threads = [
-            Thread(target=_tell, args=(name, one.counted, found), daemon=True)
+            Thread(target=_tell, args=(name, one.counted, observed), daemon=True)
             for name, one in self._watched.items()
         ]
         for thread in threads:  # Spark would wait forever for what it has not computed
@@ -60,7 +60,7 @@ class LeftOut:
         for thread in threads:
             thread.join(_WAIT)
         return {
-            name: found[name] if name in found else one.rows.where(one.is_none).count()
+            name: observed[name] if name in observed else one.rows.where(one.is_none).count()
             for name, one in self._watched.items()
         }
 
@@ -68,9 +68,9 @@ class LeftOut:
         """The largest time of each stream that has rows; computes them."""
         for one in self._watched.values():
             timed = one.rows.where(f"NOT ({one.is_none})")
-            (found,) = timed.selectExpr(f"max(unix_micros({one.quoted}))").collect()
-            if found[0] is not None:
-                yield found[0]
+            (row,) = timed.selectExpr(f"max(unix_micros({one.quoted}))").collect()
+            if row[0] is not None:
+                yield row[0]
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ def last_time(answer: DataFrame) -> int | None:
     None: it is not such an answer, or there are no rows.
     """
     left_out = getattr(answer, _ATTRIBUTE, None)
-    found = left_out.last_times() if isinstance(left_out, LeftOut) else ()
-    return max(found, default=None)
+    times = left_out.last_times() if isinstance(left_out, LeftOut) else ()
+    return max(times, default=None)
 
 
 def rows_without_time(answer: DataFrame) -> dict[str, int]:
@@ -119,13 +119,13 @@ def rows_without_time(answer: DataFrame) -> dict[str, int]:
     return left_out.counts()
 
 
-def told_left_out(answer: DataFrame) -> str | None:
+def left_out_notice(answer: DataFrame) -> str | None:
     """The counts in a sentence; None if no row was left out."""
     left_out = getattr(answer, _ATTRIBUTE, None)
     counts = left_out.counts() if isinstance(left_out, LeftOut) else {}
     return describe_left_out(counts)
 
 
-def _tell(name: str, observation: Observation, found: dict[str, Any]) -> None:
+def _tell(name: str, observation: Observation, observed: dict[str, Any]) -> None:
     with suppress(Exception):  # nothing was observed: some versions of Spark fail on that
-        found[name] = int(observation.get[_COUNT])
+        observed[name] = int(observation.get[_COUNT])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nilometer.errors import InputError, LogGapError
@@ -24,8 +24,12 @@ class LogRange:
     """Which log is read, from which offset, and by which reader."""
 
     location: str
+    layout: LogLayout
+    """The columns that are read."""
     start: str | Position = LATEST
     """Where a reader starts that has not read anything yet."""
+    begins_now: bool = False
+    """Whether it starts there as of the query's planning, not of Spark's first read."""
     reader: str | None = None
     """The name under which the log stores the reader's offset; None: it stores none."""
     query: str | None = None
@@ -38,23 +42,28 @@ class LogRange:
     """Whether the log keeps what it has not read until the reader is forgotten."""
     may_lose: bool = False
     """Whether to continue if rows were deleted before they were read."""
-    layout: LogLayout | None = None
-    """The requested columns; None: those that the log has when it is read."""
+    max_rows: int | None = None
+    """The most rows of a micro-batch, where Spark reads it."""
     is_ending: bool = False
     """Whether only what was planned already is read, and nothing new."""
+
+    def read_by(self, reader: str | None, where: str | None, needs: str | None) -> LogRange:
+        """The same, read under its own name by one of the readers of a query."""
+        return replace(self, reader=reader, query=self.reader, where=where, needs=needs)
 
 
 class LogCursor:
     """A reader of a log, on the driver's side."""
 
-    def __init__(self, given: LogRange) -> None:
-        self._given = given
-        self._reader = given.reader
-        if given.reader is not None and not given.is_named:
+    def __init__(self, log_range: LogRange) -> None:
+        self._range = log_range
+        self._reader = log_range.reader
+        if log_range.reader is not None and not log_range.is_named:
             # The same statement may be started twice; rows must be kept for each of the two.
-            self._reader = free_name(given.location, given.reader)
-        self._log = LogReader.open(given.location)
-        self._told = 0
+            self._reader = free_name(log_range.location, log_range.reader)
+        self._log = LogReader.open(log_range.location)
+        self._reported = 0
+        """When the log last got to know that the reader is alive; 0: never."""
         self._committed: Position | None = None
 
     @property
@@ -67,13 +76,13 @@ class LogCursor:
 
         The reader is registered there, so that nothing is deleted.
         """
-        start = self._given.start
+        start = self._range.start
         if isinstance(start, Position):
-            found = start
+            begin = start
         else:
-            found = self._log.start if start == EARLIEST else self._log.end
-        place = self._register(found, anew=not self._given.is_named)
-        if place == found and start == EARLIEST and found < self._log.start:
+            begin = self._log.start if start == EARLIEST else self._log.end
+        place = self._register(begin, anew=not self._range.is_named)
+        if place == begin and start == EARLIEST and begin < self._log.start:
             return self._register(self._log.start, anew=True)  # deleted before it was registered
         return place
 
@@ -85,11 +94,11 @@ class LogCursor:
         """Report that the reader is alive; register it here if the log does not know it yet."""
         if self._reader is None:
             return
-        if not self._told:
+        if not self._reported:
             self._register(position)
-        elif now_micros() - self._told >= _LIFE_EVERY:
-            self._told = now_micros()
-            touch(self._given.location, self._reader, now=self._told)
+        elif now_micros() - self._reported >= _LIFE_EVERY:
+            self._reported = now_micros()
+            touch(self._range.location, self._reader, now=self._reported)
 
     def advance(self, start: Position, last: Position, max_rows: int | None) -> Position:
         """How far to read in one micro-batch: up to `last`, or at most this many rows.
@@ -100,7 +109,7 @@ class LogCursor:
         self.hold(start)
         self.commit(start)
         start = self._kept(start)
-        if last <= start or self._given.is_ending:
+        if last <= start or self._range.is_ending:
             return start
         if max_rows is None or last.row - start.row <= max_rows:
             return last
@@ -115,39 +124,39 @@ class LogCursor:
         """Commit an offset: rows before it are no longer needed."""
         if self._reader is not None and position != self._committed:
             self._committed = position
-            commit(self._given.location, self._reader, position, now=now_micros())
+            commit(self._range.location, self._reader, position, now=now_micros())
 
     def stop(self) -> None:
         """Report that the reader has stopped for now."""
-        if self._reader is not None and self._told:
-            release(self._given.location, self._reader, now=now_micros())
+        if self._reader is not None and self._reported:
+            release(self._range.location, self._reader, now=now_micros())
 
     def _kept(self, start: Position) -> Position:
         """The same offset or, if rows may be lost, the first that still exists."""
         try:
             self._log.check(start)
         except LogGapError:
-            if not self._given.may_lose:
+            if not self._range.may_lose:
                 raise
             return self._log.start
         return start
 
     def _register(self, position: Position, anew: bool = False) -> Position:
-        given, now = self._given, now_micros()
+        log_range, now = self._range, now_micros()
         if self._reader is None:
             return position
-        about = {QUERY: given.query, WHERE: given.needs}
-        found = register(
-            given.location,
+        about = {QUERY: log_range.query, WHERE: log_range.needs}
+        registration = register(
+            log_range.location,
             self._reader,
             position,
             about,
             now=now,
-            named=given.is_named,
+            named=log_range.is_named,
             anew=anew,
         )
-        self._told = now
-        return found.position
+        self._reported = now
+        return registration.position
 
 
 def read_start(text: str | None) -> str | Position:

@@ -44,10 +44,9 @@ class LogFeed:
 
     name: str
     stream: int
-    given: LogRange
+    log_range: LogRange
     reader: SourceReader | None
     """Makes the columns that are sent; None: only watermarks are sent."""
-    max_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,13 +69,13 @@ class LogFeeds:
         self, feed: LogFeed, log_id: str, start: Position, end: Position
     ) -> Iterator[pa.RecordBatch]:
         """Envelopes of the rows in a range; the last ones carry the watermark after it."""
-        location = feed.given.location
-        log = LogReader.open(location, feed.given.layout)
+        location = feed.log_range.location
+        log = LogReader.open(location, feed.log_range.layout)
         require_same_log(log, location, log_id)
         frames = _Watched(read_exactly(log, location, start, end))
         rows = iter(frames)
         if feed.reader is not None:
-            shown = ShownRows(location, log.layout, feed.given.where)
+            shown = ShownRows(location, log.layout, feed.log_range.where)
             pack = Pack(self.stage, feed.stream, self.exchange)
             for some in gather(map(shown.show, rows), self.stage.routing.copies(feed.stream)):
                 errors = RowErrors()
@@ -84,8 +83,8 @@ class LogFeeds:
                     carried, selected = feed.reader.read(some, None)
                 yield pack.pack(carried, selected, watermark=frames.watermark, errors=errors)
         deque(rows, maxlen=0)
-        told = Punctuation(watermark=frames.watermark)
-        yield empty_envelopes(self.stage, self.exchange, Header(feed.stream, told))
+        punctuation = Punctuation(watermark=frames.watermark)
+        yield empty_envelopes(self.stage, self.exchange, Header(feed.stream, punctuation))
 
 
 class _Watched:
@@ -134,11 +133,13 @@ class _Reader(StreamReader):
             self._cursor(feed).hold(Position.from_json(start[feed.name]))
 
     def advance(self, start: Offset, last: Offset, max_rows: int | None) -> Offset:
-        found = {}
+        ends = {}
         for feed in self._logs.feeds:
             first, end = (Position.from_json(one[feed.name]) for one in (start, last))
-            found[feed.name] = self._cursor(feed).advance(first, end, feed.max_rows).to_json()
-        return found
+            ends[feed.name] = (
+                self._cursor(feed).advance(first, end, feed.log_range.max_rows).to_json()
+            )
+        return ends
 
     def split(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Split a range so that every task reads a part of every log."""
@@ -166,5 +167,5 @@ class _Reader(StreamReader):
 
     def _cursor(self, feed: LogFeed) -> LogCursor:
         if feed.name not in self._opened:
-            self._opened[feed.name] = LogCursor(feed.given)
+            self._opened[feed.name] = LogCursor(feed.log_range)
         return self._opened[feed.name]

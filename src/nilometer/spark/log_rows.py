@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -24,14 +23,13 @@ from nilometer.errors import InputError
 from nilometer.kernels.arrays import as_type
 from nilometer.local.shown_rows import ShownRows
 from nilometer.log.exact_range import read_exactly, require_same_log
-from nilometer.log.layout import LogLayout
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
 from nilometer.spark.log_cursor import LogCursor, LogRange, read_start
 from nilometer.spark.machine import cores
 from nilometer.spark.pack import WATERMARK
 from nilometer.spark.register_source import register_source
-from nilometer.spark.ship import unpack_work
+from nilometer.spark.ship import pickle_work, unpack_work
 from nilometer.spark.versions import Offset, StreamReader, arrow_schema, spark_schema
 from nilometer.spark.write_rows import RowsWriter, read_writing
 
@@ -47,6 +45,25 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def register_log_sources(session: SparkSession) -> None:
     """Let a session read and write logs by `format("nilometer")`; repeating it is harmless."""
     register_source(session, LogSource)
+
+
+def read_log(
+    session: SparkSession,
+    location: str,
+    times: tuple[str | datetime | None, str | datetime | None] = (None, None),
+) -> DataFrame:
+    """All rows that a log keeps, or those in a closed range of times, as a static DataFrame."""
+    register_log_sources(session)
+    options = {"path": location, "startTime": times[0], "endTime": times[1]}
+    texts = {name: str(value) for name, value in options.items() if value is not None}
+    return session.read.format(FORMAT).options(**texts).load()
+
+
+def follow_log(session: SparkSession, log: LogRange) -> DataFrame:
+    """The rows of a log as a stream, including those that carry watermarks."""
+    register_log_sources(session)
+    work = base64.b64encode(pickle_work(log)).decode()
+    return session.readStream.format(FORMAT).option(WORK, work).load()
 
 
 class LogSource(DataSource):
@@ -73,7 +90,7 @@ class LogSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        schema = spark_schema(self._layout.shown)
+        schema = spark_schema(self._log.layout.shown)
         if WORK in self.options:
             return StructType([*schema.fields, StructField(WATERMARK, LongType())])
         return schema
@@ -83,7 +100,7 @@ class LogSource(DataSource):
         return _BatchReader(self._rows(schema), (first, last))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return _StreamReader(self._rows(schema), self._max_rows())
+        return _StreamReader(self._rows(schema))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> RowsWriter:  # noqa: N802
         writing = read_writing(self.options, schema)
@@ -92,62 +109,53 @@ class LogSource(DataSource):
         return RowsWriter(writing)
 
     @cached_property
-    def _given(self) -> LogRange:
+    def _log(self) -> LogRange:
         options = self.options
         if (work := options.get(WORK)) is not None:
-            given: LogRange = unpack_work(base64.b64decode(work))
-            return given
+            log: LogRange = unpack_work(base64.b64decode(work))
+            return log
         if not options.get("path"):
             raise InputError("a log is read from a path", hint='add .option("path", "…")')
         name, where = options.get("reader"), options.get("where")
         return LogRange(
             options["path"],
+            LogReader.open(options["path"]).layout,
             read_start(options.get("startingOffsets")),
-            name,
+            reader=name,
             query=name,
             where=where,
             needs=where,
             may_lose=options.get("failOnDataLoss", "true").lower() == "false",
+            max_rows=_number_of_rows("maxRowsPerTrigger", options.get("maxRowsPerTrigger")),
         )
-
-    @cached_property
-    def _layout(self) -> LogLayout:
-        return self._given.layout or LogReader.open(self._given.location).layout
 
     def _rows(self, schema: StructType) -> _Rows:
         tasks = int(self.options.get("tasks") or cores())
-        given = replace(self._given, layout=self._layout)
-        return _Rows(given, schema, tasks, tells=WORK in self.options)
-
-    def _max_rows(self) -> int | None:
-        most = self.options.get("maxRowsPerTrigger")
-        if most is None:
-            return None
-        if not most.isdecimal() or int(most) < 1:
-            raise InputError("maxRowsPerTrigger must be a number of rows", detail=f"got {most!r}")
-        return int(most)
+        return _Rows(self._log, schema, tasks, has_watermarks=WORK in self.options)
 
 
 class _Rows:
     """Reads ranges of a log as record batches of Spark's types; runs in tasks."""
 
-    def __init__(self, given: LogRange, schema: StructType, tasks: int, *, tells: bool) -> None:
-        self.given = given
+    def __init__(
+        self, log_range: LogRange, schema: StructType, tasks: int, *, has_watermarks: bool
+    ) -> None:
+        self.log_range = log_range
         self.tasks = tasks
         self._schema = arrow_schema(schema)
-        self._tells = tells
+        self._has_watermarks = has_watermarks
 
     def read(
         self, log_id: str, start: Position, end: Position, times: Times = _ALWAYS
     ) -> Iterator[pa.RecordBatch]:
-        location = self.given.location
-        log = LogReader.open(location, self.given.layout)
+        location = self.log_range.location
+        log = LogReader.open(location, self.log_range.layout)
         require_same_log(log, location, log_id)
-        shown = ShownRows(location, log.layout, self.given.where)
+        shown = ShownRows(location, log.layout, self.log_range.where)
         watermark: int | None = None
         is_whole = times == _ALWAYS
-        told = read_exactly(log, location, start, end)
-        for frame in told if is_whole else log.read(start, end, times=times):
+        checked = read_exactly(log, location, start, end)
+        for frame in checked if is_whole else log.read(start, end, times=times):
             watermark = frame.watermark if frame.watermark is not None else watermark
             rows = frame.rows
             if times != _ALWAYS and log.layout.time is not None:
@@ -155,7 +163,7 @@ class _Rows:
             rows = shown.show(rows)
             if len(rows):
                 yield self._batch(rows.columns, len(rows))
-        if self._tells and watermark is not None:
+        if self._has_watermarks and watermark is not None:
             nothing = [pa.nulls(1, field.type) for field in list(self._schema)[:-1]]
             yield self._batch([*nothing, pa.array([watermark], pa.int64())], 1)
 
@@ -174,10 +182,9 @@ class _BatchReader(DataSourceReader):
         self._times = times
 
     def partitions(self) -> list[InputPartition]:
-        log = LogReader.open(self._rows.given.location)
+        log = LogReader.open(self._rows.log_range.location)
         ranges = log.split(log.start, log.end, self._rows.tasks) if log.start < log.end else []
-        found = [InputPartition((log.log_id, *one)) for one in ranges]
-        return found or [InputPartition(None)]
+        return [InputPartition((log.log_id, *one)) for one in ranges] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # the log is empty
@@ -187,9 +194,9 @@ class _BatchReader(DataSourceReader):
 
 
 class _StreamReader(StreamReader):
-    def __init__(self, rows: _Rows, max_rows: int | None) -> None:
+    def __init__(self, rows: _Rows) -> None:
         self._rows = rows
-        self.max_rows = max_rows
+        self.max_rows = rows.log_range.max_rows
         self._cursor_or_none: LogCursor | None = None
 
     def begin(self) -> Offset:
@@ -225,8 +232,14 @@ class _StreamReader(StreamReader):
     def _cursor(self) -> LogCursor:
         """The cursor, opened on first use: Spark sends readers to tasks before that."""
         if self._cursor_or_none is None:
-            self._cursor_or_none = LogCursor(self._rows.given)
+            self._cursor_or_none = LogCursor(self._rows.log_range)
         return self._cursor_or_none
+
+
+def _number_of_rows(name: str, text: str | None) -> int | None:
+    if text is not None and (not text.isdecimal() or int(text) < 1):
+        raise InputError(f"{name} must be a number of rows", detail=f"got {text!r}")
+    return None if text is None else int(text)
 
 
 def _instant(name: str, text: str | None) -> int | None:
@@ -234,12 +247,12 @@ def _instant(name: str, text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        given = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(
             f"{name} cannot be {text!r}", hint=f"write {name} as 2026-01-31 12:00:00"
         ) from None
-    aware = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+    aware = instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(microseconds=1)
 
 
@@ -247,6 +260,6 @@ def _within(rows: pa.RecordBatch, times: pa.Array, limits: Times) -> pa.RecordBa
     """The rows whose times lie in a closed range."""
     first, last = limits
     if first is not None:
-        kept = pc.greater_equal(times, first)
-        rows, times = rows.filter(kept), times.filter(kept)
+        inside = pc.greater_equal(times, first)
+        rows, times = rows.filter(inside), times.filter(inside)
     return rows if last is None else rows.filter(pc.less_equal(times, last))

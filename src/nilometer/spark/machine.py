@@ -20,7 +20,7 @@ def cores() -> int:
 def memory() -> int:
     """The bytes of memory; where that is unknown, a common amount."""
     try:
-        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
         return _UNKNOWN_MEMORY
-    return found if found > 0 else _UNKNOWN_MEMORY
+    return size if size > 0 else _UNKNOWN_MEMORY

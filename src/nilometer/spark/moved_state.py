@@ -66,8 +66,8 @@ class MovedBucket:
     @property
     def manifest(self) -> dict[str, Any]:
         """What the state is, and everything of it but the chunks."""
-        found: dict[str, Any] = json.loads(self._content(MANIFEST))
-        return found
+        manifest: dict[str, Any] = json.loads(self._content(MANIFEST))
+        return manifest
 
     def contents(self) -> Iterator[tuple[str, bytes]]:
         """All chunks, encoded, by name."""

@@ -103,8 +103,8 @@ class Overhear:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if len(batch):
-                told = Punctuation(largest_time(batch.column(0)))
-                header = Header(self.stream, told, _now(batch))
+                punctuation = Punctuation(largest_time(batch.column(0)))
+                header = Header(self.stream, punctuation, _now(batch))
                 yield empty_envelopes(self.stage, self.exchange, header)
 
 
@@ -113,8 +113,8 @@ def envelopes_of(
 ) -> pa.RecordBatch:
     """Envelopes of a stream's rows for all buckets of a stage, including those that get none."""
     parts = stage.routing.split(rows, header.stream)
-    told = headers(header, errors, len(parts))
-    return _sent(stage, exchange, list(zip(told, parts, strict=True)))
+    part_headers = headers(header, errors, len(parts))
+    return _sent(stage, exchange, list(zip(part_headers, parts, strict=True)))
 
 
 def empty_envelopes(stage: Stage, exchange: Exchange, header: Header) -> pa.RecordBatch:
@@ -132,10 +132,10 @@ def _sent(
 
 def _without_watermarks(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int | None]:
     """The rows of a stream, and the largest watermark among them."""
-    told = _beside(rows, WATERMARK)
-    if told is None or told.null_count == len(told):
+    watermarks = _beside(rows, WATERMARK)
+    if watermarks is None or watermarks.null_count == len(watermarks):
         return rows, None
-    return rows.filter(pc.is_null(told)), pc.max(told).as_py()
+    return rows.filter(pc.is_null(watermarks)), pc.max(watermarks).as_py()
 
 
 def _now(batch: pa.RecordBatch) -> int | None:

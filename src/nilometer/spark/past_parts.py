@@ -26,7 +26,7 @@ from nilometer.past.guarded import GuardedSandbox
 from nilometer.past.question import TableUse
 from nilometer.past.sandbox import AnswerLimits, Cancelling
 from nilometer.past.stored import LogTable
-from nilometer.spark.failures import told_in_words
+from nilometer.spark.failures import explained_failures
 from nilometer.spark.pools import started_in_pool
 from nilometer.spark.ship import ship_function
 from nilometer.spark.time_limit import time_limited
@@ -89,16 +89,16 @@ def ask_parts(
     work = ship_function(_AskPart(asked, places, tuple(schema.names), limits))
     frame = session.range(0, len(places), 1, len(places)).mapInArrow(work, _ROW)
     with (
-        told_in_words(),
+        explained_failures(),
         started_in_pool(session, POOL),
         time_limited(context, seconds, cancelling),
     ):
-        found = frame.toArrow()
-    for told in found.column("error").drop_null().to_pylist():
-        raise read_error(json.loads(told))
-    if found.nbytes > _MOST_BYTES:
+        answers = frame.toArrow()
+    for error in answers.column("error").drop_null().to_pylist():
+        raise read_error(json.loads(error))
+    if answers.nbytes > _MOST_BYTES:
         raise _too_large()
-    tables = [read_table(one.as_buffer()) for one in found.column(0)]
+    tables = [read_table(one.as_buffer()) for one in answers.column(0)]
     return pa.concat_tables([schema.empty_table(), *tables])
 
 

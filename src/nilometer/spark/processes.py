@@ -59,31 +59,31 @@ def java_status(spark: SparkSession) -> JavaStatus | None:
 
 def processes_below(pid: int, proc: Path = _PROC) -> Processes | None:
     """The descendants of a process; None where the system does not report them."""
-    found = _processes(proc)
-    if pid not in found:
+    processes = _processes(proc)
+    if pid not in processes:
         return None
     children = defaultdict(list)
-    for one, (_, parent, _) in found.items():
+    for one, (_, parent, _) in processes.items():
         children[parent].append(one)
     below, rest = [], list(children[pid])
     while rest:
         one = rest.pop()
         below.append(one)
         rest += children[one]
-    java = [found[one][2] for one in below if found[one][0] == _JAVA]
-    workers = [found[one][2] for one in below if found[one][0].startswith("python")]
+    java = [processes[one][2] for one in below if processes[one][0] == _JAVA]
+    workers = [processes[one][2] for one in below if processes[one][0].startswith("python")]
     return Processes(len(workers), sum(workers), sum(java))
 
 
 def _processes(proc: Path) -> Mapping[int, tuple[str, int, int]]:
     """The name, the parent and the resident bytes of every process."""
-    found, page = {}, os.sysconf("SC_PAGE_SIZE")
+    processes, page = {}, os.sysconf("SC_PAGE_SIZE")
     with suppress(OSError):
         for folder in proc.iterdir():
             if folder.name.isdecimal():
                 with suppress(OSError, ValueError, IndexError):  # it has ended meanwhile
-                    told = (folder / "stat").read_text()
-                    name, _, rest = told.partition(" (")[2].rpartition(") ")
+                    text = (folder / "stat").read_text()
+                    name, _, rest = text.partition(" (")[2].rpartition(") ")
                     fields = rest.split()
-                    found[int(folder.name)] = (name, int(fields[1]), int(fields[21]) * page)
-    return found
+                    processes[int(folder.name)] = (name, int(fields[1]), int(fields[21]) * page)
+    return processes

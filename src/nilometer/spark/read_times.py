@@ -74,8 +74,8 @@ def instants(column: Column, kind: DataType, form: TimeForm) -> Column:
 
 def _without_unit(name: str, frame: DataFrame, column: str, kind: DataType) -> SchemaError:
     """The error for numbers whose unit is unknown."""
-    found = None
+    value = None
     if not frame.isStreaming:
         chosen = frame.select(frame[quote_name(column)].alias("value"))
-        found = next((row[0] for row in chosen.where("value IS NOT NULL").take(1)), None)
-    return without_unit(name, column, kind.simpleString().upper(), found)
+        value = next((row[0] for row in chosen.where("value IS NOT NULL").take(1)), None)
+    return without_unit(name, column, kind.simpleString().upper(), value)

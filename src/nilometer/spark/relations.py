@@ -1,44 +1,23 @@
-"""DataFrames as the streams and tables that a statement can name."""
+"""What statements ask of Spark before they run: the types of expressions that only it knows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException, PySparkTypeError
+from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType, StringType, StructType
+from pyspark.sql.types import StructType
 
 from nilometer.errors import SqlError, SqlTypeError
-from nilometer.spark.types import arrow_schema, nullable
+from nilometer.spark.inputs import Inputs
+from nilometer.spark.types import arrow_types
 from nilometer.sql.plan.function_calls import no_function
-
-
-def arrow_types(schema: StructType) -> tuple[pa.DataType | None, ...]:
-    """The types of columns as Nilometer stores them; None where there is no such type."""
-    return tuple(_arrow_type(field.dataType) for field in schema.fields)
-
-
-def _arrow_type(kind: DataType) -> pa.DataType | None:
-    if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
-        return None  # Arrow would compare such strings bytewise
-    try:
-        return arrow_schema([nullable(kind)]).types[0]
-    except PySparkTypeError:
-        return None
-
-
-class HasExpressions(Protocol):
-    """A source of expression types: a DataFrame, or a log instead of one."""
-
-    def selectExpr(self, *expressions: str) -> DataFrame: ...  # noqa: N802
-
 
 REFUSED: Final = (PySparkException, Py4JJavaError)
 """What PySpark raises for an expression that Spark refuses."""
@@ -47,22 +26,22 @@ REFUSED: Final = (PySparkException, Py4JJavaError)
 class SparkEngine:
     """Asks Spark for the types of expressions that only Spark can evaluate."""
 
-    def __init__(self, frames: Mapping[str, HasExpressions]) -> None:
-        self._frames = frames
+    def __init__(self, inputs: Inputs) -> None:
+        self._inputs = inputs
 
     @cached_property
     def time_zone(self) -> str:
-        """The session's time zone; logs are read by our own sessions, in UTC."""
-        for frame in self._frames.values():
-            if isinstance(frame, DataFrame):
-                return frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
-        return "UTC"
+        """The time zone of the DataFrames' session; logs are read by our own sessions, in UTC."""
+        frame = next(iter(self._inputs.frames.values()), None)
+        if frame is None:
+            return "UTC"
+        return frame.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
 
     def types_of(self, relation: str, expressions: Sequence[str]) -> list[pa.DataType]:
         try:
             with analysis_kept_quiet():
                 # beside the columns themselves, where no aggregate can stand
-                beside = self._frames[relation].selectExpr("*", *expressions).schema
+                beside = self._inputs.typed(relation).selectExpr("*", *expressions).schema
         except REFUSED as error:
             raise refusal(error) from None
         schema = StructType(beside.fields[-len(expressions) :])
@@ -104,8 +83,8 @@ def refusal(error: Exception) -> SqlError:
 def _message(error: Exception) -> str:
     """Java's message of an error, without its condition."""
     java: Any = getattr(error, "java_exception", None)
-    told = str(error) if java is None else str(java.getMessage())
-    return re.sub(r"^\[[A-Z_.]+\] ", "", _first_sentence(told))
+    text = str(error) if java is None else str(java.getMessage())
+    return re.sub(r"^\[[A-Z_.]+\] ", "", _first_sentence(text))
 
 
 def _first_sentence(text: str) -> str:

@@ -49,13 +49,13 @@ class EmitParts(EmitEnvelopes):
 
     def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
         part = self.parts.write(batch_number(), map(self.rows.select, batches))
-        told = {
+        report = {
             "part": part and asdict(part),
             "sender": f"{self.query}.{sender.bucket}",
             "at": sender.frontier,
             "errors": sender.errors.to_json(),
         }
-        yield frame_of({METRICS: [None], "body": [json.dumps(told).encode()]})
+        yield frame_of({METRICS: [None], "body": [json.dumps(report).encode()]})
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class ResultSink(DataSource):
 class _Written(WriterCommitMessage):
     """What one task wrote, and the query that it belongs to."""
 
-    told: list[dict[str, Any]]
+    reports: list[dict[str, Any]]
     query: str
 
 
@@ -122,21 +122,21 @@ class _Writer(StreamArrowWriter):
         self._log = log
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> _Written:
-        told = [
+        reports = [
             json.loads(body.as_py())
             for batch in iterator
             for body in batch.column("body").drop_null()
         ]
-        return _Written(told, task_property("sql.streaming.queryId", ""))
+        return _Written(reports, task_property("sql.streaming.queryId", ""))
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if message is not None]
-        told = [one for message in written for one in message.told]
+        reports = [one for message in written for one in message.reports]
         if written:  # every micro-batch is recorded, even one without results
-            parts = [Part(**one["part"]) for one in told if one["part"] is not None]
-            frontiers = {one["sender"]: one["at"] for one in told}
+            parts = [Part(**one["part"]) for one in reports if one["part"] is not None]
+            frontiers = {one["sender"]: one["at"] for one in reports}
             errors = RowErrors()
-            for one in told:
+            for one in reports:
                 errors.add(RowErrors.from_json(one["errors"]))
             self._log.append(parts, frontiers, errors, (written[0].query, batchId))
 
@@ -156,6 +156,6 @@ def _keep_frontiers(location: str, frontiers: dict[str, int]) -> dict[str, int]:
     before its parts are appended.
     """
     storage = storage_at(location)
-    found = {**(read_json(storage, _FRONTIERS) or {}), **frontiers}
-    storage.write(_FRONTIERS, [json_bytes(found)])
-    return found
+    merged = {**(read_json(storage, _FRONTIERS) or {}), **frontiers}
+    storage.write(_FRONTIERS, [json_bytes(merged)])
+    return merged

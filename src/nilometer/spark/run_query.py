@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame
 
 from nilometer.kernels.expression_types import type_name
 from nilometer.spark.carried import carried_schema
+from nilometer.spark.inputs import Inputs, ReaderNames
 from nilometer.spark.left_out import LeftOut
-from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.query import SparkQuery, changes_query, join_query
 from nilometer.spark.run_batch import run_batch
 from nilometer.spark.run_stream import run_stream
@@ -23,22 +23,22 @@ from nilometer.sql.plan.join_plan import JoinPlan
 
 def run_query(
     plan: JoinPlan | UnionPlan | ChangesPlan,
-    frames: Mapping[str, StreamFrame],
+    inputs: Inputs,
     beats: int | None = None,
 ) -> DataFrame:
-    """The results of a plan over frames, or logs, by the names of its relations.
+    """The results of a plan over its inputs.
 
     A windowed plan that needs the time gets this many heartbeats per second.
     """
-    run = _Run(frames)
+    run = _Run(inputs)
     match plan:
         case UnionPlan():
-            parts = [run.of(append_query(one, frames)) for one in plan.plans]
+            parts = [run.of(append_query(one, inputs)) for one in plan.plans]
             answer = union([cast_part(part, plan.kinds) for part in parts])
         case ChangesPlan():
             answer = run.of(changes_query(plan), beats)
         case JoinPlan():
-            answer = run.of(append_query(plan, frames))
+            answer = run.of(append_query(plan, inputs))
     return answer if answer.isStreaming else run.left_out.attach(answer)
 
 
@@ -53,36 +53,31 @@ def cast_part(part: DataFrame, kinds: Sequence[pa.DataType | None]) -> DataFrame
     return numbered.selectExpr(*(f"{c} AS {n}" for c, n in zip(columns, names, strict=True)))
 
 
-def append_query(plan: JoinPlan, frames: Mapping[str, StreamFrame]) -> SparkQuery:
-    """The query of an append plan over frames by the names of its relations."""
+def append_query(plan: JoinPlan, inputs: Inputs) -> SparkQuery:
+    """The query of an append plan over its inputs."""
     schemas = [
-        carried_schema(plan, number, frames[source.relation.name])
+        carried_schema(plan, number, inputs.typed(source.relation.name))
         for number, source in enumerate(plan.sources)
     ]
     return join_query(plan, schemas)
 
 
-def frames_of(query: SparkQuery, frames: Mapping[str, StreamFrame]) -> dict[str, StreamFrame]:
-    """The frames that a query reads."""
-    used = {
-        given.plan.sources[given.source].relation.name
-        for one in query.stages
-        for given in one.streams
-    }
-    return {name: frames[name] for name in sorted(used)}
+def inputs_of(query: SparkQuery, inputs: Inputs) -> Inputs:
+    """The inputs that a query reads."""
+    streams = [given for one in query.stages for given in one.streams]
+    return inputs.only(one.plan.sources[one.source].relation.name for one in streams)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A run of one or several queries over the same frames."""
+    """A run of one or several queries over the same inputs."""
 
-    frames: Mapping[str, StreamFrame]
+    inputs: Inputs
     names: ReaderNames = field(default_factory=ReaderNames)
     left_out: LeftOut = field(default_factory=LeftOut)
 
     def of(self, query: SparkQuery, beats: int | None = None) -> DataFrame:
-        own = frames_of(query, self.frames)
-        if any(frame.isStreaming for frame in own.values()):
+        own = inputs_of(query, self.inputs)
+        if own.live:
             return run_stream(query, own, beats, self.names)
-        static = {name: frame for name, frame in own.items() if not isinstance(frame, LogStream)}
-        return run_batch(query, static, self.left_out)
+        return run_batch(query, own.frames, self.left_out)

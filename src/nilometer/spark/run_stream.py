@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,16 +17,24 @@ from nilometer.spark.emit import METRICS, EmitEnvelopes, EmitRows, Emitter, Unpa
 from nilometer.spark.exchange import Exchange, is_on_one_machine
 from nilometer.spark.heartbeat import beat
 from nilometer.spark.host import Host
-from nilometer.spark.log_stream import ReaderNames, StreamFrame
+from nilometer.spark.inputs import Inputs, ReaderNames
 from nilometer.spark.metrics import observe
 from nilometer.spark.moved_state import MovedStage, MovedState
 from nilometer.spark.pack import PACKED
 from nilometer.spark.query import SparkQuery
 from nilometer.spark.send_on import SendOn
 from nilometer.spark.ship import ship_function, ship_processor
-from nilometer.spark.stage_inputs import Coming, StageInputs, pulse_of, union
+from nilometer.spark.stage_inputs import (
+    StageEnvelopes,
+    StageInputs,
+    pulse_of_input,
+    pulse_of_rows,
+    union,
+)
 from nilometer.spark.types import arrow_schema
 
+_Pulse: TypeAlias = Callable[[Stage, Exchange], DataFrame]
+"""Makes a stage's empty envelopes."""
 ENVELOPES: Final = StructType([StructField("body", BinaryType())])
 
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
@@ -34,11 +43,11 @@ _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateSt
 
 def run_stream(
     query: SparkQuery,
-    frames: Mapping[str, StreamFrame],
+    inputs: Inputs,
     beats: int | None = None,
     names: ReaderNames | None = None,
 ) -> DataFrame:
-    """The streaming DataFrame of a query's results; frames are given by names of relations.
+    """The streaming DataFrame of a query's results.
 
     A query that needs the time gets this many beats per second, if a number is given.
     """
@@ -46,7 +55,7 @@ def run_stream(
     types = tuple(arrow_schema(shape.types).types)
     emitter = EmitRows(types) if shape.is_flat else EmitEnvelopes()
     sent = shape.schema if shape.is_flat else ENVELOPES
-    hosted = run_stages(query, frames, beats, names, emitter=emitter, sent=sent)
+    hosted = run_stages(query, inputs, beats, names, emitter=emitter, sent=sent)
     results = hosted.where(f"{METRICS} IS NULL")
     if not shape.is_flat:
         results = results.mapInArrow(ship_function(Unpack()), shape.schema)
@@ -55,7 +64,7 @@ def run_stream(
 
 def run_stages(
     query: SparkQuery,
-    frames: Mapping[str, StreamFrame],
+    inputs: Inputs,
     beats: int | None,
     names: ReaderNames | None,
     *,
@@ -71,20 +80,18 @@ def run_stages(
     `part`: the number of the query among those that run together. `moved`: the state with which
     it begins, which has the rows of streams that had ended.
     """
-    live = next(frame for frame in frames.values() if frame.isStreaming)
-    exchanges = [open_exchange(live.sparkSession) for _ in query.stages]
+    exchanges = [open_exchange(inputs.session) for _ in query.stages]
     names = names or ReaderNames()
     coming = [
-        StageInputs(planned, exchange, query.needs_now, names, leaves_out).read(frames)
+        StageInputs(planned, exchange, query.needs_now, names, leaves_out).read(inputs)
         for planned, exchange in zip(query.stages, exchanges, strict=True)
     ]
     if query.needs_now and beats is not None:
-        clock = beat(live.sparkSession, beats)
-        coming = _with_pulse(coming, clock, query, exchanges, only_silent=False)
+        pulse: _Pulse = partial(pulse_of_rows, beat(inputs.session, beats))
+        coming = _with_pulse(coming, pulse, query, exchanges, only_silent=False)
     else:
-        for frame in frames.values():
-            if frame.isStreaming:
-                coming = _with_pulse(coming, frame, query, exchanges, only_silent=True)
+        pulse = partial(pulse_of_input, inputs, inputs.live[0])
+        coming = _with_pulse(coming, pulse, query, exchanges, only_silent=True)
     if moved is not None:
         coming = [replace(one, ended=None) for one in coming]
     names_of_stages = stage_names(part, len(query.stages))
@@ -99,7 +106,7 @@ def stage_names(part: int, stages: int) -> list[str]:
 def _host_stages(
     query: SparkQuery,
     exchanges: Sequence[Exchange],
-    coming: Sequence[Coming],
+    coming: Sequence[StageEnvelopes],
     emitter: Emitter,
     sent: StructType,
     leaves_out: bool,
@@ -131,23 +138,23 @@ def _host_stages(
 
 
 def _with_pulse(
-    coming: Sequence[Coming],
-    frame: StreamFrame,
+    coming: Sequence[StageEnvelopes],
+    pulse: _Pulse,
     query: SparkQuery,
     exchanges: Sequence[Exchange],
     *,
     only_silent: bool,
-) -> list[Coming]:
-    """Send empty envelopes with a frame's rows, to all stages or only to silent ones."""
+) -> list[StageEnvelopes]:
+    """Send a pulse to all stages, or only to silent ones."""
     fed = {planned.to_stage for planned in query.stages}
-    found = []
+    pulsed = []
     for number, one in enumerate(coming):
         if only_silent and (one.live or number in fed):
-            found.append(one)
+            pulsed.append(one)
             continue
-        pulse = pulse_of(frame, query.stages[number].stage, exchanges[number])
-        found.append(replace(one, live=(*one.live, pulse)))
-    return found
+        beats = pulse(query.stages[number].stage, exchanges[number])
+        pulsed.append(replace(one, live=(*one.live, beats)))
+    return pulsed
 
 
 def host(
@@ -183,8 +190,8 @@ def open_exchange(session: SparkSession) -> Exchange:
 
 def require_rocksdb(session: SparkSession) -> None:
     """Python state needs Spark's RocksDB store: set it where it is missing, and warn."""
-    found = session.conf.get(_PROVIDER, None)
-    if found != _ROCKSDB:
+    provider = session.conf.get(_PROVIDER, None)
+    if provider != _ROCKSDB:
         session.conf.set(_PROVIDER, _ROCKSDB)
         warnings.warn(
             f"set {_PROVIDER} to {_ROCKSDB.rpartition('.')[2]} in this Spark session: "

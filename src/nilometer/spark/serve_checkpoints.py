@@ -49,20 +49,20 @@ class CheckpointServer:
 
     def serve(self, folder: Path) -> str:
         """Serve a folder at a new address, and no longer at the one before; returns the new one."""
-        made = secrets.token_hex(_ADDRESS_BYTES)
+        name = secrets.token_hex(_ADDRESS_BYTES)
         with self._lock:
             before = self._served.pop(folder, None)
             if before is not None:
                 del self._folders[_hash(before)]
-            self._served[folder] = made
-            self._folders[_hash(made)] = folder
-        return f"{self._at}/{made}"
+            self._served[folder] = name
+            self._folders[_hash(name)] = folder
+        return f"{self._at}/{name}"
 
     def address_of(self, folder: Path) -> str:
         """The address of a folder; a new one if it has none."""
         with self._lock:
-            found = self._served.get(folder)
-        return self.serve(folder) if found is None else f"{self._at}/{found}"
+            name = self._served.get(folder)
+        return self.serve(folder) if name is None else f"{self._at}/{name}"
 
     def _folder_at(self, address: str) -> Path | None:
         with self._lock:
@@ -123,7 +123,7 @@ def address_of(session: SparkSession, folder: Path) -> str:
 
 
 def without_addresses(text: str) -> str:
-    """A text in which addresses of checkpoints are not told."""
+    """A text without the addresses of checkpoints."""
     return _ADDRESS.sub("the checkpoint", text)
 
 

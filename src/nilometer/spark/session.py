@@ -258,8 +258,8 @@ def _start_java(settings: Mapping[str, str], said: int, folder: Path | None) -> 
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         with _imported_meanwhile(_NEEDED_SOON):
-            given = {"stderr": said, "cwd": folder}
-            gateway = launch_gateway(conf, given)  # type: ignore[no-untyped-call]
+            options = {"stderr": said, "cwd": folder}
+            gateway = launch_gateway(conf, options)  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway)
 
 
@@ -287,18 +287,18 @@ def _first_archives() -> str:
     more, below the folder that Spark is started from.
     """
     jars = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent, "jars")
-    found = (path for first in _LOOKED_IN_FIRST for path in jars.glob(f"{first}*"))
-    return os.pathsep.join(map(str, [*found, jars / "*"]))
+    first = (path for start in _LOOKED_IN_FIRST for path in jars.glob(f"{start}*"))
+    return os.pathsep.join(map(str, [*first, jars / "*"]))
 
 
 def _end_quietly(session: SparkSession) -> None:
     """Keep PySpark from printing a traceback if Java ends before the driver does."""
     server = session.sparkContext._accumulatorServer
-    told = server.handle_error
+    handle = server.handle_error
 
     def handle_error(request: Any, client: Any) -> None:
         if not isinstance(sys.exception(), EOFError):
-            told(request, client)
+            handle(request, client)
 
     setattr(server, "handle_error", handle_error)  # noqa: B010  a method of this object alone
 

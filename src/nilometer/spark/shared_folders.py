@@ -31,8 +31,8 @@ def require_shared(session: SparkSession, locations: Iterable[str]) -> None:
     """
     if is_on_one_machine(session):
         return
-    found = (one for one in map(_local_folder, locations) if one is not None)
-    folders = sorted({str(_existing(Path(one))) for one in found})
+    local = (one for one in map(_local_folder, locations) if one is not None)
+    folders = sorted({str(_existing(Path(one))) for one in local})
     if not folders:
         return
     mark = f"shared-{uuid4().hex}"

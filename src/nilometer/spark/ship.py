@@ -76,7 +76,7 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
         others = "install the same packages there as on the driver"
         try:
             from nilometer.spark.ship import unpack_work  # noqa: PLC0415
-            from nilometer.version import VERSION as found  # noqa: PLC0415
+            from nilometer.version import VERSION as installed  # noqa: PLC0415
         except ModuleNotFoundError as error:
             if error.name is None:
                 raise
@@ -84,9 +84,9 @@ def _loader(payload: bytes, version: str) -> Callable[[], Any]:
             raise RuntimeError(
                 f"{missing} {where}: {advice if missing == 'nilometer' else others}"
             ) from None
-        if found != version:
+        if installed != version:
             raise RuntimeError(
-                f"the worker's Python {sys.executable} has nilometer {found}, "
+                f"the worker's Python {sys.executable} has nilometer {installed}, "
                 f"but the driver has {version}: {advice}"
             )
         try:

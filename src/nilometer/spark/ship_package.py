@@ -20,12 +20,12 @@ def zip_packages(folder: Path) -> Path:
     Besides Nilometer it holds the packages whose algorithms may run there.
     """
     archive = folder / "nilometer.zip"
-    with ZipFile(archive, "w", ZIP_DEFLATED) as made:
+    with ZipFile(archive, "w", ZIP_DEFLATED) as zipped:
         for root in (Path(__file__).parents[1], *_with_algorithms()):
             for file in sorted(root.rglob("*")):
                 inside = file.relative_to(root.parent)
                 if file.is_file() and not set(_LEFT_OUT) & set(inside.parts):
-                    made.write(file, str(inside))
+                    zipped.write(file, str(inside))
     return archive
 
 

@@ -48,14 +48,12 @@ def snapshot(changelog: DataFrame, at: str | datetime | None = None) -> DataFram
 
 def require_changelog(frame: DataFrame) -> None:
     """Refuse a DataFrame that does not end in the columns of a changelog."""
-    found = [(field.name, field.dataType) for field in frame.schema.fields[-2:]]
-    if found != list(_KEPT):
+    last = [(field.name, field.dataType) for field in frame.schema.fields[-2:]]
+    if last != list(_KEPT):
         raise InputError(
             "this is not a changelog",
             detail="its last columns must be _time TIMESTAMP and _diff BIGINT, got "
-            + (
-                ", ".join(f"{name} {kind.simpleString().upper()}" for name, kind in found) or "none"
-            ),
+            + (", ".join(f"{name} {kind.simpleString().upper()}" for name, kind in last) or "none"),
             hint="the answer of a statement with EMIT CHANGES is one",
         )
 

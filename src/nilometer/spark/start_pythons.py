@@ -24,13 +24,13 @@ _ON_EXECUTORS: Final = "python3"
 @contextmanager
 def forked_python() -> Iterator[None]:
     """Make Spark get its Python processes from the fork server, unless configured otherwise."""
-    wanted = [key for key in _PYTHONS if _is_this_python(os.environ.get(key))]
-    before = {key: os.environ[key] for key in wanted if key in os.environ}
-    os.environ.update({key: python_command() for key in wanted})
+    keys = [key for key in _PYTHONS if _is_this_python(os.environ.get(key))]
+    before = {key: os.environ[key] for key in keys if key in os.environ}
+    os.environ.update({key: python_command() for key in keys})
     try:
         yield
     finally:
-        for key in wanted:
+        for key in keys:
             del os.environ[key]
         os.environ.update(before)
 
@@ -54,18 +54,18 @@ def pythons_of_cluster(scratch: Path) -> Iterator[Pythons]:
     which Spark brings the executors' one. If no interpreter is named, the driver uses its own, also
     that of a virtual environment that is not activated, and executors use `python3`.
     """
-    found = Pythons(scratch / "driver", scratch / "executors" / _PYTHON)
+    pythons = Pythons(scratch / "driver", scratch / "executors" / _PYTHON)
     wanted = os.environ.get(_PYTHONS[0])
     driver = python_command() if _is_this_python(wanted) else _from_here(wanted or "")
     elsewhere = wanted or _ON_EXECUTORS
-    for folder, command in ((found.driver, driver), (found.executors.parent, elsewhere)):
+    for folder, command in ((pythons.driver, driver), (pythons.executors.parent, elsewhere)):
         folder.mkdir()
         (folder / _PYTHON).write_text(f'#!/bin/sh\nexec {shlex.quote(command)} "$@"\n')
         (folder / _PYTHON).chmod(0o700)
     before = {key: os.environ.pop(key, None) for key in _PYTHONS}
     os.environ[_PYTHONS[0]] = f"./{_PYTHON}"
     try:
-        yield found
+        yield pythons
     finally:
         del os.environ[_PYTHONS[0]]
         os.environ.update({key: value for key, value in before.items() if value is not None})
@@ -83,9 +83,9 @@ def relative_to_here() -> str:
 
 def _is_this_python(name: str | None) -> bool:
     """Whether a command is this interpreter, or none is set."""
-    found = shutil.which(name or sys.executable)
-    return found is not None and (
-        Path(found).parent == Path(sys.executable).parent and Path(found).samefile(sys.executable)
+    path = shutil.which(name or sys.executable)
+    return path is not None and (
+        Path(path).parent == Path(sys.executable).parent and Path(path).samefile(sys.executable)
     )
 
 

@@ -17,14 +17,14 @@ from nilometer.engine.result_rows import ResultRows, finish_results, result_layo
 from nilometer.errors import InputError
 from nilometer.log.options import LogOptions
 from nilometer.operators.stage import Stage
-from nilometer.spark.emit import METRICS, Emitter
+from nilometer.spark.emit import METRICS, EmitEnvelopes, Emitter
+from nilometer.spark.inputs import Inputs, ReaderNames
 from nilometer.spark.log_parts import LogParts
-from nilometer.spark.log_stream import LogStream, ReaderNames, StreamFrame
 from nilometer.spark.moved_state import MovedState, is_settled, read_moved, settle
 from nilometer.spark.query import SparkQuery, changes_query
 from nilometer.spark.register_source import register_source
 from nilometer.spark.result_log import EmitParts, ResultLog, ResultSink, forget_frontiers
-from nilometer.spark.run_query import append_query, frames_of, run_query
+from nilometer.spark.run_query import append_query, inputs_of, run_query
 from nilometer.spark.run_stream import ENVELOPES, run_stages, stage_names
 from nilometer.spark.serve_checkpoints import serve_checkpoint
 from nilometer.spark.session import partitions_of, require_ansi, require_utc
@@ -32,12 +32,7 @@ from nilometer.spark.shared_folders import require_shared
 from nilometer.spark.ship import pickle_work
 from nilometer.spark.stage_inputs import union
 from nilometer.spark.versions import arrow_schema
-from nilometer.spark.write_batches import (
-    QUERY,
-    EmitUnfinished,
-    UnfinishedResults,
-    WriteBatches,
-)
+from nilometer.spark.write_batches import QUERY, UnfinishedResults, WriteBatches
 from nilometer.sql.expressions.compile_scalar import NotInSubsetError
 from nilometer.sql.plan.changes_plan import ChangesPlan, Plan, UnionPlan
 from nilometer.sql.plan.join_plan import JoinPlan
@@ -63,33 +58,32 @@ class Destination:
 
 def start_query(
     plan: Plan,
-    frames: Mapping[str, StreamFrame],
+    inputs: Inputs,
     destination: Destination,
     beats: int | None = None,
 ) -> StreamingQuery:
-    """Start a plan over frames, or logs, by the names of its relations.
+    """Start a plan over its inputs.
 
     Rows of an append query get `_time`, the largest time of the result; changes get `_time` and
     `_diff`. So the log of the results can be read as a stream. Its watermark is the time
     before which all of the query's buckets are done.
     """
     plan = with_time(plan)
-    session = next(iter(frames.values())).sparkSession
-    address = serve_checkpoint(session, Path(destination.checkpoint))
-    _require_usable(frames, destination, address)
+    address = serve_checkpoint(inputs.session, Path(destination.checkpoint))
+    _require_usable(inputs, destination, address)
     moved = _settled(destination, address)
-    found = _columnar(plan, frames)
-    if found is not None:
-        written = _write_by_host(found, plan, frames, destination, beats, moved, address)
+    parts = _columnar(plan, inputs)
+    if parts is not None:
+        written = _write_by_host(parts, plan, inputs, destination, beats, moved, address)
     else:
         assert not isinstance(plan, ChangesPlan)
-        written = _write_by_spark(plan, frames, destination, beats, moved, address)
+        written = _write_by_spark(plan, inputs, destination, beats, moved, address)
     Path(destination.checkpoint).mkdir(parents=True, exist_ok=True)
     writer = written.option("checkpointLocation", address or destination.checkpoint)
     if destination.name is not None:
         writer = writer.queryName(destination.name)
     writer = writer.trigger(**(destination.trigger or {"processingTime": "0 seconds"}))
-    with partitions_of(session, plan.buckets):
+    with partitions_of(inputs.session, plan.buckets):
         return writer.start()
 
 
@@ -105,16 +99,16 @@ def _settled(destination: Destination, address: str | None) -> MovedState | None
     return moved
 
 
-def stages_of(plan: Plan, frames: Mapping[str, StreamFrame]) -> dict[str, Stage]:
+def stages_of(plan: Plan, inputs: Inputs) -> dict[str, Stage]:
     """The stages of a plan, by what they are called in its state."""
     plan = with_time(plan)
-    found = _columnar(plan, frames)
-    if found is not None:
-        queries = [one.query for one in found]
+    parts = _columnar(plan, inputs)
+    if parts is not None:
+        queries = [one.query for one in parts]
     else:
         assert not isinstance(plan, ChangesPlan)
         plans = plan.plans if isinstance(plan, UnionPlan) else (plan,)
-        queries = [append_query(one, frames) for one in plans]
+        queries = [append_query(one, inputs) for one in plans]
     return {
         name: planned.stage
         for part, query in enumerate(queries)
@@ -122,18 +116,17 @@ def stages_of(plan: Plan, frames: Mapping[str, StreamFrame]) -> dict[str, Stage]
     }
 
 
-def _require_usable(
-    frames: Mapping[str, StreamFrame], destination: Destination, address: str | None
-) -> None:
+def _require_usable(inputs: Inputs, destination: Destination, address: str | None) -> None:
     """Refuse to start where executors would not find the logs, or would store state elsewhere,
     and in sessions in which Spark computes something else than we do.
     """
-    for session in {id(one.sparkSession): one.sparkSession for one in frames.values()}.values():
+    logs = [one.location for one in inputs.logs.values()]
+    kept = [] if address is not None else [destination.checkpoint]
+    sessions = [inputs.session, *(one.sparkSession for one in inputs.frames.values())]
+    for session in {id(one): one for one in sessions}.values():
         require_ansi(session)
-        if any(isinstance(one, LogStream) for one in frames.values()):
+        if logs:
             require_utc(session)
-        logs = [one.location for one in frames.values() if isinstance(one, LogStream)]
-        kept = [] if address is not None else [destination.checkpoint]
         require_shared(session, [destination.location, *kept, *logs])
 
 
@@ -147,22 +140,22 @@ class _Part:
 
 
 def _write_by_host(
-    found: Sequence[_Part],
+    parts: Sequence[_Part],
     plan: Plan,
-    frames: Mapping[str, StreamFrame],
+    inputs: Inputs,
     destination: Destination,
     beats: int | None,
     moved: MovedState | None,
     address: str | None,
 ) -> DataStreamWriter:
     """The writer of results that the host itself makes."""
-    queries = [one.query for one in found]
-    log = _result_log(found[0].schema, plan, destination, queries, moved, address)
+    queries = [one.query for one in parts]
+    log = _result_log(parts[0].schema, plan, destination, queries, moved, address)
     hosted = _host_all(
         queries,
-        frames,
+        inputs,
         beats,
-        lambda number: EmitParts(log.parts, found[number].rows, number),
+        lambda number: EmitParts(log.parts, parts[number].rows, number),
         leaves_out=destination.dead_letters is not None,
         moved=moved,
     )
@@ -196,7 +189,7 @@ def _result_log(
 
 def _host_all(
     queries: Sequence[SparkQuery],
-    frames: Mapping[str, StreamFrame],
+    inputs: Inputs,
     beats: int | None,
     emitter: Callable[[int], Emitter],
     *,
@@ -207,7 +200,7 @@ def _host_all(
     return [
         run_stages(
             query,
-            frames_of(query, frames),
+            inputs_of(query, inputs),
             beats,
             names,
             emitter=emitter(number),
@@ -222,7 +215,7 @@ def _host_all(
 
 def _write_by_spark(
     plan: JoinPlan | UnionPlan,
-    frames: Mapping[str, StreamFrame],
+    inputs: Inputs,
     destination: Destination,
     beats: int | None,
     moved: MovedState | None,
@@ -230,17 +223,17 @@ def _write_by_spark(
 ) -> DataStreamWriter:
     """The writer of results that Spark finishes."""
     plans = plan.plans if isinstance(plan, UnionPlan) else (plan,)
-    queries = [append_query(one, frames) for one in plans]
+    queries = [append_query(one, inputs) for one in plans]
     for query in queries:
-        if not _is_streaming(query, frames):
+        if not inputs_of(query, inputs).live:
             raise InputError(
                 "a part of this UNION ALL reads no stream, so its rows come only once",
                 hint="insert them where they are wanted",
             )
-    schema = arrow_schema(run_query(plan, frames).schema)
+    schema = arrow_schema(run_query(plan, inputs).schema)
     leaves_out = destination.dead_letters is not None
     hosted = _host_all(
-        queries, frames, beats, lambda _: EmitUnfinished(), leaves_out=leaves_out, moved=moved
+        queries, inputs, beats, lambda _: EmitEnvelopes(), leaves_out=leaves_out, moved=moved
     )
     numbered = [
         one.selectExpr(f"{number} AS {QUERY}", METRICS, "body") for number, one in enumerate(hosted)
@@ -252,20 +245,16 @@ def _write_by_spark(
     return union(numbered).writeStream.foreachBatch(work)
 
 
-def _columnar(plan: Plan, frames: Mapping[str, StreamFrame]) -> list[_Part] | None:
+def _columnar(plan: Plan, inputs: Inputs) -> list[_Part] | None:
     """The queries of a plan if none of them needs Spark after the host."""
     try:
-        found = finish_results(plan)
+        finished = finish_results(plan)
     except NotInSubsetError:
         return None
     parts = []
-    for one, rows in found.parts:
-        query = changes_query(one) if isinstance(one, ChangesPlan) else append_query(one, frames)
-        if isinstance(one, JoinPlan) and not _is_streaming(query, frames):
+    for one, rows in finished.parts:
+        query = changes_query(one) if isinstance(one, ChangesPlan) else append_query(one, inputs)
+        if isinstance(one, JoinPlan) and not inputs_of(query, inputs).live:
             return None
-        parts.append(_Part(query, rows, found.schema))
+        parts.append(_Part(query, rows, finished.schema))
     return parts
-
-
-def _is_streaming(query: SparkQuery, frames: Mapping[str, StreamFrame]) -> bool:
-    return any(frame.isStreaming for frame in frames_of(query, frames).values())

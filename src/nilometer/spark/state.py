@@ -80,8 +80,8 @@ class SparkChunkStore:
         A file that is still being written belongs to another attempt, unless it is old.
         """
         wanted = {self._file(ref.id).name for ref in refs}
-        found = os.listdir(self._folder) if self._folder.is_dir() else []
-        for name in set(found) - wanted:
+        names = os.listdir(self._folder) if self._folder.is_dir() else []
+        for name in set(names) - wanted:
             file = self._folder / name
             if file.suffix == ".chunk" or _age(file) > _ABANDONED:
                 file.unlink(missing_ok=True)
@@ -121,8 +121,8 @@ def remove_earlier_runs() -> None:
 def task_property(name: str, default: str) -> str:
     """A local property that Spark gives its tasks."""
     context = TaskContext.get()
-    found = context.getLocalProperty(name) if context is not None else None
-    return found or default
+    value = context.getLocalProperty(name) if context is not None else None
+    return value or default
 
 
 def _query_folder() -> Path:

@@ -41,18 +41,18 @@ def _pointing(text: str, place: str) -> str:
     """The metadata with paths in this checkpoint; a line of JSON follows one with the version."""
     version, mark, content = text.partition("\n")
     try:
-        found: dict[str, Any] = json.loads(content)
-        paths = [path for one in found["stateStoreInfo"] for path in one.get(_PATHS, ())]
+        metadata: dict[str, Any] = json.loads(content)
+        paths = [path for one in metadata["stateStoreInfo"] for path in one.get(_PATHS, ())]
         moved = [f"{place}/state/{'/'.join(path.split('/')[-_DEPTH:])}" for path in paths]
     except (ValueError, KeyError, TypeError, AttributeError):
         return text
     if moved == paths:
         return text
     paths_here: Iterator[str] = iter(moved)
-    for one in found["stateStoreInfo"]:
+    for one in metadata["stateStoreInfo"]:
         if _PATHS in one:
             one[_PATHS] = [next(paths_here) for _ in one[_PATHS]]
-    return f"{version}{mark}{json.dumps(found, separators=(',', ':'), ensure_ascii=False)}"
+    return f"{version}{mark}{json.dumps(metadata, separators=(',', ':'), ensure_ascii=False)}"
 
 
 def _replace(file: Path, text: str) -> None:

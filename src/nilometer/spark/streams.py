@@ -14,8 +14,7 @@ from nilometer.errors import InputError, SchemaError
 from nilometer.model.names import find_column, nearest
 from nilometer.model.time import Duration
 from nilometer.operators.watermarks import StreamClock
-from nilometer.spark.relations import arrow_types
-from nilometer.spark.types import arrow_schema, common_key_type, why_no_key
+from nilometer.spark.types import arrow_schema, arrow_types, common_key_type, why_no_key
 from nilometer.sql.declare import InputColumns, clock_of, time_column
 
 Keys: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str]] | None
@@ -23,21 +22,17 @@ PerStream = TypeVar("PerStream")
 
 
 @dataclass(frozen=True)
-class Input:
+class JoinInput:
     """What is known of a stream before its options."""
 
     schema: StructType
     is_streaming: bool
-    states_watermark: bool = False
-    """Whether its watermark comes with its rows, as for a log."""
 
     @cached_property
     def given(self) -> InputColumns:
         """The same, its types as Arrow has them."""
         kinds = arrow_types(self.schema)
-        return InputColumns(
-            tuple(self.schema.names), kinds, self.is_streaming, self.states_watermark
-        )
+        return InputColumns(tuple(self.schema.names), kinds, self.is_streaming)
 
 
 @dataclass(frozen=True)
@@ -58,18 +53,13 @@ class JoinedStream:
 
 
 def read_streams(
-    inputs: Mapping[str, Input],
+    inputs: Mapping[str, JoinInput],
     on: Keys,
     time: str | Mapping[str, str] | None,
     lateness: Duration | Mapping[str, Duration] | None,
     idle: Duration | Mapping[str, Duration] | None,
 ) -> tuple[JoinedStream, ...]:
     """The streams of a join; raises an error if their description is wrong."""
-    if len(inputs) < 2:
-        raise InputError(
-            f"a window join needs at least two streams, got {len(inputs)}",
-            hint='pass a dictionary such as {"A": a, "B": b}; a stream may appear twice',
-        )
     names = list(inputs)
     for name, given in inputs.items():
         _check_columns(name, given.schema)
@@ -107,20 +97,20 @@ def _check_columns(stream: str, schema: StructType) -> None:
 
 
 def _per_stream(
-    given: PerStream | Mapping[str, PerStream] | None, names: Sequence[str], what: str
+    values: PerStream | Mapping[str, PerStream] | None, names: Sequence[str], what: str
 ) -> dict[str, PerStream]:
-    if given is None:
+    if values is None:
         return {}
-    if not isinstance(given, Mapping):
-        return dict.fromkeys(names, given)
-    for name in given:
+    if not isinstance(values, Mapping):
+        return dict.fromkeys(names, values)
+    for name in values:
         if name not in names:
             raise InputError(
                 f"{what} names no stream of this join: {name}",
                 detail=f"the streams are {', '.join(names)}",
                 hint=nearest(name, names),
             )
-    return dict(given)
+    return dict(values)
 
 
 def _keys(on: Keys, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
@@ -132,18 +122,20 @@ def _keys(on: Keys, names: Sequence[str]) -> list[tuple[str, tuple[str, ...]]]:
     if not isinstance(on, Mapping):
         return [(name, several(on)) for name in names]
     named: dict[str, str | Sequence[str]] = _per_stream(on, names, "on")
-    given = {name: several(columns) for name, columns in named.items()}
-    missing = [name for name in names if name not in given]
-    counts = {len(columns) for columns in given.values()}
+    columns_by_name = {name: several(columns) for name, columns in named.items()}
+    missing = [name for name in names if name not in columns_by_name]
+    counts = {len(columns) for columns in columns_by_name.values()}
     if missing or len(counts) > 1:
         raise InputError(
             f"no key is given for stream {missing[0]}"
             if missing
             else "the streams have keys of different lengths",
-            detail="; ".join(f"{name}: {', '.join(columns)}" for name, columns in given.items()),
+            detail="; ".join(
+                f"{name}: {', '.join(columns)}" for name, columns in columns_by_name.items()
+            ),
             hint='name as many key columns for every stream: on={"A": "x", "B": "y"}',
         )
-    return [(name, given[name]) for name in names]
+    return [(name, columns_by_name[name]) for name in names]
 
 
 def _key_columns(stream: str, schema: StructType, columns: Sequence[str]) -> tuple[int, ...]:
@@ -160,7 +152,7 @@ def _key_columns(stream: str, schema: StructType, columns: Sequence[str]) -> tup
 
 
 def _common_types(
-    keys: Mapping[str, tuple[int, ...]], inputs: Mapping[str, Input]
+    keys: Mapping[str, tuple[int, ...]], inputs: Mapping[str, JoinInput]
 ) -> tuple[DataType, ...]:
     common = []
     for places in zip(*keys.values(), strict=True):

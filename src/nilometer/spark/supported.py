@@ -13,18 +13,18 @@ NEWEST: Final = (4, 3)
 
 def read_version(text: str) -> tuple[int, int]:
     """The first two numbers of a version: 4.1.0-SNAPSHOT is (4, 1)."""
-    found = re.match(r"(\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.match(r"(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def require_supported(version: str) -> None:
     """Refuse a Spark that Nilometer has not been tested with."""
-    found = read_version(version)
-    if OLDEST <= found <= NEWEST:
+    numbers = read_version(version)
+    if OLDEST <= numbers <= NEWEST:
         return
     first, last = (".".join(map(str, one)) for one in (OLDEST, NEWEST))
     after = f"{NEWEST[0]}.{NEWEST[1] + 1}"
-    wrong = "is too old" if found < OLDEST else "is newer than this Nilometer supports"
+    wrong = "is too old" if numbers < OLDEST else "is newer than this Nilometer supports"
     raise SessionError(
         f"Spark {version} {wrong}",
         detail=f"Spark {first} to {last} are supported",

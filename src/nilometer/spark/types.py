@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+from pyspark.errors import PySparkTypeError
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -101,3 +102,17 @@ def arrow_schema(kinds: Sequence[DataType]) -> pa.Schema:
     """Columns c0, c1, … of these types as Nilometer stores them: timestamps in UTC."""
     fields = [StructField(f"c{i}", kind) for i, kind in enumerate(kinds)]
     return versions.arrow_schema(StructType(fields))
+
+
+def arrow_types(schema: StructType) -> tuple[pa.DataType | None, ...]:
+    """The types of columns as Nilometer stores them; None where there is no such type."""
+    return tuple(_arrow_type(field.dataType) for field in schema.fields)
+
+
+def _arrow_type(kind: DataType) -> pa.DataType | None:
+    if isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
+        return None  # Arrow would compare such strings bytewise
+    try:
+        return arrow_schema([nullable(kind)]).types[0]
+    except PySparkTypeError:
+        return None

@@ -105,7 +105,7 @@ def leave_out_failed(
 
 def _unreadable(rows: pa.RecordBatch) -> list[tuple[int, str]]:
     """The rows with texts that are not UTF-8, and where these are."""
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         if pa.types.is_primitive(column.type):
             continue
@@ -114,8 +114,8 @@ def _unreadable(rows: pa.RecordBatch) -> list[tuple[int, str]]:
         except pa.ArrowInvalid:
             for place in range(len(column)):
                 if _is_no_text(column[place]):
-                    found[place] = f"a text of {name} is not UTF-8"
-    return sorted(found.items())
+                    reasons[place] = f"a text of {name} is not UTF-8"
+    return sorted(reasons.items())
 
 
 def _is_no_text(one: pa.Scalar) -> bool:

@@ -87,9 +87,9 @@ class _Connection(BaseHTTPRequestHandler):
     def do_DELETE(self) -> None:
         self._answer(_DELETE)
 
-    def tell(self, said: Mapping[str, Any] | None, code: int = HTTPStatus.OK) -> None:
+    def tell(self, answer: Mapping[str, Any] | None, code: int = HTTPStatus.OK) -> None:
         """Answer with JSON, or with nothing."""
-        content = b"" if said is None else json.dumps(said).encode()
+        content = b"" if answer is None else json.dumps(answer).encode()
         self.send_response(code)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -146,12 +146,12 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _answer(self, known: Mapping[str, _Operation]) -> None:
         try:
-            root, inside, asked = self._asked()
-            operation = known.get(asked.get("op", "").upper())
+            root, inside, parameters = self._asked()
+            operation = known.get(parameters.get("op", "").upper())
             if operation is None:
                 self._refuse(400, "java.lang.UnsupportedOperationException", "not offered")
             else:
-                operation(self, root, inside, asked)
+                operation(self, root, inside, parameters)
         except PermissionError as error:
             self._refuse(403, "java.io.IOException", str(error))
         except (FileNotFoundError, NotADirectoryError) as error:
@@ -173,7 +173,7 @@ class _Connection(BaseHTTPRequestHandler):
     def _asked(self) -> tuple[Path, Path, dict[str, str]]:
         """The folder that is asked for, the file in it, and the parameters."""
         url = urlsplit(self.path)
-        asked = {name: found[-1] for name, found in parse_qs(url.query).items()}
+        parameters = {name: values[-1] for name, values in parse_qs(url.query).items()}
         address, names = _parts(unquote(url.path).removeprefix(_PREFIX))
         root = self.server.folder_at(address)
         if root is None:
@@ -181,13 +181,13 @@ class _Connection(BaseHTTPRequestHandler):
         self._let_in()
         if not root.is_dir():
             raise FileNotFoundError("the checkpoint has been deleted")
-        destination = asked.get("destination")
+        destination = parameters.get("destination")
         if destination is not None:
             other, places = _parts(destination.removeprefix("/"))
             if other != address:
                 raise PermissionError("a file stays in its checkpoint")
-            asked["destination"] = os.path.join(root, *places)
-        return root, root.joinpath(*names), asked
+            parameters["destination"] = os.path.join(root, *places)
+        return root, root.joinpath(*names), parameters
 
     def _let_in(self) -> None:
         """The client is none of the strangers any more."""
@@ -222,23 +222,23 @@ def _status(one: _Connection, _: Path, path: Path, __: Mapping[str, str]) -> Non
 
 
 def _list(one: _Connection, _: Path, path: Path, __: Mapping[str, str]) -> None:
-    found = []
+    statuses = []
     for name in sorted(os.listdir(path)) if path.is_dir() else [""]:
         with suppress(FileNotFoundError):  # deleted since
-            found.append(_about(path / name, name))
-    one.tell({"FileStatuses": {"FileStatus": found}})
+            statuses.append(_about(path / name, name))
+    one.tell({"FileStatuses": {"FileStatus": statuses}})
 
 
-def _open(one: _Connection, _: Path, path: Path, asked: Mapping[str, str]) -> None:
+def _open(one: _Connection, _: Path, path: Path, parameters: Mapping[str, str]) -> None:
     if path.is_dir():
         raise FileNotFoundError(f"{path.name} is a folder")
-    length = asked.get("length")
-    start = _count(asked.get("offset", "0"))
+    length = parameters.get("length")
+    start = _count(parameters.get("offset", "0"))
     one.send_file(path, start, None if length is None else _count(length))
 
 
-def _create(one: _Connection, _: Path, path: Path, asked: Mapping[str, str]) -> None:
-    if asked.get("data") != "true":
+def _create(one: _Connection, _: Path, path: Path, parameters: Mapping[str, str]) -> None:
+    if parameters.get("data") != "true":
         one.tell_to_send()
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -251,20 +251,20 @@ def _make_folders(one: _Connection, _: Path, path: Path, __: Mapping[str, str]) 
     one.tell({"boolean": True})
 
 
-def _rename(one: _Connection, _: Path, path: Path, asked: Mapping[str, str]) -> None:
+def _rename(one: _Connection, _: Path, path: Path, parameters: Mapping[str, str]) -> None:
     """Rename a file; one of the new name is replaced, as the local file system of Hadoop does."""
-    if "destination" not in asked:
+    if "destination" not in parameters:
         raise ValueError("no destination was given")
-    os.replace(path, asked["destination"])
-    one.tell(None if "renameoptions" in asked else {"boolean": True})
+    os.replace(path, parameters["destination"])
+    one.tell(None if "renameoptions" in parameters else {"boolean": True})
 
 
-def _delete(one: _Connection, root: Path, path: Path, asked: Mapping[str, str]) -> None:
+def _delete(one: _Connection, root: Path, path: Path, parameters: Mapping[str, str]) -> None:
     if path == root:
         raise PermissionError("a checkpoint is deleted with its query")
     there = os.path.lexists(path)
     if path.is_dir():
-        if asked.get("recursive") == "true":
+        if parameters.get("recursive") == "true":
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.rmdir()
@@ -281,8 +281,8 @@ def _do_nothing(one: _Connection, *_: Any) -> None:
 def _defaults(one: _Connection, *_: Any) -> None:
     sizes = {"blockSize": _BLOCK, "bytesPerChecksum": 512, "writePacketSize": 65536}
     others = {"replication": 1, "fileBufferSize": 65536, "encryptDataTransfer": False}
-    told = {**sizes, **others, "trashInterval": 0, "checksumType": 2, "policyId": 0}
-    one.tell({"FsServerDefaults": {**told, "keyProviderUri": ""}})
+    defaults = {**sizes, **others, "trashInterval": 0, "checksumType": 2, "policyId": 0}
+    one.tell({"FsServerDefaults": {**defaults, "keyProviderUri": ""}})
 
 
 _GET: Final[dict[str, _Operation]] = {
@@ -302,13 +302,13 @@ _DELETE: Final[dict[str, _Operation]] = {"DELETE": _delete}
 
 
 def _about(path: Path, suffix: str) -> dict[str, Any]:
-    found = path.stat()
+    stat = path.stat()
     is_folder = path.is_dir()
     return {
         "pathSuffix": suffix,
         "type": "DIRECTORY" if is_folder else "FILE",
-        "length": 0 if is_folder else found.st_size,
-        "modificationTime": int(found.st_mtime * 1000),
+        "length": 0 if is_folder else stat.st_size,
+        "modificationTime": int(stat.st_mtime * 1000),
         "accessTime": 0,
         "blockSize": 0 if is_folder else _BLOCK,
         "replication": 0 if is_folder else 1,
@@ -316,7 +316,7 @@ def _about(path: Path, suffix: str) -> dict[str, Any]:
         "group": "nilometer",
         "permission": "755" if is_folder else "644",
         "storagePolicy": 0,
-        "fileId": found.st_ino,
+        "fileId": stat.st_ino,
         "childrenNum": 0,
     }
 

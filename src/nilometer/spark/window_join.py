@@ -11,13 +11,12 @@ from nilometer.model.time import Duration
 from nilometer.model.windows import Windows
 from nilometer.spark.conditions import Where
 from nilometer.spark.default_buckets import default_buckets
+from nilometer.spark.inputs import Inputs
 from nilometer.spark.join_plan import JoinOptions, plan_window_join
-from nilometer.spark.log_stream import LogStream, StreamFrame
 from nilometer.spark.relations import SparkEngine
 from nilometer.spark.run_query import run_query
-from nilometer.spark.streams import Input, Keys
+from nilometer.spark.streams import JoinInput, Keys
 from nilometer.spark.supported import require_supported
-from nilometer.sql.plan.join_plan import JoinPlan
 
 
 def window_join(
@@ -73,16 +72,14 @@ def window_join(
             )
     for frame in streams.values():
         require_supported(frame.sparkSession.version)
+    if len(streams) < 2:
+        raise InputError(
+            f"a window join needs at least two streams, got {len(streams)}",
+            hint='pass a dictionary such as {"A": a, "B": b}; a stream may appear twice',
+        )
+    inputs = Inputs(next(iter(streams.values())).sparkSession, streams)
     options = JoinOptions(windows, on, time, lateness, idle, where, kernel, algorithm, buckets)
-    return run_query(plan_join(streams, options), streams)
-
-
-def plan_join(streams: Mapping[str, StreamFrame], options: JoinOptions) -> JoinPlan:
-    """The plan of a join of DataFrames, or of logs."""
-    inputs = {
-        name: Input(frame.schema, frame.isStreaming, isinstance(frame, LogStream))
-        for name, frame in streams.items()
-    }
-    session = next((frame.sparkSession for frame in streams.values()), None)
-    partitions = 1 if session is None else default_buckets(session)
-    return plan_window_join(inputs, options, SparkEngine(streams), partitions)
+    given = {name: JoinInput(frame.schema, frame.isStreaming) for name, frame in streams.items()}
+    partitions = default_buckets(inputs.session)
+    plan = plan_window_join(given, options, SparkEngine(inputs), partitions)
+    return run_query(plan, inputs)

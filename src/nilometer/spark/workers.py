@@ -1,4 +1,4 @@
-"""What the Python of a cluster's machines lacks: looked for at the start, or told by a failure."""
+"""What the Python of a cluster's machines lacks: checked at the start, or read from a failure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ print(socket.gethostname(), version, ",".join(missing), sys.executable, sep="\\t
 _LOOK_WITHOUT_PYTHON: Final = (
     'cat > /dev/null; "$0" -c "$1" 2> /dev/null || printf "%s\\t\\t\\t\\n" "$(uname -n)"'
 )
-"""Runs the look by an interpreter; where that fails, all that is told is the machine."""
+"""Runs the check by an interpreter; where that fails, prints only the machine."""
 _MACHINE: Final = re.compile(r"\(TID \d+\) \((\S+) executor \S+\)")
 _VERSION: Final = re.compile(r"different version: (\d+\.\d+) than that in driver: \d")
 _NO_PYTHON: Final = re.compile(r"exec: \S+: not found")
@@ -61,7 +61,7 @@ class WorkerPython:
 
     @property
     def lack(self) -> str | None:
-        """What it has, or has not, to be told of its machine; None: it has everything."""
+        """What is wrong with it, or missing, in words; None: nothing."""
         if self.version is None:
             return f"no Python {_HERE} by the name that the server knows"
         if self.version != _HERE:
@@ -83,22 +83,22 @@ def require_workers(session: SparkSession) -> None:
     looks = number_of_looks(session)
     command = ["sh", "-c", _LOOK_WITHOUT_PYTHON, context.pythonExec, _LOOK]
     lines = context._jsc.parallelize(list(range(looks)), looks).pipe(command).collect()
-    told = describe_lacks(map(read_look, lines))
-    if told is not None:
-        raise told
+    error = describe_lacks(map(read_look, lines))
+    if error is not None:
+        raise error
 
 
 def read_look(line: str) -> tuple[str, WorkerPython]:
     """The machine that was looked at, and what it has."""
     host, version, missing, interpreter = line.split("\t")
-    found = tuple(one for one in missing.split(",") if one)
-    return host, WorkerPython(version or None, found, interpreter)
+    modules = tuple(one for one in missing.split(",") if one)
+    return host, WorkerPython(version or None, modules, interpreter)
 
 
-def describe_lacks(found: Iterable[tuple[str, WorkerPython]]) -> SessionError | None:
+def describe_lacks(looks: Iterable[tuple[str, WorkerPython]]) -> SessionError | None:
     """Which machines lack what, in one sentence, and what to install; None: they lack nothing."""
     hosts: dict[str, set[str]] = {}
-    for host, python in found:
+    for host, python in looks:
         if python.lack is not None:
             hosts.setdefault(python.lack, set()).add(host)
     if not hosts:
@@ -118,10 +118,10 @@ def explain_worker(text: str) -> SessionError | None:
     machine, python = _MACHINE.search(text), _blamed(text)
     if python is None:
         return None
-    told = describe_lacks([("an executor" if machine is None else machine[1], python)])
-    if told is not None and machine is None:
-        told.detail = "which one stands in the log of Spark, where a task was lost"
-    return told
+    error = describe_lacks([("an executor" if machine is None else machine[1], python)])
+    if error is not None and machine is None:
+        error.detail = "which one stands in the log of Spark, where a task was lost"
+    return error
 
 
 def _blamed(text: str) -> WorkerPython | None:

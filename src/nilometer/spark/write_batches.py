@@ -7,10 +7,10 @@ query is, although its rows go through Spark's own expressions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from nilometer.kernels.row_errors import RowErrors
 from nilometer.log.parts import Part
 from nilometer.spark.answer_table import query_id
-from nilometer.spark.emit import METRICS, EmitEnvelopes, Sender, Unpack, frame_of
+from nilometer.spark.emit import METRICS, REPORTS_LEFT_OUT, Unpack, read_left_out
 from nilometer.spark.log_parts import LogParts
 from nilometer.spark.output import Expressions
 from nilometer.spark.result_log import ResultLog
@@ -28,14 +28,8 @@ from nilometer.spark.ship import ship_function
 from nilometer.spark.uncomputable import leave_out_failed
 from nilometer.spark.write_rows import TimedRows
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 QUERY: Final = "query"
-_TOLD: Final = "told STRING"
-_ERRORS: Final = b"errors"
-_LEFT_OUT: Final = f"startswith(body, X'{_ERRORS.hex()}')"
-"""Holds for bodies that report rows left out: Arrow bytes begin differently."""
+_REPORT: Final = "report STRING"
 
 
 @dataclass(frozen=True)
@@ -66,22 +60,13 @@ class WriteParts:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         typed, errors = TimedRows(self.parts.layout), RowErrors()
-        asked = self.asked
-        computed = (leave_out_failed(one, asked.texts, errors, asked.stream) for one in batches)
+        expressions = self.asked
+        computed = (
+            leave_out_failed(one, expressions.texts, errors, expressions.stream) for one in batches
+        )
         part = self.parts.write(self.batch, map(typed.see, computed))
-        told = {"part": part and asdict(part), "errors": errors.to_json()}
-        yield pa.RecordBatch.from_pydict({"told": pa.array([json.dumps(told)])})
-
-
-@dataclass(frozen=True)
-class EmitUnfinished(EmitEnvelopes):
-    """Emits results as Arrow IPC bytes, followed by what was left out."""
-
-    def results(self, batches: Iterable[pa.RecordBatch], sender: Sender) -> Iterator[pd.DataFrame]:
-        yield from super().results(batches, sender)
-        if sender.errors.count:
-            told = json.dumps(sender.errors.to_json()).encode()
-            yield frame_of({METRICS: [None], "body": [_ERRORS + told]})
+        report = {"part": part and asdict(part), "errors": errors.to_json()}
+        yield pa.RecordBatch.from_pydict({"report": pa.array([json.dumps(report)])})
 
 
 @dataclass
@@ -107,25 +92,24 @@ class WriteBatches:
             hosted.unpersist()
 
     def _write(self, hosted: DataFrame, batch: int) -> None:
-        told = hosted.where(f"{METRICS} IS NOT NULL").select(QUERY, METRICS).collect()
         frontiers: dict[str, int] = {}
-        for query, metrics in told:
-            said = json.loads(metrics)
-            frontiers[f"{query}.{said['bucket']}"] = said["frontier"]
+        for query, text in hosted.where(f"{METRICS} IS NOT NULL").select(QUERY, METRICS).collect():
+            metrics = json.loads(text)
+            frontiers[f"{query}.{metrics['bucket']}"] = metrics["frontier"]
         parts: list[Part] = []
         errors = RowErrors()
-        for (body,) in hosted.where(_LEFT_OUT).select("body").collect():
-            errors.add(RowErrors.from_json(json.loads(body[len(_ERRORS) :])))
+        for (body,) in hosted.where(REPORTS_LEFT_OUT).select("body").collect():
+            errors.add(read_left_out(body))
         checked = self.log.dead_letters is not None
         for number, one in enumerate(self.queries):
             work = ship_function(WriteParts(self.log.parts, batch, one.expressions))
-            results = f"{METRICS} IS NULL AND {QUERY} = {number} AND NOT {_LEFT_OUT}"
+            results = f"{METRICS} IS NULL AND {QUERY} = {number} AND NOT {REPORTS_LEFT_OUT}"
             own = hosted.where(results).select("body")
-            for (text,) in one.finish(own, checked=checked).mapInArrow(work, _TOLD).collect():
-                told = json.loads(text)
-                errors.add(RowErrors.from_json(told["errors"]))
-                if told["part"] is not None:
-                    parts.append(Part(**told["part"]))
+            for (text,) in one.finish(own, checked=checked).mapInArrow(work, _REPORT).collect():
+                report = json.loads(text)
+                errors.add(RowErrors.from_json(report["errors"]))
+                if report["part"] is not None:
+                    parts.append(Part(**report["part"]))
         if self._query is None:
             self._query = self._read_id(hosted.sparkSession)
         self.log.append(parts, frontiers, errors, (self._query, batch))

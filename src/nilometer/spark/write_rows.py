@@ -56,8 +56,8 @@ def read_writing(options: Mapping[str, str], schema: StructType) -> Writing:
         raise InputError("a log is written to a path", hint='add .option("path", "…")')
     layout = LogLayout(stored, time, changes=DIFF in stored.names)
     history = options.get("history")
-    kept = LogOptions(history=FOREVER if history is None else parse_duration(history))
-    parts = LogParts(str(path), layout, kept, options.get("checkpointLocation"))
+    log_options = LogOptions(history=FOREVER if history is None else parse_duration(history))
+    parts = LogParts(str(path), layout, log_options, options.get("checkpointLocation"))
     return Writing(parts, None if lateness is None else parse_duration(lateness))
 
 
@@ -83,12 +83,12 @@ class RowsWriter(StreamArrowWriter):
 
     def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         written = [message for message in messages if message is not None]
-        found = [one.part for one in written if one.part is not None]
+        parts = [one.part for one in written if one.part is not None]
         times = [one.largest for one in written if one.largest is not None]
         lateness = self._writing.lateness
-        told = max(times) - lateness if times and lateness is not None else None
+        watermark = max(times) - lateness if times and lateness is not None else None
         if written:
-            self._writing.parts.append(found, told, (written[0].query, batchId))
+            self._writing.parts.append(parts, watermark, (written[0].query, batchId))
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
         """Leave the parts: a later append deletes them."""
@@ -108,7 +108,7 @@ class TimedRows:
             for column, field in zip(rows.columns, stored, strict=True)
         ]
         if self._layout.time is not None:
-            found = largest_time(columns[stored.names.index(self._layout.time)])
-            if found is not None:
-                self.largest = found if self.largest is None else max(self.largest, found)
+            largest = largest_time(columns[stored.names.index(self._layout.time)])
+            if largest is not None:
+                self.largest = largest if self.largest is None else max(self.largest, largest)
         return pa.RecordBatch.from_arrays(columns, schema=stored)

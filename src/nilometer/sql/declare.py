@@ -30,8 +30,6 @@ class InputColumns:
     types: tuple[pa.DataType | None, ...]
     """None: a type without an Arrow form."""
     is_streaming: bool = False
-    states_watermark: bool = False
-    """Whether its watermark comes with its rows, as with a log."""
 
 
 def describe_stream(
@@ -130,32 +128,24 @@ def clock_of(
     idle: Duration | None,
 ) -> StreamClock:
     """How the watermark of one of these streams follows its rows."""
-    source = inputs[stream]
-    if source.is_streaming and not source.states_watermark:
+    given = inputs[stream]
+    if given.is_streaming:
         return StreamClock(
             0 if lateness is None else _length("lateness", stream, lateness),
             None if idle is None else _length("idle", stream, idle),
         )
     for what, length in (("lateness", lateness), ("idle", idle)):
         if length is not None:
-            kind = "read from a log" if source.states_watermark else "static"
-            detail = (
-                "the log stores its own lateness, set when it was created"
-                if source.states_watermark
-                else "all its rows are there from the start; none can be late"
-            )
             raise InputError(
-                f"stream {stream} is {kind}, so it cannot have {what}",
-                detail=detail,
+                f"stream {stream} is static, so it cannot have {what}",
+                detail="all its rows are there from the start; none can be late",
                 hint=_only_for_streaming(what, inputs),
             )
-    return StreamClock(stated=True) if source.states_watermark else StreamClock(ended=True)
+    return StreamClock(ended=True)
 
 
 def _only_for_streaming(what: str, inputs: Mapping[str, InputColumns]) -> str:
-    live = next(
-        (n for n, one in inputs.items() if one.is_streaming and not one.states_watermark), None
-    )
+    live = next((n for n, one in inputs.items() if one.is_streaming), None)
     if live is None:
         return f"leave {what} out"
     return f'leave {what} out, or give it to streaming inputs only: {what}={{"{live}": "2s"}}'

@@ -26,7 +26,7 @@ from nilometer.database import Database
 from nilometer.errors import GoesOnError, NilometerError
 from nilometer.log.position import Position
 from nilometer.log.reader import LogReader
-from nilometer.spark.failures import told_in_words
+from nilometer.spark.failures import explained_failures
 from nilometer.sql.parse.with_constants import with_constants
 
 _NEWEST: Final = 10
@@ -57,7 +57,7 @@ class DatabasePlace:
         if self.db.asks_past(statement.sql, statement.parameters):
             past, max_rows = self.db.past, _MOST_ROWS + 1
             return _first(past.select(statement.sql, statement.parameters, max_rows=max_rows))
-        with told_in_words(), self._cancellable():
+        with explained_failures(), self._cancellable():
             frame = self.db.sql(statement.sql, parameters=statement.parameters)
             if frame.isStreaming:
                 raise GoesOnError("this query runs for as long as its streams do")

@@ -28,8 +28,8 @@ _LENGTHS: Final = ("15 minutes", "1 hour", "8 hours", "1 day", "7 days")
 async def alert_sources(console: Console) -> dict[str, list[str]]:
     """The columns of everything that an alert can read, by name."""
     service, columns = console.service, {}
-    queries = [one.name for one in await service.queries() if not one.is_temporary]
-    for name in [*queries, *(one.declaration.name for one in await service.declarations())]:
+    queries = [one.name for one in await service.queries.all() if not one.is_temporary]
+    for name in [*queries, *(one.declaration.name for one in await service.streams.declarations())]:
         try:
             source = await service.stored_source(name)
         except NilometerError:  # it has no rows yet

@@ -72,7 +72,7 @@ class DashboardChanges:
         await self._keep(replace(self._current(), panels=tuple(panels)))
 
     async def _keep(self, wanted: Dashboard) -> None:
-        stored = await self._console.service.put_dashboard(
+        stored = await self._console.service.dashboards.put(
             wanted, self._visitor.asker, expected=self._current().version
         )
         await self._changed(stored)

@@ -95,7 +95,7 @@ def open_import_form(console: Console) -> None:
             str(text.value or ""), str(name.value or "").strip() or None
         )
         asker = console.visitor().asker
-        stored = await console.service.put_dashboard(dashboard, asker, expected=0)
+        stored = await console.service.dashboards.put(dashboard, asker, expected=0)
         ui.navigate.to(dashboard_address(stored.name))
 
     async def take(event: events.UploadEventArguments) -> None:
@@ -115,7 +115,7 @@ async def open_add_form(console: Console, name: str, kind: SourceKind) -> None:
     """Ask for the dashboard that will show a query or a stream."""
     try:
         panel = suggested_panel(await console.service.stored_source(name), kind)
-        titles = {one.name: one.title for one in await console.service.dashboards()}
+        titles = {one.name: one.title for one in await console.service.dashboards.all()}
     except NilometerError as error:
         tell_problem(error)
         return
@@ -154,15 +154,15 @@ def add_to_dashboard(console: Console, name: str, kind: SourceKind) -> ui.button
 async def _add(console: Console, panel: Panel, where: str, title: str, name: Any) -> Dashboard:
     if where == _NEW:
         return await _create(console, title, str(name or ""), [panel])
-    before = await console.service.dashboard(where)
+    before = await console.service.dashboards.find(where)
     wanted = Dashboard(before.name, before.title, (*before.panels, panel))
     asker = console.visitor().asker
-    return await console.service.put_dashboard(wanted, asker, expected=before.version)
+    return await console.service.dashboards.put(wanted, asker, expected=before.version)
 
 
 async def _create(console: Console, title: str, name: str, panels: list[Panel]) -> Dashboard:
     dashboard = Dashboard(name.strip() or name_for(title), title.strip(), tuple(panels))
-    return await console.service.put_dashboard(dashboard, console.visitor().asker, expected=0)
+    return await console.service.dashboards.put(dashboard, console.visitor().asker, expected=0)
 
 
 def _title_and_name() -> tuple[ui.input, ui.input]:

@@ -45,7 +45,7 @@ def add_dashboard_page(console: Console) -> None:
         at = read_range(*(parameters.get(one, "") for one in ("range", "from", "to")))
         with page_frame("Dashboards", console) as content:
             try:
-                dashboard = await console.service.dashboard(name)
+                dashboard = await console.service.dashboards.find(name)
             except NilometerError as error:
                 draw_missing(error)
                 return
@@ -134,7 +134,7 @@ class DashboardView:
         if now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
-        latest = await self._console.service.dashboard(self._dashboard.name)
+        latest = await self._console.service.dashboards.find(self._dashboard.name)
         if latest.version != self._dashboard.version:
             await self._show_changed(latest)
 
@@ -233,7 +233,7 @@ class DashboardView:
         if not await confirmed(f"Delete {self._dashboard.title}?", meaning, "Delete it"):
             return
         try:
-            await self._console.service.remove_dashboard(name, self._visitor.asker)
+            await self._console.service.dashboards.remove(name, self._visitor.asker)
         except NilometerError as error:
             tell_problem(error)
             return

@@ -57,7 +57,7 @@ class DashboardList:
     async def refresh(self) -> None:
         """Show the current dashboards."""
         try:
-            dashboards = await self._console.service.dashboards()
+            dashboards = await self._console.service.dashboards.all()
         except NilometerError:  # the server is stopping
             return
         self._empty.set_visibility(not dashboards)

@@ -76,7 +76,7 @@ class DeliveryList:
     async def _ask(self) -> None:
         try:
             service = self._console.service
-            queries = [one.name for one in await service.queries() if not one.is_temporary]
+            queries = [one.name for one in await service.queries.all() if not one.is_temporary]
             queries += [one.name for one in await service.alerts()]
         except NilometerError as error:
             tell_problem(error)

@@ -157,7 +157,7 @@ class EditorPage:
             return
         self._stop.visible = False
         try:
-            await self._service.stop_query(self._started.name, self._visitor.asker)
+            await self._service.queries.stop(self._started.name, self._visitor.asker)
         except NilometerError as error:
             self._editor.tell_refusal(error)
 
@@ -172,7 +172,7 @@ class EditorPage:
 
     async def _drop(self, name: str) -> None:
         try:
-            await self._service.drop_query(name, SERVER)
+            await self._service.queries.drop(name, SERVER)
         except NilometerError:
             return  # it was already dropped
 
@@ -186,7 +186,7 @@ class EditorPage:
 
     async def _keep_as(self, name: str, text: str) -> None:
         """Create a named query to replace the temporary one; raises if that fails."""
-        await self._service.create_query(text, self._visitor.asker, name=name)
+        await self._service.queries.create(text, self._visitor.asker, name=name)
         await self._end_run()
         self._outcome.clear()
         with self._outcome:
@@ -197,4 +197,4 @@ class EditorPage:
             self._results = live_results(self._service, name, self._visitor.asker.name)
 
     async def _streams(self) -> Sequence[Declaration]:
-        return [one.declaration for one in await self._service.declarations()]
+        return [one.declaration for one in await self._service.streams.declarations()]

@@ -105,7 +105,7 @@ class LiveResults:
         deadline = asyncio.get_running_loop().time() + _PATIENCE_SECONDS
         while True:
             try:
-                return await self._service.look(lambda: self._service.results(self.name))
+                return await self._service.look(lambda: self._service.queries.results(self.name))
             except InputError:
                 if asyncio.get_running_loop().time() > deadline:
                     raise
@@ -142,7 +142,7 @@ class LiveResults:
         """What a table without rows says."""
         if self._shows_answer:
             return _LOOKING
-        status = await self._service.query(self.name)
+        status = await self._service.queries.status(self.name)
         return _STOPPED if status.phase is QueryPhase.STOPPED else _WAITING
 
     async def _show(self, results: QueryResults, chunk: Chunk) -> None:

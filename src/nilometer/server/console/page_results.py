@@ -88,7 +88,7 @@ class PageResults:
     async def _open(self, query: str) -> QueryResults:
         while True:
             try:
-                return await self._service.look(lambda: self._service.results(query))
+                return await self._service.look(lambda: self._service.queries.results(query))
             except (InputError, UnknownNameError):  # it has not started, or does not exist
                 await asyncio.sleep(_LOOK_SECONDS)
 

@@ -98,8 +98,10 @@ class PanelForm:
     async def fill(self) -> None:
         """Fill in what needs the database."""
         try:
-            queries = [one.name for one in await self._service.queries() if not one.is_temporary]
-            streams = [one.declaration.name for one in await self._service.declarations()]
+            queries = [
+                one.name for one in await self._service.queries.all() if not one.is_temporary
+            ]
+            streams = [one.declaration.name for one in await self._service.streams.declarations()]
         except NilometerError as error:
             self._problem.text = in_one_line(error)
             return

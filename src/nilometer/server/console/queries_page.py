@@ -125,7 +125,7 @@ class QueryList:
     async def refresh(self) -> None:
         """Show how the queries are doing now."""
         try:
-            queries = await self._console.service.queries()
+            queries = await self._console.service.queries.all()
         except NilometerError:  # the server is stopping
             return
         self._empty.set_visibility(not queries)
@@ -140,7 +140,7 @@ class QueryList:
         shown = self._pager.page_of(passing, len(queries))
         self._build(shown)
         try:
-            samples = await self._console.service.health_of([one.name for _, one in shown])
+            samples = await self._console.service.queries.health_of([one.name for _, one in shown])
         except NilometerError:  # the server is stopping
             return
         for _, one in shown:

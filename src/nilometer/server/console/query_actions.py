@@ -52,13 +52,13 @@ class QueryActions:
         await self._attempt(self._stop, self._end)
 
     async def _begin(self) -> None:
-        await self._console.service.start_query(self._name, self._visitor.asker)
+        await self._console.service.queries.start(self._name, self._visitor.asker)
 
     async def _end(self) -> None:
-        await self._console.service.stop_query(self._name, self._visitor.asker)
+        await self._console.service.queries.stop(self._name, self._visitor.asker)
 
     async def _forget(self) -> None:
-        await self._console.service.drop_query(self._name, self._visitor.asker)
+        await self._console.service.queries.drop(self._name, self._visitor.asker)
 
     async def _ask_to_drop(self) -> None:
         meaning = "Its results and all that it has kept are deleted. This cannot be undone."
@@ -68,7 +68,7 @@ class QueryActions:
 
     async def _ask_limits(self) -> None:
         try:
-            status = await self._console.service.query(self._name)
+            status = await self._console.service.queries.status(self._name)
         except NilometerError as error:
             tell_problem(error)
             return

@@ -58,7 +58,7 @@ def add_query_page(console: Console) -> None:
         add_styles()
         with page_frame("Queries", console) as content:
             try:
-                status = await console.service.query(name)
+                status = await console.service.queries.status(name)
             except NilometerError as error:
                 _draw_missing(error)
                 return
@@ -98,9 +98,11 @@ class QueryView:
             return
         service = self._console.service
         try:
-            status = await service.query(self._name)
-            samples = await service.health(self._name)
-            streams = [one for one in await service.streams() if one.name.lower() in self._reads]
+            status = await service.queries.status(self._name)
+            samples = await service.queries.health(self._name)
+            streams = [
+                one for one in await service.streams.all() if one.name.lower() in self._reads
+            ]
         except NotFoundError as error:
             self._leave(error)
             return

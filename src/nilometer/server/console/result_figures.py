@@ -46,8 +46,8 @@ class ResultFigures:
         """Check about every second, for as long as the query exists."""
         while True:
             try:
-                samples = await self._service.health(self._name)
-                self._show(await self._service.query(self._name), samples)
+                samples = await self._service.queries.health(self._name)
+                self._show(await self._service.queries.status(self._name), samples)
             except NilometerError:
                 self._phase.text = "gone"
                 return

@@ -75,5 +75,5 @@ async def _run(service: Service, text: str, asker: Asker, *, is_last: bool) -> D
             "this query runs for as long as its streams do, so no statement can come after it",
             hint="put it last, run it by itself, or keep it: CREATE QUERY name AS …",
         )
-    query = await service.create_query(text.strip(), asker, temporary=True)
+    query = await service.queries.create(text.strip(), asker, temporary=True)
     return Started(query.name, text.strip())

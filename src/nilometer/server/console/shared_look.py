@@ -37,9 +37,9 @@ class SharedLook:
     async def _look(self) -> SensorNetwork:
         service = self._service
         return build_network(
-            await service.declarations(),
-            await service.sensors(),
-            await service.streams(),
-            await service.queries(),
+            await service.streams.declarations(),
+            await service.streams.sensors(),
+            await service.streams.all(),
+            await service.queries.all(),
             await service.deliveries(),
         )

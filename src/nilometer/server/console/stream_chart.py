@@ -44,7 +44,7 @@ class StreamChart:
 
     async def _draw(self) -> None:
         if self._readings is None:
-            self._readings = await self._service.readings(self._name)
+            self._readings = await self._service.streams.readings(self._name)
             self._chart.offer(self._readings.schema)
             self._is_stale = True
         if self._is_stale:

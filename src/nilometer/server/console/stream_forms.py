@@ -7,7 +7,7 @@ from typing import Final
 
 from nicegui import ui
 
-from nilometer.database.try_sensor import Tried
+from nilometer.database.try_sensor import TrialResult
 from nilometer.errors import NilometerError, in_one_line
 from nilometer.kernels.expression_types import type_name
 from nilometer.model.names import count
@@ -65,7 +65,7 @@ class TrialButton:
         )
         try:
             asker = self._visitor.asker
-            tried = await self._service.try_statements(
+            tried = await self._service.streams.try_statements(
                 self._form.text, asker, TRY_SECONDS, TRY_ROWS
             )
         except NilometerError as error:
@@ -78,7 +78,7 @@ class TrialButton:
             self._button.props(remove="loading")
 
 
-def tried_reading(tried: Tried) -> Shape:
+def tried_reading(tried: TrialResult) -> Shape:
     """What a sensor sent, or why nothing came that can be stored."""
     parts = []
     if tried.readings:

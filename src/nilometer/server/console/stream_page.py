@@ -53,8 +53,10 @@ def add_stream_page(console: Console, look: SharedLook) -> None:
         add_styles()
         with page_frame("Sensors", console) as content:
             try:
-                described = (await console.service.describe_stream(name)).rows
-                declarations = (one.declaration for one in await console.service.declarations())
+                described = (await console.service.streams.describe(name)).rows
+                declarations = (
+                    one.declaration for one in await console.service.streams.declarations()
+                )
                 declared = next(one for one in declarations if one.name.lower() == name.lower())
             except NilometerError as error:
                 draw_missing(error)

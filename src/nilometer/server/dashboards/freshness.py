@@ -19,8 +19,8 @@ Marks = Mapping[str, int]
 
 async def read_marks(service: Service) -> Marks:
     """How many rows each stream and query has had."""
-    marks = {one.name.lower(): one.rows for one in await service.streams()}
-    return marks | {one.name.lower(): one.result_rows for one in await service.queries()}
+    marks = {one.name.lower(): one.rows for one in await service.streams.all()}
+    return marks | {one.name.lower(): one.result_rows for one in await service.queries.all()}
 
 
 def mark_of(source: Source, marks: Marks) -> tuple[int, ...] | None:

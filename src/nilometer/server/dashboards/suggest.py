@@ -31,8 +31,8 @@ def suggested_panel(stored: StoredSource, kind: SourceKind) -> Panel:
 
 async def suggested_panels(service: Service) -> list[Panel]:
     """Panels for the existing queries, then for the streams."""
-    sources = [(one.name, SourceKind.QUERY) for one in await service.queries()]
-    sources += [(one.name, SourceKind.STREAM) for one in await service.streams()]
+    sources = [(one.name, SourceKind.QUERY) for one in await service.queries.all()]
+    sources += [(one.name, SourceKind.STREAM) for one in await service.streams.all()]
     panels: list[Panel] = []
     for name, kind in sources:
         if len(panels) == MOST:

@@ -21,6 +21,7 @@ from nilometer.server.pg import wire
 from nilometer.server.pg.catalog import PgCatalog
 from nilometer.server.pg.catalog_tables import DATABASE, SERVER_VERSION
 from nilometer.server.pg.error_messages import error_message
+from nilometer.server.pg.prepared import PreparedStatements
 from nilometer.server.pg.session import Session
 from nilometer.server.pg.statements import Statements
 from nilometer.server.scopes import Scope, require_scope
@@ -108,7 +109,8 @@ class PgListener:
     ) -> None:
         key = (secrets.randbelow(1 << 31), secrets.randbelow(1 << 32))
         statements = Statements(self._service, self._catalog, caller)
-        session = Session(self._service, statements, caller, reader, writer, self._held)
+        prepared = PreparedStatements(caller.name, self._held)
+        session = Session(self._service, statements, caller, reader, writer, prepared)
         self._sessions[key] = session
         try:
             writer.write(wire.AUTHENTICATED)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import struct
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,11 +15,10 @@ import pyarrow as pa
 from nilometer import errors
 from nilometer.errors import ClosedError, InputError, NilometerError, NotFoundError
 from nilometer.server.access import Caller
-from nilometer.server.limits import Weights
 from nilometer.server.pg import wire
 from nilometer.server.pg.copy_lines import copy_lines, header_line
 from nilometer.server.pg.error_messages import CancelledError, error_message
-from nilometer.server.pg.prepared import Portal, Prepared, has_rows, type_oids
+from nilometer.server.pg.prepared import Portal, PreparedStatements, has_rows, type_oids
 from nilometer.server.pg.statements import (
     Command,
     CopyOut,
@@ -29,7 +27,7 @@ from nilometer.server.pg.statements import (
     read_command,
     read_commands,
 )
-from nilometer.server.pg.values import encoded_rows, format_of, read_value, shapes_of
+from nilometer.server.pg.values import encoded_rows, shapes_of
 from nilometer.server.results.chunk import Chunk
 from nilometer.server.results.events import End, tell
 from nilometer.server.results.phases import Phases
@@ -39,9 +37,6 @@ if TYPE_CHECKING:
     from nilometer.server.service import Service
 
 _LOG: Final = logging.getLogger("nilometer.pg")
-_MOST_PREPARED: Final = 1000
-_MOST_TEXT: Final = 1 << 20
-"""The maximum number of characters of all prepared statements of a connection."""
 _FOLLOWED_ROWS: Final = 1000
 
 
@@ -54,11 +49,7 @@ class Session:
     caller: Caller
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    held: Weights
-    """The sizes of answers whose rows were not all sent yet, by token."""
-    _held: int = 0
-    _prepared: dict[str, Prepared] = field(default_factory=dict)
-    _portals: dict[str, Portal] = field(default_factory=dict)
+    prepared: PreparedStatements
     _skips: bool = False
     """Whether messages are skipped until the next Sync, after an error."""
     _status: bytes = b"I"
@@ -79,8 +70,7 @@ class Session:
         try:
             await self._run_messages()
         finally:
-            self._portals.clear()
-            self._weigh()
+            self.prepared.close_portals()
 
     async def _run_messages(self) -> None:
         max_bytes = self.service.settings.max_body_bytes
@@ -102,8 +92,7 @@ class Session:
         if kind == b"S":
             self._skips = False
             if self._status == b"I":
-                self._portals.clear()  # they last as long as a transaction
-                self._weigh()
+                self.prepared.close_portals()  # they last as long as a transaction
             await self._ready()
             return
         if self._skips:
@@ -124,14 +113,14 @@ class Session:
             case b"P":
                 await self._parse(body)
             case b"B":
-                self._bind(body)
+                self.prepared.bind(body)
+                self.writer.write(wire.BOUND)
             case b"D":
                 await self._describe(body.byte(), body.text())
             case b"E":
                 await self._execute(body.text(), body.int32())
             case b"C":
-                held = self._prepared if body.byte() == b"S" else self._portals
-                held.pop(body.text(), None)
+                self.prepared.close(body.byte(), body.text())
                 self.writer.write(wire.CLOSED)
             case b"H":
                 await self._flush()
@@ -196,43 +185,12 @@ class Session:
     async def _parse(self, body: wire.Body) -> None:
         name, text = body.text(), body.text()
         oids = [body.uint32() for _ in range(body.count())]
-        commands = await self._read(text)
-        if len(commands) > 1:
-            raise InputError("several statements cannot be prepared as one")
-        if name and name in self._prepared:
-            raise InputError(f"prepared statement {name} already exists")
-        if len(self._prepared) >= _MOST_PREPARED:
-            raise errors.LimitError(f"there are {_MOST_PREPARED} prepared statements already")
-        total = sum(len(one.command.text) for one in self._prepared.values() if one.command)
-        if total + len(text) > _MOST_TEXT:
-            raise errors.LimitError("the prepared statements are too long", hint="close some")
-        self._prepared[name] = Prepared(commands[0] if commands else None, oids)
+        self.prepared.prepare(name, text, await self._read(text), oids)
         self.writer.write(wire.PARSED)
-
-    def _bind(self, body: wire.Body) -> None:
-        portal, name = body.text(), body.text()
-        prepared = self._find(name)
-        value_formats = [body.int16() for _ in range(body.count())]
-        contents = [body.value() for _ in range(body.count())]
-        formats = [body.int16() for _ in range(body.count())]
-        oids = type_oids(prepared)
-        if len(contents) != len(oids):
-            raise wire.ProtocolError(f"expected {len(oids)} values, got {len(contents)}")
-        try:
-            values = [
-                read_value(content, oids[place], format_of(value_formats, place))
-                for place, content in enumerate(contents)
-            ]
-        except (ValueError, ArithmeticError, IndexError, struct.error) as error:
-            raise InputError("cannot read the value of a parameter", detail=str(error)) from None
-        if len(self._portals) >= _MOST_PREPARED:
-            raise errors.LimitError(f"there are {_MOST_PREPARED} portals already")
-        self._portals[portal] = Portal(prepared, values, formats)
-        self.writer.write(wire.BOUND)
 
     async def _describe(self, kind: bytes, name: str) -> None:
         if kind == b"S":
-            prepared = self._find(name)
+            prepared = self.prepared.find(name)
             self.writer.write(wire.parameter_description(type_oids(prepared)))
             command = prepared.command
             schema = None if command is None else await self.statements.describe(command)
@@ -241,7 +199,7 @@ class Session:
             else:
                 self.writer.write(wire.row_description(shapes_of(schema)))
             return
-        portal = self._find_portal(name)
+        portal = self.prepared.find_portal(name)
         rows = (await self._answered(portal)).rows if has_rows(portal) else None
         if rows is None:
             self.writer.write(wire.NO_DATA)
@@ -249,7 +207,7 @@ class Session:
             self.writer.write(wire.row_description(shapes_of(rows.schema, portal.formats)))
 
     async def _execute(self, name: str, max_rows: int) -> None:
-        portal = self._find_portal(name)
+        portal = self.prepared.find_portal(name)
         command = portal.prepared.command
         if command is None:
             self.writer.write(wire.EMPTY_QUERY)
@@ -274,28 +232,12 @@ class Session:
         self._finish(command, answer.tag)
 
     async def _answered(self, portal: Portal) -> StatementAnswer:
-        if portal.answer is None:
-            assert portal.prepared.command is not None
-            answer = await self._answer(portal.prepared.command, portal.values)
-            self._weigh(_size(answer))
-            portal.answer = answer
-        return portal.answer
-
-    def _weigh(self, more: int = 0) -> None:
-        """Count the rows that are held, plus this many bytes."""
-        total = sum(_size(one.answer) for one in self._portals.values()) + more
-        self.held.change(self.caller.name, total - self._held)
-        self._held = total
-
-    def _find(self, name: str) -> Prepared:
-        if name not in self._prepared:
-            raise InputError(f"there is no prepared statement {name!r}")
-        return self._prepared[name]
-
-    def _find_portal(self, name: str) -> Portal:
-        if name not in self._portals:
-            raise InputError(f"there is no portal {name!r}")
-        return self._portals[name]
+        if portal.answer is not None:
+            return portal.answer
+        assert portal.prepared.command is not None
+        answer = await self._answer(portal.prepared.command, portal.values)
+        self.prepared.hold(portal, answer)
+        return answer
 
     # COPY
 
@@ -349,9 +291,9 @@ class Session:
 
     async def _send_results(self, copy: CopyOut, name: str) -> None:
         service = self.service
-        known = (await service.query(name)).name
-        results = await service.look(lambda: service.results(known))
-        phases = Phases(service.query)
+        known = (await service.queries.status(name)).name
+        results = await service.look(lambda: service.queries.results(known))
+        phases = Phases(service.queries.status)
         with ExitStack() as taken:
             taken.enter_context(service.followers.one(results.name, self.caller.name))
             offset = await results.oldest()
@@ -425,7 +367,3 @@ class Session:
 
 class _AnsweredError(Exception):
     """The client has already received the error."""
-
-
-def _size(answer: StatementAnswer | None) -> int:
-    return 0 if answer is None or answer.rows is None else answer.rows.nbytes

@@ -87,13 +87,13 @@ def dashboards_router(service: Service) -> APIRouter:
                 version=one.version,
                 changed=iso_time(one.changed),
             )
-            for one in await service.dashboards()
+            for one in await service.dashboards.all()
         ]
 
     @router.get("/{name}", operation_id="getDashboard", responses=responses(404))
     async def get_dashboard(name: Name, _: Reader) -> DashboardShape:
         """One dashboard; name, title and panels are what PUT takes, here or elsewhere."""
-        return _shape(await service.dashboard(name))
+        return _shape(await service.dashboards.find(name))
 
     @router.put("/{name}", operation_id="putDashboard", responses=responses(400, 409))
     async def put_dashboard(
@@ -107,14 +107,14 @@ def dashboards_router(service: Service) -> APIRouter:
                 hint="leave it out",
             )
         dashboard = _read(name, request)
-        return _shape(await service.put_dashboard(dashboard, caller, expected=request.version))
+        return _shape(await service.dashboards.put(dashboard, caller, expected=request.version))
 
     @router.delete(
         "/{name}", operation_id="deleteDashboard", status_code=204, responses=responses(404)
     )
     async def delete_dashboard(name: Name, caller: Writer) -> None:
         """Forget a dashboard; what it shows stays."""
-        await service.remove_dashboard(name, caller)
+        await service.dashboards.remove(name, caller)
 
     return router
 

@@ -93,7 +93,7 @@ async def query_file(
     answer: bool = False,
 ) -> Response:
     """The results of a query as a file."""
-    async with service.known_query(name) as known:
+    async with service.queries.known(name) as known:
         pieces, release = await service.download(
             known,
             asker,
@@ -110,7 +110,7 @@ async def stream_file(
     service: Service, name: str, asker: Asker, wanted: Wanted, ending: Ending
 ) -> Response:
     """The stored rows of a stream as a file."""
-    async with service.known_stream(name) as known:
+    async with service.streams.known(name) as known:
         pieces, release = await service.download(
             known, asker, wanted.form, wanted.bounds, wanted.thinning, ending=ending
         )

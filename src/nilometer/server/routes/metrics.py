@@ -47,9 +47,11 @@ def metrics_router(service: Service) -> APIRouter:
         """How queries, streams, sensors, deliveries, alerts and the server are doing."""
         limit = service.settings.max_measured
         metrics = [
-            *query_metrics(await service.queries(), await service.last_samples(), limit),
-            *stream_metrics(await service.streams(), now_micros(), limit),
-            *sensor_metrics(await service.sensors(), limit),
+            *query_metrics(
+                await service.queries.all(), await service.queries.last_samples(), limit
+            ),
+            *stream_metrics(await service.streams.all(), now_micros(), limit),
+            *sensor_metrics(await service.streams.sensors(), limit),
             *delivery_metrics(await service.deliveries(), limit),
             *alert_metrics(await service.alerts(), limit),
             *database_metrics(await service.measures()),

@@ -31,14 +31,14 @@ def queries_router(service: Service) -> APIRouter:
     @router.get("", operation_id="listQueries", responses=responses())
     async def list_queries(_: Reader) -> list[QueryShape]:
         """All named queries, and how they are doing."""
-        return [shape(one) for one in await service.queries()]
+        return [shape(one) for one in await service.queries.all()]
 
     @router.post(
         "", operation_id="createQuery", status_code=201, responses=responses(400, 403, 409)
     )
     async def create_query(request: QueryRequest, caller: Writer, response: Response) -> QueryShape:
         """Start a SELECT over streams and keep it; its results can then be followed."""
-        made = await service.create_query(
+        made = await service.queries.create(
             request.statement,
             caller,
             name=request.name,
@@ -51,30 +51,30 @@ def queries_router(service: Service) -> APIRouter:
     @router.get("/{name}", operation_id="getQuery", responses=responses(404))
     async def get_query(name: QueryName, _: Reader) -> QueryShape:
         """One query, and how it is doing."""
-        return shape(await service.query(name))
+        return shape(await service.queries.status(name))
 
     @router.delete(
         "/{name}", operation_id="dropQuery", status_code=204, responses=responses(400, 404)
     )
     async def drop_query(name: QueryName, caller: Writer) -> None:
         """Forget a query, and its results."""
-        await service.drop_query(name, caller)
+        await service.queries.drop(name, caller)
 
     @router.post("/{name}/start", operation_id="startQuery", responses=responses(400, 404))
     async def start_query(name: QueryName, caller: Writer) -> QueryShape:
         """Resume a query where it stopped; one that runs is not affected."""
-        await service.start_query(name, caller)
-        return shape(await service.query(name))
+        await service.queries.start(name, caller)
+        return shape(await service.queries.status(name))
 
     @router.post("/{name}/stop", operation_id="stopQuery", responses=responses(400, 404))
     async def stop_query(name: QueryName, caller: Writer) -> QueryShape:
         """Stop a query until it is started again; its results stay."""
-        await service.stop_query(name, caller)
-        return shape(await service.query(name))
+        await service.queries.stop(name, caller)
+        return shape(await service.queries.status(name))
 
     @router.get("/{name}/health", operation_id="getQueryHealth", responses=responses(404))
     async def get_health(name: QueryName, _: Reader) -> list[SampleShape]:
         """How a query has been doing for the last ten minutes: a sample per micro-batch."""
-        return [SampleShape.model_validate(one) for one in await service.health(name)]
+        return [SampleShape.model_validate(one) for one in await service.queries.health(name)]
 
     return router

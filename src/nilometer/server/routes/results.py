@@ -77,13 +77,13 @@ class Wanted:
 def results_router(service: Service) -> APIRouter:
     """Results of named queries."""
     router = APIRouter(prefix="/queries/{name}", tags=["results"])
-    phases = Phases(service.query)
+    phases = Phases(service.queries.status)
 
     @asynccontextmanager
     async def opened(name: str) -> AsyncIterator[QueryResults]:
-        async with service.known_query(name) as known:
+        async with service.queries.known(name) as known:
             service.followers.seen(known)
-            yield await service.look(partial(service.results, known))
+            yield await service.look(partial(service.queries.results, known))
 
     @router.get(
         "/results",

@@ -28,12 +28,12 @@ def streams_router(service: Service) -> APIRouter:
     @router.get("/streams", operation_id="listStreams", responses=responses())
     async def list_streams(_: Reader) -> list[StreamShape]:
         """All streams and sensor tables, and how they are doing."""
-        return [StreamShape.model_validate(one) for one in await service.streams()]
+        return [StreamShape.model_validate(one) for one in await service.streams.all()]
 
     @router.get("/streams/{name}", operation_id="describeStream", responses=responses(404))
     async def describe_stream(name: StreamName, _: Reader) -> ExecutedShape:
         """The columns of a stream or sensor table, and how it was declared."""
-        return shape_of_executed(await service.describe_stream(name))
+        return shape_of_executed(await service.streams.describe(name))
 
     @router.get("/storage", operation_id="listStorage", responses=responses())
     async def list_storage(_: Reader) -> ExecutedShape:
@@ -46,7 +46,7 @@ def streams_router(service: Service) -> APIRouter:
         stream: Annotated[str | None, Query(description="Only those of this stream.")] = None,
     ) -> list[SensorShape]:
         """The sensors that some query needs at present; SHOW SENSORS lists the others, too."""
-        return [SensorShape.model_validate(one) for one in await service.sensors(stream)]
+        return [SensorShape.model_validate(one) for one in await service.streams.sensors(stream)]
 
     @router.get("/dead-letters/{name}", operation_id="listDeadLetters", responses=responses(404))
     async def list_dead_letters(name: StreamName, _: Reader) -> ExecutedShape:

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from nilometer.database.try_sensor import Row, Tried
+from nilometer.database.try_sensor import Row, TrialResult
 from nilometer.errors import InputError
 from nilometer.model.secrets import shown_text
 from nilometer.server.access import Writer
@@ -64,12 +64,12 @@ def trials_router(service: Service) -> APIRouter:
         if (request.statement is None) == (request.stream is None):
             raise InputError("name a statement or a stream", hint="one of the two")
         if request.statement is not None:
-            tried = await service.try_statements(
+            tried = await service.streams.try_statements(
                 request.statement, caller, request.seconds, request.rows
             )
         else:
             assert request.stream is not None
-            tried = await service.try_sensor(
+            tried = await service.streams.try_sensor(
                 request.stream, request.sensor, caller, request.seconds, request.rows
             )
         return _shape(tried)
@@ -83,7 +83,7 @@ def plain_row(row: Row) -> dict[str, Any]:
     return plain
 
 
-def _shape(tried: Tried) -> TrialShape:
+def _shape(tried: TrialResult) -> TrialShape:
     refused = [
         LetterShape(reason=shown_text(str(one["reason"])), payload=str(one["payload"])[:1000])
         for one in tried.letters
