@@ -106,7 +106,9 @@ class Served:
 
     def begin(self) -> None:
         self._count(Channel, "send", lambda _, given: sum(len(one) for one in chain(*given[1:])))
-        self._count(Channel, "receive", lambda found, _: 0 if found is None else len(found[1]))
+        self._count(
+            Channel, "receive", lambda received, _: 0 if received is None else len(received[1])
+        )
         self._count(FileConnection, "take_file", lambda _, given: given[0].stat().st_size)
         self._count(FileConnection, "send_file", lambda _, given: _sent(*given))
 
@@ -114,10 +116,10 @@ class Served:
         do = getattr(kind, name)
 
         def counted(of: Any, *given: Any) -> Any:
-            found = do(of, *given)
+            result = do(of, *given)
             with self._lock, suppress(FileNotFoundError):  # deleted since it was sent
-                self.bytes += size(found, given)
-            return found
+                self.bytes += size(result, given)
+            return result
 
         setattr(kind, name, counted)
 
@@ -161,8 +163,8 @@ class Meter:
 
     def _moved(self) -> int:
         store: Any = self._session.sparkContext._jsc.sc().statusStore()
-        found = store.executorList(False)
-        return sum(found.apply(one).totalShuffleWrite() for one in range(found.size()))
+        executors = store.executorList(False)
+        return sum(executors.apply(one).totalShuffleWrite() for one in range(executors.size()))
 
 
 def _family(pid: int) -> list[psutil.Process]:
@@ -225,9 +227,9 @@ def shared_engine(session: SparkSession, folder: Path, cluster: SparkCluster) ->
     rows, heard = -1, time.perf_counter()
     while time.perf_counter() - heard < _SILENCE:
         time.sleep(0.1)
-        found = sum(LogReader.open(str(folder / name)).end.row for name in names)
-        if found != rows:
-            rows, heard = found, time.perf_counter()
+        reached = sum(LogReader.open(str(folder / name)).end.row for name in names)
+        if reached != rows:
+            rows, heard = reached, time.perf_counter()
     reports = (query.lastProgress for query in engine._running.values())
     batches = sum(one["batchId"] + 1 for one in reports if one is not None)
     cost = meter.cost(QUERIES * LOAD.rows // LOAD.streams, batches, heard)
@@ -259,11 +261,11 @@ def measure(workers: int, buckets: int) -> dict[str, Any]:
                 said=lambda _: None,
                 master=cluster.url,
             )()
-            found = {name: vars(run(session, folder, cluster)) for name, run in PARTS.items()}
+            figures = {name: vars(run(session, folder, cluster)) for name, run in PARTS.items()}
             session.stop()
         check(folder)
         shutil.rmtree(folder / "engine", ignore_errors=True)
-    return found
+    return figures
 
 
 def check(folder: Path) -> None:

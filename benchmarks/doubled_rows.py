@@ -92,12 +92,12 @@ def check(question: str, changes: pa.Table, streams: dict[str, pa.Table]) -> Non
         for name, source in names.items():
             sql = sql.replace(f"FROM {name}{{w}}", f"FROM {source}")
         for moment in moments:
-            found: Counter[Any] = Counter()
+            answer: Counter[Any] = Counter()
             for place in np.flatnonzero(times <= moment):
-                found[rows[place]] += diffs[place]
+                answer[rows[place]] += diffs[place]
             window = {"low": int(moment) - LENGTH * SECOND, "high": int(moment)}
             expected = Counter(connection.execute(sql, window).fetchall())
-            if +found != expected:
+            if +answer != expected:
                 raise AssertionError(f"{question}: another answer than DuckDB's at {moment}")
 
 

@@ -97,8 +97,8 @@ TWO_STAGES: Final = {f"two-stages-{one}": one for one in windowed.EXECUTIONS}
 def measure(name: str) -> dict[str, Any]:
     """Run one step and check its count."""
     if name == "kernel":
-        found = measure_kernel(BASE, 5)
-        return _checked(found, count_results(BASE))
+        figures = measure_kernel(BASE, 5)
+        return _checked(figures, count_results(BASE))
     if name in WINDOWED:
         ways = {"rows": windowed.rows, "columnar": windowed.columnar, "duckdb": windowed.reference}
         question, way, window = WINDOWED[name]
@@ -164,10 +164,10 @@ def _truth(name: str, load: Load) -> int:
     return count_near(load, DISTANCE) if name.startswith("near") else count_results(load)
 
 
-def _checked(found: dict[str, Any], expected: int) -> dict[str, Any]:
-    if found["results"] != expected:
-        raise SystemExit(f"wrong: {found['results']:,} results, DuckDB says {expected:,}")
-    return {**found, "checked": expected}
+def _checked(figures: dict[str, Any], expected: int) -> dict[str, Any]:
+    if figures["results"] != expected:
+        raise SystemExit(f"wrong: {figures['results']:,} results, DuckDB says {expected:,}")
+    return {**figures, "checked": expected}
 
 
 if __name__ == "__main__":

@@ -82,14 +82,14 @@ def in_engine(folder: Path) -> float:
     engine = SharedEngine(session(), folder / "engine", 2.0, set(), str(folder))
     engine.warm_up()
     engine.host("q", HostedPlan(plan, feeds, "zstd", None), entry)
-    found: list[tuple[float, int]] = []
-    while not found or time.perf_counter() - found[-1][0] < _SILENCE:
+    progress: list[tuple[float, int]] = []
+    while not progress or time.perf_counter() - progress[-1][0] < _SILENCE:
         time.sleep(0.01)
         reached = LogReader.open(results).watermark
-        if reached is not None and (not found or reached > found[-1][1]):
-            found.append((time.perf_counter(), reached))
+        if reached is not None and (not progress or reached > progress[-1][1]):
+            progress.append((time.perf_counter(), reached))
     engine.close()
-    (began, first), (ended, last) = found[0], found[-1]
+    (began, first), (ended, last) = progress[0], progress[-1]
     return LOAD.rate * (last - first) / 1e6 / (ended - began)
 
 
@@ -134,8 +134,8 @@ def check(name: str, folder: Path) -> int:
     if "log" in name:
         log = LogReader.open(folder / "results")
         batches = [frame.rows for frame in log.read(log.start)]
-        found = pa.Table.from_batches(batches).select(["e", "k", "n", "s"])
-        table = "found"
+        stored = pa.Table.from_batches(batches).select(["e", "k", "n", "s"])
+        table = "stored"
     else:
         table = f"'{folder}/out/*.parquet'"
     files = LOAD.folder("A", "parquet") / "*.parquet"
@@ -146,7 +146,7 @@ def check(name: str, folder: Path) -> int:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         if "log" in name:
-            connection.register("found", found)
+            connection.register("stored", stored)
         [(results, ends, same)] = connection.execute(
             f"SELECT count(*), count(DISTINCT f.e), count(*) FILTER (WHERE f.n = r.n "
             f"AND abs(f.s - r.s) < 1e-6) FROM {table} f LEFT JOIN ({right}) r "

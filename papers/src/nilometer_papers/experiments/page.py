@@ -131,13 +131,13 @@ def _refuted(reports: Sequence[Report]) -> list[str]:
     """All that did not hold, in one place: the reasons are in the sections."""
     lines = []
     for kind, title in _KINDS.items():
-        found = [
+        entries = [
             f"- {_link(report)}: {claim.text}"
             for report in reports
             for claim in report.counted
             if not claim.holds and _kind(report, claim) == kind
         ]
-        lines += [f"**{title}**\n", *found, ""] if found else []
+        lines += [f"**{title}**\n", *entries, ""] if entries else []
     return ["## What did not hold\n", *lines] if lines else []
 
 
@@ -196,7 +196,7 @@ def _lines(report: Report, claim: Verdict) -> Iterator[str]:
     if claim.reason:
         yield f"  - why: {claim.reason}"
     if not claim.holds and (refutation := refutation_of(report.name, claim.text)) is not None:
-        yield f"  - {refutation.label}: {refutation.told}"
+        yield f"  - {refutation.label}: {refutation.explanation}"
         if refutation.test:
             yield f"  - tested by: `tests/unit/{refutation.test}`"
 

@@ -28,7 +28,7 @@ class Refutation:
     """Why a paper's claim and our measurement differ."""
 
     kind: Kind
-    told: str
+    explanation: str
     """What would have to be true, or where it holds."""
     test: str = ""
     """Of a refuted claim: the file in tests/unit and the test that would fail of an artefact."""
@@ -46,16 +46,16 @@ _LABELS: Final = {
 }
 
 
-def _refuted(told: str, test: str) -> Refutation:
-    return Refutation(Kind.REFUTED, told, test)
+def _refuted(explanation: str, test: str) -> Refutation:
+    return Refutation(Kind.REFUTED, explanation, test)
 
 
-def _depends(told: str) -> Refutation:
-    return Refutation(Kind.DEPENDS, told)
+def _depends(explanation: str) -> Refutation:
+    return Refutation(Kind.DEPENDS, explanation)
 
 
-def _open(told: str) -> Refutation:
-    return Refutation(Kind.OPEN, told)
+def _open(explanation: str) -> Refutation:
+    return Refutation(Kind.OPEN, explanation)
 
 
 _LONG_BUCKETS: Final = _depends(

@@ -42,8 +42,8 @@ class Interface(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Return the news of a detector or of the belt."""
-        told = self.site.news(self.path.strip("/"), _now())
-        self._answer(404 if told is None else 200, b"[%b]" % b",".join(told or []))
+        news = self.site.news(self.path.strip("/"), _now())
+        self._answer(404 if news is None else 200, b"[%b]" % b",".join(news or []))
 
     def do_POST(self) -> None:
         """Receive recommendations."""
@@ -102,8 +102,8 @@ def work(given: Mapping[str, Any]) -> None:
     stopped = Event()
     working = [Thread(target=server.serve_forever)]
     if given["broker"] is not None:
-        told = (site, given["by_mqtt"], given["broker"], stopped)
-        working.append(Thread(target=publish, args=told))
+        arguments = (site, given["by_mqtt"], given["broker"], stopped)
+        working.append(Thread(target=publish, args=arguments))
     for thread in working:
         thread.start()
     _say(server.server_address[1])

@@ -149,7 +149,7 @@ def _tell_link(demo: Demo) -> None:
 def _run(demo: Demo, seconds: int | None) -> bool:
     outcomes = _watch(demo, seconds)
     _show_failures(demo)
-    score = Score.of(outcomes.found)
+    score = Score.of(outcomes.settled)
     show_score(demo.console, score)
     return score.decided > 0
 

@@ -97,11 +97,11 @@ def rows(kind: str, boxes: int = 3000) -> pa.Table:
 
 def _known_rows(kind: str, boxes: Sequence[Box], exposure: float) -> pa.Table:
     counts = exposed(kind, boxes, exposure, _SEED)
-    found = find_lines(kind, counts, exposure)["pattern"]
-    rounded = np.round(found.flatten().to_numpy(), _DECIMALS)
+    pattern = find_lines(kind, counts, exposure)["pattern"]
+    rounded = np.round(pattern.flatten().to_numpy(), _DECIMALS)
     families = [box.family.value for box in boxes]
     materials = [box.family.value if box.hazard is None else box.hazard.name for box in boxes]
-    patterns = pa.ListArray.from_arrays(found.offsets, rounded)
+    patterns = pa.ListArray.from_arrays(pattern.offsets, rounded)
     return pa.table({"pattern": patterns, "family": families, "material": materials})
 
 

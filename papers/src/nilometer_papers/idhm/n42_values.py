@@ -36,19 +36,19 @@ def numbers(text: str, most: int) -> npt.NDArray[np.float64]:
     for word in words:
         if len(word) > _SHOWN or not _NUMBER.fullmatch(word):
             raise N42Error("there is something that is not a number", detail=word[:_SHOWN])
-    found = np.array([float(word) for word in words], dtype=np.float64)
-    if not np.isfinite(found).all():
+    values = np.array([float(word) for word in words], dtype=np.float64)
+    if not np.isfinite(values).all():
         raise N42Error("a number is too large")
-    return found
+    return values
 
 
 def counts(text: str, compression: str) -> npt.NDArray[np.float64]:
     """Counts of channels; with CountedZeroes, each zero is followed by the length of its run."""
     zeroes_are_counted = _is_counted(compression)
-    found = numbers(text, MOST_CHANNELS * (1 + zeroes_are_counted))
-    if found.min(initial=0) < 0 or found.max(initial=0) > _MOST_COUNTS:
+    values = numbers(text, MOST_CHANNELS * (1 + zeroes_are_counted))
+    if values.min(initial=0) < 0 or values.max(initial=0) > _MOST_COUNTS:
         raise N42Error("a count is negative or too large")
-    return _expanded(found.tolist()) if zeroes_are_counted else found
+    return _expanded(values.tolist()) if zeroes_are_counted else values
 
 
 def seconds(text: str) -> float:

@@ -18,16 +18,16 @@ _HEADINGS: Final = ("Box", "Verdict", "Content", "Confidence", "Time to decision
 
 def summary_figures(decisions: Sequence[Verdict]) -> Shape:
     """The last boxes, counted."""
-    found = Summary.of(decisions)
-    mean = "—" if found.mean_exposure is None else f"{found.mean_exposure:.1f} s"
+    summary = Summary.of(decisions)
+    mean = "—" if summary.mean_exposure is None else f"{summary.mean_exposure:.1f} s"
     figures = (
-        ("decided", str(found.decided)),
-        ("safe", str(found.decided - found.suspect)),
-        ("suspect", str(found.suspect)),
+        ("decided", str(summary.decided)),
+        ("safe", str(summary.decided - summary.suspect)),
+        ("suspect", str(summary.suspect)),
         ("mean time to decision", mean),
     )
-    told = (shape("div", shape("b", value), shape("span", name)) for name, value in figures)
-    return shape("div", *told, class_="nm-figures")
+    parts = (shape("div", shape("b", value), shape("span", name)) for name, value in figures)
+    return shape("div", *parts, class_="nm-figures")
 
 
 def last_decision(decisions: Sequence[Verdict]) -> Shape:
@@ -35,12 +35,12 @@ def last_decision(decisions: Sequence[Verdict]) -> Shape:
     if not decisions:
         return shape("p", class_="idhm-said", role="status")
     said = decisions[-1]
-    told = f"Box {said.box} is {said.state}"
+    sentence = f"Box {said.box} is {said.state}"
     if said.family is not None:
-        told += f": {said.content}, {percent(said.confidence)} sure"
+        sentence += f": {said.content}, {percent(said.confidence)} sure"
     if said.exposure is not None:
-        told += f", after {said.exposure:.1f} s"
-    return shape("p", told, class_=f"idhm-said {KINDS[said.state]}", role="status")
+        sentence += f", after {said.exposure:.1f} s"
+    return shape("p", sentence, class_=f"idhm-said {KINDS[said.state]}", role="status")
 
 
 def decisions_table(decisions: Sequence[Verdict]) -> Shape:

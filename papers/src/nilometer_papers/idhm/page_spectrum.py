@@ -96,8 +96,8 @@ def draw_spectrum(
         *(shape("polyline", points=axes.path(one), class_=name) for name, one in lines.items()),
         *_markers(axes, counts, peaks),
     ]
-    told = f"spectrum of box {spectrum.box}: {count_text(spectrum.counts.sum())} counts"
-    drawn = svg(_WIDE, _HIGH, told, inside)
+    description = f"spectrum of box {spectrum.box}: {count_text(spectrum.counts.sum())} counts"
+    drawn = svg(_WIDE, _HIGH, description, inside)
     return Shape(drawn.tag, {**drawn.attributes, "class": "nm-svg spectrum"}, drawn.inside)
 
 
@@ -159,12 +159,12 @@ def _marker(peak: Peak, x: float, top: float, row: int | None) -> Shape:
         f"{name}: peak at {peak.energy:.2f} MeV, "
         f"{count_text(round(peak.area))} counts, {peak.significance:.1f} sigma"
     )
-    told: dict[str, str | float] = {"aria_label": note, "data_note": note, "role": "img"}
+    attributes: dict[str, str | float] = {"aria_label": note, "data_note": note, "role": "img"}
     if peak.line is None:
         dot = shape("circle", cx=x, cy=top - 5, r=3)
-        return shape("g", dot, tabindex=0, class_="item unmatched", **told)
+        return shape("g", dot, tabindex=0, class_="item unmatched", **attributes)
     start = _ROOF - 6 if row is None else 26.0 + 16 * row
     inside = [shape("line", x1=x, x2=x, y1=start, y2=max(start, top - 2))]
     if row is not None:
         inside.append(shape("text", shortened(peak.line, 14), x=x, y=start - 4))
-    return shape("g", *inside, tabindex=0, class_="item matched", **told)
+    return shape("g", *inside, tabindex=0, class_="item matched", **attributes)

@@ -152,7 +152,7 @@ class BeltState:
 
     def at(self, place: Place) -> list[BoxView]:
         """The boxes at a place, next ones first; of those that have left, the last first."""
-        boxes = sorted(box for box, found in self._places.items() if found is place)
+        boxes = sorted(box for box, where in self._places.items() if where is place)
         return [self._box(one) for one in (reversed(boxes) if place in LEFT else boxes)]
 
     @property

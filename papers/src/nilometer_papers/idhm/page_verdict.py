@@ -15,10 +15,10 @@ def detector_head(detector: DetectorView) -> Shape:
     chips = [shape("span", detector.kind, class_="nm-chip")] if detector.kind else []
     spectrum = detector.spectrum
     if spectrum is None:
-        told = "waiting for its first burst"
+        status = "waiting for its first burst"
     else:
-        told = f"box {spectrum.box} · burst {spectrum.burst} · {spectrum.exposure:.1f} s exposed"
-    return shape("div", name, *chips, shape("span", told, class_="nm-soft"), class_="nm-row")
+        status = f"box {spectrum.box} · burst {spectrum.burst} · {spectrum.exposure:.1f} s exposed"
+    return shape("div", name, *chips, shape("span", status, class_="nm-soft"), class_="nm-row")
 
 
 def draw_verdict(said: Verdict | None) -> Shape:
@@ -42,5 +42,5 @@ def _bar(confidence: float) -> Shape:
     """A confidence, as a length and as a number."""
     share = min(max(confidence, 0.0), 1.0)
     full = shape("i", style=f"width:{100 * share:.0f}%")
-    told = f"{percent(confidence)} sure"
-    return shape("span", shape("span", full, class_="idhm-bar-of"), told, class_="idhm-sure")
+    label = f"{percent(confidence)} sure"
+    return shape("span", shape("span", full, class_="idhm-bar-of"), label, class_="idhm-sure")

@@ -61,11 +61,11 @@ class Executor:
         given = -1
         while True:
             self.take_in()
-            found = root.get_next()
-            if isinstance(found, End):
+            pulled = root.get_next()
+            if isinstance(pulled, End):
                 break
-            if found is not None:
-                results.append((self.clock(), found))
+            if pulled is not None:
+                results.append((self.clock(), pulled))
                 continue
             before, given = given, sum(one.given for one in operators)
             if given == before:

@@ -42,12 +42,12 @@ class PlanOperator(ABC):
 
     def get_next(self) -> Pulled:
         """The next tuple; None if all inputs are empty, END if all have ended."""
-        found = self.pull()
-        if found is None:
+        pulled = self.pull()
+        if pulled is None:
             self.nulls += 1
-        elif found is not END:
+        elif pulled is not END:
             self.given += 1
-        return found
+        return pulled
 
     @abstractmethod
     def pull(self) -> Pulled:

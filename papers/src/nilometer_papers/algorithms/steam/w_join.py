@@ -90,11 +90,11 @@ class WJoin(PlanOperator):
             return self._output.popleft()
         empty = turns = 0
         while True:
-            found = self._retrieve()
+            pulled = self._retrieve()
             turns += 1
-            empty = empty + 1 if found is None else 0
-            if found is not None:
-                self._process(found, self._turn_on_stream)
+            empty = empty + 1 if pulled is None else 0
+            if pulled is not None:
+                self._process(pulled, self._turn_on_stream)
             self._turn_on_stream = 1 - self._turn_on_stream
             if self._output:
                 return self._output.popleft()
@@ -113,11 +113,11 @@ class WJoin(PlanOperator):
         side = self._turn_on_stream
         if self._ended[side]:
             return None
-        found = self.children[side].get_next()
-        if isinstance(found, End):
+        pulled = self.children[side].get_next()
+        if isinstance(pulled, End):
             self._ended[side] = True
             return None
-        return found
+        return pulled
 
     def _process(self, new: MTuple, side: int) -> None:
         """Handle a tuple as Figure 5 does: insert it, and visit the other buffer for it."""
@@ -133,8 +133,8 @@ class WJoin(PlanOperator):
         self._counters.value_tests += len(inside)
         condition = self._spec.condition
         if side == LEFT:
-            found = condition.among(new.members, [one.members[0] for one in inside])
-            self._output.extend(with_all_times(new, one) for one in found)
+            matches = condition.among(new.members, [one.members[0] for one in inside])
+            self._output.extend(with_all_times(new, one) for one in matches)
         else:
             (right,) = new.members
             joined = condition.combinations(right, inside)

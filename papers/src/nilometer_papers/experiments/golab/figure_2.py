@@ -78,13 +78,13 @@ def _ratios(rows: Sequence[Row], source: str) -> dict[int, float]:
 
 
 def _check_scales(rows: Sequence[Row]) -> Outcome:
-    holds, told = True, []
+    holds, figures = True, []
     for source in ("formula", "counted"):
         ratios = _ratios(rows, source)
         larger = [ratio for windows, ratio in ratios.items() if windows > 2]
         holds = holds and min(larger) > 1 and larger[-1] > larger[0]
-        told.append(f"{source}: " + ", ".join(f"{n}: {brief(r)}" for n, r in ratios.items()))
-    return Outcome(holds, "; ".join(told))
+        figures.append(f"{source}: " + ", ".join(f"{n}: {brief(r)}" for n, r in ratios.items()))
+    return Outcome(holds, "; ".join(figures))
 
 
 def _check_formula(rows: Sequence[Row]) -> Outcome:

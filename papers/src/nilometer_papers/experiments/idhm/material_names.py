@@ -125,11 +125,11 @@ def _row(
     hazardous: Sequence[str],
     harmless: Sequence[str],
 ) -> Row:
-    told = [(box.hazard, name) for box, name in zip(boxes, hazardous, strict=True)]
-    right = [hazard is not None and hazard.name == name for hazard, name in told]
+    pairs = [(box.hazard, name) for box, name in zip(boxes, hazardous, strict=True)]
+    right = [hazard is not None and hazard.name == name for hazard, name in pairs]
     family = [
         hazard is not None and name != NOTHING and MATERIALS[name].family is hazard.family
-        for hazard, name in told
+        for hazard, name in pairs
     ]
     return {
         "part": "names",

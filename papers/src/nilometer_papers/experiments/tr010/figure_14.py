@@ -22,8 +22,8 @@ from nilometer_papers.experiments.measured import select
 from nilometer_papers.experiments.ratio_claims import (
     batching_gains,
     ratio,
+    ratio_figures,
     times_slower,
-    told_ratio,
 )
 from nilometer_papers.experiments.service import Block, Service, add_fingerprints, serve
 from nilometer_papers.experiments.service_figure import draw_service_curves
@@ -113,7 +113,7 @@ def _slower_at(case: tuple[str, str], slow: str, fast: str, text: str, reason: s
 
     def check(rows: Sequence[Row]) -> Outcome:
         group = select(rows, case=title)
-        return Outcome(ratio(group, slow, fast) >= 1, told_ratio(group, slow, fast))
+        return Outcome(ratio(group, slow, fast) >= 1, ratio_figures(group, slow, fast))
 
     return Claim(_at(text, case), f"time({slow}) ≥ time({fast})", check, reason)
 
