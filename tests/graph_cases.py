@@ -147,16 +147,16 @@ def _columns(n: int, width: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
 def rows_windows(
     draw: st.DrawFn, kind: Sequence[str], keys: Sequence[StreamKeys]
 ) -> tuple[RowsWindow | None, ...]:
-    found: list[RowsWindow | None] = []
+    windows: list[RowsWindow | None] = []
     for own, k in zip(keys, kind, strict=True):
         if k == "static" or draw(st.booleans()):
-            found.append(None)
+            windows.append(None)
             continue
         used = tuple({c: None for columns in own for c in columns or ()})
         partition = draw(st.sampled_from(((), (1,), (3, 2), used, used)))
         selected = draw(st.sampled_from((None, CHOSEN)))
-        found.append(RowsWindow(draw(st.integers(1, 3)), partition, ORDER, selected))
-    return tuple(found)
+        windows.append(RowsWindow(draw(st.integers(1, 3)), partition, ORDER, selected))
+    return tuple(windows)
 
 
 @st.composite

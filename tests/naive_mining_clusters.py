@@ -35,12 +35,12 @@ class NaiveClusters:
 
     def condensed(self, parts: Sequence[Group]) -> list[Group]:
         """The micro-clusters of parts that come one by one."""
-        found: list[Group] = []
+        groups: list[Group] = []
         for part in parts:
-            if len(found) == self.most:
-                found = self._joined(found, self.most // 2)
-            found.append(part)
-        return found
+            if len(groups) == self.most:
+                groups = self._joined(groups, self.most // 2)
+            groups.append(part)
+        return groups
 
     def scatter(self, group: Group) -> float:
         """The sum of the squared distances from the centre."""

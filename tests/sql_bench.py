@@ -125,9 +125,9 @@ def arrow_type(kind: exp.DataType) -> pa.DataType:
             return pa.list_(arrow_type(inside[0]))
         case exp.DType.MAP:
             return pa.map_(arrow_type(inside[0]), arrow_type(inside[1]))
-    found = read_type(kind)
-    assert found is not None, kind
-    return found
+    kind_read = read_type(kind)
+    assert kind_read is not None, kind
+    return kind_read
 
 
 def compare(bench: Bench, query: Query, answer: Answer, *, streamed: bool = False) -> Iterable[str]:
@@ -143,17 +143,17 @@ def compare_rows(bench: Bench, query: Query, answer: Answer) -> Iterable[str]:
     expected = bench.expected(query)
     if TIME not in (expected.names[-1], *(query.names or ())[-1:]):
         answer = answer.without_time()
-    found, judged = spell_rows(answer.rows), spell_rows(expected.rows)
-    if found != judged:
-        yield f"{query.place}: DuckDB answers otherwise\n{difference(found, judged)}"
+    rows, judged = spell_rows(answer.rows), spell_rows(expected.rows)
+    if rows != judged:
+        yield f"{query.place}: DuckDB answers otherwise\n{difference(rows, judged)}"
     if query.names is None:
         return
     if list(query.names) != answer.names:
-        told, given = " ".join(query.names), " ".join(answer.names)
-        yield f"{query.place}: the columns are {given}, not {told}"
-    told = tidy_rows(query.rows)
-    if found != told:
-        yield f"{query.place}: the file says otherwise\n{difference(found, told)}"
+        stated, given = " ".join(query.names), " ".join(answer.names)
+        yield f"{query.place}: the columns are {given}, not {stated}"
+    stated = tidy_rows(query.rows)
+    if rows != stated:
+        yield f"{query.place}: the file says otherwise\n{difference(rows, stated)}"
 
 
 def compare_changes(
@@ -169,29 +169,29 @@ def compare_changes(
     instants = {*query.instants, *times, *(time - INSTANT for time in times)}
     for at in sorted(at for at in instants if end is None or at < end):
         expected = bench.expected(query, at)
-        found = spell_rows(fold(changes, at))
+        rows = spell_rows(fold(changes, at))
         judged = spell_rows(rounded(row) for row in expected.rows)
-        if found != judged:
-            yield f"{query.place}: at {at} DuckDB answers\n{difference(found, judged)}"
+        if rows != judged:
+            yield f"{query.place}: at {at} DuckDB answers\n{difference(rows, judged)}"
     if query.names is not None and end is None:
-        yield from compare_told(query, ["at", *answer.names[:-2]], changes)
+        yield from compare_shown(query, ["at", *answer.names[:-2]], changes)
 
 
-def compare_told(
+def compare_shown(
     query: ChangingQuery, names: list[str], changes: Sequence[Change]
 ) -> Iterable[str]:
     """What is wrong with the results that the file shows to readers."""
     if list(query.names or ()) != names:
         yield f"{query.place}: the columns are {' '.join(names)}"
-    found = spell_rows((at, *row) for at in query.instants for row in fold(changes, at))
-    told = tidy_rows(query.rows)
-    if found != told:
-        yield f"{query.place}: the file says otherwise\n{difference(found, told)}"
+    rows = spell_rows((at, *row) for at in query.instants for row in fold(changes, at))
+    stated = tidy_rows(query.rows)
+    if rows != stated:
+        yield f"{query.place}: the file says otherwise\n{difference(rows, stated)}"
 
 
-def difference(found: list[str], expected: list[str]) -> str:
-    lines = [f"  got      {row}" for row in _without(found, expected)]
-    lines += [f"  expected {row}" for row in _without(expected, found)]
+def difference(rows: list[str], expected: list[str]) -> str:
+    lines = [f"  got      {row}" for row in _without(rows, expected)]
+    lines += [f"  expected {row}" for row in _without(expected, rows)]
     return "\n".join(lines)
 
 

@@ -51,8 +51,8 @@ def test_a_backlog_is_counted_and_told_where_it_gets_the_time_of_arrival(
     with site.manager(stream()) as manager:
         site.read("S")
         kept = [Reading(NEW_VALUE, float(n), queued=True) for n in range(3)]
-        told = Reading(NEW_VALUE, 4.0, time=site.now(), queued=True)
-        site.lines["a0"].say(*kept, Reading(NEW_VALUE, 3.0), told)
+        queued = Reading(NEW_VALUE, 4.0, time=site.now(), queued=True)
+        site.lines["a0"].say(*kept, Reading(NEW_VALUE, 3.0), queued)
         wait_for(lambda: manager.streams()[0].rows == 5)
         (status,) = manager.streams()
         assert (status.backlog, manager.status("S")[0].backlog) == (3, 3)

@@ -173,8 +173,8 @@ def test_answers_stand_in_the_order_that_is_asked_for(
     order: str, expected: list[tuple[str | None, ...]]
 ) -> None:
     rows = [("a", "9"), ("b", "10"), (None, "9"), ("a", None)]
-    found = read_order(f"SELECT store, n FROM S [ROWS 5] {order}", COUNTED).sort(rows)
-    assert found == expected
+    ordered = read_order(f"SELECT store, n FROM S [ROWS 5] {order}", COUNTED).sort(rows)
+    assert ordered == expected
 
 
 def test_times_keep_their_digits_from_step_to_step() -> None:
@@ -217,9 +217,9 @@ def test_files_are_told_by_their_names(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a.csv for A is empty"):
         find_files("A", tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("ts,v\n")
-    found = find_files("A", tmp_path)
-    assert found.kind is FileKind.CSV
-    assert found.pattern == "*{.csv,.csv.gz,.CSV,.CSV.GZ}"
+    files = find_files("A", tmp_path)
+    assert files.kind is FileKind.CSV
+    assert files.pattern == "*{.csv,.csv.gz,.CSV,.CSV.GZ}"
     (tmp_path / "k=1").mkdir()
     (tmp_path / "k=1" / "c.ndjson").touch()
     with pytest.raises(InputError, match="of several kinds") as caught:

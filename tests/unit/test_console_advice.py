@@ -95,9 +95,9 @@ def test_a_bucket_with_most_of_the_rows_is_told() -> None:
     assert "EXPLAIN QUERY `my q`" in one.hint
     assert not list(uneven(replace(query("q"), spreads=(replace(hot, seconds=1e6),))))
     statement = "ALTER QUERY q SET (spread = 8) shares it among 8 buckets"
-    told = replace(query("q"), spreads=(hot,), remedy=statement)
-    assert [one.hint for one in uneven(told)] == [statement]
-    assert str(told.bottleneck_text).endswith(f"and more cores do not help: {statement}")
+    hot_query = replace(query("q"), spreads=(hot,), remedy=statement)
+    assert [one.hint for one in uneven(hot_query)] == [statement]
+    assert str(hot_query.bottleneck_text).endswith(f"and more cores do not help: {statement}")
 
 
 def test_charts_show_a_bounded_number_of_points_and_always_the_last() -> None:

@@ -117,8 +117,8 @@ def test_limits_read_back(query: str) -> None:
     read = read_one(alter_limits(query, {"results": "2 GB", "state": "", "history": "7 days"}))
     assert isinstance(read, AlterQuery)
     assert read.name == query
-    found = read_limits(read.options, QueryLimits(state=5))
-    assert found == QueryLimits(results=2 << 30, state=None, history=7 * 86_400_000_000)
+    limits = read_limits(read.options, QueryLimits(state=5))
+    assert limits == QueryLimits(results=2 << 30, state=None, history=7 * 86_400_000_000)
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,10 @@ def cluster(*given: Any, **own: Any) -> Any:
 
 
 def test_executors_that_come_late_count_for_queries_that_are_created_later() -> None:
-    found = cluster(1)
-    assert default_buckets(found) == 2
-    found.executors = 6
-    assert default_buckets(found) == cores_of(found) == 12
+    session = cluster(1)
+    assert default_buckets(session) == 2
+    session.executors = 6
+    assert default_buckets(session) == cores_of(session) == 12
 
 
 def test_what_was_said_of_spark_counts_whatever_the_cores() -> None:

@@ -347,7 +347,7 @@ def test_verdicts_are_told(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ("run", "tr010-figure-77"),
@@ -368,12 +368,12 @@ def test_verdicts_are_told(
 )
 def test_what_cannot_be_is_told_kindly(
     arguments: tuple[str, ...],
-    told: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert call(monkeypatch, *arguments) == 1
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == message
 
 
 def test_without_matplotlib_nothing_is_measured(
@@ -390,11 +390,11 @@ def test_every_refutation_is_of_a_claim_that_an_experiment_has() -> None:
 
 
 def test_every_refuted_claim_has_a_test() -> None:
-    for told, one in REFUTATIONS.items():
-        assert bool(one.test) == (one.kind is Kind.REFUTED), told
+    for claim, one in REFUTATIONS.items():
+        assert bool(one.test) == (one.kind is Kind.REFUTED), claim
         if one.test:
             file, test = one.test.split("::")
-            assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text(), told
+            assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text(), claim
 
 
 def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:

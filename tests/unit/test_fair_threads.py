@@ -34,9 +34,9 @@ RESULTS = pa.schema([("_time", TIMESTAMP), ("k", pa.int64())])
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    found = threading.Event()
-    yield found
-    found.set()
+    event = threading.Event()
+    yield event
+    event.set()
 
 
 def submit(threads: FairThreads, who: str, work: Callable[[], Any]) -> Future[Any]:
@@ -112,9 +112,9 @@ def test_who_looks_a_lot_keeps_nobody_from_looking(
             await until(lambda: sum(one.done() for one in own) == 7)
             assert len(began) == 3
             other = asyncio.create_task(server.ask_async("GET", "/queries", "read"))
-            found = (await other).status_code
+            status = (await other).status_code
             gate.set()
-            return sorted([(await one).status_code for one in own]), found
+            return sorted([(await one).status_code for one in own]), status
 
         assert asyncio.run(many()) == ([200] * 13 + [429] * 7, 200)
 

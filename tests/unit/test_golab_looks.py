@@ -86,9 +86,9 @@ def test_the_best_table_is_small_only_if_looks_cost_hundreds(
 
 
 def test_the_best_intervals_of_the_paper_say_that_looks_cost_tens(rows: list[Row]) -> None:
-    found = allowed(rows)
-    assert list(found) == ["HASH2", "HASH10", "HASH30"]
-    assert all(1 < first <= last < 60 for first, last in found.values())
+    ranges = allowed(rows)
+    assert list(ranges) == ["HASH2", "HASH10", "HASH30"]
+    assert all(1 < first <= last < 60 for first, last in ranges.values())
     assert all(claim.check(rows).holds for claim in CLAIMS)
 
 

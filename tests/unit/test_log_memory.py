@@ -21,9 +21,9 @@ BESIDE = 180 * MEGABYTE
 
 def put_through(folder: Path, megabytes: int) -> None:
     command = [sys.executable, "-m", "tests.unit.log_load", str(folder), str(megabytes)]
-    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    assert found["rows"] == found["wanted"] >= megabytes * MEGABYTE // 24 - 10_000
-    assert found["resident"] < found["memory"] + BESIDE
+    figures = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    assert figures["rows"] == figures["wanted"] >= megabytes * MEGABYTE // 24 - 10_000
+    assert figures["resident"] < figures["memory"] + BESIDE
 
 
 def test_200_megabytes_beside_a_paused_reader(tmp_path: Path) -> None:

@@ -94,16 +94,16 @@ def test_a_sensor_that_cannot_wait(site: Site, policy: str) -> None:
         else:
             wait_for(lambda: manager.status("S")[0].state == "failed")
         stream_status, sensor = manager.streams()[0], manager.status("S")[0]
-        found = firsts(site)
+        numbers = firsts(site)
     if policy == "drop_oldest":
-        assert stream_status.dropped + len(found) * ROWS == COUNT * ROWS
-        assert found[-1] == COUNT - 1
-        assert found == sorted(set(found))
-        assert found[0] > 0
+        assert stream_status.dropped + len(numbers) * ROWS == COUNT * ROWS
+        assert numbers[-1] == COUNT - 1
+        assert numbers == sorted(set(numbers))
+        assert numbers[0] > 0
     elif policy == "drop_newest":
         assert sensor.dropped == stream_status.dropped
-        assert found[0] == 0
-        assert len(found) < COUNT
+        assert numbers[0] == 0
+        assert len(numbers) < COUNT
         assert sensor.dropped + sensor.readings == COUNT * ROWS
     else:
         assert (line.closed, line.opened) == (1, 1)

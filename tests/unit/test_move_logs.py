@@ -47,10 +47,10 @@ def rows_of(home: Home) -> list[int]:
 
 
 def test_moved_logs_are_found_without_being_named(plant: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    moved = move_logs(plant, str(tmp_path / "new"), tell=lambda name, _: told.append(name))
+    reported: list[str] = []
+    moved = move_logs(plant, str(tmp_path / "new"), tell=lambda name, _: reported.append(name))
     assert (moved.logs, moved.before) == (2, str(plant / "logs"))
-    assert sorted(told) == ["a", "b%20c"]
+    assert sorted(reported) == ["a", "b%20c"]
     assert logs_of(plant) == str(tmp_path / "new")
     assert sorted(one.name for one in (tmp_path / "new").iterdir()) == ["a", "b%20c"]
     (plant / "logs").rename(tmp_path / "old")

@@ -80,10 +80,10 @@ def check_each_step(plan: Node, arrivals: list[Arrival], approach: Approach) -> 
     assert isinstance(answer, Stateful)
     for arrival in arrivals:
         running.replay([arrival])
-        told = answer.local_clock if approach is Approach.ITA else min(s.time for s in scans)
+        clock = answer.local_clock if approach is Approach.ITA else min(s.time for s in scans)
         assert answer.local_clock <= min(one.time for one in scans)
         for at, rows in expected.items():
-            if at < told:
+            if at < clock:
                 assert fold(running.changes, at) == rows, (plan, approach, at)
 
 

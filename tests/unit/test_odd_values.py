@@ -33,9 +33,9 @@ NESTED = pa.StructArray.from_arrays([FAR, LATE], ["t", "d"])
 def test_a_value_that_python_does_not_have_is_written_as_text(
     column: pa.Array, odd: object, usual: object
 ) -> None:
-    found = rows_of(pa.table({"v": column}))
-    assert found == [{"v": odd}, {"v": usual}]
-    json.dumps(found)
+    rows = rows_of(pa.table({"v": column}))
+    assert rows == [{"v": odd}, {"v": usual}]
+    json.dumps(rows)
 
 
 def test_a_row_with_such_values_that_cannot_be_computed_is_told() -> None:
@@ -48,6 +48,6 @@ def test_a_row_with_such_values_that_cannot_be_computed_is_told() -> None:
     assert values.to_pylist() == [1.0]
     assert kept is not None
     assert kept.tolist() == [1]
-    [told] = errors.noted
-    assert json.loads(told.row)["t"].startswith("17036-07-06")
-    assert json.loads(told.row)["s"] == "\ufffd"
+    [error] = errors.noted
+    assert json.loads(error.row)["t"].startswith("17036-07-06")
+    assert json.loads(error.row)["s"] == "\ufffd"

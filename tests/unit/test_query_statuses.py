@@ -125,9 +125,9 @@ def test_one_of_a_thousand_queries_is_found_without_looking_at_the_others() -> N
 
     catalog = cast("SensorCatalog", Many())
     statuses = QueryStatuses(catalog, RunTable(None), log_of, list, lambda: 0)
-    found = statuses.find("q7")
-    assert found is not None
-    assert found.name == "Q7"
+    status = statuses.find("q7")
+    assert status is not None
+    assert status.name == "Q7"
     assert looked == ["Q7"]
-    assert found in statuses.all()
+    assert status in statuses.all()
     assert statuses.find("none") is None

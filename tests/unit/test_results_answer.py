@@ -80,13 +80,13 @@ def rows_in(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 async def changes_from(results: QueryResults, offset: Offset, most: int) -> list[Change]:
-    found: list[Any] = []
+    changes: list[Any] = []
     while True:
         page = await results.page(Offset.read(str(offset)), most)
-        found += rows_in(page.rows)
+        changes += rows_in(page.rows)
         offset = page.next
         if page.at_end:
-            return found
+            return changes
 
 
 @settings(max_examples=40)
@@ -138,9 +138,9 @@ class _CountingReader(LogReader):
 
     @classmethod
     def of(cls, location: str) -> _CountingReader:
-        found = cls.open(location)
-        assert isinstance(found, cls)
-        return found
+        reader = cls.open(location)
+        assert isinstance(reader, cls)
+        return reader
 
     def read(self, *args: Any, **named: Any) -> Iterator[Any]:
         for frame in super().read(*args, **named):

@@ -25,23 +25,23 @@ FORGETFUL = LogOptions(fsync=Fsync.NEVER, segment=1024, history=0)
 
 
 def numbers(page: Page) -> list[int]:
-    found: list[int] = page.rows.column("n").to_pylist()
-    return found
+    values: list[int] = page.rows.column("n").to_pylist()
+    return values
 
 
 async def pages_from(
     results: QueryResults, offset: Offset | None, most: int
 ) -> tuple[list[int], list[Page]]:
     """All rows from an offset on, and the pages they came in."""
-    found: list[int] = []
+    values: list[int] = []
     pages = []
     while True:
         page = await results.page(offset, most)
         assert page.rows.num_rows <= most
         pages.append(page)
-        found += numbers(page)
+        values += numbers(page)
         if page.at_end:
-            return found, pages
+            return values, pages
         offset = page.next
 
 
@@ -95,8 +95,8 @@ def test_the_place_of_every_row(queries: StoredQueries) -> None:
         for row in range(61):
             place = reader.place_of(row)
             assert place.row == row
-            found = [n for frame in reader.read(place) for n in frame.rows.column("n").to_pylist()]
-            assert found == list(range(row, 60))
+            values = [n for frame in reader.read(place) for n in frame.rows.column("n").to_pylist()]
+            assert values == list(range(row, 60))
 
 
 def test_rows_that_are_deleted_while_a_place_is_looked_for_are_gone(
@@ -187,8 +187,8 @@ def test_a_page_of_large_rows_ends_before_it_is_too_large(queries: StoredQueries
             texts = pa.array(["x" * 1_000_000] * 6)
             columns = [rows.column("n"), texts, rows.column(TIME)]
             log.append(pa.RecordBatch.from_arrays(columns, schema=schema))
-        found, pages = asyncio.run(pages_from(queries.results("q"), None, 1000))
-        assert found == list(range(60))
+        values, pages = asyncio.run(pages_from(queries.results("q"), None, 1000))
+        assert values == list(range(60))
         assert max(page.rows.nbytes for page in pages) < 24_000_000
 
 

@@ -36,9 +36,9 @@ def test_a_server_is_found_while_it_has_the_folder(folder: Path) -> None:
     home = open_home(folder)
     assert find_server(folder) is None  # no server, but a program
     with told_where(folder, "https://0.0.0.0:8642"):
-        found = find_server(folder)
-        assert found is not None
-        assert (found.address, found.pid) == ("https://127.0.0.1:8642", os.getpid())
+        server = find_server(folder)
+        assert server is not None
+        assert (server.address, server.pid) == ("https://127.0.0.1:8642", os.getpid())
         assert (folder / SERVER_FILE).stat().st_mode & 0o777 == 0o600
     assert not (folder / SERVER_FILE).exists()
     with told_where(folder, ADDRESS):
@@ -103,9 +103,9 @@ def test_the_error_says_how_to_ask(folder: Path, monkeypatch: pytest.MonkeyPatch
         assert f"NILOMETER_TOKEN=… nilometer sql --server {ADDRESS}" in str(caught.value)
         assert "nilometer tokens create" in str(caught.value)
         monkeypatch.setenv("NILOMETER_TOKEN", " nm_secret \n")
-        found = asked(folder)
-        assert found == Server(ADDRESS, "nm_secret")
-        assert "nm_secret" not in repr(found)
+        server = asked(folder)
+        assert server == Server(ADDRESS, "nm_secret")
+        assert "nm_secret" not in repr(server)
     home.close()
     assert asked(folder) is None
 

@@ -57,9 +57,9 @@ def test_what_is_there_is_the_same_from_afar(place: ServedPlace, tmp_path: Path)
     far, near = place.files(0), here.files(0)
     assert far.write(0, 7, 1, [entry], is_whole=True) == near.read_batch(0) == far.read_batch(0)
     assert far.numbers() == near.numbers() == [0]
-    (found,) = far.read_batch(0).entries
-    assert [far.read(one) for one in found.chunks.values()] == [large, b"small"]
-    assert [near.read(one) for one in found.frames] == [b"frame"] * 5
+    (shipped,) = far.read_batch(0).entries
+    assert [far.read(one) for one in shipped.chunks.values()] == [large, b"small"]
+    assert [near.read(one) for one in shipped.frames] == [b"frame"] * 5
 
 
 def test_a_header_of_megabytes_is_read_whole(place: ServedPlace, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ from tests.served import Served, served
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path) as found:
-        yield found
+    with served(tmp_path) as server:
+        yield server
 
 
 @pytest.mark.parametrize(

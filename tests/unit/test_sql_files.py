@@ -36,9 +36,9 @@ def test_answers(file: Path) -> None:
         except OnlySparkError:
             left += 1
             continue
-        found = asked.run_all(db.tables)
-        rows_found = list(zip(*(one.to_pylist() for one in found.columns), strict=True))
-        problems += compare(bench, query, Answer(found.column_names, rows_found))
+        answer = asked.run_all(db.tables)
+        rows = list(zip(*(one.to_pylist() for one in answer.columns), strict=True))
+        problems += compare(bench, query, Answer(answer.column_names, rows))
     assert not problems, "\n\n".join(problems)
     assert left <= ONLY_SPARK * len(queries)
 

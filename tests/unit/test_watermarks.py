@@ -84,11 +84,11 @@ MARKS = st.none() | st.integers(0, 30)
 def test_a_told_watermark_is_the_largest_that_was_told(steps) -> None:
     """Largest timestamps, lateness and silence do not matter to a stream that is told."""
     marks = Watermarks([StreamClock(lateness=2, idle=1, told=True), StreamClock()])
-    told_before: list[int] = []
-    for now, (largest, told, other) in enumerate(steps):
-        marks.advance([largest, other], now, None, [told, None])
-        told_before += [] if told is None else [told]
-        assert marks.marks[0] == max(told_before, default=NEVER)
+    stated_before: list[int] = []
+    for now, (largest, stated, other) in enumerate(steps):
+        marks.advance([largest, other], now, None, [stated, None])
+        stated_before += [] if stated is None else [stated]
+        assert marks.marks[0] == max(stated_before, default=NEVER)
 
 
 def test_who_is_told_needs_no_clock() -> None:
@@ -108,13 +108,13 @@ def test_late_is_what_is_older_than_the_watermark_told_before_the_batch(batches)
     stage = JoinCase(TimeNetwork(("A", "B"), read_windows("5us")), ((), ()), (0, 0)).stage()
     stage = replace(stage, clocks=(StreamClock(told=True), StreamClock(ended=True)))
     run, late, known = BucketRun(stage, MemoryStore()), 0, NEVER
-    for times, told in batches:
+    for times, stated in batches:
         rows = to_batch([(time, 1, 0, 0) for time in times])
         admitted, punctuation = stage.operator.admit(0, rows)
         batch = MicroBatch.empty(2)
-        batch.add(0, [admitted], punctuation + Punctuation(watermark=told))
+        batch.add(0, [admitted], punctuation + Punctuation(watermark=stated))
         list(run.process(batch))
         late += sum(time < known for time in times)
-        known = max(known, NEVER if told is None else told)
+        known = max(known, NEVER if stated is None else stated)
         assert run.operator.late[0] == late
         assert run.watermarks.marks[0] == known

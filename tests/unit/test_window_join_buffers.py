@@ -169,10 +169,10 @@ def test_a_hot_key_with_many_candidates_is_joined_in_blocks(
     monkeypatch.setattr("nilometer.kernels.window_join.MOST_CANDIDATES", 64)
     running = stage(UniformWindow(50), streams="ABC")
     batch = rows(*range(12))
-    found = running.feed([batch, batch, batch])
-    assert count(found) == 12**3
-    assert max(map(len, found)) <= 64 + 12
-    ids = np.array([[c.to_pylist() for c in part.columns[1:]] for part in found], dtype=object)
+    joined = running.feed([batch, batch, batch])
+    assert count(joined) == 12**3
+    assert max(map(len, joined)) <= 64 + 12
+    ids = np.array([[c.to_pylist() for c in part.columns[1:]] for part in joined], dtype=object)
     assert len({tuple(row) for part in ids for row in zip(*part, strict=True)}) == 12**3
 
 
@@ -191,8 +191,8 @@ def test_results_carry_their_latest_time() -> None:
 
 def test_a_single_stream_passes_through_and_nothing_is_kept() -> None:
     running = stage(streams="A")
-    found = running.feed([rows(5, 3, None)])
-    assert sorted(t for part in found for t in part.column("_time").to_pylist()) == [3, 5]
+    joined = running.feed([rows(5, 3, None)])
+    assert sorted(t for part in joined for t in part.column("_time").to_pylist()) == [3, 5]
     assert held(running) == [[]]
 
 
@@ -207,8 +207,8 @@ def test_a_static_table_joins_for_ever_and_has_no_say_in_time() -> None:
     running = static(UniformWindow(10))
     running.hold(2, rows(EARLIEST))
     for t in (-1000, 0, 10**15):
-        [found] = running.feed([rows(t), rows(t + 3), None])
-        assert found.column("_time").to_pylist() == [t + 3]
+        [joined] = running.feed([rows(t), rows(t + 3), None])
+        assert joined.column("_time").to_pylist() == [t + 3]
     assert held(running)[2] == [EARLIEST]
 
 
