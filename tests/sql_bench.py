@@ -56,15 +56,15 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class BenchAnswer:
     names: list[str]
     rows: list[tuple[Any, ...]]
 
-    def without_time(self) -> Answer:
+    def without_time(self) -> BenchAnswer:
         """The answer without the time of results, if that is its last column."""
         if self.names[-1] != TIME:
             return self
-        return Answer(self.names[:-1], [row[:-1] for row in self.rows])
+        return BenchAnswer(self.names[:-1], [row[:-1] for row in self.rows])
 
 
 class Bench:
@@ -78,7 +78,7 @@ class Bench:
         for record, rows in self.relations:
             self.judge.register(record.name, without_zones(rows))
 
-    def expected(self, query: Query, at: datetime | None = None) -> Answer:
+    def expected(self, query: Query, at: datetime | None = None) -> BenchAnswer:
         """DuckDB's answer, at an instant if the answer changes."""
         try:
             if at is not None:
@@ -87,7 +87,7 @@ class Bench:
         except duckdb.Error as error:
             raise AssertionError(f"{query.place}: DuckDB: {error}") from error
         names = [column[0] for column in cursor.description]
-        return Answer(names, cursor.fetchall())
+        return BenchAnswer(names, cursor.fetchall())
 
     def watermark(self, statement: str) -> datetime:
         """The earliest of the last times of the streams in a statement's FROM."""
@@ -130,7 +130,9 @@ def arrow_type(kind: exp.DataType) -> pa.DataType:
     return kind_read
 
 
-def compare(bench: Bench, query: Query, answer: Answer, *, streamed: bool = False) -> Iterable[str]:
+def compare(
+    bench: Bench, query: Query, answer: BenchAnswer, *, streamed: bool = False
+) -> Iterable[str]:
     """The difference between an answer and the expected one, if any."""
     if isinstance(query, ChangingQuery):
         end = bench.watermark(query.statement) if streamed else None
@@ -138,7 +140,7 @@ def compare(bench: Bench, query: Query, answer: Answer, *, streamed: bool = Fals
     return compare_rows(bench, query, answer)
 
 
-def compare_rows(bench: Bench, query: Query, answer: Answer) -> Iterable[str]:
+def compare_rows(bench: Bench, query: Query, answer: BenchAnswer) -> Iterable[str]:
     """The difference for an answer that does not change, if any."""
     expected = bench.expected(query)
     if TIME not in (expected.names[-1], *(query.names or ())[-1:]):
@@ -157,7 +159,7 @@ def compare_rows(bench: Bench, query: Query, answer: Answer) -> Iterable[str]:
 
 
 def compare_changes(
-    bench: Bench, query: ChangingQuery, answer: Answer, end: datetime | None
+    bench: Bench, query: ChangingQuery, answer: BenchAnswer, end: datetime | None
 ) -> Iterable[str]:
     """What is wrong with a changelog, or with one that only covers what was before its end."""
     changes = read_changes(answer.rows)

@@ -45,8 +45,8 @@ def check_against_naive_join(
 ) -> None:
     case = data.draw(join_cases(max_streams=4, max_rows=60, keys=8))
     parts = data.draw(splits(case, most=4))
-    found = run_case(case, parts, spark, folders.mktemp("case"), on="k")
-    assert found == naive.window_join(case.streams, case.network)
+    joined = run_case(case, parts, spark, folders.mktemp("case"), on="k")
+    assert joined == naive.window_join(case.streams, case.network)
 
 
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))

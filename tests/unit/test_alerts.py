@@ -158,7 +158,9 @@ def test_it_waits_for_its_time(home: Home, make: Callable[..., Alert]) -> None:
     rows.close()
 
 
-def test_silence_of_a_stream_is_told_and_its_end(home: Home, make: Callable[..., Alert]) -> None:
+def test_silence_of_a_stream_is_reported_and_its_end(
+    home: Home, make: Callable[..., Alert]
+) -> None:
     rows, clock = Rows(home), Clock()
     alert = make(clock, no_data=60_000_000, per=("room",))
     rows.append((1, 60.0), (2, 10.0))
@@ -176,7 +178,7 @@ def test_silence_of_a_stream_is_told_and_its_end(home: Home, make: Callable[...,
     rows.close()
 
 
-def test_silence_alone_can_be_told_of(home: Home, make: Callable[..., Alert]) -> None:
+def test_silence_alone_can_be_reported(home: Home, make: Callable[..., Alert]) -> None:
     rows, clock = Rows(home), Clock()
     alert = make(clock, None, no_data=60_000_000)
     clock.go_on(61)
@@ -305,7 +307,7 @@ def test_what_is_much_is_looked_at_in_parts(
     rows.close()
 
 
-def test_rows_that_are_gone_are_told_of(home: Home, make: Callable[..., Alert]) -> None:
+def test_rows_that_are_gone_are_reported(home: Home, make: Callable[..., Alert]) -> None:
     rows, clock = Rows(home), Clock()
     alert = make(clock)
     rows.append((1, 60.0), (1, 60.0))
@@ -357,7 +359,7 @@ def test_a_kill_between_two_steps_neither_forgets_nor_repeats(
     rows.close()
 
 
-def test_a_full_disk_delays_what_is_told(
+def test_a_full_disk_delays_what_is_reported(
     home: Home, make: Callable[..., Alert], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, clock = Rows(home), Clock()
@@ -378,7 +380,9 @@ def test_a_full_disk_delays_what_is_told(
     rows.close()
 
 
-def test_what_is_silenced_is_told_when_that_ends(home: Home, make: Callable[..., Alert]) -> None:
+def test_what_is_silenced_is_reported_when_that_ends(
+    home: Home, make: Callable[..., Alert]
+) -> None:
     rows, clock = Rows(home), Clock()
     alert = make(clock, per=("room",))
     alert.silence(clock.now + 60_000_000)

@@ -192,7 +192,7 @@ def test_explain_tells_parameters_and_the_order_that_was_chosen(db: LocalDatabas
         ("WHOLE(tau = '1 s')", "there is no algorithm 'WHOLE'"),
     ],
 )
-def test_what_is_wrong_with_parameters_is_told_at_the_hint(
+def test_what_is_wrong_with_parameters_is_reported_at_the_hint(
     db: LocalDatabase, hint: str, message: str
 ) -> None:
     with pytest.raises(SqlError, match=message) as caught:

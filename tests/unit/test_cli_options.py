@@ -209,7 +209,7 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
         Output(Format.CSV, tmp_path / "no" / "out.csv")
 
 
-def test_files_are_told_by_their_names(tmp_path: Path) -> None:
+def test_files_are_recognised_by_their_names(tmp_path: Path) -> None:
     for name in ("a.csv", "b.CSV.gz", "notes.txt", "_SUCCESS", ".hidden.json"):
         (tmp_path / name).touch()
     with pytest.raises(InputError, match=f"the files for A in {tmp_path} are empty"):
@@ -349,7 +349,7 @@ def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return int(caught.value.code or 0)
 
 
-def test_errors_are_told_in_words_with_all_their_brackets(
+def test_errors_are_printed_in_words_with_all_their_brackets(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_main(monkeypatch, "sql", "SELECT 1", "--stream", "[A]") == 1

@@ -86,7 +86,7 @@ def test_all_formats(asked: Asked, tmp_path: Path) -> None:
     assert pq.read_table(out).to_pylist() == kinds.take([1, 0]).to_pylist()
 
 
-def test_a_cut_answer_is_told(asked: Asked) -> None:
+def test_a_cut_answer_is_reported(asked: Asked) -> None:
     asked.server.database.answer = pa.table({"n": range(20_000)})
     done = asked.run("SELECT n FROM T", "--format=csv")
     assert len(done.stdout.splitlines()) == 10_001

@@ -195,7 +195,7 @@ def test_a_query_that_is_dropped_ends_what_follows_it(
         next(following)
 
 
-def test_rows_that_are_gone_are_told(queries: StoredQueries, client: nm.Client) -> None:
+def test_rows_that_are_gone_are_reported(queries: StoredQueries, client: nm.Client) -> None:
     options = LogOptions(fsync=Fsync.NEVER, segment=1024, history=0)
     with queries.create("q", options=options) as log:
         log.append(numbered(0, 1))

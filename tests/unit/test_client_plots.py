@@ -86,7 +86,7 @@ def test_a_line_per_series() -> None:
     axes.figure.canvas.draw()
 
 
-def test_what_cannot_be_drawn_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_drawn_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with pytest.raises(InputError, match="no column of times"):
         Rows(pa.table({"n": [1]})).plot()

@@ -32,7 +32,7 @@ def test_a_query_that_is_well_gets_no_advice() -> None:
     assert advise(samples(90), [stream("A")]) == []
 
 
-def test_slow_batches_are_told_when_most_are_slow() -> None:
+def test_slow_batches_are_reported_when_most_are_slow() -> None:
     slow = samples(10, batch_millis=7200.0)
     (one,) = advise(slow, [])
     assert (
@@ -83,12 +83,12 @@ def test_sensors_are_not_to_blame_for_what_a_query_has_not_read_yet() -> None:
     assert "took 80 000 ms" in one.hint
 
 
-def test_a_full_log_is_told() -> None:
+def test_a_full_log_is_reported() -> None:
     (one,) = advise(samples(1), [stream("A", full=True)])
     assert one.message == "the log of A is full, its sensors wait"
 
 
-def test_a_bucket_with_most_of_the_rows_is_told() -> None:
+def test_a_bucket_with_most_of_the_rows_is_shown() -> None:
     hot = Spread(("A",), (83_000, *[2000] * 7), "sensor_id = 'a17'", 80_000, 60.0)
     (one,) = uneven(replace(query("my q"), spreads=(replace(hot, seconds=1e6), hot)))
     assert one.message.startswith("One key, sensor_id = 'a17', has 82 % of the rows: one bucket")

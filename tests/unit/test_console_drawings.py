@@ -89,7 +89,7 @@ def test_a_graph_has_all_streams_and_windows_and_every_text_as_text() -> None:
         (0, 0, "± 0s"),
     ],
 )
-def test_windows_are_told_shortly(after: int | None, before: int | None, label: str) -> None:
+def test_windows_have_short_labels(after: int | None, before: int | None, label: str) -> None:
     assert window_label(window("A", "B", after, before)) == label
 
 

@@ -77,7 +77,7 @@ def test_a_rate_counts_each_row_once(steps: list[tuple[int, int]], silence: int)
         assert rate == pytest.approx(expected)
 
 
-def test_sizes_are_told_in_units_and_a_watermark_that_has_not_begun_is_not() -> None:
+def test_sizes_are_shown_in_units_and_a_watermark_that_has_not_begun_is_not() -> None:
     shown = texts(query_figures(_STATUS, out(1.0, 1.0), _NOW))
     assert {"2.0 kB", "3.0 MB", "2.0 s", "1 234"} <= set(shown)
     begun = replace(_STATUS, watermark=-8_520_336_000 * _SECOND)
@@ -146,7 +146,7 @@ def test_the_glossary_is_what_the_documentation_has() -> None:
         assert meaning.endswith(".")
 
 
-def test_a_term_is_told_to_those_who_point_and_to_those_who_listen() -> None:
+def test_a_term_is_explained_to_those_who_point_and_to_those_who_listen() -> None:
     mark = next(one for one in shapes(term("lag", "behind")) if "data-tip" in one.attributes)
     assert mark.attributes["data-tip"] == mark.attributes["aria-label"] == f"lag: {TERMS['lag']}"
 
@@ -193,7 +193,7 @@ def test_what_ends_too_soon_may_still_be_being_typed() -> None:
     assert not is_unfinished(SqlError("wrong"), "SELECT")
 
 
-def test_an_unknown_address_is_told_without_its_markup() -> None:
+def test_an_unknown_address_is_reported_without_its_markup() -> None:
     answer = missing_page("/<script>alert(1)</script>" + "x" * 500)
     body = bytes(answer.body).decode()
     assert answer.status_code == 404

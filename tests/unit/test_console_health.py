@@ -78,7 +78,7 @@ def test_what_needs_somebody_is_named_and_linked() -> None:
     assert links == ["/console/queries/a", "/console/queries/b", "/console/deliveries"]
 
 
-def test_a_bucket_with_most_of_much_work_is_told() -> None:
+def test_a_bucket_with_most_of_much_work_is_shown() -> None:
     hot = Spread(("S",), (83_000, *[2000] * 7), "sensor_id = 'a17'", 80_000, 60.0)
     view = replace(network(1), queries=(replace(query("a"), spreads=(hot,)),))
     text = words(health_troubles(view, DISK))

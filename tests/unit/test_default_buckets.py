@@ -123,7 +123,7 @@ def test_a_statement_comes_before_the_database_and_that_before_the_cluster(
     assert compiler._to_compile(read_query(QUERY), Reading(), asked)[2] == got
 
 
-def test_a_query_that_leaves_half_of_the_cores_idle_is_told_of() -> None:
+def test_a_query_that_leaves_half_of_the_cores_idle_is_reported() -> None:
     def query(**options: Any) -> NamedQuery:
         return NamedQuery("q", QUERY, "append", QueryState.RUNNING, 0, None, options)
 

@@ -246,7 +246,7 @@ def test_rows_are_gathered_for_a_while(tmp_path: Path) -> None:
     assert len(chunk.rows) == 10
 
 
-def test_a_gap_is_told_once(tmp_path: Path) -> None:
+def test_a_gap_is_reported_once(tmp_path: Path) -> None:
     results = Results(tmp_path, segment=2_000, memory=0)
     one = reading(results, rows=10)
     for _ in range(20):

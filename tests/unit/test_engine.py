@@ -729,7 +729,7 @@ def test_the_first_file_of_a_number_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [3, 30, -2])
-def test_a_damaged_file_is_told(tmp_path: Path, place: int) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path, place: int) -> None:
     folder = BucketFolder(LocalFolder(tmp_path))
     folder.write(0, 1, 5, [Entry("q", b"state of the query")], is_whole=True)
     file = tmp_path / "000000000000.batch"

@@ -80,7 +80,7 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_written_is_told_before_anything_is_measured(
+def test_what_cannot_be_written_is_reported_before_anything_is_measured(
     words: tuple[str, ...],
     expected: str,
     capsys: pytest.CaptureFixture[str],
@@ -98,7 +98,7 @@ def test_a_folder_without_rights_is_refused(
     assert "detail: you have no right to write there" in said
 
 
-def test_what_goes_wrong_on_the_way_is_told_with_its_file(
+def test_what_goes_wrong_on_the_way_is_reported_with_its_file(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nilometer_papers.experiments.registry.BY_NAME", {"small": experiment()})

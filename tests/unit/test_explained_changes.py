@@ -43,7 +43,7 @@ def test_explained_plans_fit_on_a_screen(db: LocalDatabase, sql: str) -> None:
     assert drawn.count("{") == drawn.count("}")
 
 
-def test_the_tree_of_operators_is_told(db: LocalDatabase) -> None:
+def test_the_tree_of_operators_is_shown(db: LocalDatabase) -> None:
     assert (
         explain_plan(db.plan(EXPLAINED[0]))
         == """\

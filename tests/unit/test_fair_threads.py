@@ -82,7 +82,7 @@ def test_what_waits_is_bounded_for_each(gate: threading.Event) -> None:
     threads.close()
 
 
-def test_what_waits_when_it_closes_is_told(gate: threading.Event) -> None:
+def test_what_waits_when_it_closes_is_reported(gate: threading.Event) -> None:
     threads = FairThreads(2, "t", 10)
     submit(threads, "a", lambda: gate.wait(LONG))
     wait_for(lambda: threads._running["a"] == 1)

@@ -141,7 +141,7 @@ def test_modules_are_found_on_the_path_of_the_launcher(
     assert "No module named tells" in errors
 
 
-def test_an_error_is_told_as_python_tells_it(owner: Owner, modules: Path) -> None:
+def test_an_error_is_shown_as_python_shows_it(owner: Owner, modules: Path) -> None:
     code, _, errors = owner.run("-m", "fails", folder=modules)
     assert code == "1"
     assert errors.endswith("ValueError: as it should\n")

@@ -128,7 +128,7 @@ def test_rows_are_read_as_they_are_wanted(sandbox: GuardedSandbox) -> None:
     assert answer.to_pylist() == [{"n": 5_000_000, "s": 5000 * 499_500}]
 
 
-def test_what_goes_wrong_while_rows_are_read_is_told(sandbox: GuardedSandbox) -> None:
+def test_what_goes_wrong_while_rows_are_read_is_reported(sandbox: GuardedSandbox) -> None:
     def batches() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"k": [1]})
         raise LogError("the segment is damaged")
@@ -163,7 +163,7 @@ def test_many_ask_at_once(sandbox: GuardedSandbox) -> None:
     assert len(sandbox._all) <= 4
 
 
-def test_a_question_that_runs_when_it_is_closed_is_told() -> None:
+def test_a_question_that_runs_when_it_is_closed_ends_with_an_error() -> None:
     made = GuardedSandbox(64 << 20)
     threading.Timer(0.3, made.close).start()
     with pytest.raises(ClosedError):

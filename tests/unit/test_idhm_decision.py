@@ -95,7 +95,7 @@ def test_limits_keep_to_the_false_alarms_that_are_allowed() -> None:
     assert seconds.mean() < 120
 
 
-def test_limits_where_nothing_can_be_told() -> None:
+def test_limits_where_boxes_cannot_be_told_apart() -> None:
     """Everything as suspicious as can be: no limit keeps to false alarms, so nothing is suspect."""
     looks = seen([True, False] * 50, np.ones((3, 100)))
     assert not looks.decided(choose_limits(looks))[0].any()

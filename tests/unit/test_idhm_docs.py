@@ -27,7 +27,7 @@ def test_the_rule_is_that_of_the_queries() -> None:
     assert f"```sql\n{Limits().sql()}\n```" in PAGE
 
 
-def test_the_queries_have_the_columns_that_are_told() -> None:
+def test_the_queries_have_the_columns_that_are_documented() -> None:
     documented = {row[0].strip("`"): row[1] for row in ROWS if row[0].strip("`") in QUERIES}
     seen = set()
     for text in statements(Reach(1, None, "secret")):

@@ -106,7 +106,7 @@ def test_a_box_is_decided_once_and_by_all_detectors() -> None:
     assert state.decisions[0].lines == "N 5.11"
 
 
-def test_boxes_that_left_without_a_verdict_are_told_by_their_place() -> None:
+def test_boxes_that_left_without_a_verdict_are_recognised_by_their_place() -> None:
     state = BeltState()
     state.take_belt(moves((1, "cleared"), (2, "diverted"), (3, "on the moon")))
     assert state.at(Place.CLEARED)[0].state is BoxState.SAFE
@@ -283,7 +283,7 @@ def test_names_that_try_to_be_more_than_text() -> None:
     assert _EVIL in "".join(texts(decisions_table(state.decisions)))
 
 
-def test_states_are_told_by_words_and_marks_too() -> None:
+def test_states_are_shown_by_words_and_marks_too() -> None:
     state = BeltState()
     state.take_belt(moves((0, "cleared"), (1, "diverted"), (2, "exposed"), (3, "waiting")))
     state.take_fused(said(1, "suspect", **{"class": "agent"}))

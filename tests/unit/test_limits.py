@@ -106,4 +106,4 @@ def test_one_line_for_each_suite(tmp_path: Path) -> None:
     ]
     assert "FAILED tests/unit/test_unit.py::test_crashes" in ended.stdout
     lines = (tmp_path / "build" / "tests" / "browser.jsonl").read_text().splitlines()
-    assert sum('"when": "call"' in line for line in lines) == 1, "each test is told once"
+    assert sum('"when": "call"' in line for line in lines) == 1, "each test is reported once"

@@ -177,7 +177,7 @@ def test_a_head_that_is_being_replaced_is_read_again(
     assert not replacing.seen
 
 
-def test_a_head_that_stays_empty_is_told_and_the_next_writer_cures_it(
+def test_a_head_that_stays_empty_is_reported_and_the_next_writer_cures_it(
     replacing: ReplacingStore,
 ) -> None:
     log = "replacing://things/log"

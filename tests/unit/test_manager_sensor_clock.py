@@ -16,7 +16,7 @@ MAX_AHEAD = 50
 
 @dataclass
 class NaiveSensor:
-    """All times that a sensor told and that were taken, and when it spoke last."""
+    """All times that a sensor sent and that were accepted, and when it sent last."""
 
     times: list[int]
     spoke: int
@@ -25,7 +25,7 @@ class NaiveSensor:
 
 
 class NaiveClock:
-    """Computes everything anew from all times ever told."""
+    """Computes everything anew from all times ever sent."""
 
     def __init__(self, lateness: int, idle: int | None, ends: bool) -> None:
         self.lateness, self.idle, self.ends = lateness, idle, ends

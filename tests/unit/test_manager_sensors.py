@@ -57,7 +57,7 @@ def test_a_sensor_is_reached_again_and_again(site: Site, caplog: pytest.LogCaptu
     assert status.state is SensorState.CONNECTED
     line = site.lines["a0"]
     assert (line.opened, line.closed, line.paused) == (3, 2, 1)
-    events = [event_of(one) for one in caplog.records]  # four attempts in a row are told once
+    events = [event_of(one) for one in caplog.records]  # four attempts in a row are reported once
     assert events == ["sensor_lost", "sensor_regained"] * 3
 
 

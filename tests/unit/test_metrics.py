@@ -168,7 +168,7 @@ def values(family: Metric) -> dict[tuple[str, ...], float]:
         ("nilometer_worker_resident_bytes", (), 400),
     ],
 )
-def test_what_is_told(name: str, labels: tuple[str, ...], value: float) -> None:
+def test_what_is_exported(name: str, labels: tuple[str, ...], value: float) -> None:
     assert values(whole([QUERY])[name])[labels] == value
 
 

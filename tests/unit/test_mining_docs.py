@@ -82,7 +82,7 @@ def results(name: str) -> set[str]:
 
 
 def default_of(argument: ColumnArgument | OptionArgument | TableArgument) -> str | None:
-    """As a page writes it; None if it is to be told in words, whatever they are."""
+    """As a page writes it; None if the page describes it in words, whatever they are."""
     if argument.required:
         return ""
     if not isinstance(argument, OptionArgument) or argument.default is None:

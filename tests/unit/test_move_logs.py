@@ -75,7 +75,7 @@ def test_other_logs_than_its_own_are_refused(plant: Path, tmp_path: Path) -> Non
     assert "secret" not in (new / PLACE_OF_LOGS).read_text()
 
 
-def test_a_damaged_note_of_the_place_is_told(plant: Path, tmp_path: Path) -> None:
+def test_a_damaged_note_of_the_place_is_reported(plant: Path, tmp_path: Path) -> None:
     move_logs(plant, str(tmp_path / "new"))
     note = plant / PLACE_OF_LOGS
     note.write_bytes(note.read_bytes().replace(b"new", b"old"))

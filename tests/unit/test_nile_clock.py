@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from nilometer.errors import InputError
-from nilometer_papers.algorithms.nile.answer import Answer, Change, Output
+from nilometer_papers.algorithms.nile.answer import AnswerOperator, Change, Output
 from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival, Pipeline, Scheduling
 from nilometer_papers.algorithms.nile.select import Select
 from nilometer_papers.algorithms.nile.stream_scan import StreamScan
@@ -29,7 +29,7 @@ def arrivals(random: Random) -> list[Arrival]:
 
 
 def start(plan: Node, approach: Approach) -> Pipeline:
-    return Pipeline(Answer(operator(plan)), approach, lambda: 0, Scheduling.CLOCK)
+    return Pipeline(AnswerOperator(operator(plan)), approach, lambda: 0, Scheduling.CLOCK)
 
 
 @pytest.mark.parametrize("approach", Approach)

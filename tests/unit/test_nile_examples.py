@@ -97,9 +97,9 @@ def test_figure_2_voluntary_expiration(execution: str) -> None:
 
 
 @pytest.mark.parametrize("execution", EXECUTIONS)
-def test_figures_3_and_5_when_the_total_is_told(execution: str) -> None:
-    """Given: scheduled by input, the total is told only when a tuple passes the selection: 22 and
-    13 come with 7 at T5. Probing and negative tuples tell 22 as soon as 2 has come at T2."""
+def test_figures_3_and_5_when_the_total_is_emitted(execution: str) -> None:
+    """Given: scheduled by input, the total is emitted only when a tuple passes the selection: 22
+    and 13 come with 7 at T5. Probing and negative tuples emit 22 as soon as 2 has come at T2."""
     sales = table(SALES, TEN_MINUTES, ["price"])
     query = database({"SalesStream": sales}, execution).query(TOTAL)
     totals: dict[int, list[int]] = {}

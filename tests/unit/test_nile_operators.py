@@ -109,7 +109,7 @@ def test_operators_of_any_kind_follow_each_other(approach: Approach) -> None:
 
 @pytest.mark.parametrize("approach", Approach)
 @pytest.mark.parametrize("name", PLANS)
-def test_answers_that_are_told_are_right_and_on_time_but_for_ita(
+def test_answers_that_are_emitted_are_right_and_on_time_but_for_ita(
     name: str, approach: Approach
 ) -> None:
     random = Random(f"steps {name}")

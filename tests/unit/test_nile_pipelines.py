@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nilometer_papers.algorithms.nile.answer import Answer
+from nilometer_papers.algorithms.nile.answer import AnswerOperator
 from nilometer_papers.algorithms.nile.operator import Operator
 from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival, Pipeline
 from nilometer_papers.algorithms.nile.plan_tuple import Held, PlanTuple
@@ -43,7 +43,7 @@ def arrive(stream: int, rows: Sequence[tuple[Any, ...]]) -> list[Arrival]:
 
 
 def start(root: Operator, approach: Approach) -> Pipeline:
-    return Pipeline(Answer(root), approach, lambda: 0)
+    return Pipeline(AnswerOperator(root), approach, lambda: 0)
 
 
 def run(root: Operator, approach: Approach, *streams: Sequence[tuple[Any, ...]]) -> Pipeline:
@@ -234,7 +234,7 @@ def test_erratum_a_tuple_expires_when_its_window_is_over_not_with_its_last_insta
 
 @pytest.mark.parametrize("approach", Approach)
 def test_work_takes_time_on_the_clock_and_changes_come_out_after_it(approach: Approach) -> None:
-    running = Pipeline(Answer(total()), approach, Ticks())
+    running = Pipeline(AnswerOperator(total()), approach, Ticks())
     running.replay(arrive(0, SALES))
     assert all(a <= b for a, b in pairwise(running.clocks))
     delays = [
@@ -252,7 +252,7 @@ def test_answers_of_tpa_and_nta_come_much_sooner_than_those_of_ita() -> None:
     average, largest, tuples, probes = {}, {}, {}, {}
     for approach in Approach:
         select = Select(StreamScan(0, 2 * SECOND), lambda values: values[0] > 11)
-        running = Pipeline(Answer(WAggregate(select, [("SUM", key)])), approach, Ticks())
+        running = Pipeline(AnswerOperator(WAggregate(select, [("SUM", key)])), approach, Ticks())
         running.replay(arrivals)
         delays = [
             clock - one.instant

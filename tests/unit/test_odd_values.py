@@ -38,7 +38,7 @@ def test_a_value_that_python_does_not_have_is_written_as_text(
     json.dumps(rows)
 
 
-def test_a_row_with_such_values_that_cannot_be_computed_is_told() -> None:
+def test_a_row_with_such_values_that_cannot_be_computed_is_reported() -> None:
     divided = Binary(Operator.DIVIDE, Constant(1), Argument(4))
     zeros = pa.array([0, 1])
     rows = Rows([FAR, LATE, NO_TEXT, NESTED, zeros], 2, ["t", "d", "s", "n", "v"])

@@ -281,7 +281,9 @@ def test_heat_maps_and_maps(server: Served) -> None:
         ({"select": "SELECT v FROM S; SELECT 1"}, "expected a query"),
     ],
 )
-def test_what_cannot_be_shown_is_told(server: Served, panel: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_shown_is_reported(
+    server: Served, panel: dict[str, Any], message: str
+) -> None:
     stored(server, "S", [])
     with pytest.raises(NilometerError) as caught:
         picture(server, Interval(BEGIN, BEGIN + HOUR), **{"kind": "line", "y": ["v"], **panel})

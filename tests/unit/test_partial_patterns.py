@@ -321,6 +321,6 @@ def answered_in_parts(samples: list[str], call: CheckedCall) -> list[dict[str, A
         ({"periods": [0.0]}, "different whole numbers"),
     ],
 )
-def test_what_is_wrong_with_periods_is_told(options: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_with_periods_is_reported(options: dict[str, Any], message: str) -> None:
     with pytest.raises(MiningError, match=message):
         FUNCTION.results(CheckedCall({"value": pa.string()}, OPTIONS | options))

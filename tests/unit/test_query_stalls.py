@@ -186,7 +186,7 @@ def test_where_positions_are_not_known_micro_batches_tell() -> None:
         ),
     ],
 )
-def test_causes_are_told_in_words(stall: Stall, words: str) -> None:
+def test_causes_are_described_in_words(stall: Stall, words: str) -> None:
     status = query("q", QueryPhase.STALLED, stall)
     assert stall.cause == words
     assert texts(query_problem(status)) == [f"It is stalled: {words}."]

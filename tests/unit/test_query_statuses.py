@@ -84,7 +84,9 @@ class OneQuery:
         return [NamedQuery("q", "SELECT 1", "append", QueryState.RUNNING, 0, None)]
 
 
-def test_how_far_a_query_of_its_own_is_behind_is_told_by_its_slowest_reader(tmp_path: Path) -> None:
+def test_how_far_a_query_of_its_own_is_behind_is_how_far_its_slowest_reader_is(
+    tmp_path: Path,
+) -> None:
     runs, log = RunTable(None), tmp_path / "A"
     with runs.alone("q") as run:
         run.state = RunState(QueryPhase.RUNNING)

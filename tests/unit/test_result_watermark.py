@@ -29,7 +29,7 @@ class _Parts:
         ),  # nothing is older: nothing new, but it looks like lag
     ],
 )
-def test_a_watermark_is_told_once_it_says_something(
+def test_a_watermark_is_written_once_it_says_something(
     frontiers: dict[str, int], watermark: int | None
 ) -> None:
     parts: Any = _Parts()

@@ -182,7 +182,7 @@ CLEAR = "is stored in the catalog in plain text: secret('NAME') in its place kee
         ),
     ],
 )  # fmt: skip
-def test_a_secret_in_the_clear_is_told(
+def test_a_secret_in_the_clear_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
     monkeypatch.setenv("NILOMETER_SECRET_PLANT", "hunter2")
@@ -236,7 +236,7 @@ def test_a_reference_that_is_none_is_refused(value: str) -> None:
         read_one(f"CREATE STREAM S (v INT) FROM http WITH (token = {value})")
 
 
-def test_a_secret_that_is_not_set_is_told_at_once(tmp_path: Path) -> None:
+def test_a_secret_that_is_not_set_is_reported_at_once(tmp_path: Path) -> None:
     text = "CREATE STREAM S (v INT) FROM http WITH (token = secret('NOWHERE'))"
     with (
         SensorCatalog.open(tmp_path / "c.db") as catalog,

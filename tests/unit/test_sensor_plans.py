@@ -323,7 +323,7 @@ def test_refused_named_queries(sql: str, text: str) -> None:
     assert "^" in str(refused.value)
 
 
-def test_errors_inside_a_named_query_are_told_at_its_words() -> None:
+def test_errors_inside_a_named_query_are_reported_at_its_words() -> None:
     with pytest.raises(NilometerError) as refused:
         plan("SELECT k FROM Broken")
     assert "SELECT nope FROM Alarms [RANGE 1 S] EMIT CHANGES\n           ^^^^" in str(refused.value)

@@ -1,4 +1,4 @@
-"""Whom to ask for a database that is in use: told by its server, and believed only of that."""
+"""Whom to ask for a database that is in use: its server says so, and only its word counts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_server_is_found_while_it_has_the_folder(folder: Path) -> None:
     assert not (folder / SERVER_FILE).exists()
     with told_where(folder, ADDRESS):
         home.close()
-        assert find_server(folder) is None  # killed: what it told does not count
+        assert find_server(folder) is None  # killed: what it wrote does not count
         assert holder_of(folder) is None
 
 
@@ -158,6 +158,6 @@ def test_options_of_a_server_without_one(tmp_path: Path) -> None:
     ("url", "is_warned"),
     [(ADDRESS, False), ("http://[::1]:1", False), ("https://far:1", False), ("http://far", True)],
 )
-def test_a_token_in_the_clear_is_told(url: str, is_warned: bool) -> None:
+def test_a_token_in_the_clear_is_reported(url: str, is_warned: bool) -> None:
     assert (Server(url, "nm_x").warning is not None) is is_warned
     assert Server(url).warning is None

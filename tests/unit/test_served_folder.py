@@ -109,7 +109,7 @@ def test_old_files_are_deleted_from_afar(place: ServedPlace, tmp_path: Path) -> 
     assert names == {"000000000003.batch", last.chunks["c"].file}
 
 
-def test_what_is_missing_or_damaged_is_told(place: ServedPlace, tmp_path: Path) -> None:
+def test_what_is_missing_or_damaged_is_reported(place: ServedPlace, tmp_path: Path) -> None:
     files = place.files(0)
     with pytest.raises(FileNotFoundError):
         files.read_batch(0)

@@ -52,7 +52,7 @@ def events(captured: pytest.LogCaptureFixture, name: str) -> list[logging.LogRec
         ("SELECT x'6869' , 'hunter2'", "SELECT '…' , '…'"),
     ],
 )
-def test_values_and_comments_of_statements_are_not_told(text: str, shown: str) -> None:
+def test_values_and_comments_of_statements_are_not_logged(text: str, shown: str) -> None:
     assert without_values(text) == shown
 
 
@@ -60,7 +60,7 @@ def test_a_long_statement_is_cut() -> None:
     assert len(without_values("SELECT " + "v, " * 50_000)) == 201
 
 
-def test_a_slow_statement_is_told(captured: pytest.LogCaptureFixture) -> None:
+def test_a_slow_statement_is_logged(captured: pytest.LogCaptureFixture) -> None:
     with StatementLog(0.0).told("SELECT v FROM A WHERE s = 'hunter2'", ANN):
         pass
     with StatementLog(1000.0).told("SELECT v", ANN):
@@ -70,7 +70,7 @@ def test_a_slow_statement_is_told(captured: pytest.LogCaptureFixture) -> None:
     assert one.levelno == logging.WARNING
 
 
-def test_refused_statements_are_told_by_how_bad_they_are(
+def test_refused_statements_are_logged_by_how_bad_they_are(
     captured: pytest.LogCaptureFixture,
 ) -> None:
     log = StatementLog(1000.0)
@@ -83,7 +83,7 @@ def test_refused_statements_are_told_by_how_bad_they_are(
     assert all(spared_by(one) == "ann" for one in records)
 
 
-def test_declarations_are_told_and_rows_are_not(captured: pytest.LogCaptureFixture) -> None:
+def test_declarations_are_logged_and_rows_are_not(captured: pytest.LogCaptureFixture) -> None:
     log = StatementLog(1000.0)
     log.ran(read_one("CREATE TABLE T (v INT)"), ANN, "table T created")
     log.ran(read_one("INSERT INTO T VALUES (1)"), ANN, "1 row inserted")
@@ -92,7 +92,7 @@ def test_declarations_are_told_and_rows_are_not(captured: pytest.LogCaptureFixtu
     ]
 
 
-def test_statements_over_http_are_told(plant: Served, captured: pytest.LogCaptureFixture) -> None:
+def test_statements_over_http_are_logged(plant: Served, captured: pytest.LogCaptureFixture) -> None:
     assert plant.sql("CREATE TABLE T (v INT)").status_code == 200
     assert plant.sql("CREATE TABLE T (v INT) WITH 'hunter2'").status_code == 400
     assert plant.sql("CREATE STREAM A (v INT) FROM tcp", "read").status_code == 403
@@ -102,7 +102,7 @@ def test_statements_over_http_are_told(plant: Served, captured: pytest.LogCaptur
     assert "hunter2" not in captured.text
 
 
-def test_tokens_that_are_refused_are_told_without_the_token(
+def test_tokens_that_are_refused_are_logged_without_the_token(
     plant: Served, captured: pytest.LogCaptureFixture
 ) -> None:
     wrong = "nm_" + "x" * 43
@@ -114,7 +114,7 @@ def test_tokens_that_are_refused_are_told_without_the_token(
     assert "xxx" not in captured.text
 
 
-def test_failures_of_queries_are_told(captured: pytest.LogCaptureFixture) -> None:
+def test_failures_of_queries_are_logged(captured: pytest.LogCaptureFixture) -> None:
     state = RunState(QueryPhase.RUNNING).failed("no room", 0, BackOff(), 1.0)
     tell_failed("q", state, 0)
     tell_failed("q", state.given_up("a limit"), 0)

@@ -96,7 +96,7 @@ def test_a_client_that_goes_before_it_is_answered_is_no_error(
     assert caplog.text == ""
 
 
-def test_an_error_of_ours_is_told_even_if_the_client_has_gone(
+def test_an_error_of_ours_is_reported_even_if_the_client_has_gone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def inner(scope: Scope, receive: Receive, send: Send) -> None:

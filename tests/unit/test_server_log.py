@@ -67,7 +67,7 @@ def loggers() -> Iterator[None]:
 
 
 @given(st.text())
-def test_a_line_is_one_line_whatever_is_told(text: str) -> None:
+def test_a_line_is_one_line_whatever_is_logged(text: str) -> None:
     line = Lines("text").format(record("query %s failed", text))
     assert line.isprintable()
     assert len(line.splitlines()) == 1
@@ -161,7 +161,7 @@ def test_one_file_alone_begins_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-def test_a_full_disk_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "server.log"
     path.symlink_to("/dev/full")
     file = RotatingFile(path, LogSettings(max_bytes=1 << 40))

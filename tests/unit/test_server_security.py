@@ -331,7 +331,7 @@ def test_a_query_can_be_found_by_its_name(server: Served) -> None:
     assert server.ask("GET", made.headers["Location"]).json()["name"] == "a ?#é"
 
 
-def test_unforeseen_errors_are_told_by_an_id(
+def test_unforeseen_errors_are_reported_by_an_id(
     server: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.database.failure = ZeroDivisionError("secret words")

@@ -158,7 +158,7 @@ def test_what_cannot_be_a_utility(world: World, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  ", "COUNT(*)", "v + MAX(v)", "(SELECT MAX(v) FROM A)"])
-def test_what_is_not_over_one_row_is_told_so(world: World, text: str) -> None:
+def test_what_is_not_over_one_row_is_refused(world: World, text: str) -> None:
     with pytest.raises(SqlError, match="expected an expression over one row"):
         compile_utility(text, world.catalog, world.catalog.relations["A"])
 

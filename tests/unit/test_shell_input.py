@@ -64,7 +64,7 @@ def test_enter_runs_what_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
 
 
-def test_lines_are_told() -> None:
+def test_pieces_have_the_numbers_of_their_lines() -> None:
     pieces = list(read_pieces(["-- a comment\n", "\n", "SELECT\n", "1; SELECT 2;\n", "\\d\n", "X"]))
     assert [(one.text, one.line) for one in pieces] == [
         ("-- a comment\n\nSELECT\n1", 1),

@@ -95,7 +95,7 @@ def test_what_is_old_is_forgotten() -> None:
     assert counter.spreads(740 * SECOND) == []
 
 
-def test_a_micro_batch_of_minutes_is_told() -> None:
+def test_a_micro_batch_of_minutes_is_reported() -> None:
     """A hot key makes micro-batches long: that is when it has to be seen."""
     counter = SpreadCounter()
     for number in range(3):

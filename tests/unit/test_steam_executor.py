@@ -10,7 +10,7 @@ import pytest
 from nilometer.errors import InputError
 from nilometer_papers.algorithms.join_task import JoinTask
 from nilometer_papers.algorithms.m_tuple import one_tuple
-from nilometer_papers.algorithms.nile.answer import Answer
+from nilometer_papers.algorithms.nile.answer import AnswerOperator
 from nilometer_papers.algorithms.nile.pipeline import Approach, Pipeline, Scheduling
 from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
 from nilometer_papers.algorithms.steam.executor import Clock, Executor
@@ -79,7 +79,7 @@ def test_plans_of_nile_run_by_pulling(approach: Approach) -> None:
         plan = nile_plans.generate_plan(random, 2)
         arrivals = nile_plans.generate_inputs(random)
         running = Pipeline(
-            Answer(nile_plans.operator(plan)), approach, lambda: 0, Scheduling.PULLED
+            AnswerOperator(nile_plans.operator(plan)), approach, lambda: 0, Scheduling.PULLED
         )
         running.replay(arrivals)
         running.finish()

@@ -79,7 +79,7 @@ def test_a_log_says_when_its_limit_is_reached() -> None:
     assert LogUse("a", "stream", 100, 1100, FOREVER, None).seconds_left is None
 
 
-def test_little_room_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_little_room_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     query = NamedQuery("q", "SELECT", "append", cast(Any, None), 0, None, {"results": 200_000})
     catalog = SimpleNamespace(declarations=list, queries=lambda: [query], alerts=list)
     home = SimpleNamespace(

@@ -179,7 +179,7 @@ def test_a_redirection_to_another_server_is_not_followed(sensors: HttpSensors, t
     run(work)
 
 
-def test_failures_are_told(sensors: HttpSensors) -> None:
+def test_failures_are_reported(sensors: HttpSensors) -> None:
     fails, again = read(sensors.url("fails"), 2)
     assert isinstance(fails, HttpStatusError)
     assert str(fails) == str(again) == "the sensor answered 500 Internal Server Error"

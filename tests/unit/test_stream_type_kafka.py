@@ -58,18 +58,18 @@ def take(stream: KafkaStream, count: int) -> list[Any]:
     """So many readings and bad ones, and whatever comes with the last of them."""
     readings: list[Any] = []
     patience = Patience(60)
-    while sum(is_told(one) for one in readings) < count:
+    while sum(is_message(one) for one in readings) < count:
         assert not patience.ended, f"got {readings}"
         readings += read(stream)
     return readings
 
 
-def is_told(one: Any) -> bool:
+def is_message(one: Any) -> bool:
     return isinstance(one, BadReadingError) or not isinstance(one.value, pa.RecordBatch)
 
 
 def values(readings: list[Any]) -> list[Any]:
-    return [one.value for one in readings if isinstance(one, Reading) and is_told(one)]
+    return [one.value for one in readings if isinstance(one, Reading) and is_message(one)]
 
 
 def keys(readings: list[Any]) -> frozenset[bytes]:
@@ -163,12 +163,18 @@ def test_start(cluster: KafkaCluster) -> None:
     assert values(first) == []
     cluster.send("begun", 2, 3)
     readings = take(stream, 2)
-    assert [(one.value, one.queued) for one in readings if is_told(one)] == [(2, False), (3, False)]
+    assert [(one.value, one.queued) for one in readings if is_message(one)] == [
+        (2, False),
+        (3, False),
+    ]
     stream.close_stream()
     # The position of a topic of which nothing has come yet is stored, too.
     again = opened(at(f"{cluster.url}/begun", delivered=keys(first)))
     readings = take(again, 2)
-    assert [(one.value, one.queued) for one in readings if is_told(one)] == [(2, True), (3, True)]
+    assert [(one.value, one.queued) for one in readings if is_message(one)] == [
+        (2, True),
+        (3, True),
+    ]
     again.close_stream()
     future = opened(at(f"{cluster.url}/begun", start="2100-01-01"))
     assert values(read(future)) == []
@@ -200,14 +206,14 @@ def test_tombstones_may_be_ignored(cluster: KafkaCluster) -> None:
     stream.close_stream()
 
 
-def test_how_many_messages_wait_is_told(
+def test_how_many_messages_wait_is_reported(
     cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka_consumer, "_COUNT_EVERY", 0.0)
     cluster.send("waiting", *range(5000))
     stream = opened(at(f"{cluster.url}/waiting", start="start"))
     readings = take(stream, 1)
-    while stream.behind is None:  # not all partitions have told yet
+    while stream.behind is None:  # not all partitions have reported yet
         readings += take(stream, 1)
     assert len(values(readings)) + stream.behind == 5000
     take(stream, 5000 - len(values(readings)))
@@ -222,7 +228,9 @@ def fill(cluster: KafkaCluster, topic: str, above: int) -> int:
     return low
 
 
-def test_messages_that_retention_has_removed_are_counted_and_told(cluster: KafkaCluster) -> None:
+def test_messages_that_retention_has_removed_are_counted_and_reported(
+    cluster: KafkaCluster,
+) -> None:
     cluster.send("short", 1, 2, 3)
     stream = opened(at(f"{cluster.url}/short", start="start"))
     readings = take(stream, 3)

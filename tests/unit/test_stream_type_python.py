@@ -85,7 +85,7 @@ def iter_of(*values: Any) -> Iterator[Any]:
     yield from values
 
 
-def test_a_failing_generator_is_told(source: Callable[[Callable[..., Any]], str]) -> None:
+def test_a_failing_generator_is_reported(source: Callable[[Callable[..., Any]], str]) -> None:
     def fails() -> Iterator[int]:
         yield 1
         raise OSError("no sensor")

@@ -1,4 +1,4 @@
-"""A sensor read by itself: what it sends is told, and nothing of it is kept."""
+"""A sensor read by itself: what it sends is shown, and nothing of it is kept."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_table_comes_with_its_first_sensor() -> None:
     assert (trial.stream, trial.sensor, len(trial.readings)) == ("T", "4", 3)
 
 
-def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_reached_is_reported(tmp_path: Path) -> None:
     trial = tried(
         "CREATE STREAM S (v INT) FROM tcp WITH (address = 'tcp://127.0.0.1:9')", seconds=1.0
     )

@@ -237,7 +237,7 @@ def test_what_only_spark_can_say_tells_why(expression: str, detail: str) -> None
 
 
 def test_the_last_row_before_is_what_asof_joins() -> None:
-    """What is told in the place of ASOF JOIN says the same, over generated rows of DuckDB."""
+    """What is suggested in place of ASOF JOIN says the same, over generated rows of DuckDB."""
 
     @given(windows.rows, windows.rows)
     @settings(max_examples=40, deadline=None)
@@ -331,7 +331,7 @@ def test_functions_of_that_name_may_be_registered() -> None:
 
 
 def test_what_is_said_instead_can_be_written() -> None:
-    """What is told in the place of others' functions is read, and known."""
+    """What is suggested in place of others' functions is read, and known."""
     db = nm.connect()
     at = pa.array([0], pa.timestamp("us", "UTC"))
     columns = {"ts": at, "a": at, "b": at, "s": ["a"], "x": [1.0], "k": [1], "c": [True]}

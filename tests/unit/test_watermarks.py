@@ -81,8 +81,8 @@ MARKS = st.none() | st.integers(0, 30)
 
 
 @given(st.lists(st.tuples(MARKS, MARKS, MARKS)))
-def test_a_told_watermark_is_the_largest_that_was_told(steps) -> None:
-    """Largest timestamps, lateness and silence do not matter to a stream that is told."""
+def test_a_stated_watermark_is_the_largest_that_was_stated(steps) -> None:
+    """Largest timestamps, lateness and silence do not matter then."""
     marks = Watermarks([StreamClock(lateness=2, idle=1, told=True), StreamClock()])
     stated_before: list[int] = []
     for now, (largest, stated, other) in enumerate(steps):
@@ -91,12 +91,12 @@ def test_a_told_watermark_is_the_largest_that_was_told(steps) -> None:
         assert marks.marks[0] == max(stated_before, default=NEVER)
 
 
-def test_who_is_told_needs_no_clock() -> None:
+def test_stated_watermarks_need_no_clock() -> None:
     assert not StreamClock(idle=5, told=True).needs_now
     assert StreamClock(idle=5).needs_now
 
 
-def test_a_silent_stream_follows_one_that_is_told() -> None:
+def test_a_silent_stream_follows_one_whose_watermark_is_stated() -> None:
     marks = Watermarks([StreamClock(told=True), StreamClock(idle=10)])
     marks.advance([None, 1], 0, None, [5, None])
     marks.advance([None, None], 20, None, [7, None])
@@ -104,7 +104,7 @@ def test_a_silent_stream_follows_one_that_is_told() -> None:
 
 
 @given(st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=4), MARKS), max_size=6))
-def test_late_is_what_is_older_than_the_watermark_told_before_the_batch(batches) -> None:
+def test_late_is_what_is_older_than_the_watermark_stated_before_the_batch(batches) -> None:
     stage = JoinCase(TimeNetwork(("A", "B"), read_windows("5us")), ((), ()), (0, 0)).stage()
     stage = replace(stage, clocks=(StreamClock(told=True), StreamClock(ended=True)))
     run, late, known = BucketRun(stage, MemoryStore()), 0, NEVER

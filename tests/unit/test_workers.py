@@ -56,7 +56,7 @@ def lacks(*machines: tuple[str, WorkerPython]) -> str:
     return error.message
 
 
-def test_a_machine_that_has_everything_is_not_told_of() -> None:
+def test_a_machine_that_has_everything_is_not_reported() -> None:
     assert describe_lacks([look(sys.executable)]) is None
 
 
@@ -72,7 +72,7 @@ def test_a_machine_without_python(tmp_path: Path) -> None:
     assert lacks((host, python)) == f"{host} has no Python {HERE} by the name that the server knows"
 
 
-def test_several_machines_are_told_of_together() -> None:
+def test_several_machines_are_reported_together() -> None:
     assert lacks(
         ("w2", WorkerPython("3.1")),
         ("w1", WorkerPython("3.1")),

@@ -114,7 +114,7 @@ def test_a_store_that_was_restored_from_a_copy(store: FallibleStore, tmp_path: P
         assert stored() == list(range(20))
 
 
-def test_rows_that_wait_for_a_log_that_is_gone_are_told(
+def test_rows_that_wait_for_a_log_that_is_gone_are_reported(
     store: FallibleStore, tmp_path: Path
 ) -> None:
     with machine(store, tmp_path / "a") as ahead:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nilometer_papers.experiments.refutations import Kind, refutation_of
+from nilometer_papers.experiments.refutations import RefutationKind, refutation_of
 from nilometer_papers.experiments.report import Report, Verdict
 
 _TITLE = "# The papers' experiments, repeated"
@@ -55,9 +55,9 @@ each section is of one run, and times of different sections cannot be compared w
 _UNSTEADY = "unsteady"
 _KINDS = {
     _UNSTEADY: "Held with some of the seeds only",
-    Kind.REFUTED.value: "Refuted: for a reason that is in the algorithms",
-    Kind.DEPENDS.value: "Depends on parameters: measured to hold for some, told in its section",
-    Kind.OPEN.value: "Open: did not hold here, and where it would was not measured",
+    RefutationKind.REFUTED.value: "Refuted: for a reason that is in the algorithms",
+    RefutationKind.DEPENDS.value: "Depends on parameters: measured to hold for some, told in its section",
+    RefutationKind.OPEN.value: "Open: did not hold here, and where it would was not measured",
     "did not hold": "Did not hold, and nobody has looked into it",
     "ours": "Not the papers', but ours",
 }
