@@ -56,7 +56,8 @@ _UNSTEADY = "unsteady"
 _KINDS = {
     _UNSTEADY: "Held with some of the seeds only",
     RefutationKind.REFUTED.value: "Refuted: for a reason that is in the algorithms",
-    RefutationKind.DEPENDS.value: "Depends on parameters: measured to hold for some, told in its section",
+    RefutationKind.DEPENDS.value: "Depends on parameters: "
+    "measured to hold for some, told in its section",
     RefutationKind.OPEN.value: "Open: did not hold here, and where it would was not measured",
     "did not hold": "Did not hold, and nobody has looked into it",
     "ours": "Not the papers', but ours",
