@@ -105,20 +105,20 @@ class Served:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        self._count(Channel, "send", lambda _, given: sum(len(one) for one in chain(*given[1:])))
+        self._count(Channel, "send", lambda _, sent: sum(len(one) for one in chain(*sent[1:])))
         self._count(
             Channel, "receive", lambda received, _: 0 if received is None else len(received[1])
         )
-        self._count(FileConnection, "take_file", lambda _, given: given[0].stat().st_size)
-        self._count(FileConnection, "send_file", lambda _, given: _sent(*given))
+        self._count(FileConnection, "take_file", lambda _, arguments: arguments[0].stat().st_size)
+        self._count(FileConnection, "send_file", lambda _, arguments: _sent(*arguments))
 
     def _count(self, kind: type, name: str, size: Callable[[Any, Sequence[Any]], int]) -> None:
         do = getattr(kind, name)
 
-        def counted(of: Any, *given: Any) -> Any:
-            result = do(of, *given)
+        def counted(of: Any, *arguments: Any) -> Any:
+            result = do(of, *arguments)
             with self._lock, suppress(FileNotFoundError):  # deleted since it was sent
-                self.bytes += size(result, given)
+                self.bytes += size(result, arguments)
             return result
 
         setattr(kind, name, counted)
@@ -250,8 +250,8 @@ def measure(workers: int, buckets: int) -> dict[str, Any]:
         LOAD.folder(name, "log"), LOAD.folder(name, "parquet")
         LOAD.first(2).folder(name, "log")
     build = Path.cwd() / "build"
-    with tempfile.TemporaryDirectory(dir=build) as given:
-        folder = Path(given)
+    with tempfile.TemporaryDirectory(dir=build) as temporary:
+        folder = Path(temporary)
         with spark_cluster(folder, workers) as cluster:
             os.environ["PYSPARK_PYTHON"] = sys.executable
             session = start_in_background(
@@ -303,9 +303,9 @@ def _table(log: Path) -> pa.Table:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
     parser.add_argument("--one", type=int, nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one is not None:
-        print(json.dumps(measure(*given.one)))
+    options = parser.parse_args()
+    if options.one is not None:
+        print(json.dumps(measure(*options.one)))
         return 0
     times = ("executors, µs a row", "driver, µs a row", "micro-batches", "driver, ms each")
     moved = ("bytes executors exchange a row", "bytes by way of the driver a row")

@@ -183,8 +183,10 @@ async def _create(client: httpx.AsyncClient, name: str, text: str, is_own: bool)
         raise SystemExit(f"{name}: {made.text}")
 
 
-async def _wait_for_results(client: httpx.AsyncClient, names: Sequence[str], most: float) -> None:
-    end = time.monotonic() + most
+async def _wait_for_results(
+    client: httpx.AsyncClient, names: Sequence[str], timeout: float
+) -> None:
+    end = time.monotonic() + timeout
     while time.monotonic() < end:
         listed = {one["name"]: one for one in (await client.get("/queries")).json()}
         if all(listed[name]["result_rows"] for name in names):
@@ -318,9 +320,9 @@ def run(
                 measured += figures
                 if not is_own:
                     print(json.dumps({"idle cores": _idle(server)}), flush=True)
-                said = server.errors.read_text()
-                if said:
-                    print(said)
+                errors = server.errors.read_text()
+                if errors:
+                    print(errors)
     return measured
 
 
@@ -352,8 +354,8 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--bad", action="store_true", help="then again beside bad queries")
-    given = parser.parse_args()
-    run(given.counts, given.own, given.streams, given.seconds, given.bad)
+    options = parser.parse_args()
+    run(options.counts, options.own, options.streams, options.seconds, options.bad)
 
 
 if __name__ == "__main__":

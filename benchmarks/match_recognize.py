@@ -69,11 +69,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=10_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     table = Table("pattern", "keys", "rows a second", "matches")
     for name, pattern in PATTERNS.items():
         for keys in (1, 100):
-            rate, matches = measure(pattern, make_rows(given.rows, keys), given.batch)
+            rate, matches = measure(pattern, make_rows(options.rows, keys), options.batch)
             table.add_row(name, str(keys), f"{rate:,.0f}", f"{matches:,}")
     Console().print(table)
 

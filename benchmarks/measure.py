@@ -100,9 +100,13 @@ def measure(name: str) -> dict[str, Any]:
         figures = measure_kernel(BASE, 5)
         return _checked(figures, count_results(BASE))
     if name in WINDOWED:
-        ways = {"rows": windowed.rows, "columnar": windowed.columnar, "duckdb": windowed.reference}
+        variants = {
+            "rows": windowed.rows,
+            "columnar": windowed.columnar,
+            "duckdb": windowed.reference,
+        }
         question, way, window = WINDOWED[name]
-        return ways[way](question, window)
+        return variants[way](question, window)
     if name in TWO_STAGES:
         return windowed.two_stages(TWO_STAGES[name])
     if name == "near-refusal":
@@ -114,8 +118,8 @@ def measure(name: str) -> dict[str, Any]:
         return _sql_beside_join(step)
     if step.way == "log_rows":
         return _log_rows(step)
-    ways = log_queries if step.way == "log_join" else queries
-    run = getattr(ways, step.way)(step.load, step.warm_up, **dict(step.options))
+    variants = log_queries if step.way == "log_join" else queries
+    run = getattr(variants, step.way)(step.load, step.warm_up, **dict(step.options))
     return _checked(run.to_json(), _truth(name, step.load))
 
 

@@ -122,11 +122,11 @@ CONTENDERS: Final[dict[str, Callable[[Path], float]]] = {
 def measure(name: str) -> dict[str, Any]:
     """Rows per second after the warm-up, with checked results."""
     LOAD.folder("A", "log"), LOAD.folder("A", "parquet")
-    with tempfile.TemporaryDirectory() as given:
+    with tempfile.TemporaryDirectory() as temporary:
         began = time.perf_counter()
-        rate = CONTENDERS[name](Path(given))
+        rate = CONTENDERS[name](Path(temporary))
         seconds = time.perf_counter() - began
-        return {"rate": rate, "seconds": seconds, "windows": check(name, Path(given))}
+        return {"rate": rate, "seconds": seconds, "windows": check(name, Path(temporary))}
 
 
 def check(name: str, folder: Path) -> int:
@@ -163,9 +163,9 @@ def check(name: str, folder: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tumbling", description=__doc__)
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one is not None:
-        print(json.dumps(measure(given.one)))
+    options = parser.parse_args()
+    if options.one is not None:
+        print(json.dumps(measure(options.one)))
         return 0
     table = Table("", "rows a second", "times Spark's own", "seconds in all", "windows")
     first = None

@@ -126,7 +126,7 @@ def test_a_silent_stream_keeps_no_other_from_being_read() -> None:
         pass
     assert root.get_next() is None
     assert [len(scan.queue) for scan in scans] == [0, 0, 0]
-    assert root.children[0].given == 49
+    assert root.children[0].emitted == 49
 
 
 def test_one_reading_of_figure_5_lets_higher_joins_starve() -> None:
@@ -150,7 +150,7 @@ def test_select_asks_on_and_project_makes_members_anew() -> None:
     even = Select(scans[0], lambda members: members[0].number % 2 == 1)
     twice = Project(even, lambda members: members * 2)
     assert results_of(executor, twice) == [(1, 1), (3, 3)]
-    assert even.given == 2
+    assert even.emitted == 2
     assert twice.newest == (4,)
 
 

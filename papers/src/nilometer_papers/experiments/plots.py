@@ -153,7 +153,7 @@ def label_log_axis(axis: MplAxis) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  slow to load
 
     low, high = axis.get_view_interval()
-    labelled = next((subs for most, subs in _LABELLED.items() if high / low < most), (1.0,))
+    labelled = next((subs for limit, subs in _LABELLED.items() if high / low < limit), (1.0,))
     axis.set_major_locator(LogLocator(subs=labelled))
     axis.set_major_formatter(plain_numbers())
     axis.set_minor_formatter(NullFormatter())

@@ -76,12 +76,12 @@ def find_lines(kind: str, counts: npt.ArrayLike, live: npt.ArrayLike) -> pa.Reco
     spectra = np.asarray(counts, np.float64)
     values = pa.array(spectra.ravel())
     offsets = np.arange(len(spectra) + 1, dtype=np.int32) * spectra.shape[1]
-    given = {
+    columns = {
         "counts": pa.ListArray.from_arrays(offsets, values),
         "live": pa.array(np.broadcast_to(np.asarray(live, np.float64), len(spectra))),
     }
     names = [column.name for column in FUNCTION.results(CheckedCall({}, {}))]
-    return pa.RecordBatch.from_arrays(list(line_worker(kind).look(given).columns), names)
+    return pa.RecordBatch.from_arrays(list(line_worker(kind).look(columns).columns), names)
 
 
 def rows(kind: str, boxes: int = 3000) -> pa.Table:

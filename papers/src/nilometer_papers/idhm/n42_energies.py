@@ -76,5 +76,5 @@ def _polynomial(coefficients: npt.NDArray[np.float64], mev: float) -> Calibratio
     return Calibration(coefficients, False, mev) if coefficients.any() else None
 
 
-def _values(outer: Element, name: str, most: int) -> npt.NDArray[np.float64]:
-    return numbers(whole_text(only(outer, name)), most)
+def _values(outer: Element, name: str, limit: int) -> npt.NDArray[np.float64]:
+    return numbers(whole_text(only(outer, name)), limit)

@@ -77,8 +77,8 @@ class Form2006:
 
     def is_gamma(self, spectrum: SpectrumElement) -> bool:
         kind = spectrum.says("DetectorType", "detectortype")
-        said = f"{kind} {self.detector(spectrum)}".lower()
-        return "gamma" in said or not any(other in said for other in _NO_GAMMAS)
+        description = f"{kind} {self.detector(spectrum)}".lower()
+        return "gamma" in description or not any(other in description for other in _NO_GAMMAS)
 
     def detector(self, spectrum: SpectrumElement) -> str:
         return spectrum.says("detector", "sensor")

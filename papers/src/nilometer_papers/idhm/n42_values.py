@@ -26,13 +26,13 @@ _SECONDS: Final = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def numbers(text: str, most: int) -> npt.NDArray[np.float64]:
+def numbers(text: str, limit: int) -> npt.NDArray[np.float64]:
     """Finite numbers separated by blanks or commas, at most this many."""
     if _GAP.search(text):
         raise N42Error("nothing stands between two commas")
-    words = text.replace(",", " ").split(maxsplit=most)
-    if len(words) > most:
-        raise N42Error(f"there are more than {most} numbers")
+    words = text.replace(",", " ").split(maxsplit=limit)
+    if len(words) > limit:
+        raise N42Error(f"there are more than {limit} numbers")
     for word in words:
         if len(word) > _SHOWN or not _NUMBER.fullmatch(word):
             raise N42Error("there is something that is not a number", detail=word[:_SHOWN])

@@ -64,8 +64,8 @@ def legend() -> Shape:
 def box_note(box: BoxView) -> str:
     """A box in words."""
     description = f"Box {box.box}: {box.state}"
-    if box.said is not None and box.said.family is not None:
-        description += f", {box.said.content} ({percent(box.said.confidence)} sure)"
+    if box.verdict is not None and box.verdict.family is not None:
+        description += f", {box.verdict.content} ({percent(box.verdict.confidence)} sure)"
     if box.exposure:
         description += f"; exposed for {box.exposure:.1f} s"
     return description
@@ -157,8 +157,8 @@ def _box(box: BoxView, x: float, top: float) -> Shape:
     width, height = _BOX
     left, kind = -width / 2, KINDS[box.state]
     content = ""
-    if box.said is not None and box.state is BoxState.SUSPECT:
-        content = box.said.family or ""
+    if box.verdict is not None and box.state is BoxState.SUSPECT:
+        content = box.verdict.family or ""
     return shape(
         "g",
         shape("path", d="M-11,0 v-6 q0,-5 5,-5 h12 q5,0 5,5 v6", class_="handle"),

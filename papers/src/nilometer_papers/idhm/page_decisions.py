@@ -34,13 +34,13 @@ def last_decision(decisions: Sequence[Verdict]) -> Shape:
     """The last decision as a sentence, read out when it changes."""
     if not decisions:
         return shape("p", class_="idhm-said", role="status")
-    said = decisions[-1]
-    sentence = f"Box {said.box} is {said.state}"
-    if said.family is not None:
-        sentence += f": {said.content}, {percent(said.confidence)} sure"
-    if said.exposure is not None:
-        sentence += f", after {said.exposure:.1f} s"
-    return shape("p", sentence, class_=f"idhm-said {KINDS[said.state]}", role="status")
+    verdict = decisions[-1]
+    sentence = f"Box {verdict.box} is {verdict.state}"
+    if verdict.family is not None:
+        sentence += f": {verdict.content}, {percent(verdict.confidence)} sure"
+    if verdict.exposure is not None:
+        sentence += f", after {verdict.exposure:.1f} s"
+    return shape("p", sentence, class_=f"idhm-said {KINDS[verdict.state]}", role="status")
 
 
 def decisions_table(decisions: Sequence[Verdict]) -> Shape:
@@ -53,12 +53,12 @@ def decisions_table(decisions: Sequence[Verdict]) -> Shape:
     return shape("div", title, table(_HEADINGS, rows))
 
 
-def _row(said: Verdict) -> tuple[Shape | str, ...]:
+def _row(verdict: Verdict) -> tuple[Shape | str, ...]:
     return (
-        str(said.box),
-        state_words(KINDS[said.state], str(said.state)),
-        said.content,
-        percent(said.confidence),
-        "—" if said.exposure is None else f"{said.exposure:.1f} s",
-        shortened(said.lines or "—", 60),
+        str(verdict.box),
+        state_words(KINDS[verdict.state], str(verdict.state)),
+        verdict.content,
+        percent(verdict.confidence),
+        "—" if verdict.exposure is None else f"{verdict.exposure:.1f} s",
+        shortened(verdict.lines or "—", 60),
     )

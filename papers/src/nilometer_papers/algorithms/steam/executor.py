@@ -58,7 +58,7 @@ class Executor:
         operators, results = below(root), []
         root.open()
         self.clock.forget()
-        given = -1
+        emitted = -1
         while True:
             self.take_in()
             pulled = root.get_next()
@@ -67,8 +67,8 @@ class Executor:
             if pulled is not None:
                 results.append((self.clock(), pulled))
                 continue
-            before, given = given, sum(one.given for one in operators)
-            if given == before:
+            before, emitted = emitted, sum(one.emitted for one in operators)
+            if emitted == before:
                 self.wait()
         root.close()
         return results

@@ -30,7 +30,7 @@ class PlanOperator(ABC):
 
     def __init__(self, *children: PlanOperator) -> None:
         self.children = children
-        self.given = 0
+        self.emitted = 0
         """How many tuples it has returned."""
         self.nulls = 0
         """How often it had none, and returned control."""
@@ -46,7 +46,7 @@ class PlanOperator(ABC):
         if pulled is None:
             self.nulls += 1
         elif pulled is not END:
-            self.given += 1
+            self.emitted += 1
         return pulled
 
     @abstractmethod

@@ -127,9 +127,9 @@ class WJoin(PlanOperator):
         if len(other.buckets) > 1:
             self._counters.probes += 1
         low, high = new.last - self._spec.window, new.time + self._spec.window
-        kept = self._visit(1 - side, other.place_of(new))
-        self._counters.time_tests += 2 * len(kept)
-        inside = [one for one in kept if low <= one.time and one.last <= high]
+        remaining = self._visit(1 - side, other.place_of(new))
+        self._counters.time_tests += 2 * len(remaining)
+        inside = [one for one in remaining if low <= one.time and one.last <= high]
         self._counters.value_tests += len(inside)
         condition = self._spec.condition
         if side == LEFT:
@@ -145,11 +145,11 @@ class WJoin(PlanOperator):
         bucket, vector = self.buffers[side].buckets[place], self.children[1 - side].newest
         self.buffers[side].visited[place] = min(vector) - self._spec.window
         self.buffers[side].visited.move_to_end(place)
-        kept = [one for one in bucket if not self._is_out(one, vector)]
-        if len(kept) < len(bucket):
-            self._counters.removed += len(bucket) - len(kept)
-            self.buffers[side].buckets[place] = kept
-        return kept
+        remaining = [one for one in bucket if not self._is_out(one, vector)]
+        if len(remaining) < len(bucket):
+            self._counters.removed += len(bucket) - len(remaining)
+            self.buffers[side].buckets[place] = remaining
+        return remaining
 
     def _tidy(self, side: int, place: int) -> None:
         """Delete what is out at the head of a bucket, and in buckets not visited for a long time.

@@ -30,9 +30,9 @@ _MAKES: Final[Mapping[str, Make]] = {"MULTI-WAY": EagerNLJ, "NAIVE": NaiveNLJ}
 
 def measure(setting: Setting) -> list[Row]:
     """Comparisons per unit of time, by formula and as counted."""
-    most = setting.choose(7, 6, 4)
+    largest = setting.choose(7, 6, 4)
     rows: list[Row] = []
-    for windows in setting.progress.track(range(2, most + 1), "number of windows"):
+    for windows in setting.progress.track(range(2, largest + 1), "number of windows"):
         loads = [LOAD] * windows
         workloads = make_workloads(loads, setting.choose(60, 30, 4), 4 * windows, setting.seed)
         runs = {name: run(make, workloads) for name, make in _MAKES.items()}

@@ -225,13 +225,13 @@ def _shade(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def _tells_tables(rows: Sequence[Row]) -> Outcome:
-    most = max((last for _, last in allowed(rows).values()), default=0)
+    top = max((last for _, last in allowed(rows).values()), default=0)
     needed = next((one for one in COSTS if best(rows, TABLES, one) <= EIGHT), COSTS[-1])
     figures = (
-        f"best at {best(rows, TABLES, 0)} if a look costs nothing, at {best(rows, TABLES, most)} "
-        f"if it costs {most}, at {EIGHT} or fewer from {needed} on"
+        f"best at {best(rows, TABLES, 0)} if a look costs nothing, at {best(rows, TABLES, top)} "
+        f"if it costs {top}, at {EIGHT} or fewer from {needed} on"
     )
-    return Outcome(best(rows, TABLES, most) > EIGHT, figures)
+    return Outcome(best(rows, TABLES, top) > EIGHT, figures)
 
 
 def _tells_intervals(rows: Sequence[Row]) -> Outcome:

@@ -151,14 +151,16 @@ def _costs(quoted: Mapping[str, int], best: str) -> Claim:
     )
 
 
-def _worst(most: int) -> Claim:
+def _worst(maximum: int) -> Claim:
     """The most expensive order costs nearly what the paper reports."""
 
     def check(rows: Sequence[Row]) -> Outcome:
         dearest = max(_models(rows).values())
-        return Outcome(0.95 * most <= dearest <= most, f"{dearest:.0f}")
+        return Outcome(0.95 * maximum <= dearest <= maximum, f"{dearest:.0f}")
 
-    return Claim(f"the worst plan costs nearly {most}", f"0.95 ≤ max(model) / {most} ≤ 1", check)
+    return Claim(
+        f"the worst plan costs nearly {maximum}", f"0.95 ≤ max(model) / {maximum} ≤ 1", check
+    )
 
 
 def _check_first_is_fast(rows: Sequence[Row]) -> Outcome:

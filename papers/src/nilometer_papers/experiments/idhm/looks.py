@@ -63,12 +63,12 @@ def accumulated(kind: str, boxes: Sequence[Box], bursts: Sequence[int], seed: in
     """The counts of boxes after some numbers of bursts."""
     rates = expected_rates(boxes, kind)
     total = np.zeros_like(rates)
-    kept: list[Spectra] = []
+    totals: list[Spectra] = []
     for burst in range(1, max(bursts) + 1):
         total = total + burst_counts(rates, BURST, (seed, burst))
         if burst in bursts:
-            kept.append(total)
-    return kept
+            totals.append(total)
+    return totals
 
 
 def look(

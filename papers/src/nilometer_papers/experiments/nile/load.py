@@ -105,8 +105,8 @@ def respond(
     arrived = {one.time for one in arrivals}
     responses: dict[str, Row] = {}
     for name, one in clocks.items():
-        kept = {key for key in put_out & one.keys() if since <= key[0] < last}
-        responses[str(name)] = response_of(one, kept, arrived)
+        measured = {key for key in put_out & one.keys() if since <= key[0] < last}
+        responses[str(name)] = response_of(one, measured, arrived)
     return responses
 
 
@@ -150,8 +150,8 @@ def _by_busy(
     full = 0.001 * arrivals[-1].clock / running.worked
     rows: list[Row] = []
     for busy in setting.progress.track(BUSY[figure], f"{figure}, busy shares"):
-        for at, (one, given) in points.items():
-            rows += _rows(figure, at, busy, seed, respond(one, given, since, busy * full))
+        for at, (one, load_arrivals) in points.items():
+            rows += _rows(figure, at, busy, seed, respond(one, load_arrivals, since, busy * full))
     return rows
 
 
@@ -272,8 +272,10 @@ def _delays(rows: Sequence[Row]) -> Outcome:
             for column in (AVERAGE, MAXIMUM, EXPIRED)
         }
         near.append(all(PAPER[one] / 2 <= delays[one] <= 2 * PAPER[one] for one in PAPER))
-        average, most, expired = (brief(one / 1000) for one in delays.values())
-        figures.append(f"one in {one_in}: {average} s ({expired} s by expirations alone), {most} s")
+        average, longest, expired = (brief(one / 1000) for one in delays.values())
+        figures.append(
+            f"one in {one_in}: {average} s ({expired} s by expirations alone), {longest} s"
+        )
     held = [one_in for one_in, holds in zip(ONE_IN, near, strict=True) if holds]
     return Outcome(bool(held) and not any(near[:2]), "; ".join(figures))
 

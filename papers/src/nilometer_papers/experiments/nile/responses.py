@@ -68,8 +68,8 @@ def measure_responses(
         since = last - period.columnar if name == COLUMNAR else period.since
         clocks = clocks_of(one)
         keys = _net(one, last).keys() if name == COLUMNAR else put_out & clocks.keys()
-        kept = {key for key in keys if since <= key[0] < last}
-        response = response_of(clocks, kept, arrived)
+        measured = {key for key in keys if since <= key[0] < last}
+        response = response_of(clocks, measured, arrived)
         rows.append({"algorithm": str(name), **labels, **response, **spent[name]})
     return rows
 
@@ -100,14 +100,14 @@ def clocks_of(changes: TimedChanges) -> dict[Key, float]:
     return {(one.instant, one.values): clock for one, clock in changes if not isnan(clock)}
 
 
-def response_of(clocks: Mapping[Key, float], kept: Set[Key], arrived: Set[int]) -> Row:
+def response_of(clocks: Mapping[Key, float], measured: Set[Key], arrived: Set[int]) -> Row:
     """Average and maximum delay from the instant at which a change takes effect until it is out.
 
     Separately, those at instants at which nothing arrived: they follow from
     expirations.
     """
-    delays = [clocks[key] - key[0] for key in kept]
-    expired = [clocks[key] - key[0] for key in kept if key[0] not in arrived]
+    delays = [clocks[key] - key[0] for key in measured]
+    expired = [clocks[key] - key[0] for key in measured if key[0] not in arrived]
     return {
         "changes": len(delays),
         "average_ms": sum(delays) / len(delays) / 1000 if delays else nan,

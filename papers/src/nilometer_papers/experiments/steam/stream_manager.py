@@ -159,11 +159,11 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
 
 def _keeps_limit(rows: Sequence[Row]) -> Outcome:
     limit = mean(rows, "y", case=SPILL, what="limit")
-    most = mean(rows, "y", case=SPILL, what="most in memory")
+    largest = mean(rows, "y", case=SPILL, what="most in memory")
     disk = values(rows, "y", case=SPILL, what="disk")
-    figures = f"at most {brief(most)} of {brief(limit)} in memory, {brief(max(disk))} on disk"
+    figures = f"at most {brief(largest)} of {brief(limit)} in memory, {brief(max(disk))} on disk"
     return Outcome(
-        most <= limit < max(disk) and disk[-1] == 0, f"{figures}, in the end {disk[-1]:g}"
+        largest <= limit < max(disk) and disk[-1] == 0, f"{figures}, in the end {disk[-1]:g}"
     )
 
 

@@ -86,14 +86,14 @@ def measure(setting: Setting) -> list[Row]:
 def _runs(step: int) -> dict[str, Run]:
     any_way = path(-step, step)
     return {
-        "NLW_PATH": lambda given: serve(BothWays([step] * 3), given),
-        "HW_PATH": lambda given: serve(BothWays([step] * 3, HashBuffer), given),
-        "LCA": lambda given: serve(RefinedBothWays(LCA(any_way)), given),
-        "GRAPH_BEW": lambda given: serve(RefinedBothWays(GraphBEWJoin(any_way)), given),
-        "GRAPH_BEW_HASH": lambda given: serve(
-            RefinedBothWays(GraphBEWJoin(any_way, HashBuffer)), given
+        "NLW_PATH": lambda arrivals: serve(BothWays([step] * 3), arrivals),
+        "HW_PATH": lambda arrivals: serve(BothWays([step] * 3, HashBuffer), arrivals),
+        "LCA": lambda arrivals: serve(RefinedBothWays(LCA(any_way)), arrivals),
+        "GRAPH_BEW": lambda arrivals: serve(RefinedBothWays(GraphBEWJoin(any_way)), arrivals),
+        "GRAPH_BEW_HASH": lambda arrivals: serve(
+            RefinedBothWays(GraphBEWJoin(any_way, HashBuffer)), arrivals
         ),
-        COLUMNAR: lambda given: _serve_both_ways(given, step),
+        COLUMNAR: lambda arrivals: _serve_both_ways(arrivals, step),
     }
 
 

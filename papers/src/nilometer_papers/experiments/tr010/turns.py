@@ -55,14 +55,14 @@ def measure(setting: Setting) -> list[Row]:
 
 def _by_tuples(setting: Setting, streams: int) -> list[Row]:
     tuples, rates = setting.choose(60_000, 16_000, 2_000), unlike_rates(streams)
-    most = int(1.2 * tuples / streams / SLOWEST * sum(float(str(one.per_second)) for one in rates))
+    count = int(1.2 * tuples / streams / SLOWEST * sum(float(str(one.per_second)) for one in rates))
     arrivals, task = (
-        exponential_streams(rates, most, setting.seed),
+        exponential_streams(rates, count, setting.seed),
         JoinTask.uniform(streams, SECOND),
     )
     rows: list[Row] = []
-    for order, given in ((IN_TIME, arrivals), (IN_TURN, in_turn(arrivals, streams))):
-        services = _serve(task, given[:tuples], LOOPS)
+    for order, ordered in ((IN_TIME, arrivals), (IN_TURN, in_turn(arrivals, streams))):
+        services = _serve(task, ordered[:tuples], LOOPS)
         for name, blocks in services.items():
             rows += [_row(order, streams, one.processed, name, (one,)) for one in blocks]
     return rows
@@ -75,8 +75,8 @@ def _by_sizes(setting: Setting, largest: float) -> list[Row]:
         sold = Stores(stores, 5000 / share, largest=largest)
         fewest = sold.sales_of(stores - 1) / sold.per_hour
         arrivals = transactions(sold, int(1.1 * tuples / stores / fewest), setting.seed)
-        given = in_turn(arrivals, stores)[:tuples]
-        services = _serve(JoinTask.uniform(stores, HOUR), given, LOOPS)
+        ordered = in_turn(arrivals, stores)[:tuples]
+        services = _serve(JoinTask.uniform(stores, HOUR), ordered, LOOPS)
         rows += [_row(SIZES, stores, largest, name, one) for name, one in services.items()]
     return rows
 
@@ -186,12 +186,12 @@ def _scales_best(rows: Sequence[Row], at: float) -> bool:
 
 
 def _bounded(rows: Sequence[Row]) -> Outcome:
-    figures, most = [], []
+    figures, largest = [], []
     for streams in distinct(select(rows, case=IN_TIME), "streams"):
         ratios = _ratios(select(rows, case=IN_TIME, streams=streams), COUNTED)
         figures.append(f"{streams} streams: at most {brief(max(ratios))} times")
-        most.append(max(ratios))
-    return Outcome(max(most) < ORDER and most[0] <= TESTS, "; ".join(figures))
+        largest.append(max(ratios))
+    return Outcome(max(largest) < ORDER and largest[0] <= TESTS, "; ".join(figures))
 
 
 def _drifts(rows: Sequence[Row]) -> Outcome:

@@ -31,12 +31,12 @@ Event = tuple[int, str, int]
 
 def captures_folder() -> Path:
     """The folder of the captures; without one, the experiment is skipped."""
-    given = os.environ.get(VARIABLE)
-    folder = Path(given) if given else _PLACE
+    value = os.environ.get(VARIABLE)
+    folder = Path(value) if value else _PLACE
     missing = [name for name in (*_LAB, _PACKETS) if not (folder / name).is_file()]
     if not missing:
         return folder
-    if given:
+    if value:
         raise SkippedError(f"{VARIABLE} names a folder without {', '.join(missing)}")
     raise SkippedError(f"the captures are not here (name their folder in {VARIABLE})")
 
