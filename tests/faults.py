@@ -123,8 +123,8 @@ def tear_log(plant: Plant) -> None:
     logs = [one for one in sorted(folder.iterdir()) if any(one.glob("*.seg"))]
     newest = max(plant.chance.choice(logs).glob("*.seg"))
     length = plant.chance.randrange(1, 4096)
-    kept = newest.read_bytes()[-length:]
-    torn = kept if plant.chance.random() < 0.5 else plant.chance.randbytes(length)
+    tail = newest.read_bytes()[-length:]
+    torn = tail if plant.chance.random() < 0.5 else plant.chance.randbytes(length)
     with newest.open("ab") as file:
         file.write(torn[: plant.chance.randrange(1, len(torn) + 1)])
 

@@ -186,10 +186,10 @@ def _networks(
 
 
 @st.composite
-def stream_rows(draw: st.DrawFn, late: int, static: bool, most: int) -> tuple[GraphRow, ...]:
+def stream_rows(draw: st.DrawFn, late: int, static: bool, limit: int) -> tuple[GraphRow, ...]:
     value = st.sampled_from((0, 1, 0, 1, 0, 1, 0, 1, None))
     real = st.sampled_from((0.0, 1.0, -0.0, 1.0, 0.0, 1.0, float("nan"), None))
-    size = draw(st.sampled_from((most // 2, most, most - 1, 2 * most // 3, 1, 0)))
+    size = draw(st.sampled_from((limit // 2, limit, limit - 1, 2 * limit // 3, 1, 0)))
     drawn = draw(
         st.lists(
             st.tuples(

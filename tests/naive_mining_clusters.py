@@ -47,9 +47,9 @@ class NaiveClusters:
         chosen = self.items[group]
         return float(((chosen - chosen.mean(axis=0)) ** 2).sum())
 
-    def _joined(self, groups: list[Group], most: int) -> list[Group]:
+    def _joined(self, groups: list[Group], limit: int) -> list[Group]:
         groups = list(groups)
-        while len(groups) > most:
+        while len(groups) > limit:
             one, other = min(
                 combinations(range(len(groups)), 2),
                 key=lambda pair: (

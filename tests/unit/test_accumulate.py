@@ -50,16 +50,16 @@ def follow(
 
 
 def brute_force(rows: list[tuple[int, Any, Any]]) -> list[tuple[Any, ...]]:
-    kept: list[tuple[int, Any, Any]] = []
+    history: list[tuple[int, Any, Any]] = []
     results: list[tuple[Any, ...]] = []
     for number, (time, vector, live) in enumerate(rows):
         if not vector or live is None or any(x is None or math.isnan(x) for x in vector):
             continue
-        window = [one for one in kept if time - WINDOW <= one[0]]
+        window = [one for one in history if time - WINDOW <= one[0]]
         if window and len(window[0][1]) != len(vector):
             continue
-        kept.append((time, vector, live))
-        window.append(kept[-1])
+        history.append((time, vector, live))
+        window.append(history[-1])
         total = [math.fsum(column) for column in zip(*(one[1] for one in window), strict=True)]
         added = math.fsum(one[2] for one in window)
         results.append((number, total, added, len(window), window[0][0]))

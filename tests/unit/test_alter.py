@@ -253,9 +253,9 @@ def test_a_name_that_is_free_again_has_files_of_its_own(tmp_path: Path) -> None:
     assert home.log_of("B") == first
     assert read_rows(home, "b") == [{"v": 1}]
     assert read_rows(home, "a") == [{"v": 2}]
-    kept = read_catalog(tmp_path / CATALOG_FILE)
-    assert sorted(kept.streams) == sorted(["a", home.catalog.key("A")])
-    assert {Path(home.log_of(one)).name for one in "ab"} <= set(kept.logs)
+    saved = read_catalog(tmp_path / CATALOG_FILE)
+    assert sorted(saved.streams) == sorted(["a", home.catalog.key("A")])
+    assert {Path(home.log_of(one)).name for one in "ab"} <= set(saved.logs)
     run(home, "DROP STREAM b")
     assert not Path(first).exists()
     assert read_rows(home, "A") == [{"v": 2}]

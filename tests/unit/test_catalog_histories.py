@@ -183,9 +183,9 @@ def shared(
 
 
 def _check(
-    shared: Shared, cases: st.SearchStrategy[Any], most: int, check: Callable[..., None]
+    shared: Shared, cases: st.SearchStrategy[Any], examples: int, check: Callable[..., None]
 ) -> None:
-    @settings(max_examples=most // shared.price)
+    @settings(max_examples=examples // shared.price)
     @given(cases)
     def follow(case: Any) -> None:
         check(shared.catalog, case)

@@ -133,7 +133,7 @@ def test_every_result_of_a_join_comes_once(data: st.DataObject) -> None:
     results = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", data.draw(st.sampled_from((2, 3, 16))))
-        for cuts in data.draw(join_splits(case, most=8)):
+        for cuts in data.draw(join_splits(case, max_batches=8)):
             if data.draw(st.booleans()):
                 running = deal_out(running, stage_of(case, kernel, data))
             fed = [None if s in case.ended else case.batch(s, *cut) for s, cut in enumerate(cuts)]

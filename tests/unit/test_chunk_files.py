@@ -98,11 +98,11 @@ def test_another_chunks_file_is_no_chunk(tmp_path: Path) -> None:
     assert read_chunk_file(tmp_path / "c", 43, LAYOUT, Kernel.HASH) is None
 
 
-@pytest.mark.parametrize("kept", [0, 5, 100, 1000, -1])
-def test_a_torn_file_is_no_chunk(kept: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [0, 5, 100, 1000, -1])
+def test_a_torn_file_is_no_chunk(length: int, tmp_path: Path) -> None:
     file = tmp_path / "c"
     write_chunk_file(a_chunk(), file, 42)
-    file.write_bytes(file.read_bytes()[:kept])
+    file.write_bytes(file.read_bytes()[:length])
     assert read_chunk_file(file, 42, LAYOUT, Kernel.HASH) is None
 
 

@@ -103,6 +103,6 @@ def test_a_bucket_with_most_of_the_rows_is_shown() -> None:
 def test_charts_show_a_bounded_number_of_points_and_always_the_last() -> None:
     for count in (0, 1, 149, 150, 151, 1200):
         many = samples(count)
-        kept = thinned(many)
-        assert len(kept) <= 150
-        assert list(kept[-1:]) == many[-1:]
+        points = thinned(many)
+        assert len(points) <= 150
+        assert list(points[-1:]) == many[-1:]

@@ -22,8 +22,8 @@ JAVA = Context(prec=39, rounding=ROUND_HALF_UP)
 def columns(draw: st.DrawFn) -> tuple[pa.DataType, list[Decimal | None]]:
     precision = draw(st.integers(1, 38))
     scale = draw(st.integers(0, precision))
-    most = 10**precision - 1
-    whole = st.integers(-most, most) | st.integers(-min(most, 20), min(most, 20))
+    largest = 10**precision - 1
+    whole = st.integers(-largest, largest) | st.integers(-min(largest, 20), min(largest, 20))
     made = whole.map(lambda v: Decimal(v).scaleb(-scale, WIDE))
     return pa.decimal128(precision, scale), draw(st.lists(st.none() | made, min_size=4, max_size=4))
 

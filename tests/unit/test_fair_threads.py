@@ -128,18 +128,18 @@ def test_who_reads_many_results_keeps_nobody_from_theirs(
     writer.close()
     stored, read, began = StoredResults(lambda name: str(home / name)), read_page, list[str]()
 
-    def slow(reader: LogReader, place: Offset, most: int, seen: Seen) -> Page:
-        if most > 50:
+    def slow(reader: LogReader, place: Offset, limit: int, seen: Seen) -> Page:
+        if limit > 50:
             began.append("a")
             gate.wait(LONG)
-        return read(reader, place, most, seen)
+        return read(reader, place, limit, seen)
 
     monkeypatch.setattr(query_results, "read_page", slow)
 
-    async def page(who: str, most: int) -> int:
+    async def page(who: str, limit: int) -> int:
         works_for(who)
         results = stored.of("q")
-        return len((await results.page(await results.oldest(), most)).rows)
+        return len((await results.page(await results.oldest(), limit)).rows)
 
     async def many() -> None:
         own = [asyncio.create_task(page("a", 51 + n)) for n in range(20)]

@@ -35,9 +35,9 @@ def as_before() -> Iterator[None]:
 def is_freed(after: int) -> bool:
     """Whether so many new objects are enough; whoever looks at it too often keeps it alive."""
     reference = weakref.ref(Cycle())
-    kept = []
+    objects = []
     for number in range(after):
-        kept.append([number])
+        objects.append([number])
         if number % 1000 == 999 and reference() is None:
             return True
     return False

@@ -133,13 +133,13 @@ def test_few_runs_and_few_rewrites_for_many_groups() -> None:
 
     store, rng = Counting(), np.random.default_rng(1)
     table = GroupTable([], store)
-    brought, most = 0, 0
+    brought, largest = 0, 0
     for _ in range(400):
         update = random_update(rng, 100, 1_000_000, 1)
         table.update(update)
         brought += len(update)
-        most = max(most, len(table.refs))
-    assert most <= 6
+        largest = max(largest, len(table.refs))
+    assert largest <= 6
     assert store.written <= 20 * brought
     assert len(table.contents()) > 39_000
 

@@ -192,7 +192,7 @@ def test_many_micro_batches_merge_chunks_and_many_results_come_in_blocks(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", 3)
         patch.setattr(hosted_join, "MOST_RESULTS", 4)
-        for part in data.draw(splits(case, most=30)):
+        for part in data.draw(splits(case, max_batches=30)):
             running = running.resume(running.snapshot())
             batches += running.feed([case.batch(i, *own) for i, own in enumerate(part)])
             check_store(running)

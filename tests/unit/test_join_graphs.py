@@ -48,7 +48,7 @@ def run(case: GraphCase, stage: Stage, parts, restart_at: int | None = None):
 
 def check_against_naive_join(data: st.DataObject, counted: bool) -> None:
     case = data.draw(graph_cases(counted=counted))
-    parts = data.draw(splits(case, most=8))
+    parts = data.draw(splits(case, max_batches=8))
     restart = data.draw(st.none() | st.integers(0, len(parts) - 1))
     stage = case.stage(
         data.draw(st.sampled_from((Kernel.HASH, Kernel.HASH, Kernel.MERGE, Kernel.NESTED))),

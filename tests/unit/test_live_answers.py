@@ -67,17 +67,17 @@ def reaches(watermark: int) -> Any:
 def test_every_picture_is_the_answer_of_one_instant(seed: int, data: st.DataObject) -> None:
     log = make_changelog(seed)
     seen: list[Change] = []
-    kept = CurrentAnswer(Answer(PLAIN.empty_table()))
+    current = CurrentAnswer(Answer(PLAIN.empty_table()))
     for batch, watermark in log.batches:
         seen += batch
         cut = data.draw(st.integers(0, len(batch)))
         said = {} if watermark is None else {"watermark": str(watermark)}
-        before = counted(kept.rows())
-        kept.take(Batch(changes(*batch[:cut]), {**said, "at_end": "false"}))
-        assert counted(kept.rows()) == before
-        kept.take(Batch(changes(*batch[cut:]), {**said, "at_end": "true"}))
+        before = counted(current.rows())
+        current.take(Batch(changes(*batch[:cut]), {**said, "at_end": "false"}))
+        assert counted(current.rows()) == before
+        current.take(Batch(changes(*batch[cut:]), {**said, "at_end": "true"}))
         now = float("-inf") if watermark is None else watermark
-        assert counted(kept.rows()) == fold(seen, now)
+        assert counted(current.rows()) == fold(seen, now)
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 12))
@@ -91,13 +91,13 @@ def test_the_newest_rows(sizes: list[int], newest: int) -> None:
 
 def test_values_that_sql_takes_for_the_same_cancel_out() -> None:
     schema = pa.schema([("v", pa.list_(pa.float64())), *list(CHANGES)[2:]])
-    kept = CurrentAnswer(Answer(pa.schema([schema.field("v")]).empty_table()))
+    current = CurrentAnswer(Answer(pa.schema([schema.field("v")]).empty_table()))
     rows = [([float("nan"), 0.0], 1), ([1.0, None], 1), ([float("nan"), -0.0], -1)]
     records = [{"v": v, "_time": EPOCH, "_diff": diff} for v, diff in rows]
-    kept.take(Batch(pa.RecordBatch.from_pylist(records, schema), {"watermark": "1"}))
-    assert list(kept.rows()) == [{"v": [1.0, None]}]
+    current.take(Batch(pa.RecordBatch.from_pylist(records, schema), {"watermark": "1"}))
+    assert list(current.rows()) == [{"v": [1.0, None]}]
     with pytest.raises(LogError, match="retracts a row that it never emitted"):
-        kept.take(Batch(pa.RecordBatch.from_pylist(records[2:], schema), {"watermark": "2"}))
+        current.take(Batch(pa.RecordBatch.from_pylist(records[2:], schema), {"watermark": "2"}))
 
 
 @pytest.mark.parametrize("seed", range(3))

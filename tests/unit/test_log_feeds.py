@@ -79,7 +79,7 @@ def appended(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 @settings(max_examples=60, deadline=None)
 @given(appended(), st.integers(1, 7), st.integers(1, 3))
-def test_every_row_comes_once_and_the_last_watermark_with_it(steps, most: int, tasks: int) -> None:
+def test_every_row_comes_once_and_the_last_watermark_with_it(steps, limit: int, tasks: int) -> None:
     """However a log is cut into micro-batches and tasks, and whatever lies in its frames."""
     with tempfile.TemporaryDirectory() as folder:
         rows, watermark = 0, 0
@@ -93,9 +93,9 @@ def test_every_row_comes_once_and_the_last_watermark_with_it(steps, most: int, t
         cursor, values, marks = LogCursor(logs.feeds[0].given), [], [-1]
         place, end = cursor.initial(), cursor.available()
         while place < end:
-            following = cursor.advance(place, end, most)
+            following = cursor.advance(place, end, limit)
             seen, mark = read(logs, cursor.log_id, cursor.split(place, following, tasks))
-            assert len(seen) <= most
+            assert len(seen) <= limit
             assert mark is None or mark >= marks[-1]
             values += seen
             marks += [] if mark is None else [mark]

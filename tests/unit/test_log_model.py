@@ -195,17 +195,17 @@ class LogMachine(RuleBasedStateMachine):
         assert rows_dropped(self.location) == before + lost
         self.gone = oldest
 
-    @rule(data=st.data(), most=st.sampled_from([1, 2, 50]))
-    def pack(self, data: st.DataObject, most: int) -> None:
+    @rule(data=st.data(), limit=st.sampled_from([1, 2, 50]))
+    def pack(self, data: st.DataObject, limit: int) -> None:
         """One who reads meanwhile goes on as if nothing had happened."""
         start = data.draw(st.sampled_from([one for one in self.places if one.row >= self.gone]))
         reading = self.reader.read(start)
         numbers = numbers_in(itertools.islice(reading, 2))
-        for _ in range(most):
+        for _ in range(limit):
             if not self.writer.pack():
                 break
         else:
-            assert most < 50, "it never ends"
+            assert limit < 50, "it never ends"
         numbers += numbers_in(reading)
         assert numbers == list(range(start.row, self.count))
 

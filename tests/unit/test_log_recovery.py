@@ -161,7 +161,7 @@ def test_rows_that_a_power_failure_took_are_counted_and_their_numbers_not_used_a
     writer = LogWriter.open(log, LAYOUT, options)
     writer.append(rows_from(0, 4))
     writer.sync()
-    kept = writer.append(rows_from(4, 4))
+    end = writer.append(rows_from(4, 4))
     seen = writer.append(rows_from(8, 4), watermark=11)
     files = {one.name: one.read_bytes() for one in log.iterdir() if one.is_file()}
     writer.close()
@@ -169,7 +169,7 @@ def test_rows_that_a_power_failure_took_are_counted_and_their_numbers_not_used_a
         (log / name).write_bytes(content)
     register(log, "reader", seen, {}, now=0, named=True)
     with (log / SEGMENT).open("r+b") as file:
-        file.truncate(kept.byte + 7)
+        file.truncate(end.byte + 7)
 
     with LogWriter.open(log, LAYOUT, options) as writer:
         assert rows_dropped(log) == 4

@@ -161,12 +161,12 @@ def test_counts_are_kept_while_a_stream_is_about_to_be_watched(
     place = tmp_path / "C"
     LogWriter.open(place, COUNTER.layout).close()
     register(place, "r", Position(0, 0), {}, now=time.time_ns() // 1000, named=True)
-    kept = []
+    counts = []
     count_on = manager_module.count_on
 
     def while_others_write(*given: Any) -> Any:
         manager._call(manager._tell())
-        kept.append(read_counts(tmp_path / "status.json")["C"].sensors[0].readings)
+        counts.append(read_counts(tmp_path / "status.json")["C"].sensors[0].readings)
         return count_on(*given)
 
     monkeypatch.setattr(manager_module, "count_on", while_others_write)
@@ -184,4 +184,4 @@ def test_counts_are_kept_while_a_stream_is_about_to_be_watched(
             manager.watch(COUNTER)
             wait_for(lambda end=before: LogReader.open(place).end > end)  # type: ignore[misc]
             manager.stop()
-    assert kept == [before.row]
+    assert counts == [before.row]

@@ -203,17 +203,17 @@ def test_a_slow_disk_makes_hasty_sensors_lose_readings_within_bounds(
     with site.manager(stream("hasty")) as manager:
         site.read("S")
         site.lines["a0"].say(*map(float, range(200)))
-        most = 0
+        largest = 0
 
         def watched() -> bool:
-            nonlocal most
+            nonlocal largest
             status = manager.streams()[0]
-            most = max(most, status.pending)
+            largest = max(largest, status.pending)
             return status.dropped + status.rows == 200
 
         wait_for(watched)
         assert manager.streams()[0].dropped > 0
-        assert most <= 5
+        assert largest <= 5
 
 
 def test_sensors_that_could_not_be_heard_were_not_silent(site: Site) -> None:

@@ -107,8 +107,8 @@ def test_what_was_learned_survives_a_restart_and_damage_does_not_hurt() -> None:
     before = Arrivals(table())
     before.of(1).hear(BEGAN)
     before.of(1).hear(BEGAN + 20 * SECOND)
-    kept = json.loads(json.dumps(before.to_json()))
-    after = Arrivals(table(), kept)
+    stored = json.loads(json.dumps(before.to_json()))
+    after = Arrivals(table(), stored)
     assert (after.expected(1), after.heard(1)) == (20 * SECOND, BEGAN + 20 * SECOND)
     after.of(1).hear(BEGAN + 9000 * SECOND)  # the process was away: that is not a gap
     assert after.expected(1) == 20 * SECOND

@@ -93,15 +93,15 @@ def read(metrics: Iterable[Metric]) -> dict[str, Metric]:
     return families
 
 
-def whole(queries: list[QueryStatus], most: int = 1000) -> dict[str, Metric]:
+def whole(queries: list[QueryStatus], limit: int = 1000) -> dict[str, Metric]:
     samples = {one.name: SAMPLE for one in queries}
     return read(
         [
-            *query_metrics(queries, samples, most),
-            *stream_metrics([STREAM], 4_000_000, most),
-            *sensor_metrics([SENSOR, replace(SENSOR, number=1)], most),
-            *delivery_metrics([DELIVERY], most),
-            *alert_metrics([ALERT], most),
+            *query_metrics(queries, samples, limit),
+            *stream_metrics([STREAM], 4_000_000, limit),
+            *sensor_metrics([SENSOR, replace(SENSOR, number=1)], limit),
+            *delivery_metrics([DELIVERY], limit),
+            *alert_metrics([ALERT], limit),
             *database_metrics(MEASURES),
         ]
     )

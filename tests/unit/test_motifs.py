@@ -182,9 +182,9 @@ def test_only_the_last_rows_are_looked_at() -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_the_answer_depends_on_the_window_alone(
-    values: list[float], cuts: list[int], gone: int, most: int | None
+    values: list[float], cuts: list[int], gone: int, limit: int | None
 ) -> None:
-    one_call = call(1, rows=most)
+    one_call = call(1, rows=limit)
     places = sorted(min(cut, len(values)) for cut in cuts)
     miner: Miner = FUNCTION.miner(one_call, {}, None)
     for begin, end in zip([0, *places], [*places, len(values)], strict=True):
@@ -192,7 +192,7 @@ def test_the_answer_depends_on_the_window_alone(
         miner.forget(min(gone, begin) * 1000)
         miner = FUNCTION.miner(one_call, {}, decode(encode(miner.save())))
     miner.forget(gone * 1000)
-    first = max(gone, 0 if most is None else len(values) - most)
+    first = max(gone, 0 if limit is None else len(values) - limit)
     fresh = FUNCTION.miner(one_call, {}, None)
     fresh.add(*rows(values[first:], first))
     assert miner.answer().equals(fresh.answer())

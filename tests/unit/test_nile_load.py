@@ -75,10 +75,10 @@ def rows(figure: str, at: float, busy: float, **times: tuple[float, float]) -> l
             "algorithm": name,
             "changes": 10,
             "average_ms": average,
-            "maximum_ms": most,
+            "maximum_ms": maximum,
             "expired_ms": 2 * average,
         }
-        for name, (average, most) in times.items()
+        for name, (average, maximum) in times.items()
     ]
 
 

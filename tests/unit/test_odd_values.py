@@ -44,10 +44,10 @@ def test_a_row_with_such_values_that_cannot_be_computed_is_reported() -> None:
     rows = Rows([FAR, LATE, NO_TEXT, NESTED, zeros], 2, ["t", "d", "s", "n", "v"])
     errors = RowErrors()
     with leaving_out(errors):
-        [values], kept = compute([(divided, pa.float64())], rows)
+        [values], mask = compute([(divided, pa.float64())], rows)
     assert values.to_pylist() == [1.0]
-    assert kept is not None
-    assert kept.tolist() == [1]
+    assert mask is not None
+    assert mask.tolist() == [1]
     [error] = errors.noted
     assert json.loads(error.row)["t"].startswith("17036-07-06")
     assert json.loads(error.row)["s"] == "\ufffd"

@@ -71,12 +71,12 @@ def _check(clusters: list[Cluster], naive: NaiveClusters, groups: list[Group]) -
 
 @given(seeds, st.integers(8, 24), st.integers(1, 4), st.none() | st.floats(0.1, 20))
 def test_clusters_are_those_of_the_definition(
-    seed: int, most: int, clusters: int, apart: float | None
+    seed: int, limit: int, clusters: int, apart: float | None
 ) -> None:
     items = np.random.default_rng(seed).normal(size=(26, 3)) * [1, 5, 20]
-    operator = OnlineClusters(clusters, apart=apart, micro_clusters=most)
+    operator = OnlineClusters(clusters, apart=apart, micro_clusters=limit)
     operator.add(items)
-    naive = NaiveClusters(items, most, clusters, apart)
+    naive = NaiveClusters(items, limit, clusters, apart)
     _check(operator.answer(), naive, naive.groups())
 
 

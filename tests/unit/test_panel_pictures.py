@@ -138,9 +138,9 @@ def test_values_are_combined(server: Served, how: str) -> None:
     ]  # fmt: skip
     stored(server, "S", rows)
     at = Interval(BEGIN, BEGIN + HOUR)
-    for kind, most in (("line", 300), ("bar", 60)):
+    for kind, limit in (("line", 300), ("bar", 60)):
         lines = drawn(picture(server, at, kind=kind, stream="s", y=["v"], combine=how))
-        step = step_for(HOUR, most)
+        step = step_for(HOUR, limit)
         expected: dict[float, list[float]] = {}
         for one in rows:
             expected.setdefault(one[TIME] // step * step / 1000, []).append(one["v"])
@@ -341,7 +341,7 @@ def test_ranges_are_widened_around_their_middle(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(share_of(200)))
 def test_steps_are_few(seed: int) -> None:
     chance = random.Random(seed)
-    length, most = int(10 ** chance.uniform(0, 17)), chance.randrange(1, 400)
-    step = step_for(length, most)
-    assert step * most >= length
-    assert step == 1 or step >= 86_400 * SECOND or step_for(length, most + 1) <= step
+    length, limit = int(10 ** chance.uniform(0, 17)), chance.randrange(1, 400)
+    step = step_for(length, limit)
+    assert step * limit >= length
+    assert step == 1 or step >= 86_400 * SECOND or step_for(length, limit + 1) <= step

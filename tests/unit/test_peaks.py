@@ -182,7 +182,7 @@ def test_of_two_within_a_width_the_higher_stays() -> None:
 
 def test_the_most_significant_peaks_stay() -> None:
     spectra = drawn(CONTINUUM + sum(line(energy, area) for energy, area in LINES.items()), 50, 7)
-    every, two = (SpectrumPeaks(SCALE, most=most).find(spectra) for most in (99, 2))
+    every, two = (SpectrumPeaks(SCALE, most=limit).find(spectra) for limit in (99, 2))
     expected = []
     for spectrum in range(50):
         mine = np.flatnonzero(every.spectrum == spectrum)

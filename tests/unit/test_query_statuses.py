@@ -118,8 +118,8 @@ def test_one_of_a_thousand_queries_is_found_without_looking_at_the_others() -> N
 
     class Many(OneQuery):
         def queries(self) -> list[NamedQuery]:
-            kept = QueryState.STOPPED
-            return [NamedQuery(f"Q{n}", "SELECT 1", "append", kept, 0, None) for n in range(1000)]
+            state = QueryState.STOPPED
+            return [NamedQuery(f"Q{n}", "SELECT 1", "append", state, 0, None) for n in range(1000)]
 
     def log_of(name: str) -> str:
         looked.append(name)

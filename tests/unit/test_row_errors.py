@@ -61,7 +61,7 @@ def test_what_is_left_is_what_can_be_computed(
     kinds = [evaluate(one, columns_of([]), 0).type for one in expressions]
     errors = RowErrors()
     with leaving_out(errors):
-        columns, kept = compute(
+        columns, mask = compute(
             list(zip(expressions, kinds, strict=True)),
             Rows(columns_of(rows), len(rows), ["a", "b"], "S"),
         )
@@ -72,7 +72,7 @@ def test_what_is_left_is_what_can_be_computed(
         except PredicateError:
             bad.append(dict(zip("ab", row, strict=True)))
     assert list(zip(*(one.to_pylist() for one in columns), strict=True)) == expected
-    assert (kept is None) == (not bad)
+    assert (mask is None) == (not bad)
     assert errors.count == len(bad)
     assert [json.loads(one.row) for one in errors.noted] == bad
     assert {one.stream for one in errors.noted} <= {"S"}

@@ -107,30 +107,30 @@ def test_a_traceback_stands_in_the_same_line() -> None:
 
 def test_who_can_cause_events_cannot_fill_the_log() -> None:
     now = [0.0]
-    kept = Kept()
-    sparing = Sparing([kept], lambda: now[0])
+    handler = Kept()
+    sparing = Sparing([handler], lambda: now[0])
     for number in range(1000):
         one = record("refused %s", number, name="access_refused", spare=f"10.0.{number % 4}.1")
         sparing.handle(one)
         sparing.handle(record("a query failed"))
-    refused = [line for line in kept.lines if line.startswith("refused")]
+    refused = [line for line in handler.lines if line.startswith("refused")]
     assert len(refused) == 4 * MOST_OF_ONE
-    assert kept.lines.count("a query failed") == 1000
+    assert handler.lines.count("a query failed") == 1000
     now[0] = WITHIN
     sparing.tell_rest()
-    assert kept.lines[-1] == f"access refused: {1000 - 4 * MOST_OF_ONE} more within a minute"
+    assert handler.lines[-1] == f"access refused: {1000 - 4 * MOST_OF_ONE} more within a minute"
     sparing.handle(record("refused again", name="access_refused", spare="10.0.0.1"))
-    assert kept.lines[-1] == "refused again"
+    assert handler.lines[-1] == "refused again"
 
 
 def test_many_addresses_are_bounded_together() -> None:
-    kept = Kept()
-    sparing = Sparing([kept], lambda: 0.0)
+    handler = Kept()
+    sparing = Sparing([handler], lambda: 0.0)
     for number in range(5000):
         sparing.handle(record("refused", name="access_refused", spare=str(number)))
-    assert len(kept.lines) == MOST_OF_KIND
+    assert len(handler.lines) == MOST_OF_KIND
     sparing.tell_rest(at_once=True)
-    assert kept.lines[-1] == f"access refused: {5000 - MOST_OF_KIND} more within a minute"
+    assert handler.lines[-1] == f"access refused: {5000 - MOST_OF_KIND} more within a minute"
 
 
 def test_files_are_bounded_and_private(tmp_path: Path) -> None:

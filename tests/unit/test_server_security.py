@@ -478,8 +478,8 @@ def test_limits_of_a_query_that_is_posted_are_bounded_too(
     answer = server.ask("POST", "/queries", "write", json=given)
     assert answer.status_code == status, answer.text
     if status == 201:
-        kept = server.database.kept["q"].limits
-        assert kept == QueryLimits(results=results or 10 << 20, state=5)
+        query_limits = server.database.kept["q"].limits
+        assert query_limits == QueryLimits(results=results or 10 << 20, state=5)
 
 
 def test_a_token_has_its_share_of_queries(tmp_path: Path) -> None:

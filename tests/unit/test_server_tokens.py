@@ -99,9 +99,9 @@ def test_the_first_token_is_made_once(tokens: Tokens) -> None:
 def test_only_a_hash_is_kept(tmp_path: Path) -> None:
     with SensorCatalog.open(tmp_path / "catalog.sqlite") as catalog:
         secret = Tokens(catalog).create("ann", Scope.READ)
-    kept = b"".join(one.read_bytes() for one in tmp_path.iterdir())
-    assert hash_of(secret).encode() in kept
-    assert secret.encode() not in kept
+    content = b"".join(one.read_bytes() for one in tmp_path.iterdir())
+    assert hash_of(secret).encode() in content
+    assert secret.encode() not in content
 
 
 # Sessions

@@ -184,8 +184,8 @@ def test_what_a_row_is_worth(world: World, text: str, value: float) -> None:
     utility = compile_utility(text, world.catalog, world.catalog.relations["A"])
     rows = [{"k": 1, "v": v, "ts": v} for v in (7, 0)]
     batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
-    (kept,) = select_rows(batch, batch, utility, 0.5).to_pylist()
-    assert kept["v"] == 7, f"it is worth {value}"
+    (row,) = select_rows(batch, batch, utility, 0.5).to_pylist()
+    assert row["v"] == 7, f"it is worth {value}"
 
 
 def append(world: World, values: range) -> None:

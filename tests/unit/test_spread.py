@@ -45,9 +45,9 @@ def test_the_counts_of_many_micro_batches_keep_their_bound(batches: list[list[in
         return
     [spread] = spreads
     assert spread.rows == exact.total()
-    [(_, most)] = exact.most_common(1)
-    assert spread.key_rows <= most
-    assert spread.key_rows >= most - exact.total() / 16
+    [(_, highest)] = exact.most_common(1)
+    assert spread.key_rows <= highest
+    assert spread.key_rows >= highest - exact.total() / 16
     if spread.key is not None:
         assert spread.key_rows <= exact[int(spread.key.removeprefix("k = "))]
 

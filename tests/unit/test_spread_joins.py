@@ -49,7 +49,7 @@ def test_every_result_of_a_join_comes_once(data: st.DataObject) -> None:
     parts = data.draw(st.sampled_from(divisors(buckets)[1:]))
     stream = data.draw(st.integers(0, len(case.keys) - 1))
     kernel = data.draw(st.sampled_from((Kernel.HASH, Kernel.HASH, Kernel.MERGE, Kernel.NESTED)))
-    cuts = data.draw(join_splits(case, most=8))
+    cuts = data.draw(join_splits(case, max_batches=8))
     restart = data.draw(st.none() | st.integers(0, len(cuts) - 1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", data.draw(st.sampled_from((2, 3, 16))))

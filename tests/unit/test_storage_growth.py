@@ -22,9 +22,9 @@ from tests.unit.log_samples import LAYOUT, rows_from
 SECOND = 1_000_000
 
 
-def simulated(uses: list[LogUse], free: int, most: int) -> int | None:
+def simulated(uses: list[LogUse], free: int, limit: int) -> int | None:
     sizes = [float(one.bytes) for one in uses]
-    for second in range(1, most):
+    for second in range(1, limit):
         sizes = [
             min(max(one.most, one.bytes), size + (one.rate or 0))
             for one, size in zip(uses, sizes, strict=True)

@@ -53,15 +53,15 @@ def published(topic: bytes, payload: bytes, qos: int, number: int, version: int)
     ),
     cuts=st.lists(st.integers(0, 1500)),
     version=st.sampled_from([V3, V5]),
-    most=st.sampled_from([60, 100_000]),
+    limit=st.sampled_from([60, 100_000]),
 )
 def test_messages_do_not_depend_on_how_bytes_are_cut(
-    messages: list[tuple[bytes, bytes, int, int]], cuts: list[int], version: int, most: int
+    messages: list[tuple[bytes, bytes, int, int]], cuts: list[int], version: int, limit: int
 ) -> None:
     texts = [published(*one, version) for one in messages]
     text = b"".join(texts)
     places = sorted({0, len(text), *(one for one in cuts if one < len(text))})
-    splitter = Splitter(most)
+    splitter = Splitter(limit)
     packets = [
         packet
         for start, end in zip(places, [*places[1:], len(text)], strict=True)
@@ -71,9 +71,9 @@ def test_messages_do_not_depend_on_how_bytes_are_cut(
     for packet, whole, (topic, payload, qos, number) in zip(packets, texts, messages, strict=True):
         seen = read_publish(packet, version)
         body = len(whole) - (2 if len(whole) < 130 else 3)
-        assert packet.cut == (body > most)
+        assert packet.cut == (body > limit)
         assert (seen.topic, seen.qos, seen.number) == (topic, qos, number if qos else 0)
-        assert seen.payload == (payload[: most - body] if packet.cut else payload)
+        assert seen.payload == (payload[: limit - body] if packet.cut else payload)
 
 
 def test_connect_is_what_the_standard_shows() -> None:

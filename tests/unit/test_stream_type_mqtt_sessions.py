@@ -149,11 +149,11 @@ def test_messages_wait_in_the_session_while_a_sensor_is_paused(
         publish(broker, ("wait/a", '{"reading": 1}'), ("wait/b", '{"reading": 2}'))
         # The second sensor's message comes before the sensor is open again: it is kept for it.
         a = await opened(first)
-        (kept,) = await take(a, 1)
-        assert (kept.value, kept.queued) == ({"reading": 1}, True)
+        (reading,) = await take(a, 1)
+        assert (reading.value, reading.queued) == ({"reading": 1}, True)
         b = await opened(second)
-        (kept,) = await take(b, 1)
-        assert (kept.value, kept.queued) == ({"reading": 2}, True)
+        (reading,) = await take(b, 1)
+        assert (reading.value, reading.queued) == ({"reading": 2}, True)
         seconds += 1.0  # the backlog is over
         publish(broker, ("wait/a", '{"reading": 4}'))
         (new,) = await take(a, 1)

@@ -20,7 +20,7 @@ COLUMNS = pa.schema([("n", pa.int64()), ("t", pa.float64()), ("k", pa.string()),
 
 
 def rows(
-    most: int = 1_000_000,
+    limit: int = 1_000_000,
     delivered: frozenset[bytes] = frozenset(),
     columns: pa.Schema = COLUMNS,
     **options: str,
@@ -34,7 +34,7 @@ def rows(
             SensorAddress("T", "s", "", {"rate": "max", **options}, columns, time, "i", delivered)
         )
         batches, keys = [], []
-        while sum(map(len, batches)) < most:
+        while sum(map(len, batches)) < limit:
             reading = await stream.read_stream()
             if reading.status is END:
                 break

@@ -410,8 +410,8 @@ def test_rows_that_count_for_ever() -> None:
     for number in range(20):
         part = [(number * 100 * SECOND + n * SECOND, n % 3, 1.0, "a") for n in range(100)]
         query.feed({"S": to_batch(part)})
-        kept = [bucket.operator.rows_held[0] for s in query.stages for bucket in s.buckets]
-        assert sum(kept) <= 3, "rows that have been counted are kept"
+        held = [bucket.operator.rows_held[0] for s in query.stages for bucket in s.buckets]
+        assert sum(held) <= 3, "rows that have been counted are kept"
 
 
 @given(rows, st.integers(1, 3), st.lists(st.integers(0, 25), max_size=3))

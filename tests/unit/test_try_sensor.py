@@ -30,12 +30,12 @@ _TABLE = Declaration(
 )
 
 
-def tried(text: str, seconds: float = 30.0, most: int = 3) -> Tried:
+def tried(text: str, seconds: float = 30.0, limit: int = 3) -> Tried:
     units = Units()
     known = {"farm": _TABLE}
     trial = required_trial(read_statements(text))
     with declared_aside(trial, lambda name: known.get(name.lower()), units.find) as (made, sensor):
-        return read_aside(made, sensor, units.find, seconds=seconds, most=most, enough=most)
+        return read_aside(made, sensor, units.find, seconds=seconds, most=limit, enough=limit)
 
 
 def test_a_stream_is_read_until_there_is_enough() -> None:

@@ -133,11 +133,11 @@ def test_a_rewritten_chunk_drops_rows_without_partners() -> None:
 @pytest.mark.parametrize("kernel", list(Kernel))
 def test_the_number_of_chunks_grows_with_the_logarithm_of_the_window(kernel: Kernel) -> None:
     running = stage(UniformWindow(10_000), kernel=kernel)
-    most = 0
+    largest = 0
     for t in range(1000):
         running.feed([rows(t), rows(t, key=1)])
-        most = max(most, len(running.buckets[0].operator.buffers[0].refs))
-    assert most <= 3 * FANOUT
+        largest = max(largest, len(running.buckets[0].operator.buffers[0].refs))
+    assert largest <= 3 * FANOUT
     assert len(running.stores[0].chunks) == sum(
         len(buffer.refs) for buffer in running.buckets[0].operator.buffers
     )
@@ -155,12 +155,12 @@ def test_large_chunks_are_merged_no_more(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_memory_follows_the_window_not_the_stream() -> None:
     running = stage(UniformWindow(100))
-    most = 0
+    largest = 0
     for start in range(0, 10_000, 10):
         times = range(start, start + 10)
         running.feed([rows(*times), rows(*times, key=1)])
-        most = max(most, sum(map(len, held(running))))
-    assert most <= 2 * 2 * 110 + 20
+        largest = max(largest, sum(map(len, held(running))))
+    assert largest <= 2 * 2 * 110 + 20
 
 
 def test_a_hot_key_with_many_candidates_is_joined_in_blocks(

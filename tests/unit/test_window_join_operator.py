@@ -115,7 +115,7 @@ def test_merge_and_nested_without_a_key(data: st.DataObject) -> None:
 @given(st.data())
 def test_many_small_micro_batches_merge_chunks(data: st.DataObject) -> None:
     case = data.draw(join_cases(max_streams=3, max_rows=40))
-    parts = data.draw(splits(case, most=30))
+    parts = data.draw(splits(case, max_batches=30))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", 3)
         results = run(case, parts, case.stage(), restart_at=len(parts) // 2)
