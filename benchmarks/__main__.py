@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="measure these only, keep the rest as they are")
     names = parser.parse_args().names or [*STEPS, "kernel", "near-refusal", *WINDOWED, *TWO_STAGES]
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
-    found: dict[str, Any] = _before() if len(names) < len(STEPS) else {}
+    measured: dict[str, Any] = _before() if len(names) < len(STEPS) else {}
     failed = []
     for number, name in enumerate(names, 1):
         started = time.monotonic()
@@ -42,13 +42,13 @@ def main() -> int:
             failed.append(name)
             console.print(f"{number:3} {name:18} [red]failed[/] after {seconds:.0f} s: {complaint}")
             continue
-        found[name] = result
+        measured[name] = result
         console.print(f"{number:3} {name:18} {_short(result):42} {seconds:4.0f} s")
-        RESULTS.write_text(json.dumps({"machine": _machine(), "measured": found}, indent=1))
-    rows = ratios(found)
+        RESULTS.write_text(json.dumps({"machine": _machine(), "measured": measured}, indent=1))
+    rows = ratios(measured)
     _show(console, rows)
     listed = [row.to_json() for row in rows]
-    content = {"machine": _machine(), "ratios": listed, "measured": found}
+    content = {"machine": _machine(), "ratios": listed, "measured": measured}
     RESULTS.write_text(json.dumps(content, indent=1))
     console.print(f"all of it is in {RESULTS}")
     return 1 if failed else 0

@@ -105,19 +105,21 @@ class Served:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        self._count(Channel, "send", lambda _, given: sum(len(one) for one in chain(*given[1:])))
-        self._count(Channel, "receive", lambda found, _: 0 if found is None else len(found[1]))
-        self._count(FileConnection, "take_file", lambda _, given: given[0].stat().st_size)
-        self._count(FileConnection, "send_file", lambda _, given: _sent(*given))
+        self._count(Channel, "send", lambda _, sent: sum(len(one) for one in chain(*sent[1:])))
+        self._count(
+            Channel, "receive", lambda received, _: 0 if received is None else len(received[1])
+        )
+        self._count(FileConnection, "take_file", lambda _, arguments: arguments[0].stat().st_size)
+        self._count(FileConnection, "send_file", lambda _, arguments: _sent(*arguments))
 
     def _count(self, kind: type, name: str, size: Callable[[Any, Sequence[Any]], int]) -> None:
         do = getattr(kind, name)
 
-        def counted(of: Any, *given: Any) -> Any:
-            found = do(of, *given)
+        def counted(of: Any, *arguments: Any) -> Any:
+            result = do(of, *arguments)
             with self._lock, suppress(FileNotFoundError):  # deleted since it was sent
-                self.bytes += size(found, given)
-            return found
+                self.bytes += size(result, arguments)
+            return result
 
         setattr(kind, name, counted)
 
@@ -161,8 +163,8 @@ class Meter:
 
     def _moved(self) -> int:
         store: Any = self._session.sparkContext._jsc.sc().statusStore()
-        found = store.executorList(False)
-        return sum(found.apply(one).totalShuffleWrite() for one in range(found.size()))
+        executors = store.executorList(False)
+        return sum(executors.apply(one).totalShuffleWrite() for one in range(executors.size()))
 
 
 def _family(pid: int) -> list[psutil.Process]:
@@ -225,9 +227,9 @@ def shared_engine(session: SparkSession, folder: Path, cluster: SparkCluster) ->
     rows, heard = -1, time.perf_counter()
     while time.perf_counter() - heard < _SILENCE:
         time.sleep(0.1)
-        found = sum(LogReader.open(str(folder / name)).end.row for name in names)
-        if found != rows:
-            rows, heard = found, time.perf_counter()
+        reached = sum(LogReader.open(str(folder / name)).end.row for name in names)
+        if reached != rows:
+            rows, heard = reached, time.perf_counter()
     reports = (query.lastProgress for query in engine._streams.running)
     batches = sum(one["batchId"] + 1 for one in reports if one is not None)
     cost = meter.cost(QUERIES * LOAD.rows // LOAD.streams, batches, heard)
@@ -248,8 +250,8 @@ def measure(workers: int, buckets: int) -> dict[str, Any]:
         LOAD.folder(name, "log"), LOAD.folder(name, "parquet")
         LOAD.first(2).folder(name, "log")
     build = Path.cwd() / "build"
-    with tempfile.TemporaryDirectory(dir=build) as given:
-        folder = Path(given)
+    with tempfile.TemporaryDirectory(dir=build) as temporary:
+        folder = Path(temporary)
         with spark_cluster(folder, workers) as cluster:
             os.environ["PYSPARK_PYTHON"] = sys.executable
             session = start_in_background(
@@ -259,11 +261,11 @@ def measure(workers: int, buckets: int) -> dict[str, Any]:
                 said=lambda _: None,
                 master=cluster.url,
             )()
-            found = {name: vars(run(session, folder, cluster)) for name, run in PARTS.items()}
+            figures = {name: vars(run(session, folder, cluster)) for name, run in PARTS.items()}
             session.stop()
         check(folder)
         shutil.rmtree(folder / "engine", ignore_errors=True)
-    return found
+    return figures
 
 
 def check(folder: Path) -> None:
@@ -301,9 +303,9 @@ def _table(log: Path) -> pa.Table:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
     parser.add_argument("--one", type=int, nargs=2, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one is not None:
-        print(json.dumps(measure(*given.one)))
+    options = parser.parse_args()
+    if options.one is not None:
+        print(json.dumps(measure(*options.one)))
         return 0
     times = ("executors, µs a row", "driver, µs a row", "micro-batches", "driver, ms each")
     moved = ("bytes executors exchange a row", "bytes by way of the driver a row")

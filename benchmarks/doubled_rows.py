@@ -92,12 +92,12 @@ def check(question: str, changes: pa.Table, streams: dict[str, pa.Table]) -> Non
         for name, source in names.items():
             sql = sql.replace(f"FROM {name}{{w}}", f"FROM {source}")
         for moment in moments:
-            found: Counter[Any] = Counter()
+            answer: Counter[Any] = Counter()
             for place in np.flatnonzero(times <= moment):
-                found[rows[place]] += diffs[place]
+                answer[rows[place]] += diffs[place]
             window = {"low": int(moment) - LENGTH * SECOND, "high": int(moment)}
             expected = Counter(connection.execute(sql, window).fetchall())
-            if +found != expected:
+            if +answer != expected:
                 raise AssertionError(f"{question}: another answer than DuckDB's at {moment}")
 
 
@@ -105,15 +105,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.doubled_rows", description=__doc__)
     parser.add_argument("--keys", type=int, default=1)
     parser.add_argument("--one", nargs=2, metavar=("QUESTION", "ROWS"), help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one is not None:
-        print(json.dumps(measure(given.one[0], int(given.one[1]), given.keys)))
+    options = parser.parse_args()
+    if options.one is not None:
+        print(json.dumps(measure(options.one[0], int(options.one[1]), options.keys)))
         return 0
     table = Table("question", "rows", "seconds", "times the last", "MB", "changes")
     for question in QUESTIONS:
         before = None
         for rows in SIZES:
-            command = [sys.executable, "-m", "benchmarks.doubled_rows", "--keys", str(given.keys)]
+            command = [sys.executable, "-m", "benchmarks.doubled_rows", "--keys", str(options.keys)]
             done = subprocess.run(
                 [*command, "--one", question, str(rows)],
                 capture_output=True,

@@ -161,8 +161,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--rate", type=int, default=1000)
-    given = parser.parse_args()
-    run(given.minutes, given.rate)
+    options = parser.parse_args()
+    run(options.minutes, options.rate)
 
 
 if __name__ == "__main__":

@@ -80,30 +80,30 @@ def run(seconds: int = SECONDS) -> dict[str, Any]:
             time.sleep(0.2)
         time.sleep(10)  # until the JVM has warmed up
         with Published(server.folder / "logs" / "matches") as published:
-            told = _follow(query, seconds)
-        return _report(published, told)
+            chunks = _follow(query, seconds)
+        return _report(published, chunks)
 
 
 def _follow(query: Any, seconds: int) -> list[tuple[float, int, float]]:
     """For every chunk: when it arrived, the rows of the log up to its end, its latest time."""
-    told = []
+    chunks = []
     end = time.time() + seconds
     following = query.follow(batches=True)
     for batch in following:
         now = time.time()
         if batch.num_rows:
             newest = max(one.timestamp() for one in batch.column("_time").to_pylist())
-            told.append((now, Offset.read(following.offset).position.row, newest))
+            chunks.append((now, Offset.read(following.offset).position.row, newest))
         if now > end:
-            return told
-    return told
+            return chunks
+    return chunks
 
 
-def _report(published: Published, told: list[tuple[float, int, float]]) -> dict[str, Any]:
+def _report(published: Published, chunks: list[tuple[float, int, float]]) -> dict[str, Any]:
     first = published.rows[0]
     known = [
         (now - at, now - newest)
-        for now, row, newest in told
+        for now, row, newest in chunks
         if row > first and (at := published.when(row)) is not None
     ]
     after, whole = np.array(known).T

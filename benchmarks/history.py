@@ -89,12 +89,12 @@ def fill(folder: Path, rows: int) -> None:
 
 
 def best(work: Callable[[], pa.Table]) -> tuple[float, pa.Table]:
-    found, seconds = work(), []
+    answer, seconds = work(), []
     for _ in range(RUNS):
         begun = time.perf_counter()
-        found = work()
+        answer = work()
         seconds.append(time.perf_counter() - begun)
-    return min(seconds), found
+    return min(seconds), answer
 
 
 def measure(rows: int) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def measure(rows: int) -> list[dict[str, Any]]:
         with duckdb.connect(config={"threads": "2"}) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute(f"CREATE VIEW r AS SELECT * FROM '{folder / 'rows.parquet'}'")
-            found = []
+            measured = []
             for name, text in QUESTIONS:
                 sql = text.format(**bounds)
 
@@ -129,8 +129,8 @@ def measure(rows: int) -> list[dict[str, Any]]:
                 seconds, answer = best(ours)
                 peer, wanted = best(theirs)
                 require_same(name, answer, wanted)
-                found.append({"question": name, "s": seconds, "DuckDB s": peer})
-        return found
+                measured.append({"question": name, "s": seconds, "DuckDB s": peer})
+        return measured
     finally:
         shutil.rmtree(folder)
 
@@ -160,9 +160,9 @@ def _roughly(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def show(found: Sequence[dict[str, Any]]) -> None:
+def show(measured: Sequence[dict[str, Any]]) -> None:
     table = Table("question", "s", "DuckDB over Parquet s", "ratio")
-    for one in found:
+    for one in measured:
         ours, peer = one["s"], one["DuckDB s"]
         table.add_row(one["question"], f"{ours:.3f}", f"{peer:.3f}", f"{ours / peer:.1f}")
     Console().print(table)

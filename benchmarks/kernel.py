@@ -29,10 +29,10 @@ def measure_kernel(load: Load, warm_up: int) -> dict[str, Any]:
     results = 0
     join_seconds, sort_seconds = [], []
     for rows in batches:
-        found: list[pa.RecordBatch] = []
-        join_seconds.append(_time(lambda r=rows, f=found: f.extend(running.feed(r))))
+        joined: list[pa.RecordBatch] = []
+        join_seconds.append(_time(lambda r=rows, f=joined: f.extend(running.feed(r))))
         sort_seconds.append(_time(lambda r=rows: [_sort(part) for part in r]))
-        results += sum(map(len, found))
+        results += sum(map(len, joined))
     timed, sorted_in = join_seconds[warm_up:], sort_seconds[warm_up:]
     return {
         "results": results,

@@ -30,23 +30,23 @@ _REPEATS: Final = 3
 
 def measure() -> dict[str, Any]:
     """Rows per second by batch size and policy, the best of three, with every result checked."""
-    found: dict[str, Any] = {}
+    rates: dict[str, Any] = {}
     folder = Path(tempfile.mkdtemp(dir="build"))
     try:
         for size in BATCHES:
             batches = _batches(size)
             for policy in Fsync:
                 name = f"append {size} {policy}"
-                found[name] = _best(batches, folder, _log_writer(policy), _read_log)
+                rates[name] = _best(batches, folder, _log_writer(policy), _read_log)
                 stored = f"append {size} {policy}, uncompressed"
                 writer = _log_writer(policy, None)
-                found[stored] = _best(batches, folder, writer, _read_log)
-            found[f"arrow stream {size} always"] = _best(
+                rates[stored] = _best(batches, folder, writer, _read_log)
+            rates[f"arrow stream {size} always"] = _best(
                 batches, folder, _write_stream, _read_stream
             )
     finally:
         shutil.rmtree(folder)
-    return {"rows_per_second": found}
+    return {"rows_per_second": rates}
 
 
 def _batches(size: int) -> list[pa.RecordBatch]:

@@ -145,15 +145,15 @@ def _speed(place: Path, rows: pa.RecordBatch) -> float:
 
 
 def main() -> None:
-    found = measure()
+    figures = measure()
     table = Table("readings")
     for name in ("bytes each", "packed", "ratio"):
         table.add_column(name, justify="right")
-    for name, (before, after) in found["bytes_per_reading"].items():
+    for name, (before, after) in figures["bytes_per_reading"].items():
         table.add_row(name, f"{before:.0f}", f"{after:.1f}", f"{before / after:.0f}")
     console = Console(highlight=False)
     console.print(table)
-    for name, speed in found["appends_per_second"].items():
+    for name, speed in figures["appends_per_second"].items():
         console.print(f"appends per second, {name}: {speed:,.0f}")
 
 

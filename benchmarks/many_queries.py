@@ -88,9 +88,9 @@ class Figures:
 def statements(streams: Sequence[str]) -> list[str]:
     """The mix: filters, sliding averages, DISTINCT, joins of two streams."""
     pairs = list(zip(streams, [*streams[1:], streams[0]], strict=True))
-    found = []
+    texts = []
     for one, other in pairs:
-        found += [
+        texts += [
             f"SELECT k, v FROM {one} WHERE v > {{n}}",
             f"SELECT k, AVG(v) AS mean FROM {one} [RANGE 5 SECONDS] WHERE k < {{m}} GROUP BY k "
             "EMIT CHANGES",
@@ -98,7 +98,7 @@ def statements(streams: Sequence[str]) -> list[str]:
             f"SELECT {one}.k, {one}.v AS va, {other}.v AS vb FROM {one}, {other} "
             f"WINDOW({one}, {other}) = 1 SECOND WHERE {one}.k = {other}.k AND {one}.v > {{n}}",
         ]
-    return found
+    return texts
 
 
 async def measure(
@@ -116,7 +116,7 @@ async def measure(
         base_url=server.url, headers=server.headers(), limits=limits, timeout=600
     ) as client:
         made: list[str] = []
-        found = []
+        measured = []
         texts = statements(streams)
         for count in counts:
             figures = Figures(count, is_own)
@@ -134,13 +134,13 @@ async def measure(
                 first = await _first_result(client, f"first{count}x{number}", texts[0], is_own)
                 figures.first.append(first)
             figures.list_seconds = await asyncio.to_thread(_list_seconds, server)
-            found.append(figures)
+            measured.append(figures)
             print(json.dumps(figures.row()), flush=True)
         if with_bad:
-            found.append(await _beside_bad(server, client, made, streams, seconds))
+            measured.append(await _beside_bad(server, client, made, streams, seconds))
         for name in made:
             await client.delete(f"/queries/{name}")
-    return found
+    return measured
 
 
 async def _beside_bad(
@@ -169,8 +169,8 @@ async def _beside_bad(
     await _watch(server, client, made, figures, 2 * seconds)
     for status in await _listed(client):
         if status["name"] in ("raises", "crosses", "fills"):
-            told = {key: status[key] for key in ("name", "phase", "engine", "error")}
-            print(json.dumps(told), flush=True)
+            shown = {key: status[key] for key in ("name", "phase", "engine", "error")}
+            print(json.dumps(shown), flush=True)
             await client.delete(f"/queries/{status['name']}")
     print(json.dumps({"beside bad ones": figures.row()}), flush=True)
     return figures
@@ -183,8 +183,10 @@ async def _create(client: httpx.AsyncClient, name: str, text: str, is_own: bool)
         raise SystemExit(f"{name}: {made.text}")
 
 
-async def _wait_for_results(client: httpx.AsyncClient, names: Sequence[str], most: float) -> None:
-    end = time.monotonic() + most
+async def _wait_for_results(
+    client: httpx.AsyncClient, names: Sequence[str], timeout: float
+) -> None:
+    end = time.monotonic() + timeout
     while time.monotonic() < end:
         listed = {one["name"]: one for one in (await client.get("/queries")).json()}
         if all(listed[name]["result_rows"] for name in names):
@@ -218,8 +220,8 @@ async def _watch(
 
 
 async def _listed(client: httpx.AsyncClient) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = (await client.get("/queries")).json()
-    return found
+    queries: list[dict[str, Any]] = (await client.get("/queries")).json()
+    return queries
 
 
 async def _follow(client: httpx.AsyncClient, name: str, end: float, figures: Figures) -> None:
@@ -258,12 +260,12 @@ async def _first_result(client: httpx.AsyncClient, name: str, text: str, is_own:
 
 def _list_seconds(server: ServerAtWork) -> float | None:
     """The median time of several visits to the list of queries; None without a browser."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
         return None
     taken = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         at = enter(browser, server.url, server.tokens["admin"], (1280, 860), "light")
         for _ in range(5):
             at.page.goto("about:blank")
@@ -302,7 +304,7 @@ def run(
     with_bad: bool = False,
 ) -> list[Figures]:
     """All figures, from one server for shared engines and another for own ones."""
-    found = []
+    measured = []
     for is_own, wanted in ((False, counts), (True, own)):
         if not wanted:
             continue
@@ -315,13 +317,13 @@ def run(
                 figures = asyncio.run(
                     measure(server, names, wanted, seconds, is_own=is_own, with_bad=with_bad)
                 )
-                found += figures
+                measured += figures
                 if not is_own:
                     print(json.dumps({"idle cores": _idle(server)}), flush=True)
-                said = server.errors.read_text()
-                if said:
-                    print(said)
-    return found
+                errors = server.errors.read_text()
+                if errors:
+                    print(errors)
+    return measured
 
 
 def _streams(server: ServerAtWork, count: int) -> list[str]:
@@ -352,8 +354,8 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--bad", action="store_true", help="then again beside bad queries")
-    given = parser.parse_args()
-    run(given.counts, given.own, given.streams, given.seconds, given.bad)
+    options = parser.parse_args()
+    run(options.counts, options.own, options.streams, options.seconds, options.bad)
 
 
 if __name__ == "__main__":

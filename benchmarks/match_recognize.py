@@ -50,16 +50,16 @@ def measure(pattern: str, rows: pa.Table, batch: int) -> tuple[float, int]:
     db = LocalDatabase(1)
     db.create_stream("S", rows.slice(0, 0), time="ts")
     query = db.query(statement)
-    began, found = time.process_time(), []
+    began, changes = time.process_time(), []
     for part in rows.to_batches(max_chunksize=batch):
-        found.append(query.feed({"S": part}))
+        changes.append(query.feed({"S": part}))
     spent = time.process_time() - began
     whole = LocalDatabase(1)
     whole.create_stream("S", rows, time="ts")
     last = rows["ts"][-1]
     right = whole.sql(statement)
     known = right.filter(pc.less(right["_time"], last))
-    streamed = pa.concat_tables(found)
+    streamed = pa.concat_tables(changes)
     order = [(name, "ascending") for name in right.column_names]
     assert streamed.sort_by(order).equals(known.sort_by(order)), "the answers differ"
     return rows.num_rows / spent, streamed.num_rows
@@ -69,11 +69,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--batch", type=int, default=10_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     table = Table("pattern", "keys", "rows a second", "matches")
     for name, pattern in PATTERNS.items():
         for keys in (1, 100):
-            rate, matches = measure(pattern, make_rows(given.rows, keys), given.batch)
+            rate, matches = measure(pattern, make_rows(options.rows, keys), options.batch)
             table.add_row(name, str(keys), f"{rate:,.0f}", f"{matches:,}")
     Console().print(table)
 

@@ -97,12 +97,16 @@ TWO_STAGES: Final = {f"two-stages-{one}": one for one in windowed.EXECUTIONS}
 def measure(name: str) -> dict[str, Any]:
     """Run one step and check its count."""
     if name == "kernel":
-        found = measure_kernel(BASE, 5)
-        return _checked(found, count_results(BASE))
+        figures = measure_kernel(BASE, 5)
+        return _checked(figures, count_results(BASE))
     if name in WINDOWED:
-        ways = {"rows": windowed.rows, "columnar": windowed.columnar, "duckdb": windowed.reference}
+        variants = {
+            "rows": windowed.rows,
+            "columnar": windowed.columnar,
+            "duckdb": windowed.reference,
+        }
         question, way, window = WINDOWED[name]
-        return ways[way](question, window)
+        return variants[way](question, window)
     if name in TWO_STAGES:
         return windowed.two_stages(TWO_STAGES[name])
     if name == "near-refusal":
@@ -114,8 +118,8 @@ def measure(name: str) -> dict[str, Any]:
         return _sql_beside_join(step)
     if step.way == "log_rows":
         return _log_rows(step)
-    ways = log_queries if step.way == "log_join" else queries
-    run = getattr(ways, step.way)(step.load, step.warm_up, **dict(step.options))
+    variants = log_queries if step.way == "log_join" else queries
+    run = getattr(variants, step.way)(step.load, step.warm_up, **dict(step.options))
     return _checked(run.to_json(), _truth(name, step.load))
 
 
@@ -164,10 +168,10 @@ def _truth(name: str, load: Load) -> int:
     return count_near(load, DISTANCE) if name.startswith("near") else count_results(load)
 
 
-def _checked(found: dict[str, Any], expected: int) -> dict[str, Any]:
-    if found["results"] != expected:
-        raise SystemExit(f"wrong: {found['results']:,} results, DuckDB says {expected:,}")
-    return {**found, "checked": expected}
+def _checked(figures: dict[str, Any], expected: int) -> dict[str, Any]:
+    if figures["results"] != expected:
+        raise SystemExit(f"wrong: {figures['results']:,} results, DuckDB says {expected:,}")
+    return {**figures, "checked": expected}
 
 
 if __name__ == "__main__":

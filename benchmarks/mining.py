@@ -65,8 +65,8 @@ class Measured:
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     """The result of some work, and the seconds it took."""
     started = time.perf_counter()
-    found = work()
-    return found, time.perf_counter() - started
+    result = work()
+    return result, time.perf_counter() - started
 
 
 def measure(
@@ -74,10 +74,10 @@ def measure(
 ) -> Measured:
     """Measure both after one run each, so that compilers and caches are warm."""
     ours(), peer()
-    found, seconds = timed(ours)
+    result, seconds = timed(ours)
     other, others = timed(peer)
-    if not same(found, other):
-        raise AssertionError(f"{name} and its peer disagree: {found} against {other}")
+    if not same(result, other):
+        raise AssertionError(f"{name} and its peer disagree: {result} against {other}")
     return Measured(name, rows, rows / seconds, rows / others, beside)
 
 
@@ -98,11 +98,11 @@ def periods(rows: int = 100_000, longest: int = 2_000) -> Measured:
     series = symbols(rows)
 
     def ours() -> list[int]:
-        found = Periodicity(longest)
+        periodicity = Periodicity(longest)
         for begin in range(0, rows, BLOCK):
-            found.add(series[begin : begin + BLOCK])
-            encode(found.save())
-        best = next(one for one in found.periods() if one.symbol is None)
+            periodicity.add(series[begin : begin + BLOCK])
+            encode(periodicity.save())
+        best = next(one for one in periodicity.periods() if one.symbol is None)
         return [best.period, best.matches]
 
     def peer() -> list[int]:
@@ -137,12 +137,12 @@ def sequences(rows: int = 50_000, streams: int = 5) -> Measured:
     value = dice.integers(0, 6, rows).astype(str).tolist()
 
     def ours() -> int:
-        found = FrequentSequences(shortest=2, longest=4)
+        operator = FrequentSequences(shortest=2, longest=4)
         for begin in range(0, rows, BLOCK):
             part = slice(begin, begin + BLOCK)
-            found.add(np.arange(rows)[part], owner[part], value[part])
-            encode(found.save())
-        return max(one.support for one in found.answer())
+            operator.add(np.arange(rows)[part], owner[part], value[part])
+            encode(operator.save())
+        return max(one.support for one in operator.answer())
 
     def peer() -> int:
         counts: dict[str, Counter[tuple[str, ...]]] = {}
@@ -163,11 +163,11 @@ def clusters(rows: int = 20_000, dimensions: int = 64) -> Measured:
     items = centres[dice.integers(0, 8, rows)] + dice.normal(0, 1, (rows, dimensions))
 
     def ours() -> list[int]:
-        found = OnlineClusters(8)
+        operator = OnlineClusters(8)
         for begin in range(0, rows, BLOCK):
-            found.add(items[begin : begin + BLOCK])
-            encode(found.save())
-        return sorted(one.size for one in found.answer())
+            operator.add(items[begin : begin + BLOCK])
+            encode(operator.save())
+        return sorted(one.size for one in operator.answer())
 
     def peer() -> list[int]:
         birch = Birch(n_clusters=8, threshold=8.0)
@@ -187,11 +187,11 @@ def matches(rows: int = 200_000, length: int = 100) -> Measured:
 
     def ours() -> int:
         matcher = ShapeMatcher(shape, distance=0.5)
-        found = []
+        hits = []
         for begin in range(0, rows, BLOCK):
-            found += matcher.add(series[begin : begin + BLOCK])
+            hits += matcher.add(series[begin : begin + BLOCK])
             encode(matcher.save())
-        return len(found)
+        return len(hits)
 
     def peer() -> int:
         return len(stumpy.match(shape, series, max_distance=0.5))
@@ -233,15 +233,15 @@ def peaks(rows: int = 500) -> Measured:
     )
 
     def ours() -> bool:
-        found = [finder.find(counts[i : i + 100]) for i in range(0, rows, 100)]
-        return sum(len(one.energy) for one in found) > 0
+        spectra = [finder.find(counts[i : i + 100]) for i in range(0, rows, 100)]
+        return sum(len(one.energy) for one in spectra) > 0
 
     def peer() -> bool:
-        found = 0
+        count = 0
         for one in counts:
             smooth = savgol_filter(one, 15, 3)
-            found += len(find_peaks(smooth, prominence=4 * np.sqrt(np.maximum(smooth, 1)))[0])
-        return found > 0
+            count += len(find_peaks(smooth, prominence=4 * np.sqrt(np.maximum(smooth, 1)))[0])
+        return count > 0
 
     return measure("PEAKS, spectra", rows, ours, peer, "savgol_filter and find_peaks, one by one")
 
@@ -254,8 +254,8 @@ def lines(rows: int = 500) -> Measured:
     matrix = np.concatenate([np.atleast_2d(shapes), np.atleast_2d(blank)]).T
 
     def ours() -> bool:
-        found = [fit.fit(counts[i : i + 100], np.full(100, 60.0)) for i in range(0, rows, 100)]
-        return bool(np.concatenate([one.amounts for one in found]).sum() > 0)
+        fits = [fit.fit(counts[i : i + 100], np.full(100, 60.0)) for i in range(0, rows, 100)]
+        return bool(np.concatenate([one.amounts for one in fits]).sum() > 0)
 
     def peer() -> bool:
         total = 0.0
@@ -281,8 +281,8 @@ def classify(method: str, rows: int = 5_000) -> Measured:
     }[method].fit(patterns_known, names)
 
     def ours() -> int:
-        found = [model.classify(asked[i : i + BLOCK]) for i in range(0, rows, BLOCK)]
-        return sum(len(one.names) for one in found)
+        answers = [model.classify(asked[i : i + BLOCK]) for i in range(0, rows, BLOCK)]
+        return sum(len(one.names) for one in answers)
 
     def peer() -> int:
         predict = getattr(bare, "predict_proba", bare.predict)
@@ -350,7 +350,7 @@ def growth() -> list[tuple[str, list[int], list[float]]]:
             lambda o, part: o.add(items[part, 0]),
         ),
     ]
-    found = []
+    growths = []
     for name, operator, add in fed:
         sizes, times = [], []
         for block in range(100):
@@ -359,8 +359,8 @@ def growth() -> list[tuple[str, list[int], list[float]]]:
             times.append(1000 * seconds)
             if block in (9, 49, 99):
                 sizes.append(len(encode(operator.save())))
-        found.append((name, sizes, [float(np.median(times[a : a + 10])) for a in (10, 45, 90)]))
-    return found
+        growths.append((name, sizes, [float(np.median(times[a : a + 10])) for a in (10, 45, 90)]))
+    return growths
 
 
 def main() -> None:
@@ -369,14 +369,14 @@ def main() -> None:
     with threadpool_limits(1):
         for one in ALL:
             with console.status("measuring"):
-                found = one()
+                measured = one()
             shown.add_row(
-                found.name,
-                f"{found.rows:,}",
-                f"{found.ours:,.0f}",
-                f"{found.peer:,.0f}",
-                f"{found.ours / found.peer:.2f}",
-                found.beside,
+                measured.name,
+                f"{measured.rows:,}",
+                f"{measured.ours:,.0f}",
+                f"{measured.peer:,.0f}",
+                f"{measured.ours / measured.peer:.2f}",
+                measured.beside,
             )
         console.print(shown)
         table = Table(

@@ -41,7 +41,7 @@ BROKER: Final = ("max_inflight_messages 0", "max_queued_messages 0")
 
 def measure(messages: int = MESSAGES) -> dict[str, float]:
     """Messages per second: `log qos n`, `mqtt qos n` (stream type only), `paho qos n` (client)."""
-    found: dict[str, float] = {}
+    rates: dict[str, float] = {}
     for qos in (0, 1, 2):
         for name, run in (("log", _into_a_log), ("mqtt", _nilometer), ("paho", _paho)):
             if name == "log" and qos == 0:
@@ -50,8 +50,8 @@ def measure(messages: int = MESSAGES) -> dict[str, float]:
                 tempfile.TemporaryDirectory() as folder,
                 start_mosquitto(Path(folder), settings=BROKER) as broker,
             ):
-                found[f"{name} qos {qos}"] = run(broker, qos, messages)
-    return found
+                rates[f"{name} qos {qos}"] = run(broker, qos, messages)
+    return rates
 
 
 def _into_a_log(broker: Mosquitto, qos: int, messages: int) -> float:
@@ -105,12 +105,12 @@ def _wait(holds: Callable[[], bool]) -> None:
 def _check_rows(log: LogReader, each: int) -> None:
     frames = [frame.rows for frame in log.read(log.start, log.end) if len(frame.rows)]
     rows = pa.Table.from_batches(frames)
-    found: dict[int, list[int]] = {}
+    readings: dict[int, list[int]] = {}
     numbers = zip(rows["_sensor"].to_pylist(), rows["reading"].to_pylist(), strict=True)
     for sensor, reading in numbers:
-        found.setdefault(sensor, []).append(reading)
-    assert all(one == list(range(each)) for one in found.values()), "missing, or twice"
-    assert len(found) == SENSORS
+        readings.setdefault(sensor, []).append(reading)
+    assert all(one == list(range(each)) for one in readings.values()), "missing, or twice"
+    assert len(readings) == SENSORS
 
 
 def _nilometer(broker: Mosquitto, qos: int, messages: int) -> float:
@@ -124,8 +124,8 @@ async def _read_all(broker: Mosquitto, qos: int, messages: int) -> float:
         counts = asyncio.gather(*(_read(stream, each) for stream in streams))
         readings, instants = zip(*await counts, strict=True)
         published = publisher.wait()
-    for found in readings:
-        assert found == list(range(each)), "a message is missing, or came twice"
+    for received in readings:
+        assert received == list(range(each)), "a message is missing, or came twice"
     assert published == each * SENSORS
     await asyncio.gather(*(stream.close_stream() for stream in streams))
     return published / (max(last for _, last in instants) - min(first for first, _ in instants))
@@ -188,11 +188,11 @@ def _publisher(broker: Mosquitto, qos: int, messages: int) -> MqttSensors:
 
 
 def main() -> None:
-    found = measure()
+    rates = measure()
     titles = f"{'into a log':>12}{'type alone':>12}{'bare paho':>12}{'log/paho':>10}"
     print(f"{'':8}{titles}   messages/s, acknowledged")
     for qos in (0, 1, 2):
-        own, peer, log = (found.get(f"{name} qos {qos}") for name in ("mqtt", "paho", "log"))
+        own, peer, log = (rates.get(f"{name} qos {qos}") for name in ("mqtt", "paho", "log"))
         stored = f"{log:12,.0f}" if log else f"{'':12}"
         ratio = f"{log / peer:10.2f}" if log and peer else ""
         print(f"QoS {qos}   {stored}{own:12,.0f}{peer:12,.0f}{ratio}")

@@ -41,8 +41,8 @@ def nilometer(load: Load, warm_up: int, **options: Any) -> Run:
     spark = session()
 
     def start(checkpoint: Path) -> StreamingQuery:
-        given = {"on": "k", "windows": f"{load.window}s", "time": "ts", **options}
-        joined = nm.window_join(read(spark, load), **given)
+        arguments = {"on": "k", "windows": f"{load.window}s", "time": "ts", **options}
+        joined = nm.window_join(read(spark, load), **arguments)
         return to_nowhere(like_the_chain(joined, load), checkpoint)
 
     return watch(start, warm_up)
@@ -123,8 +123,8 @@ def chained(frames: dict[str, DataFrame], window: int, key: str = "k") -> DataFr
             on = f"one{names[0]} = one{name} AND {key} AND {' AND '.join(within)}"
         other = _named(frames[name], name)
         plain = f"timestamp_micros(unix_micros(ts{name})) AS ts{name}"
-        kept = [column for column in (*joined.columns, *other.columns) if column != f"ts{name}"]
-        joined = joined.join(other, F.expr(on)).selectExpr(*kept, plain)
+        others = [column for column in (*joined.columns, *other.columns) if column != f"ts{name}"]
+        joined = joined.join(other, F.expr(on)).selectExpr(*others, plain)
     return joined
 
 

@@ -55,8 +55,8 @@ def ratios(measured: Measured) -> list[Ratio]:
 
 def best_chain(measured: Measured) -> dict[str, Any]:
     """The fastest of Spark's own variants."""
-    found = [measured[name] for name in _CHAINS if name in measured]
-    return max(found or [measured["chain"]], key=lambda run: run["rows_per_second"])
+    runs = [measured[name] for name in _CHAINS if name in measured]
+    return max(runs or [measured["chain"]], key=lambda run: run["rows_per_second"])
 
 
 def _base(m: Measured) -> Iterator[Ratio]:

@@ -42,8 +42,8 @@ def _count(load: Load, conditions: list[str]) -> int:
         for b in load.names[i + 1 :]
     ]
     where = " AND ".join(conditions + pieces + windows)
-    [(found,)] = duckdb.sql(f"SELECT count(*) FROM {', '.join(tables)} WHERE {where}").fetchall()
-    return int(found)
+    [(count,)] = duckdb.sql(f"SELECT count(*) FROM {', '.join(tables)} WHERE {where}").fetchall()
+    return int(count)
 
 
 def _rows(load: Load, name: str) -> str:

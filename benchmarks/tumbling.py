@@ -82,14 +82,14 @@ def in_engine(folder: Path) -> float:
     engine = SharedEngine(session(), folder / "engine", 2.0, set(), str(folder))
     engine.warm_up()
     engine.host("q", HostedPlan(plan, feeds, "zstd", None), entry)
-    found: list[tuple[float, int]] = []
-    while not found or time.perf_counter() - found[-1][0] < _SILENCE:
+    progress: list[tuple[float, int]] = []
+    while not progress or time.perf_counter() - progress[-1][0] < _SILENCE:
         time.sleep(0.01)
         reached = LogReader.open(results).watermark
-        if reached is not None and (not found or reached > found[-1][1]):
-            found.append((time.perf_counter(), reached))
+        if reached is not None and (not progress or reached > progress[-1][1]):
+            progress.append((time.perf_counter(), reached))
     engine.close()
-    (began, first), (ended, last) = found[0], found[-1]
+    (began, first), (ended, last) = progress[0], progress[-1]
     return LOAD.rate * (last - first) / 1e6 / (ended - began)
 
 
@@ -122,11 +122,11 @@ CONTENDERS: Final[dict[str, Callable[[Path], float]]] = {
 def measure(name: str) -> dict[str, Any]:
     """Rows per second after the warm-up, with checked results."""
     LOAD.folder("A", "log"), LOAD.folder("A", "parquet")
-    with tempfile.TemporaryDirectory() as given:
+    with tempfile.TemporaryDirectory() as temporary:
         began = time.perf_counter()
-        rate = CONTENDERS[name](Path(given))
+        rate = CONTENDERS[name](Path(temporary))
         seconds = time.perf_counter() - began
-        return {"rate": rate, "seconds": seconds, "windows": check(name, Path(given))}
+        return {"rate": rate, "seconds": seconds, "windows": check(name, Path(temporary))}
 
 
 def check(name: str, folder: Path) -> int:
@@ -134,8 +134,8 @@ def check(name: str, folder: Path) -> int:
     if "log" in name:
         log = LogReader.open(folder / "results")
         batches = [frame.rows for frame in log.read(log.start)]
-        found = pa.Table.from_batches(batches).select(["e", "k", "n", "s"])
-        table = "found"
+        stored = pa.Table.from_batches(batches).select(["e", "k", "n", "s"])
+        table = "stored"
     else:
         table = f"'{folder}/out/*.parquet'"
     files = LOAD.folder("A", "parquet") / "*.parquet"
@@ -146,7 +146,7 @@ def check(name: str, folder: Path) -> int:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         if "log" in name:
-            connection.register("found", found)
+            connection.register("stored", stored)
         [(results, ends, same)] = connection.execute(
             f"SELECT count(*), count(DISTINCT f.e), count(*) FILTER (WHERE f.n = r.n "
             f"AND abs(f.s - r.s) < 1e-6) FROM {table} f LEFT JOIN ({right}) r "
@@ -163,9 +163,9 @@ def check(name: str, folder: Path) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tumbling", description=__doc__)
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one is not None:
-        print(json.dumps(measure(given.one)))
+    options = parser.parse_args()
+    if options.one is not None:
+        print(json.dumps(measure(options.one)))
         return 0
     table = Table("", "rows a second", "times Spark's own", "seconds in all", "windows")
     first = None

@@ -99,12 +99,12 @@ def _rows(question: Question, window: int, execution: str, warm_up: int) -> dict
         return seen[0]
 
     run = watch(start, warm_up)
-    found = sum(
+    checked = sum(
         int(report["observedMetrics"]["counted"]["checked"])
         for report in seen[0].recentProgress
         if "counted" in report["observedMetrics"]
     )
-    return _checked(question, window, run, found)
+    return _checked(question, window, run, checked)
 
 
 def two_stages(execution: str) -> dict[str, Any]:
@@ -116,18 +116,18 @@ def columnar(name: str, window: int) -> dict[str, Any]:
     """The same from logs to a log."""
     question = QUESTIONS[name]
     logs = open_logs(session(), question.load, question.load.rows_per_file)
-    found = 0
+    checked = 0
 
     def start(checkpoint: Path) -> StreamingQuery:
         started = start_statement(logs, question.sql.format(w=window), checkpoint)
         started.awaitTermination()
         results = LogReader.open(checkpoint.with_name("results"))
-        nonlocal found
+        nonlocal checked
         for frame in results.read(results.start):
-            found += pc.sum(pc.less(frame.rows.column(0), CHECKED)).as_py() or 0
+            checked += pc.sum(pc.less(frame.rows.column(0), CHECKED)).as_py() or 0
         return started
 
-    return _checked(question, window, watch(start, WARM_UP, traffic_by_nilometer), found)
+    return _checked(question, window, watch(start, WARM_UP, traffic_by_nilometer), checked)
 
 
 def reference(name: str, window: int) -> dict[str, Any]:
@@ -156,10 +156,10 @@ def _counted(changes: DataFrame) -> DataFrame:
     )
 
 
-def _checked(question: Question, window: int, run: Run, found: int) -> dict[str, Any]:
+def _checked(question: Question, window: int, run: Run, checked: int) -> dict[str, Any]:
     expected = count_changes(question, window)
-    if found != expected:
-        raise SystemExit(f"wrong: {found:,} changes of checked keys, DuckDB says {expected:,}")
+    if checked != expected:
+        raise SystemExit(f"wrong: {checked:,} changes of checked keys, DuckDB says {expected:,}")
     return {**run.to_json(), "checked": expected}
 
 
@@ -168,8 +168,8 @@ def count_changes(question: Question, window: int) -> int:
     instants = _instants_of_groups if question.values else _instants_of_sets
     if question is JOINED:
         instants = _instants_of_joined
-    [(found,)] = duckdb.sql(instants(question, window * 1_000_000)).fetchall()
-    return int(found or 0)
+    [(changes,)] = duckdb.sql(instants(question, window * 1_000_000)).fetchall()
+    return int(changes or 0)
 
 
 def _read(load: Load, name: str) -> str:

@@ -84,7 +84,7 @@ class Suite:
         return self.is_whole and not self.count("failed")
 
     def named(self, outcome: str) -> list[str]:
-        return [test for test, found in self.outcomes.items() if found == outcome]
+        return [test for test, result in self.outcomes.items() if result == outcome]
 
     def count(self, outcome: str) -> int:
         return len(self.named(outcome))
@@ -117,11 +117,11 @@ class Suite:
         if ended and not self.took:
             self.took = time.monotonic() - self.began
 
-    def _take(self, told: dict[str, object]) -> Iterable[str]:
-        test = str(told.get("test"))
-        match told["event"]:
+    def _take(self, event: dict[str, object]) -> Iterable[str]:
+        test = str(event.get("test"))
+        match event["event"]:
             case "collected":
-                self.collected = int(str(told["tests"]))
+                self.collected = int(str(event["tests"]))
             case "began":
                 self.running[test] = time.monotonic()
             case "ended":
@@ -129,11 +129,11 @@ class Suite:
                 if (took := self.seconds.get(test, 0.0)) > SLOW:
                     yield f"slow: {test} took {took:.0f} s"
             case "ran":
-                self.seconds[test] = self.seconds.get(test, 0.0) + float(str(told["seconds"]))
-                taken = float(str(told["processor"]))
+                self.seconds[test] = self.seconds.get(test, 0.0) + float(str(event["seconds"]))
+                taken = float(str(event["processor"]))
                 self.processor[test] = self.processor.get(test, 0.0) + taken
-                outcome = str(told["outcome"])
-                if outcome != "passed" or told["when"] == "call":
+                outcome = str(event["outcome"])
+                if outcome != "passed" or event["when"] == "call":
                     before = self.outcomes.get(test)
                     self.outcomes[test] = "failed" if before == "failed" else outcome
                 if outcome == "failed":

@@ -64,12 +64,12 @@ class Rows:
         self._append({DIFF: diff, "room": room, "v": v} for diff, room, v in rows)
 
     def _append(self, rows: Iterable[dict[str, Any]]) -> None:
-        found = [{TIME: self.instant, **one} for one in rows]
+        stamped = [{TIME: self.instant, **one} for one in rows]
         columns = [
-            pa.array([one[name] for one in found], kind)
+            pa.array([one[name] for one in stamped], kind)
             for name, kind in zip(self._schema.names, self._schema.types, strict=True)
         ]
-        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema) if found else None
+        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema) if stamped else None
         self._log.append(batch, watermark=self.instant + 1)
 
     def drop_all(self) -> None:
@@ -90,7 +90,7 @@ def run(home: Home, sql: str) -> Outcome:
     return run_statement(read, home, RunningQueries(home, _no_plans, 1))
 
 
-def told(home: Home, name: str) -> list[tuple[str, str | None]]:
+def transitions(home: Home, name: str) -> list[tuple[str, str | None]]:
     """States and keys of an alert's history, the oldest first."""
     return [(one.state, one.key) for one in reversed(home.alerts.history(name, 1000))]
 

@@ -52,9 +52,9 @@ def generate(random: Random, windows: Windows) -> Case:
 
 def arrive(random: Random, streams: int) -> list[StreamTuple]:
     """Tuples in order of arrival; those of one stream come in time order."""
-    most = {2: 30, 3: 20, 4: 14, 5: 10, 6: 8}[streams]
+    longest = {2: 30, 3: 20, 4: 14, 5: 10, 6: 8}[streams]
     keys = random.randint(1, 6)
-    lines = [_stream(random, i, most, keys) for i in range(streams)]
+    lines = [_stream(random, i, longest, keys) for i in range(streams)]
     style = random.choice(("in time", "delayed", "any", "one by one"))
     if style == "one by one":
         random.shuffle(lines)
@@ -71,9 +71,9 @@ def arrive(random: Random, streams: int) -> list[StreamTuple]:
     return [one for _, _, one in ordered]
 
 
-def _stream(random: Random, stream: int, most: int, keys: int) -> list[StreamTuple]:
+def _stream(random: Random, stream: int, longest: int, keys: int) -> list[StreamTuple]:
     """Single tuples, bursts of equal times and pauses; some streams have few tuples or none."""
-    length = random.choice((0, 1, most // 3, most, most, most, most))
+    length = random.choice((0, 1, longest // 3, longest, longest, longest, longest))
     time, tuples = random.randint(0, 10), []
     for number in range(length):
         tuples.append(StreamTuple(time, random.randrange(keys), stream, number))

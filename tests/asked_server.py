@@ -39,10 +39,10 @@ class Asked:
 
     def _answer(self, statement: str | DatabaseStatement, **more: Any) -> Outcome:
         if isinstance(statement, Show) and statement.what is ShowKind.QUERIES:
-            kept = self.server.database.kept.values()
+            entries = self.server.database.kept.values()
             rows = [
                 {"name": one.name, "state": "running", "error": None, "query": one.text}
-                for one in kept
+                for one in entries
             ]
             schema = pa.schema(dict.fromkeys(("name", "state", "error", "query"), pa.string()))
             return Outcome("queries", pa.Table.from_pylist(rows, schema))

@@ -135,9 +135,9 @@ def join_cases(
 
 
 @st.composite
-def splits(draw: st.DrawFn, case: JoinCase, most: int = 5) -> list[list[tuple[int, int]]]:
+def splits(draw: st.DrawFn, case: JoinCase, max_batches: int = 5) -> list[list[tuple[int, int]]]:
     """Micro-batches: for each, the part of every stream that arrives in it."""
-    batches = draw(st.integers(1, most))
+    batches = draw(st.integers(1, max_batches))
     cuts = [
         [0, *sorted(draw(st.integers(0, len(rows))) for _ in range(batches - 1)), len(rows)]
         for rows in case.streams

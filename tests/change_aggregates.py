@@ -21,15 +21,15 @@ class Call:
 @st.composite
 def aggregate_calls(draw: st.DrawFn, columns: list[tuple[str, str]], exact: bool) -> Call:
     """A call on one of these (expression, kind); exact: its bits do not depend on an order."""
-    found = draw(_calls(columns, exact))
+    call = draw(_calls(columns, exact))
     test = next((text for text, kind in columns if kind in ("long", "int")), None)
     if test is None or draw(st.integers(0, 7)):
-        return found
+        return call
     # not of what is a formula in DuckDB, but of single calls
-    if found.oracle.count("(") > 1 or not found.oracle.endswith(")"):
-        return found
+    if call.oracle.count("(") > 1 or not call.oracle.endswith(")"):
+        return call
     tail = f" FILTER (WHERE {test} > 0)"
-    return Call(found.sql + tail, found.oracle + tail, found.kind)
+    return Call(call.sql + tail, call.oracle + tail, call.kind)
 
 
 @st.composite

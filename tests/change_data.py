@@ -73,10 +73,10 @@ def to_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _combinations() -> int:
-    found = _DELAYS
+    count = _DELAYS
     for values in _VALUES:
-        found *= len(values)
-    return found
+        count *= len(values)
+    return count
 
 
 _ROW = st.integers(0, _combinations() - 1)

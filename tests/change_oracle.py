@@ -59,10 +59,10 @@ def answers(case: ChangeCase, data: ChangeData) -> dict[int, Counter[Row]]:
     times = instants(case, data)
     paces = sorted({_pace(t, case.every) for t in times})
     try:
-        found = _answers_together(case, data, paces)
+        by_pace = _answers_together(case, data, paces)
     except duckdb.InternalException:  # It breaks on some queries over all instants at once.
-        found = {pace: plain_answer(case, data, pace) for pace in paces}
-    return {t: found.get(_pace(t, case.every), Counter()) for t in times}
+        by_pace = {pace: plain_answer(case, data, pace) for pace in paces}
+    return {t: by_pace.get(_pace(t, case.every), Counter()) for t in times}
 
 
 def _answers_together(
@@ -70,10 +70,10 @@ def _answers_together(
 ) -> dict[int, Counter[Row]]:
     asked = {**_tables(data), "_instants": pa.table({"_t": pa.array(paces, pa.int64())})}
     sql = f"SELECT _i._t, _q.* FROM _instants _i, LATERAL ({case.oracle}) _q"
-    found: dict[int, Counter[Row]] = {}
+    answers: dict[int, Counter[Row]] = {}
     for at, *row in _judge.ask(sql, asked):
-        found.setdefault(at, Counter())[canonical(row)] += 1
-    return found
+        answers.setdefault(at, Counter())[canonical(row)] += 1
+    return answers
 
 
 def plain_answer(case: ChangeCase, data: ChangeData, at: int) -> Counter[Row]:
@@ -169,21 +169,21 @@ def check_against(case: ChangeCase, data: ChangeData, changes: Sequence[Change])
             position += 1
         negative = {rows[key]: count for key, count in held.items() if count < 0}
         assert not negative, f"at {at}: copies are less than none: {negative}"
-        found: Counter[Row] = Counter()
+        answer: Counter[Row] = Counter()
         for key, count in held.items():
             if count:
-                found[canonical(rows[key])] += count
-        if is_same(found, right):
+                answer[canonical(rows[key])] += count
+        if is_same(answer, right):
             continue
         alone = plain_answer(case, data, at)  # rarely, DuckDB fails on all at once
-        assert is_same(found, alone), f"at {at}: found {dict(found)}, right is {dict(alone)}"
+        assert is_same(answer, alone), f"at {at}: found {dict(answer)}, right is {dict(alone)}"
 
 
-def is_same(found: Counter[Row], right: Counter[Row]) -> bool:
+def is_same(answer: Counter[Row], right: Counter[Row]) -> bool:
     """Whether rows agree, floats to a relative 1e-9."""
-    if found == right:
+    if answer == right:
         return True
-    ordered = [sorted(one.elements(), key=_rough) for one in (found, right)]
+    ordered = [sorted(one.elements(), key=_rough) for one in (answer, right)]
     return len(ordered[0]) == len(ordered[1]) and all(
         len(one) == len(other) and all(_is_close(a, b) for a, b in zip(one, other, strict=True))
         for one, other in zip(*ordered, strict=True)

@@ -188,12 +188,12 @@ def _with_subqueries(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Que
     source = draw(plain_sources(stream_only=True) if kinds else _sources(depth))
     asked = [draw(subqueries(source.columns)) for _ in range(draw(st.sampled_from((1, 1, 2))))]
     offered = [(text, text, kind) for text, kind in expressions_of([source.columns])]
-    told = [(one.sql, one.oracle, one.kind) for one in asked]
+    inner = [(one.sql, one.oracle, one.kind) for one in asked]
     if kinds:
         fitting = ([one for one in offered if one[2] == kind] for kind in kinds)
         items = [draw(st.sampled_from(those)) for those in fitting]
     else:
-        items = [draw(st.sampled_from(offered)), draw(st.sampled_from(told))]
+        items = [draw(st.sampled_from(offered)), draw(st.sampled_from(inner))]
     first = asked[0]
     test = draw(tests_of([source.columns]))
     form = draw(
@@ -244,14 +244,14 @@ def _first_rows(draw: st.DrawFn, depth: int, kinds: tuple[str, ...]) -> Query:
 @st.composite
 def _terms(draw: st.DrawFn, columns: Sequence[str]) -> list[tuple[str, str]]:
     """The sort keys of rows: as they are written, and in full."""
-    found = []
+    terms = []
     for key in draw(st.lists(st.sampled_from(columns), min_size=1, max_size=2, unique=True)):
         descending = draw(st.booleans())
         nulls = draw(st.sampled_from(("", "", " NULLS FIRST", " NULLS LAST")))
         direction = " DESC" if descending else draw(st.sampled_from(("", " ASC")))
         usual = " NULLS LAST" if descending else " NULLS FIRST"
-        found.append((f"{key}{direction}{nulls}", f"{key}{direction}{nulls or usual}"))
-    return found
+        terms.append((f"{key}{direction}{nulls}", f"{key}{direction}{nulls or usual}"))
+    return terms
 
 
 def _listed(items: Sequence[tuple[str, str]]) -> str:

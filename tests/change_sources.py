@@ -225,14 +225,16 @@ def _exists(draw: st.DrawFn, outer: Source) -> tuple[str, str, Source]:
 @st.composite
 def _conditions(draw: st.DrawFn, columns: Sequence[Columns]) -> list[str]:
     """Conditions that mostly equate every source but the first with another; and some more."""
-    found = []
+    conditions = []
     for i in range(1, len(columns)):
         if i > 1 or draw(st.integers(0, 5)):
             other = draw(st.integers(0, i - 1))
-            found.append(draw(equalities(_NAMES[other], columns[other], _NAMES[i], columns[i])))
+            conditions.append(
+                draw(equalities(_NAMES[other], columns[other], _NAMES[i], columns[i]))
+            )
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 2)))):
-        found.append(draw(tests_of(columns)))
-    return found
+        conditions.append(draw(tests_of(columns)))
+    return conditions
 
 
 @st.composite

@@ -128,7 +128,7 @@ def run(spec: ChangeSpec, story: Story, frontiers: Sequence[int] | None = None) 
         assert all(time < frontier for _, time, _ in changes)
         out += changes
         snapshot, last = json.dumps(operator.snapshot()), frontier
-        assert store.chunks.keys() == {ref.id for kept in operator.stored for ref in kept.refs}
+        assert store.chunks.keys() == {ref.id for stored in operator.stored for ref in stored.refs}
     return out
 
 

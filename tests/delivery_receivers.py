@@ -30,8 +30,8 @@ class Post:
 
     @property
     def content(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        content: dict[str, Any] = json.loads(self.body)
+        return content
 
     @property
     def numbers(self) -> list[int]:

@@ -96,7 +96,7 @@ def run_campaign(
                 plant.start()
             plant.file_readings(READINGS)
             plant.publish_readings(READINGS)
-            wait_for(plant.is_right, WAIT, every=0.2, said=plant.told)
+            wait_for(plant.is_right, WAIT, every=0.2, said=plant.report)
             took = time.monotonic() - began
             record.add(name, place, took)
             print(f"{done + 1} of {count} ({place}): {name}, {took:.0f} s", flush=True)

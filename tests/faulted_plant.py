@@ -232,10 +232,10 @@ class Plant:
             for n, diff in zip(rows["n"].to_pylist(), rows["_diff"].to_pylist(), strict=True)
         )
 
-    def told(self) -> str:
-        found = {one: len(self.rows(one)) for one in ("filed", "heard", "pairs", "passed_on")}
+    def report(self) -> str:
+        counts = {one: len(self.rows(one)) for one in ("filed", "heard", "pairs", "passed_on")}
         followed = {name: len(rows) for name, rows in self.followed.items()}
-        words = f"of {self.filed} and {self.heard} readings: {found}, answer {self.answer()}"
+        words = f"of {self.filed} and {self.heard} readings: {counts}, answer {self.answer()}"
         words += f"\nfollowers have {followed}; ended: {self.lost}"
         errors = (self.folder / "server.err").read_text(errors="replace")[-2000:]
         with suppress(Exception):

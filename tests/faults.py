@@ -82,7 +82,7 @@ def kill_worker(plant: Plant) -> None:
 
 def kill_broker(plant: Plant) -> None:
     """Kill the broker, which may lose what it has acknowledged: so all must be stored before."""
-    wait_for(lambda: plant.rows("heard") == list(range(plant.heard)), WAIT, said=plant.told)
+    wait_for(lambda: plant.rows("heard") == list(range(plant.heard)), WAIT, said=plant.report)
     plant.broker.kill()
     time.sleep(plant.chance.uniform(0, 3))
     plant.broker.start()
@@ -123,8 +123,8 @@ def tear_log(plant: Plant) -> None:
     logs = [one for one in sorted(folder.iterdir()) if any(one.glob("*.seg"))]
     newest = max(plant.chance.choice(logs).glob("*.seg"))
     length = plant.chance.randrange(1, 4096)
-    kept = newest.read_bytes()[-length:]
-    torn = kept if plant.chance.random() < 0.5 else plant.chance.randbytes(length)
+    tail = newest.read_bytes()[-length:]
+    torn = tail if plant.chance.random() < 0.5 else plant.chance.randbytes(length)
     with newest.open("ab") as file:
         file.write(torn[: plant.chance.randrange(1, len(torn) + 1)])
 
@@ -161,9 +161,9 @@ def _started() -> list[psutil.Process]:
 
 def _kill_one(plant: Plant, is_meant: Callable[[psutil.Process], bool]) -> None:
     """Kill one of these processes, as soon as there are any: others may just have been killed."""
-    found = wait_for(lambda: [one for one in _started() if is_meant(one)], WAIT, every=0.2)
+    processes = wait_for(lambda: [one for one in _started() if is_meant(one)], WAIT, every=0.2)
     with suppress(psutil.NoSuchProcess):
-        plant.chance.choice(found).kill()
+        plant.chance.choice(processes).kill()
 
 
 def _command(one: psutil.Process) -> list[str]:

@@ -147,16 +147,16 @@ def _columns(n: int, width: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
 def rows_windows(
     draw: st.DrawFn, kind: Sequence[str], keys: Sequence[StreamKeys]
 ) -> tuple[RowsWindow | None, ...]:
-    found: list[RowsWindow | None] = []
+    windows: list[RowsWindow | None] = []
     for own, k in zip(keys, kind, strict=True):
         if k == "static" or draw(st.booleans()):
-            found.append(None)
+            windows.append(None)
             continue
         used = tuple({c: None for columns in own for c in columns or ()})
         partition = draw(st.sampled_from(((), (1,), (3, 2), used, used)))
         selected = draw(st.sampled_from((None, CHOSEN)))
-        found.append(RowsWindow(draw(st.integers(1, 3)), partition, ORDER, selected))
-    return tuple(found)
+        windows.append(RowsWindow(draw(st.integers(1, 3)), partition, ORDER, selected))
+    return tuple(windows)
 
 
 @st.composite
@@ -186,10 +186,10 @@ def _networks(
 
 
 @st.composite
-def stream_rows(draw: st.DrawFn, late: int, static: bool, most: int) -> tuple[GraphRow, ...]:
+def stream_rows(draw: st.DrawFn, late: int, static: bool, limit: int) -> tuple[GraphRow, ...]:
     value = st.sampled_from((0, 1, 0, 1, 0, 1, 0, 1, None))
     real = st.sampled_from((0.0, 1.0, -0.0, 1.0, 0.0, 1.0, float("nan"), None))
-    size = draw(st.sampled_from((most // 2, most, most - 1, 2 * most // 3, 1, 0)))
+    size = draw(st.sampled_from((limit // 2, limit, limit - 1, 2 * limit // 3, 1, 0)))
     drawn = draw(
         st.lists(
             st.tuples(

@@ -114,7 +114,7 @@ class Attempt:
 
     def _packed(self, planned: PlannedStage, rows: dict[str, pa.RecordBatch]) -> list[pd.DataFrame]:
         """What the tasks that read streams send."""
-        found = []
+        packed = []
         for stream, given in enumerate(planned.inputs):
             if isinstance(given, StageInput):
                 continue
@@ -125,8 +125,8 @@ class Attempt:
                 read, selected = read_source(given.plan, given.plan.sources[given.source]).read(
                     piece, None
                 )
-                found.append(pack.pack(read, selected).to_pandas())
-        return found
+                packed.append(pack.pack(read, selected).to_pandas())
+        return packed
 
     def _process(
         self, at: int, planned: PlannedStage, bucket: int, frames: Sequence[pd.DataFrame]
@@ -137,28 +137,28 @@ class Attempt:
             emitter = SendOn(target, planned.to_stream, self._exchange)
         host = Host(planned.stage, emitter, {}, self._exchange).open(self._states[at, bucket])
         own = [frame[frame["bucket"] == bucket] for frame in frames]
-        told = list(host.process(bucket, own))
-        return [one[one[METRICS].isna()] for one in told]
+        batches = list(host.process(bucket, own))
+        return [one[one[METRICS].isna()] for one in batches]
 
     def digest(self) -> str:
         """What the state is, byte by byte."""
-        found = {
+        hashes = {
             f"{place} {name}": blake2b(content).hexdigest()
             for place, state in self._states.items()
             for (name,), (content,) in state.values.items()
         }
-        return blake2b(json.dumps(found, sort_keys=True).encode()).hexdigest()
+        return blake2b(json.dumps(hashes, sort_keys=True).encode()).hexdigest()
 
 
 def main(seed: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SPARK_LOCAL_DIRS"] = folder
-        told: dict[str, Any] = {}
+        digests: dict[str, Any] = {}
         for sql in QUERIES:
             attempt = Attempt(sql, seed)
             attempt.run()
-            told[sql] = attempt.digest()
-    sys.stdout.write(json.dumps(told))
+            digests[sql] = attempt.digest()
+    sys.stdout.write(json.dumps(digests))
 
 
 if __name__ == "__main__":

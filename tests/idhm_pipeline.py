@@ -36,7 +36,7 @@ _READING = pa.struct(
 def query(name: str) -> str:
     """The SELECT of a query of `pipeline.sql`."""
     texts = (re.match(rf"CREATE QUERY {name} AS\s+(.*)", s, re.S) for s in all_statements())
-    return next(found[1] for found in texts if found is not None)
+    return next(match[1] for match in texts if match is not None)
 
 
 def all_statements() -> list[str]:
@@ -50,7 +50,7 @@ def counts_of(detector: int, kind: str, box: int, burst: int) -> np.ndarray[Any,
 
 def readings(detectors: Iterable[int]) -> pa.Table:
     """Rows of a sensor table with these detectors."""
-    found = [
+    rows = [
         {
             "detector": detector,
             "kind": DETECTORS[str(detector)],
@@ -67,7 +67,7 @@ def readings(detectors: Iterable[int]) -> pa.Table:
         for detector in detectors
     ]
     fields = [("detector", pa.int32()), ("kind", pa.string()), ("Reading", _READING)]
-    return pa.Table.from_pylist(found, pa.schema([*fields, ("at", _TIMESTAMP)]))
+    return pa.Table.from_pylist(rows, pa.schema([*fields, ("at", _TIMESTAMP)]))
 
 
 def tables() -> dict[str, pa.Table]:
@@ -82,7 +82,7 @@ def tables() -> dict[str, pa.Table]:
 
 def expected_verdicts() -> dict[tuple[int, int, int], tuple[float, str, float, str]]:
     """By detector, box and burst: exposure, verdict, suspicion and lines, from operators alone."""
-    found = {}
+    expected = {}
     for name, kind in DETECTORS.items():
         worker = classifier("neighbours", rows(kind, KNOWN))
         for box in BOXES:
@@ -92,15 +92,15 @@ def expected_verdicts() -> dict[tuple[int, int, int], tuple[float, str, float, s
             suspicion = find_suspicions(worker, lines["pattern"])
             seen = lines["significance"].to_numpy(zero_copy_only=False)
             verdicts = Limits().verdicts(suspicion, exposures, seen)
-            told = zip(exposures, verdicts, suspicion, lines["lines"].to_pylist(), strict=True)
-            for burst, (seconds, verdict, suspected, texts) in enumerate(told, 1):
+            decisions = zip(exposures, verdicts, suspicion, lines["lines"].to_pylist(), strict=True)
+            for burst, (seconds, verdict, suspected, texts) in enumerate(decisions, 1):
                 key = (int(name), box, burst)
-                found[key] = (float(seconds), str(verdict), float(suspected), texts)
+                expected[key] = (float(seconds), str(verdict), float(suspected), texts)
     assert METHODS["neighbours"] == {"neighbours": 15}  # as in pipeline.sql
-    return found
+    return expected
 
 
-def told_verdicts(answer: list[dict[str, Any]]) -> dict[tuple[int, int, int], tuple[Any, ...]]:
+def verdicts_of(answer: list[dict[str, Any]]) -> dict[tuple[int, int, int], tuple[Any, ...]]:
     """The same from rows of the query `verdicts`."""
     return {
         (row["detector"], row["box"], row["burst"]): (

@@ -77,8 +77,8 @@ class WrittenBelt:
 
     def peak(self, name: str, box: int, burst: int, energy: float, line: str | None) -> None:
         where = {"detector": name, "box": box, "burst": burst}
-        found = {"energy": energy, "area": 1234.0, "significance": 8.5, "line": line}
-        self.write("peaks", {**where, **found})
+        peak = {"energy": energy, "area": 1234.0, "significance": 8.5, "line": line}
+        self.write("peaks", {**where, **peak})
 
     def decide(self, box: int, exposure: float, verdict: str, **said: Any) -> None:
         self.write("fused", {"box": box, "exposure": exposure, "verdict": verdict, **said})

@@ -28,8 +28,8 @@ class KafkaCluster:
     def __init__(self, brokers: int = 1) -> None:
         settings = {"test.mock.num.brokers": brokers, "bootstrap.servers": "none", "log_level": 0}
         self._host = Producer(settings, logger=_QUIET)
-        found = self._host.list_topics(timeout=LONG)
-        self.servers = ",".join(f"{one.host}:{one.port}" for one in found.brokers.values())
+        cluster = self._host.list_topics(timeout=LONG)
+        self.servers = ",".join(f"{one.host}:{one.port}" for one in cluster.brokers.values())
         self.producer = Producer(
             {"bootstrap.servers": self.servers, "linger.ms": 0, "log_level": 0}, logger=_QUIET
         )
@@ -53,7 +53,7 @@ class KafkaCluster:
 
     def messages(self, topic: str) -> list[Any]:
         """All messages of a topic that the cluster still holds."""
-        found = []
+        messages = []
         with self._consumer() as consumer:
             for partition in range(PARTITIONS):
                 low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), LONG)
@@ -61,9 +61,9 @@ class KafkaCluster:
                 while low < high:
                     for message in consumer.consume(high - low, 1):
                         assert message.error() is None, message.error()
-                        found.append(message)
+                        messages.append(message)
                         low = message.offset() + 1
-        return found
+        return messages
 
     @contextmanager
     def _consumer(self) -> Iterator[Consumer]:

@@ -204,10 +204,10 @@ class Site:
 
     def frames(self, name: str) -> list[pa.RecordBatch]:
         log = LogReader.open(self.locate(name))
-        found = [frame.rows for frame in log.read(log.start)]
+        frames = [frame.rows for frame in log.read(log.start)]
         # Afterwards: the static values that a reading needs were stored before it.
         static = read_static_rows(self.locate(name)) if log.layout.sensors else None
-        return [expand(log.layout, one, static) if static is not None else one for one in found]
+        return [expand(log.layout, one, static) if static is not None else one for one in frames]
 
     def letters(self, name: str) -> list[dict[str, Any]]:
         if not (self.folder / f"{name}.dead" / "layout.json").exists():

@@ -27,12 +27,12 @@ class MatchCase:
 
     def answer(self, rows: Sequence[Row], ended: bool) -> Counter[tuple[Any, ...]]:
         """The results, with their times."""
-        found: Counter[tuple[Any, ...]] = Counter()
+        answer: Counter[tuple[Any, ...]] = Counter()
         ordered = sorted(rows, key=_order)
         keys = {row["k"] for row in rows} if self.partitioned else {0}
         for key in keys:
             mine = [row for row in ordered if not self.partitioned or row["k"] == key]
-            for number, (path, told) in enumerate(self.matcher.matches(mine, ended), start=1):
+            for number, (path, known_at) in enumerate(self.matcher.matches(mine, ended), start=1):
                 for until in range(1, len(path) + 1) if self.all_rows else [len(path)]:
                     now = path[:until]
                     values = [one(now, path, mine, number) for one in self.measures]
@@ -43,8 +43,8 @@ class MatchCase:
                         shown.append(row["t"])
                         rest = [row["v"], row["s"]]
                         rest = rest if self.partitioned else [row["k"], *rest]
-                    found[(*shown, *values, *rest, told)] += 1
-        return found
+                    answer[(*shown, *values, *rest, known_at)] += 1
+        return answer
 
 
 def _order(row: Row) -> tuple[Any, ...]:

@@ -149,10 +149,10 @@ async def _run(options: argparse.Namespace) -> None:
     stopped = loop.run_in_executor(None, sys.stdin.readline)
     moved = asyncio.Event()
     publisher.changed = moved.set
-    began, most = loop.time(), options.count or sys.maxsize
-    while publisher.published < most and not stopped.done():
+    began, limit = loop.time(), options.count or sys.maxsize
+    while publisher.published < limit and not stopped.done():
         due = int((loop.time() - began) * options.rate) + 1 if options.rate else sys.maxsize
-        sent = min(due, most) - publisher.published
+        sent = min(due, limit) - publisher.published
         if (now := min(sent, publisher.room())) > 0:
             publisher.publish(now)
         moved.clear()

@@ -36,15 +36,15 @@ async def opened(sensor: SensorAddress) -> MqttStream:
 
 async def take(stream: MqttStream, count: int, *, store: bool = True) -> list[Any]:
     """A number of readings, acknowledged or not."""
-    found: list[Any] = []
+    messages: list[Any] = []
     async with asyncio.timeout(LONG):
-        while len(found) < count:
+        while len(messages) < count:
             some = await stream.read_stream()
             for one in some:
                 if store and one.stored is not None:
                     one.stored()
-            found += some
-    return found
+            messages += some
+    return messages
 
 
 async def nothing_more(stream: MqttStream, wait: float = 0.25) -> bool:

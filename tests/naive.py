@@ -36,14 +36,14 @@ def window_join(
 def _combinations(
     streams: Sequence[Sequence[Row]], bounds: Sequence[Sequence[int]], keyed: bool
 ) -> list[tuple[Row, ...]]:
-    found: list[tuple[Row, ...]] = [()]
+    combinations: list[tuple[Row, ...]] = [()]
     for j, rows in enumerate(streams):
-        found = [
+        combinations = [
             (*chosen, row)
-            for chosen, row in product(found, rows)
+            for chosen, row in product(combinations, rows)
             if all(_fits(chosen[i], row, bounds[i][j], bounds[j][i], keyed) for i in range(j))
         ]
-    return found
+    return combinations
 
 
 def _fits(earlier: Row, row: Row, ahead: int, behind: int, keyed: bool) -> bool:
@@ -68,15 +68,15 @@ def graph_join(case: GraphCase, before: float = float("inf")) -> list[Result]:
 def _graph_combinations(
     case: GraphCase, timed: Sequence[Sequence[GraphRow]]
 ) -> list[tuple[GraphRow, ...]]:
-    found: list[tuple[GraphRow, ...]] = [()]
+    combinations: list[tuple[GraphRow, ...]] = [()]
     for j, rows in enumerate(timed):
         usable = [row for row in rows if _may_join(case, j, row)]
-        found = [
+        combinations = [
             (*chosen, row)
-            for chosen, row in product(found, usable)
+            for chosen, row in product(combinations, usable)
             if all(_belong_together(case, i, j, chosen[i], row) for i in range(j))
         ]
-    return found
+    return combinations
 
 
 def _may_join(case: GraphCase, stream: int, row: GraphRow) -> bool:

@@ -23,7 +23,7 @@ class NaiveMatch:
     """The match from one row on, and when it is known."""
 
     path: Path | None
-    told: int
+    known_at: int
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class NaiveMatcher:
         """All matches in the rows of a partition, in order, and when each is known."""
         start, latest = 0, -1
         while start < len(rows):
-            found = self._first_known(rows, start, ended)
-            if found is None and not self.free:
+            attempt = self._first_known(rows, start, ended)
+            if attempt is None and not self.free:
                 return
             following = start + 1
-            if found is not None:
-                latest = found.told if self.free else max(latest, found.told)
-                if found.path is not None:
-                    yield found.path, latest
-                    following = self._following(found.path, start)
+            if attempt is not None:
+                latest = attempt.known_at if self.free else max(latest, attempt.known_at)
+                if attempt.path is not None:
+                    yield attempt.path, latest
+                    following = self._following(attempt.path, start)
             start = following
 
     def _following(self, path: Path, start: int) -> int:
@@ -149,5 +149,5 @@ class NaiveMatcher:
                 yield at, path
                 yield from more()
 
-        found = next(ways(self.pattern, start, ()), None)
-        return None if found is None else found[1]
+        way = next(ways(self.pattern, start, ()), None)
+        return None if way is None else way[1]

@@ -35,21 +35,21 @@ class NaiveClusters:
 
     def condensed(self, parts: Sequence[Group]) -> list[Group]:
         """The micro-clusters of parts that come one by one."""
-        found: list[Group] = []
+        groups: list[Group] = []
         for part in parts:
-            if len(found) == self.most:
-                found = self._joined(found, self.most // 2)
-            found.append(part)
-        return found
+            if len(groups) == self.most:
+                groups = self._joined(groups, self.most // 2)
+            groups.append(part)
+        return groups
 
     def scatter(self, group: Group) -> float:
         """The sum of the squared distances from the centre."""
         chosen = self.items[group]
         return float(((chosen - chosen.mean(axis=0)) ** 2).sum())
 
-    def _joined(self, groups: list[Group], most: int) -> list[Group]:
+    def _joined(self, groups: list[Group], limit: int) -> list[Group]:
         groups = list(groups)
-        while len(groups) > most:
+        while len(groups) > limit:
             one, other = min(
                 combinations(range(len(groups)), 2),
                 key=lambda pair: (

@@ -12,19 +12,19 @@ def naive_segments(samples: Mapping[int, str | None], period: int) -> list[Symbo
     """The segments between the first known sample and the last."""
     if not samples:
         return []
-    found = []
+    segments = []
     for start in range(min(samples) // period * period, max(samples) + 1, period):
         inside = [samples.get(start + step) for step in range(period)]
         whole = min(samples) <= start and start + period - 1 <= max(samples)
         if whole and any(symbol is not None for symbol in inside):
-            found.append(tuple(inside))
-    return found
+            segments.append(tuple(inside))
+    return segments
 
 
 def naive_support(pattern: Symbols, segments: Sequence[Symbols]) -> int:
     """How many segments match a pattern, in which None is any symbol."""
     return sum(
-        all(wanted is None or wanted == found for wanted, found in zip(pattern, one, strict=True))
+        all(wanted is None or wanted == value for wanted, value in zip(pattern, one, strict=True))
         for one in segments
     )
 

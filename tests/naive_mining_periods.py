@@ -11,17 +11,17 @@ Samples = Mapping[int, str | None]
 
 def naive_counts(samples: Samples, longest: int) -> dict[str, Counter[object]]:
     """Matches and starts by symbol and lag, pairs of known samples by lag."""
-    found: dict[str, Counter[object]] = {"matches": Counter(), "begins": Counter()}
-    found["known"] = Counter()
+    counts: dict[str, Counter[object]] = {"matches": Counter(), "begins": Counter()}
+    counts["known"] = Counter()
     for position, value in samples.items():
         for lag in range(1, longest + 1):
             later = samples.get(position + lag)
             if value is None or later is None:
                 continue
-            found["known"][lag] += 1
-            found["begins"][value, lag] += 1
-            found["matches"][value, lag] += value == later
-    return found
+            counts["known"][lag] += 1
+            counts["begins"][value, lag] += 1
+            counts["matches"][value, lag] += value == later
+    return counts
 
 
 def naive_score(samples: Samples, lag: int, symbol: str | None) -> float:

@@ -26,14 +26,16 @@ def occurrences(
             intervals.setdefault(symbols, set()).add((places[0], places[-1]))
     return Counter(
         {
-            symbols: sum(_is_minimal(one, found) for one in found)
-            for symbols, found in intervals.items()
+            symbols: sum(_is_minimal(one, spans) for one in spans)
+            for symbols, spans in intervals.items()
         }
     )
 
 
-def _is_minimal(one: tuple[int, int], found: set[tuple[int, int]]) -> bool:
-    return not any(other != one and one[0] <= other[0] and other[1] <= one[1] for other in found)
+def _is_minimal(one: tuple[int, int], intervals: set[tuple[int, int]]) -> bool:
+    return not any(
+        other != one and one[0] <= other[0] and other[1] <= one[1] for other in intervals
+    )
 
 
 def frequent(
@@ -57,13 +59,13 @@ def frequent(
         )
         for name in names
     }
-    found: dict[tuple[str, ...], tuple[int, int, int]] = {}
+    sequences: dict[tuple[str, ...], tuple[int, int, int]] = {}
     for sequence in {sequence for one in counts.values() for sequence in one}:
         numbers = [one[sequence] for one in counts.values()]
         enough = [number for number in numbers if number >= support]
         if enough and len(enough) >= across * len(names) - 1e-9:
-            found[sequence] = (len(enough), min(enough), sum(numbers))
-    return found
+            sequences[sequence] = (len(enough), min(enough), sum(numbers))
+    return sequences
 
 
 def short_occurrences(symbols: Sequence[str], gap: int) -> Counter[tuple[str, ...]]:
@@ -78,8 +80,8 @@ def short_occurrences(symbols: Sequence[str], gap: int) -> Counter[tuple[str, ..
                 ends = [(i, j, j + two) for _, j in ends for two in steps]
             for places in ends:
                 if places[-1] < len(symbols):
-                    found = tuple(symbols[place] for place in places)
-                    intervals.setdefault(found, set()).add((i, places[-1]))
-        for found, some in intervals.items():
-            counts[found] = sum(_is_minimal(one, some) for one in some)
+                    sequence = tuple(symbols[place] for place in places)
+                    intervals.setdefault(sequence, set()).add((i, places[-1]))
+        for sequence, some in intervals.items():
+            counts[sequence] = sum(_is_minimal(one, some) for one in some)
     return counts

@@ -39,13 +39,13 @@ def matches(
     series: Sequence[float], shape: Sequence[float], limit: float, normalize: bool = True
 ) -> list[int]:
     """Starts of matches that are better than those within half a shape, and known to be."""
-    found, half = [], len(shape) // 2
+    matches, half = [], len(shape) // 2
     apart = [one if one <= limit else math.inf for one in distances(series, shape, normalize)]
     for at in range(len(apart) - half):
         before, after = apart[max(0, at - half) : at], apart[at + 1 : at + half + 1]
         if apart[at] < min([math.inf, *before]) and apart[at] <= min([math.inf, *after]):
-            found.append(at)
-    return found
+            matches.append(at)
+    return matches
 
 
 def profile(series: Sequence[float], length: int) -> list[float]:

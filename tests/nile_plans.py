@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from nilometer_papers.algorithms.nile.answer import Answer, Change
+from nilometer_papers.algorithms.nile.answer import AnswerOperator, Change
 from nilometer_papers.algorithms.nile.operator import Operator
 from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival, Pipeline
 from nilometer_papers.algorithms.nile.plan_tuple import Values
@@ -154,7 +154,7 @@ class Ticks:
 
 def pipeline(node: Node, approach: Approach, meter: Callable[[], int] = lambda: 0) -> Pipeline:
     """A running pipeline of a plan, on a clock that work does not move unless told."""
-    return Pipeline(Answer(operator(node)), approach, meter)
+    return Pipeline(AnswerOperator(operator(node)), approach, meter)
 
 
 def generate_inputs(random: Random) -> list[Arrival]:

@@ -66,8 +66,8 @@ def large_question(chance: random.Random) -> str:
     """A query over the log A, which may be large; T is a table."""
     where = " AND ".join(_condition(chance) for _ in range(chance.randrange(1, 3)))
     keys = chance.sample(_KEYS, chance.randrange(0, 3))
-    found = chance.sample(_VALUES, chance.randrange(1, 4))
-    grouped = ", ".join([*(f"{one} AS g{n}" for n, one in enumerate(keys)), *found])
+    values = chance.sample(_VALUES, chance.randrange(1, 4))
+    grouped = ", ".join([*(f"{one} AS g{n}" for n, one in enumerate(keys)), *values])
     names = ", ".join(str(n + 1) for n in range(len(keys)))
     aliases = ", ".join(f"g{n}" for n in range(len(keys)))
     chosen = chance.choice([", ".join(keys), names, aliases])
@@ -112,10 +112,10 @@ def alike(one: object, other: object) -> bool:
     return one == other
 
 
-def require_alike(found: pa.Table, wanted: pa.Table, sql: str) -> None:
+def require_alike(answer: pa.Table, wanted: pa.Table, sql: str) -> None:
     """Check that two answers have the same columns, types and rows, in the same order if sorted."""
-    assert found.schema.equals(wanted.schema), sql
-    rows, others = _values(found), _values(wanted)
+    assert answer.schema.equals(wanted.schema), sql
+    rows, others = _values(answer), _values(wanted)
     if "ORDER BY" not in sql:
         rows, others = sorted(rows, key=repr), sorted(others, key=repr)
     assert len(rows) == len(others), sql

@@ -71,10 +71,10 @@ def wait_for(
     patience = Patience(seconds)
     while True:
         began = time.monotonic()
-        if found := condition():
-            return found
+        if result := condition():
+            return result
         took = time.monotonic() - began
-        assert not patience.ended, f"{said()}, still {found!r}"
+        assert not patience.ended, f"{said()}, still {result!r}"
         assert alive(), said()
         time.sleep(max(every, 2 * took))
 
@@ -82,6 +82,6 @@ def wait_for(
 async def until(condition: Callable[[], Any], seconds: float = 60.0) -> None:
     """The same for what happens in this thread."""
     patience = Patience(seconds)
-    while not (found := condition()):
-        assert not patience.ended, f"it did not happen, still {found!r}"
+    while not (result := condition()):
+        assert not patience.ended, f"it did not happen, still {result!r}"
         await asyncio.sleep(0.01)

@@ -92,16 +92,16 @@ def _removed_at_the_end(programs: Path, folder: Path) -> Iterator[None]:
 
 def _programs() -> Path:
     """The folder of the server's programs, the newest one if there are several."""
-    found = sorted(_DEBIAN.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    installed = sorted(_DEBIAN.glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     on_path = shutil.which("initdb")
-    if not found and on_path is None:
+    if not installed and on_path is None:
         pytest.skip(
             "PostgreSQL's server is not installed (initdb): apt-get install postgresql, "
             "or make setup as root"
         )
     if os.geteuid() == 0 and not _may_change_user():
         pytest.skip(f"PostgreSQL refuses to run as root, and there is no user {_USER} or runuser")
-    return found[-1].parent if found else Path(str(on_path)).parent
+    return installed[-1].parent if installed else Path(str(on_path)).parent
 
 
 def _may_change_user() -> bool:

@@ -21,21 +21,21 @@ def kill_python_processes() -> int:
 
 
 def _parents() -> dict[int, int]:
-    found = {}
+    parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                found[int(entry.name)] = int(fields[1])
-    return found
+                parents[int(entry.name)] = int(fields[1])
+    return parents
 
 
 def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
-    found = set()
-    while pid in parents and parents[pid] not in found:
+    ancestors = set()
+    while pid in parents and parents[pid] not in ancestors:
         pid = parents[pid]
-        found.add(pid)
-    return found
+        ancestors.add(pid)
+    return ancestors
 
 
 def _is_python(pid: int) -> bool:

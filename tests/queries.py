@@ -166,18 +166,18 @@ def _entry(draw: st.DrawFn, entry: _Entry, window: RangeWindow | None) -> bool:
 
 @st.composite
 def _conditions(draw: st.DrawFn, names: Sequence[str]) -> list[str]:
-    found = []
+    conditions = []
     for i in range(1, len(names)):
         if draw(st.integers(0, 3)):
             a, b = names[draw(st.integers(0, i - 1))], names[i]
             left, right = draw(st.sampled_from((("k", "k"), ("k", "k"), ("j", "j"), ("k", "j"))))
-            found.append(f"{a}.{left} = {b}.{right}")
+            conditions.append(f"{a}.{left} = {b}.{right}")
     for _ in range(draw(st.integers(0, 2))):
         a, b = draw(st.permutations(names))[:2]
         template = draw(st.sampled_from(_TESTS))
-        found.append(template.format(a=a, b=b, n=draw(st.integers(0, 3))))
-    order = draw(st.permutations(range(len(found))))
-    return [found[i] for i in order]
+        conditions.append(template.format(a=a, b=b, n=draw(st.integers(0, 3))))
+    order = draw(st.permutations(range(len(conditions))))
+    return [conditions[i] for i in order]
 
 
 _TESTS = (

@@ -18,8 +18,8 @@ def answer(case: QueryCase, data: Data) -> list[tuple[Any, ...]]:
     for name in RELATIONS:
         _connection.register(name, pa.Table.from_batches([data.batch(name)]))
     _connection.register("T", pa.Table.from_batches([data.static()]))
-    found = _connection.sql(case.oracle).to_arrow_table()
-    return sorted_rows(found)
+    rows = _connection.sql(case.oracle).to_arrow_table()
+    return sorted_rows(rows)
 
 
 def sorted_rows(table: pa.Table) -> list[tuple[Any, ...]]:

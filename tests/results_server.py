@@ -160,9 +160,9 @@ def serving(queries: StoredQueries) -> Iterator[WebServer]:
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def numbered(first: int, count: int) -> pa.RecordBatch:

@@ -168,8 +168,8 @@ class _Store(BaseHTTPRequestHandler):
         if more and page:
             token = escape(page[-1])
             body += f"<NextContinuationToken>{token}</NextContinuationToken>"
-        told = f"<KeyCount>{len(page)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated>"
-        self._xml("ListBucketResult", f"{told}{body}")
+        counts = f"<KeyCount>{len(page)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated>"
+        self._xml("ListBucketResult", f"{counts}{body}")
 
     def _xml(self, name: str, inner: str) -> None:
         self._answer(200, f"<{name}>{inner}</{name}>".encode(), Content_Type="application/xml")

@@ -258,8 +258,8 @@ def served(
     folder: Path, settings: ServerSettings | None = None, ticks: Callable[[], float] | None = None
 ) -> Iterator[Served]:
     """An application over a database in a folder."""
-    found = Served(folder, settings or ServerSettings(), ticks or (lambda: 0.0))
+    server = Served(folder, settings or ServerSettings(), ticks or (lambda: 0.0))
     try:
-        yield found
+        yield server
     finally:
-        found.close()
+        server.close()

@@ -63,8 +63,8 @@ class ServerAtWork:
             timeout=LONG,
         )
         assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+        content: dict[str, Any] = answer.json()
+        return content
 
     def follow_login_link(self) -> None:
         """Begin a session through the link, as a browser would."""

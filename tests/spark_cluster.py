@@ -37,15 +37,15 @@ class SparkCluster:
 
     def start_worker(self, number: int) -> None:
         """Start a worker, or start it again after it was killed."""
-        told = self.folder / f"worker{number}.log"
+        log = self.folder / f"worker{number}.log"
         command = [
             "org.apache.spark.deploy.worker.Worker",
             *("--host", "127.0.0.1", "--cores", "1", "--memory", "1g"),
             *("--webui-port", str(free_port())),
             *("--work-dir", str(self.folder / f"work{number}"), self.url),
         ]
-        self.workers[number : number + 1] = [_start(told, command, alone=True)]
-        wait_for(lambda: "Successfully registered" in told.read_text())
+        self.workers[number : number + 1] = [_start(log, command, alone=True)]
+        wait_for(lambda: "Successfully registered" in log.read_text())
 
     def kill_worker(self, number: int) -> None:
         """Kill a worker and its executors, as if its machine had lost power."""
@@ -87,12 +87,12 @@ def run_on_cluster(url: str, module: str, *arguments: str) -> None:
     assert run.returncode == 0, run.stderr[-5000:]
 
 
-def _start(told: Path, command: list[str], *, alone: bool = False) -> subprocess.Popen[bytes]:
+def _start(log: Path, command: list[str], *, alone: bool = False) -> subprocess.Popen[bytes]:
     started = [f"{_find_spark_home()}/bin/spark-class", *command]
     if alone:
         inside = 'mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"'
         started = ["unshare", "-m", "bash", "-c", inside, "worker", *started]
-    with told.open("wb") as output:
+    with log.open("wb") as output:
         return subprocess.Popen(
             started, env=environment(), stdout=output, stderr=output, start_new_session=True
         )

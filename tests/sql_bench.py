@@ -56,15 +56,15 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
 
 
 @dataclass(frozen=True)
-class Answer:
+class BenchAnswer:
     names: list[str]
     rows: list[tuple[Any, ...]]
 
-    def without_time(self) -> Answer:
+    def without_time(self) -> BenchAnswer:
         """The answer without the time of results, if that is its last column."""
         if self.names[-1] != TIME:
             return self
-        return Answer(self.names[:-1], [row[:-1] for row in self.rows])
+        return BenchAnswer(self.names[:-1], [row[:-1] for row in self.rows])
 
 
 class Bench:
@@ -78,7 +78,7 @@ class Bench:
         for record, rows in self.relations:
             self.judge.register(record.name, without_zones(rows))
 
-    def expected(self, query: Query, at: datetime | None = None) -> Answer:
+    def expected(self, query: Query, at: datetime | None = None) -> BenchAnswer:
         """DuckDB's answer, at an instant if the answer changes."""
         try:
             if at is not None:
@@ -87,7 +87,7 @@ class Bench:
         except duckdb.Error as error:
             raise AssertionError(f"{query.place}: DuckDB: {error}") from error
         names = [column[0] for column in cursor.description]
-        return Answer(names, cursor.fetchall())
+        return BenchAnswer(names, cursor.fetchall())
 
     def watermark(self, statement: str) -> datetime:
         """The earliest of the last times of the streams in a statement's FROM."""
@@ -125,12 +125,14 @@ def arrow_type(kind: exp.DataType) -> pa.DataType:
             return pa.list_(arrow_type(inside[0]))
         case exp.DType.MAP:
             return pa.map_(arrow_type(inside[0]), arrow_type(inside[1]))
-    found = read_type(kind)
-    assert found is not None, kind
-    return found
+    kind_read = read_type(kind)
+    assert kind_read is not None, kind
+    return kind_read
 
 
-def compare(bench: Bench, query: Query, answer: Answer, *, streamed: bool = False) -> Iterable[str]:
+def compare(
+    bench: Bench, query: Query, answer: BenchAnswer, *, streamed: bool = False
+) -> Iterable[str]:
     """The difference between an answer and the expected one, if any."""
     if isinstance(query, ChangingQuery):
         end = bench.watermark(query.statement) if streamed else None
@@ -138,26 +140,26 @@ def compare(bench: Bench, query: Query, answer: Answer, *, streamed: bool = Fals
     return compare_rows(bench, query, answer)
 
 
-def compare_rows(bench: Bench, query: Query, answer: Answer) -> Iterable[str]:
+def compare_rows(bench: Bench, query: Query, answer: BenchAnswer) -> Iterable[str]:
     """The difference for an answer that does not change, if any."""
     expected = bench.expected(query)
     if TIME not in (expected.names[-1], *(query.names or ())[-1:]):
         answer = answer.without_time()
-    found, judged = spell_rows(answer.rows), spell_rows(expected.rows)
-    if found != judged:
-        yield f"{query.place}: DuckDB answers otherwise\n{difference(found, judged)}"
+    rows, judged = spell_rows(answer.rows), spell_rows(expected.rows)
+    if rows != judged:
+        yield f"{query.place}: DuckDB answers otherwise\n{difference(rows, judged)}"
     if query.names is None:
         return
     if list(query.names) != answer.names:
-        told, given = " ".join(query.names), " ".join(answer.names)
-        yield f"{query.place}: the columns are {given}, not {told}"
-    told = tidy_rows(query.rows)
-    if found != told:
-        yield f"{query.place}: the file says otherwise\n{difference(found, told)}"
+        stated, given = " ".join(query.names), " ".join(answer.names)
+        yield f"{query.place}: the columns are {given}, not {stated}"
+    stated = tidy_rows(query.rows)
+    if rows != stated:
+        yield f"{query.place}: the file says otherwise\n{difference(rows, stated)}"
 
 
 def compare_changes(
-    bench: Bench, query: ChangingQuery, answer: Answer, end: datetime | None
+    bench: Bench, query: ChangingQuery, answer: BenchAnswer, end: datetime | None
 ) -> Iterable[str]:
     """What is wrong with a changelog, or with one that only covers what was before its end."""
     changes = read_changes(answer.rows)
@@ -169,29 +171,29 @@ def compare_changes(
     instants = {*query.instants, *times, *(time - INSTANT for time in times)}
     for at in sorted(at for at in instants if end is None or at < end):
         expected = bench.expected(query, at)
-        found = spell_rows(fold(changes, at))
+        rows = spell_rows(fold(changes, at))
         judged = spell_rows(rounded(row) for row in expected.rows)
-        if found != judged:
-            yield f"{query.place}: at {at} DuckDB answers\n{difference(found, judged)}"
+        if rows != judged:
+            yield f"{query.place}: at {at} DuckDB answers\n{difference(rows, judged)}"
     if query.names is not None and end is None:
-        yield from compare_told(query, ["at", *answer.names[:-2]], changes)
+        yield from compare_shown(query, ["at", *answer.names[:-2]], changes)
 
 
-def compare_told(
+def compare_shown(
     query: ChangingQuery, names: list[str], changes: Sequence[Change]
 ) -> Iterable[str]:
     """What is wrong with the results that the file shows to readers."""
     if list(query.names or ()) != names:
         yield f"{query.place}: the columns are {' '.join(names)}"
-    found = spell_rows((at, *row) for at in query.instants for row in fold(changes, at))
-    told = tidy_rows(query.rows)
-    if found != told:
-        yield f"{query.place}: the file says otherwise\n{difference(found, told)}"
+    rows = spell_rows((at, *row) for at in query.instants for row in fold(changes, at))
+    stated = tidy_rows(query.rows)
+    if rows != stated:
+        yield f"{query.place}: the file says otherwise\n{difference(rows, stated)}"
 
 
-def difference(found: list[str], expected: list[str]) -> str:
-    lines = [f"  got      {row}" for row in _without(found, expected)]
-    lines += [f"  expected {row}" for row in _without(expected, found)]
+def difference(rows: list[str], expected: list[str]) -> str:
+    lines = [f"  got      {row}" for row in _without(rows, expected)]
+    lines += [f"  expected {row}" for row in _without(expected, rows)]
     return "\n".join(lines)
 
 

@@ -200,10 +200,10 @@ def read_rows(relation: Relation, schema: pa.Schema) -> pa.Table:
 
 
 def _values(relation: Relation, row: str, count: int) -> list[str | None]:
-    found = [_unquote(match) for match in _VALUE.finditer(row)]
-    if len(found) != count:
+    values = [_unquote(match) for match in _VALUE.finditer(row)]
+    if len(values) != count:
         raise SqlFileError(f"{relation.place}: expected {count} values in the row {row}")
-    return found
+    return values
 
 
 def _unquote(match: re.Match[str]) -> str | None:

@@ -86,11 +86,11 @@ class Books:
 
     def combinations(self, streams: Iterable[int]) -> list[Result]:
         """All matching combinations of some streams, in the order of these."""
-        given, found = self.task.network.given, [()]
+        given, combinations = self.task.network.given, [()]
         for stream in streams:
-            found = [
+            combinations = [
                 (*some, one)
-                for some in found
+                for some in combinations
                 for one in self.arrived[stream]
                 if all(
                     each.key == one.key
@@ -99,7 +99,7 @@ class Books:
                     for each in some
                 )
             ]
-        return found
+        return combinations
 
     def _makes(self, arrival: StreamTuple, streams: Iterable[int]) -> bool:
         return any(arrival in one for one in self.combinations(streams))

@@ -36,15 +36,15 @@ def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """A headless Chromium."""
-    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if found is None:
+    path = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if path is None:
         pytest.skip(f"no browser: one of {', '.join(_BROWSERS)} is needed")
     try:
         ctypes.CDLL("libatomic.so.1")
     except OSError:
         pytest.skip("Playwright needs libatomic.so.1: apt-get install libatomic1")
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield running
         running.close()
 

@@ -19,7 +19,7 @@ from tests.server_at_work import ServerAtWork
 
 _PAINTED = """(chart) => Object.fromEntries(getElement(chart.id.slice(1)).chart.getOption().series
     .map((one) => [one.name, one.itemStyle.color]))"""
-_TOLD = """(chart) => {
+_LABEL = """(chart) => {
   const live = getElement(chart.id.slice(1));
   const newest = Math.max(...Array.from(live.series.values(), (one) => one.at(-1)[0]));
   return live.tooltip([{ axisValue: newest, seriesName: "none", marker: "" }]);
@@ -67,15 +67,15 @@ def test_a_chart_tells_every_line_in_few_digits_and_paints_names_alike(
         at.open("/console/queries/readings")
         at.wait_for_points()
         chart, patience = at.page.locator(".nm-chart"), Patience(60)
-        while len(found := chart.evaluate(_PAINTED)) < 3:
-            assert not patience.ended, f"lines of {found} only"
+        while len(lines_drawn := chart.evaluate(_PAINTED)) < 3:
+            assert not patience.ended, f"lines of {lines_drawn} only"
             at.page.wait_for_timeout(200)
-        painted.append(found)
-        told: str = chart.evaluate(_TOLD)
-        first, *lines = told.split("\n")
+        painted.append(lines_drawn)
+        label: str = chart.evaluate(_LABEL)
+        first, *lines = label.split("\n")
         assert first.endswith(" UTC")
         assert [one.split(":")[0].strip() for one in lines] == ["harbour", "hill", "roof"]
-        assert all(len(one.split(": ")[1]) <= 7 for one in lines), told
+        assert all(len(one.split(": ")[1]) <= 7 for one in lines), label
     assert painted[0] == painted[1]
     assert len(set(painted[0].values())) == 3
 

@@ -67,8 +67,8 @@ def options(at: Visit, title: str) -> dict[str, Any]:
     at.page.wait_for_function(
         f"(c) => ({_CHART})(c)?.series?.length > 0", arg=chart.element_handle()
     )
-    found: dict[str, Any] = chart.evaluate(_CHART)
-    return found
+    options: dict[str, Any] = chart.evaluate(_CHART)
+    return options
 
 
 def wait_for_axis(at: Visit, condition: str) -> None:

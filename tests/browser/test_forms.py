@@ -111,8 +111,8 @@ def test_limits_are_changed_by_the_statement_that_is_shown(
     )
     at.button("Change them").click()
     expect(at.page.get_by_text("query bounded altered")).to_be_visible()
-    found = httpx.get(f"{server.url}/queries/bounded", headers=server.headers()).json()
-    assert found["limits"]["results"] == 2 << 30
+    status = httpx.get(f"{server.url}/queries/bounded", headers=server.headers()).json()
+    assert status["limits"]["results"] == 2 << 30
     server.sql("DROP QUERY bounded")
 
 

@@ -140,7 +140,9 @@ def test_a_session_is_made_anew_and_ends(server: ServerAtWork) -> None:
             httpx.post(f"{server.url}/logout", headers=own | {"Origin": origin})
             assert httpx.get(server.url, headers=own).status_code == 200
             headers = {"Origin": origin}
-            told = httpx.post(f"{server.url}/login", headers=headers, data=answer.request.headers)
-            assert told.status_code == 403
+            refused = httpx.post(
+                f"{server.url}/login", headers=headers, data=answer.request.headers
+            )
+            assert refused.status_code == 403
         httpx.post(f"{server.url}/logout", headers=own | {"Origin": server.url})
         assert httpx.get(server.url, headers=own).status_code == 303

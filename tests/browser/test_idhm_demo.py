@@ -41,12 +41,12 @@ def demo_at_work(folder: Path) -> Iterator[str]:
 
 
 def _link(process: subprocess.Popen[bytes], output: Path) -> str:
-    found: re.Match[str] = wait_for(
+    match: re.Match[str] = wait_for(
         lambda: re.search(r"http://\S+/login\?code=\S+", output.read_text()),
         said=lambda: f"the demo told no link:\n{output.read_text()}",
         alive=lambda: process.poll() is None,
     )
-    return found[0]
+    return match[0]
 
 
 @pytest.mark.soak

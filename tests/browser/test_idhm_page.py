@@ -81,8 +81,8 @@ def see_the_first_box_cleared(at: Visit, belt: WrittenBelt) -> None:
     belt.move(1, "cleared")
     last = page.locator(".idhm-said")
     expect(last).to_have_text("Box 1 is safe: nothing hazardous, 97 % sure, after 2.0 s")
-    told = re.compile("^Box 1: safe")
-    expect(page.locator(".parcel.good")).to_have_attribute("aria-label", told)
+    label = re.compile("^Box 1: safe")
+    expect(page.locator(".parcel.good")).to_have_attribute("aria-label", label)
 
 
 def see_a_suspect_box_diverted(at: Visit, belt: WrittenBelt) -> None:
@@ -133,8 +133,8 @@ def see_a_box_again(at: Visit, belt: WrittenBelt) -> None:
     page = at.page
     page.get_by_label("Show a box again").click()
     page.get_by_role("option", name="1", exact=True).click()
-    told = page.locator(".idhm-replay")
-    expect(told).to_contain_text("Box 1 once more: burst 2 of 2.")
+    notice = page.locator(".idhm-replay")
+    expect(notice).to_contain_text("Box 1 once more: burst 2 of 2.")
     north = page.get_by_role("region", name="Detector north")
     expect(north.locator("svg.spectrum")).to_have_attribute("aria-label", re.compile("of box 1:"))
     expect(north.locator(".idhm-verdict")).to_contain_text("more data needed")
@@ -142,7 +142,7 @@ def see_a_box_again(at: Visit, belt: WrittenBelt) -> None:
     at.photograph("idhm-replay-light-1280", whole=True)
     expect(north.locator("svg.spectrum")).to_have_attribute("aria-label", re.compile("of box 1:"))
     at.button("Back to the belt").click()
-    expect(told).to_be_hidden()
+    expect(notice).to_be_hidden()
     expect(north.locator("svg.spectrum")).to_have_attribute("aria-label", re.compile("of box 8:"))
 
 

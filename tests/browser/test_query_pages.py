@@ -62,10 +62,10 @@ def _wait_for_health(server: ServerAtWork) -> None:
     """Until the join has finished a micro-batch: from then on there is something to see."""
 
     def figures() -> int:
-        found = httpx.get(
+        answer = httpx.get(
             f"{server.url}/queries/passing/health", headers=server.headers(), timeout=LONG
         )
-        return len(found.json())
+        return len(answer.json())
 
     wait_for(lambda: figures() > 1, 120, every=0.2)
 
@@ -181,10 +181,10 @@ def _wait_for_points(page: Page, least: int) -> list[int]:
     """Until every line of the first chart has so many points; how many each has."""
     patience = Patience(60)
     while True:
-        found: list[int] = page.locator(".nm-gauge .nm-echart").first.evaluate(_POINTS)
-        if min(found, default=0) >= least:
-            return found
-        assert not patience.ended, f"the chart did not get {least} points: {found}"
+        points: list[int] = page.locator(".nm-gauge .nm-echart").first.evaluate(_POINTS)
+        if min(points, default=0) >= least:
+            return points
+        assert not patience.ended, f"the chart did not get {least} points: {points}"
         page.wait_for_timeout(200)
 
 

@@ -68,7 +68,7 @@ def test_login_leads_to_pages_of_the_console_only(server: ServerAtWork) -> None:
         assert httpx.post(server.url + "/login", data=form).headers["location"] == "/"
 
 
-def test_unknown_addresses_are_told_as_the_api_tells_errors(server: ServerAtWork) -> None:
+def test_unknown_addresses_are_reported_as_the_api_reports_errors(server: ServerAtWork) -> None:
     assert httpx.get(server.url + "/nothing").json()["error"]["message"]
     assert httpx.get(server.url + "/nothing").status_code == 404
     assert httpx.delete(server.url + "/sql").status_code == 405
@@ -175,15 +175,15 @@ def test_a_page_whose_token_is_revoked_gets_no_more_though_it_stays(
     at.wait_for_rows()
     at.page.route("**/login**", lambda route: route.fulfill(status=204))  # it stays here
 
-    def told(within: int) -> int:
+    def frames_within(within: int) -> int:
         """How many frames come in so many seconds, but for those that keep the connection."""
         frames.clear()
         at.page.wait_for_timeout(within * 1000)
         return len([one for one in frames if len(one) > 5])
 
-    assert told(4) > 0
+    assert frames_within(4) > 0
     httpx.delete(server.url + "/tokens/brief", headers=server.headers("admin"))
     at.page.wait_for_timeout(10_000)  # tokens are looked at each second, sessions every five
-    assert told(4) == 0
+    assert frames_within(4) == 0
     at.context.close()
     server.sql("DROP QUERY watched")

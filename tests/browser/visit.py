@@ -69,23 +69,23 @@ class Visit:
         """Until the table has rows."""
         expect(self.page.locator(".nm-table tbody tr").first).to_be_attached()
 
-    def rows_told(self) -> int:
+    def rows_shown(self) -> int:
         """How many rows the query has made, as the page says."""
         text = self.page.locator(".nm-figures").inner_text()
-        found = re.search(r"([\d ]+)\s+rows(?!/)", text)
-        return int(re.sub(r"\D", "", found[1])) if found else 0
+        match = re.search(r"([\d ]+)\s+rows(?!/)", text)
+        return int(re.sub(r"\D", "", match[1])) if match else 0
 
     def wait_for_more_rows(self) -> None:
         """Until the page tells of more rows than it does now."""
-        before, patience = self.rows_told(), Patience(_LOOK_SECONDS)
-        while self.rows_told() <= before:
+        before, patience = self.rows_shown(), Patience(_LOOK_SECONDS)
+        while self.rows_shown() <= before:
             assert not patience.ended, f"no more rows than {before} came"
             self.page.wait_for_timeout(_LOOK_MILLIS)
 
     def chart(self) -> list[dict[str, Any]]:
         """The series that the chart shows now."""
-        found: list[dict[str, Any]] = self.page.locator(".nm-chart").evaluate(_CHART)
-        return found
+        lines: list[dict[str, Any]] = self.page.locator(".nm-chart").evaluate(_CHART)
+        return lines
 
     def newest_point(self) -> float:
         """The latest instant of any point of the chart; 0: there is none."""

@@ -20,8 +20,8 @@ def test_executors_that_do_not_share_a_folder_are_refused_and_lose_nothing(tmp_p
     with tempfile.TemporaryDirectory(dir=build) as folder, spark_cluster(Path(folder)) as cluster:
         run_on_cluster(cluster.url, "tests.spark.separate_disks_process", folder, str(tmp_path))
         answer = json.loads((Path(folder) / "answer.json").read_text())
-    told = answer["refused"]
-    assert "this executor cannot find the log that it should write to" in told, told
+    refusal = answer["refused"]
+    assert "this executor cannot find the log that it should write to" in refusal, refusal
     assert "all executors find the same files" in answer["refused"]
     assert answer["lost"] == []
     assert answer["kept"] == [None, True]

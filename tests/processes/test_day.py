@@ -132,8 +132,8 @@ def alter(day: Day, server: ServerAtWork) -> None:
     server.sql("ALTER STREAM S ADD COLUMN extra BIGINT")
     day.publish()
     day.require_all(server)
-    found = _rows(server, "SELECT COUNT(extra) AS n, MIN(n) AS first FROM S WHERE extra >= 0")
-    assert found == [{"n": AT_ONCE, "first": AT_ONCE}]
+    rows = _rows(server, "SELECT COUNT(extra) AS n, MIN(n) AS first FROM S WHERE extra >= 0")
+    assert rows == [{"n": AT_ONCE, "first": AT_ONCE}]
 
 
 def back_up(day: Day, server: ServerAtWork, token: Path) -> int:
@@ -142,8 +142,8 @@ def back_up(day: Day, server: ServerAtWork, token: Path) -> int:
     token.write_text(server.tokens["admin"])
     token.chmod(0o600)
     backups = str(day.folder.parent / "backups")
-    told = command("backup", backups, "--server", server.url, "--token-file", str(token))
-    assert told.returncode == 0, told.stderr
+    done = command("backup", backups, "--server", server.url, "--token-file", str(token))
+    assert done.returncode == 0, done.stderr
     day.publish()
     day.require_all(server)
     return before
@@ -185,8 +185,8 @@ def upgrade(day: Day) -> None:
 
 def restore(day: Day, folder: Path, backed_up: int) -> None:
     """What was stored when the backup was made, and not a row of what came later."""
-    told = command("restore", str(day.folder.parent / "backups"), str(folder))
-    assert told.returncode == 0, told.stderr
+    done = command("restore", str(day.folder.parent / "backups"), str(folder))
+    assert done.returncode == 0, done.stderr
     day.broker.stop()
     with serving(folder) as server:
         wait_for(lambda: _rows(server, "SELECT COUNT(*) AS n FROM S")[0]["n"] == backed_up)

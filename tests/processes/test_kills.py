@@ -97,7 +97,7 @@ def _is_fork_server(process: psutil.Process) -> bool:
     return "nilometer.spark.fork_server" in process.cmdline()
 
 
-def found(way: str, folder: Path, spark: SparkSession) -> list[tuple[int, ...]]:
+def results_of(way: str, folder: Path, spark: SparkSession) -> list[tuple[int, ...]]:
     if way == "log":
         rows = rows_of(folder / "out", STREAMS)
     elif way == "windowed log":
@@ -131,7 +131,7 @@ def check(way: str, folder: Path, spark: SparkSession, kills: Sequence[str], see
         run.kill_driver()
     expected = expect(way, [list(chain(*stream)) for stream in streams])
     assert len(expected) > 1000
-    assert found(way, folder, spark) == expected
+    assert results_of(way, folder, spark) == expected
 
 
 def expect(way: str, streams: Sequence[Sequence[Row]]) -> list[tuple[int, ...]]:

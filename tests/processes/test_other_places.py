@@ -37,8 +37,8 @@ def run_and_restart(spark: SparkSession, folder: Path, **places: str) -> list[st
     with nm.connect(spark, path=folder / "plant", **places) as db:
         assert db.resume() == ["evens"]
         wait_for(lambda: bool(db.queries["evens"].recentProgress))
-        found = sorted(row["k"] for row in db.history("evens").collect())
-        assert found == list(range(0, 40, 2))
+        keys = sorted(row["k"] for row in db.history("evens").collect())
+        assert keys == list(range(0, 40, 2))
         assert db.history("A").where("k < 10").count() == 10
         assert [row["reader"] for row in db.sql("SHOW READERS FROM A").collect()] == ["evens"]
         logs = [db.log_of("A"), db.log_of("evens")]
@@ -52,8 +52,8 @@ def run_and_restart(spark: SparkSession, folder: Path, **places: str) -> list[st
 def test_logs_in_an_s3_store(spark: SparkSession, tmp_path: Path) -> None:
     with s3_server() as options:
         logs = f"s3://somebody:secret@plant/logs?{options}"
-        found = run_and_restart(spark, tmp_path, logs=logs)
-        assert found[0] == f"s3://somebody:secret@plant/logs/a?{options}"
+        locations = run_and_restart(spark, tmp_path, logs=logs)
+        assert locations[0] == f"s3://somebody:secret@plant/logs/a?{options}"
     assert not (tmp_path / "plant" / "logs").exists()
 
 
@@ -117,8 +117,8 @@ def test_an_outage_of_the_store_is_waited_for(
                 with pytest.raises(LogError):
                     add_rows(db, range(40, 80))
                 wait_for(lambda: all(one.error for one in db.query_statuses()))
-                told = [str(one.error) for one in db.query_statuses()]
-                assert all("plant" in one for one in told), told
+                errors = [str(one.error) for one in db.query_statuses()]
+                assert all("plant" in one for one in errors), errors
             db._stored.parts.home.manager._watched["A"].stream.store.writer.repair()
             add_rows(db, range(40, 80))
             wait_for_results(db)
@@ -169,8 +169,8 @@ def wait_for_results(db: nm.Database) -> None:
     """Until the queries have every result of eighty rows, once."""
     wait_for(lambda: counted(db) == [80, 40, 20, 8], 120, said=lambda: str(counted(db)))
     for name, step in (("evens", 2), ("pairs", 4), ("own", 10)):
-        found = sorted(row["k"] for row in db.history(name).collect())
-        assert found == list(range(0, 80, step))
+        keys = sorted(row["k"] for row in db.history(name).collect())
+        assert keys == list(range(0, 80, step))
 
 
 def add_rows(db: nm.Database, numbers: range) -> None:
@@ -222,8 +222,8 @@ def test_a_copy_of_catalog_logs_and_folder_goes_on(
             db.resume()
             add_rows(db, range(40, 80))
             wait_for_rows(db, 80, 40)
-            found = sorted(row["k"] for row in db.history("evens").collect())
-            assert found == list(range(0, 80, 2))
+            keys = sorted(row["k"] for row in db.history("evens").collect())
+            assert keys == list(range(0, 80, 2))
 
 
 def copied(postgres: Postgres, plant: Path, to: Path, catalog: str, options: str) -> str:

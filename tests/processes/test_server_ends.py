@@ -65,31 +65,31 @@ def test_followers_are_told_that_the_server_stops(tmp_path: Path) -> None:
             "CREATE STREAM A (k BIGINT) FROM synthetic WITH (rate = 50, values = 'k=counter(0,1)')"
         )
         server.sql("CREATE QUERY q AS SELECT k FROM A")
-        told = asyncio.run(stop_while_many_follow(server))
-        assert [one["end"]["error"]["kind"] for one in told] == ["ClosedError"] * FOLLOWERS
+        ends = asyncio.run(stop_while_many_follow(server))
+        assert [one["end"]["error"]["kind"] for one in ends] == ["ClosedError"] * FOLLOWERS
         assert server.process.wait(LONG) == 0
 
 
 def measured(server: ServerAtWork) -> dict[str, float]:
     """Metrics that have no labels, by name."""
     text = httpx.get(f"{server.url}/metrics", headers=server.headers("read"), timeout=LONG).text
-    found = [s for one in text_string_to_metric_families(text) for s in one.samples]
-    return {one.name: one.value for one in found if not one.labels}
+    samples = [s for one in text_string_to_metric_families(text) for s in one.samples]
+    return {one.name: one.value for one in samples if not one.labels}
 
 
 def test_a_server_without_spark_ends(tmp_path: Path) -> None:
     with server_at_work(tmp_path / "plant") as server:
-        found = measured(server)
+        figures = measured(server)
         for name in ("java_heap_bytes", "java_threads", "java_resident_bytes", "disk_free_bytes"):
-            assert found[f"nilometer_{name}"] > 0, name
-        assert found["nilometer_engine_restarts_total"] == 0
+            assert figures[f"nilometer_{name}"] > 0, name
+        assert figures["nilometer_engine_restarts_total"] == 0
         java_of(server).kill()
         assert server.process.wait(LONG) == 1
         assert "Spark has terminated, so the server stops" in server.errors.read_text()
         lines = (server.folder / "server.log").read_text().splitlines()
-        told = [line.split(" ", 2)[1] for line in lines if " nilometer.server: " in line]
-        assert told[0] == "INFO"  # that it listens
-        assert "ERROR" in told
+        levels = [line.split(" ", 2)[1] for line in lines if " nilometer.server: " in line]
+        assert levels[0] == "INFO"  # that it listens
+        assert "ERROR" in levels
         assert "Spark has terminated" in "".join(lines)
         assert (server.folder / "server-spark.log").stat().st_size
 

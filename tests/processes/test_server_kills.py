@@ -87,11 +87,11 @@ def expected(folder: Path, query: str) -> Counter[tuple[Any, ...]]:
 
 def counted(rows: Iterable[dict[str, Any]]) -> Counter[tuple[Any, ...]]:
     """How often each row comes; of changes, how often in all."""
-    found: Counter[tuple[Any, ...]] = Counter()
+    counts: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
         copies = row.get("_diff", 1)
-        found[tuple(value for name, value in row.items() if name != "_diff")] += copies
-    return Counter({row: copies for row, copies in found.items() if copies})
+        counts[tuple(value for name, value in row.items() if name != "_diff")] += copies
+    return Counter({row: copies for row, copies in counts.items() if copies})
 
 
 def before(rows: Counter[tuple[Any, ...]], watermark: datetime) -> Counter[tuple[Any, ...]]:
@@ -149,8 +149,8 @@ def check_counts(server: ServerAtWork, rows: dict[str, int]) -> None:
 
 
 def readings_of(server: ServerAtWork, stream: str) -> int:
-    found = server.sql("SHOW SENSORS")["rows"]
-    return next(one["readings"] or 0 for one in found if one["stream"] == stream)
+    sensors = server.sql("SHOW SENSORS")["rows"]
+    return next(one["readings"] or 0 for one in sensors if one["stream"] == stream)
 
 
 def spelled(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:

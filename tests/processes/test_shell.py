@@ -47,10 +47,12 @@ class TerminalAtWork:
     def wait_for(self, pattern: str) -> str:
         """Wait until something new is shown that looks so."""
 
-        def found() -> re.Match[str] | None:
+        def match_in_text() -> re.Match[str] | None:
             return re.compile(pattern, re.DOTALL).search(self.text, self._mark)
 
-        match = wait_for(found, said=lambda: f"{pattern!r} was not shown in {self.text[-3000:]}")
+        match = wait_for(
+            match_in_text, said=lambda: f"{pattern!r} was not shown in {self.text[-3000:]}"
+        )
         self._mark = match.end()
         return str(match[0])
 
@@ -115,9 +117,9 @@ def check_commands(server: ServerAtWork) -> None:
     made = run("sql", "--db", folder, "CREATE TABLE T (s STRING)", env=token)
     assert made.stdout == "created table T\n", made.stderr
     assert f"asking the server at {server.url}" in made.stderr
-    told = run("sql", "--server", server.url, "SELECT s\nFROM Tt", env=token)
-    assert "line 2, column 6" in told.stderr
-    assert "did you mean T?" in told.stderr
+    failed = run("sql", "--server", server.url, "SELECT s\nFROM Tt", env=token)
+    assert "line 2, column 6" in failed.stderr
+    assert "did you mean T?" in failed.stderr
     listed = run("sensors", "list", "--server", server.url, env=token)
     assert f"read by the server at {server.url}" in listed.stdout
 

@@ -35,11 +35,11 @@ def joined(a: Sequence[Row], b: Sequence[Row]) -> Counter[tuple[int, int]]:
 
 def counted(a: Sequence[Row], at: int) -> Counter[tuple[int, int, int]]:
     """For every key how many of its rows are in the window at an instant, and their sum."""
-    found: dict[int, list[int]] = {}
+    by_key: dict[int, list[int]] = {}
     for t, k, i in a:
         if t <= at <= t + WINDOW:
-            found.setdefault(k, []).append(i)
-    return Counter((k, len(ids), sum(ids)) for k, ids in found.items())
+            by_key.setdefault(k, []).append(i)
+    return Counter((k, len(ids), sum(ids)) for k, ids in by_key.items())
 
 
 def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:

@@ -63,11 +63,11 @@ def test_a_join_in_python_with_a_function(
 ) -> None:
     frames = {n: spark.read.schema(DDL).parquet(str(tmp_path / n)) for n in ("A", "B")}
     where = nm.predicate(lambda a, b: (a % 2 == 0) & (b > a), "A.id", "B.id")
-    found = nm.window_join(frames, on="k", time="ts", windows=f"{WINDOW}us", where=where)
+    together = nm.window_join(frames, on="k", time="ts", windows=f"{WINDOW}us", where=where)
     wanted = Counter(
         {p: n for p, n in joined(rows["A"], rows["B"]).items() if p[0] % 2 == 0 and p[1] > p[0]}
     )
-    assert pairs(found.selectExpr("A.id AS a", "B.id AS b")) == wanted
+    assert pairs(together.selectExpr("A.id AS a", "B.id AS b")) == wanted
 
 
 def test_a_windowed_answer_in_batch_and_streaming(
@@ -80,6 +80,6 @@ def test_a_windowed_answer_in_batch_and_streaming(
     last = rows["A"][-1][0]
     wanted = Counter(tuple(r) for r in changes.selectExpr(*CHANGES).where(f"t < {last}").collect())
     streamed = to_the_end(database(spark, tmp_path, True).sql(GROUPS), tmp_path / "streamed")
-    found = streamed.selectExpr(*CHANGES).where(f"t < {last}")
-    assert Counter(tuple(row) for row in found.collect()) == wanted
+    emitted = streamed.selectExpr(*CHANGES).where(f"t < {last}")
+    assert Counter(tuple(row) for row in emitted.collect()) == wanted
     assert len(wanted) > 200

@@ -35,11 +35,11 @@ def append(location: Path, rows: Sequence[Row]) -> None:
 
 def contents(location: Path, *columns: str) -> Counter[tuple[int, ...]]:
     log = LogReader.open(location)
-    found: Counter[tuple[int, ...]] = Counter()
+    counts: Counter[tuple[int, ...]] = Counter()
     for frame in log.read(log.start):
         values = [frame.rows.column(name).to_pylist() for name in columns]
-        found.update(zip(*values, strict=True))
-    return found
+        counts.update(zip(*values, strict=True))
+    return counts
 
 
 def start_copy(spark: SparkSession, folder: Path, reader: str | None, now: bool) -> StreamingQuery:
@@ -151,13 +151,13 @@ def test_a_sensor_database_goes_on_where_it_was(spark: SparkSession, tmp_path: P
                 assert time.monotonic() < until
                 time.sleep(0.5)
             # Before what it is compared with, which grows meanwhile.
-            found = readings(db, "q")
+            counted = readings(db, "q")
             stored = readings(db, "S")
-            results = found.total()
-            assert found <= stored, "twice, or never stored"
-            times = [at for _, at in found]
+            results = counted.total()
+            assert counted <= stored, "twice, or never stored"
+            times = [at for _, at in counted]
             between = Counter(one for one in stored.elements() if min(times) < one[1] < max(times))
-            assert between <= found, "lost"
+            assert between <= counted, "lost"
 
 
 def readings(db: nm.Database, name: str) -> Counter[tuple[int, datetime]]:

@@ -34,5 +34,5 @@ def test_functions_in_python(spark: SparkSession) -> None:
             db.create_function("twice", lambda x: 2 * x, returns="bigint")
     else:
         db.create_function("twice", lambda x: 2 * x, returns="bigint")
-        found = db.sql("SELECT twice(S.id) AS t FROM S").collect()
-        assert sorted(row.t for row in found) == [0, 2, 4]
+        answer = db.sql("SELECT twice(S.id) AS t FROM S").collect()
+        assert sorted(row.t for row in answer) == [0, 2, 4]

@@ -78,11 +78,11 @@ def open_log(location: Path, rows: int | None = None, reader: str | None = None)
 def rows_of(location: str | Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     """All rows of a log, sorted; times as microseconds."""
     log = LogReader.open(location)
-    found: list[tuple[Any, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for frame in log.read(log.start):
         values = [_plain(frame.rows.column(name)).to_pylist() for name in columns]
-        found += list(zip(*values, strict=True))
-    return sorted(found, key=repr)
+        rows += list(zip(*values, strict=True))
+    return sorted(rows, key=repr)
 
 
 def _plain(column: pa.Array) -> pa.Array:

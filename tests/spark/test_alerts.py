@@ -14,7 +14,7 @@ from tests.patience import wait_for
 pytestmark = pytest.mark.spark
 
 
-def test_a_query_and_a_stream_are_watched_and_told_of(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_query_and_a_stream_are_watched_and_reported(spark: SparkSession, tmp_path: Path) -> None:
     data = tmp_path / "data.jsonl"
     data.write_text("")
     with receiver() as hook, nm.connect(spark, path=tmp_path / "db") as db:

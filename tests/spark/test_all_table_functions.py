@@ -28,7 +28,7 @@ KNOWN = pa.table(
     }
 )
 APPENDED = """
-    SELECT sensor, rows AS number, CAST(rows AS DOUBLE) AS found
+    SELECT sensor, rows AS number, CAST(rows AS DOUBLE) AS figure
     FROM   ACCUMULATE(S [RANGE 4 SECONDS], by => sensor, value => counts)
     UNION ALL
     SELECT sensor, 1, confidence
@@ -44,7 +44,7 @@ APPENDED = """
     SELECT sensor, 4, energy FROM PEAKS(S, counts => counts, fwhm => 2.0)
 """
 ANSWERS = """
-    SELECT sensor, size AS number, share AS found
+    SELECT sensor, size AS number, share AS figure
     FROM   CLUSTERS(S [RANGE 20 SECONDS], by => sensor, item => counts, clusters => 3,
                     every => 5 SECONDS)
     UNION ALL
@@ -93,12 +93,12 @@ def expected(statement: str, rows: pa.RecordBatch) -> list[str]:
     db = LocalDatabase(buckets=2)
     db.create_stream("S", pa.Table.from_batches([rows]), time="ts")
     db.create_table("K", KNOWN)
-    found = []
+    texts = []
     for row in db.sql(statement).to_pylist():
         time = row["_time"].timestamp()
         if time < rows["ts"][-1].as_py().timestamp():
-            found.append(repr(tuple({**row, "_time": time}.values())))
-    return sorted(found)
+            texts.append(repr(tuple({**row, "_time": time}.values())))
+    return sorted(texts)
 
 
 def test_the_statements_have_all_functions() -> None:
@@ -123,13 +123,13 @@ def test_streamed_across_a_restart_all_are_the_batch(
         run_to_end(db.sql(statement), tmp_path)
         if more is not None:
             stream.add(readings(*more))
-    found = as_rows(spark.read.parquet(str(tmp_path / "out")))
-    assert found == expected(statement, readings(0, 100))
-    assert found
+    rows = as_rows(spark.read.parquet(str(tmp_path / "out")))
+    assert rows == expected(statement, readings(0, 100))
+    assert rows
 
 
 @pytest.mark.soak
-def test_what_is_wrong_with_knowledge_is_told_in_words(spark: SparkSession) -> None:
+def test_what_is_wrong_with_knowledge_is_described_in_words(spark: SparkSession) -> None:
     db = nm.connect(spark)
     db.create_stream("S", spark.createDataFrame(readings(0, 4).to_pandas(), DDL), time="ts")
     db.create_table("K", known(spark))

@@ -157,6 +157,6 @@ def test_tables_and_views_get_other_names(spark: SparkSession, tmp_path: Path) -
         db.execute("CREATE TABLE Rooms (name STRING)")  # the name is free
         db.execute("INSERT INTO Rooms VALUES ('cellar')")
     with nm.connect(spark, path=tmp_path / "plant") as db:
-        found = db.sql("SELECT name, area FROM Halls").collect()
-        assert sorted(map(tuple, found)) == [("hall", 23.5), ("store", 4.0)]
+        halls = db.sql("SELECT name, area FROM Halls").collect()
+        assert sorted(map(tuple, halls)) == [("hall", 23.5), ("store", 4.0)]
         assert [tuple(one) for one in db.sql("SELECT * FROM Rooms").collect()] == [("cellar",)]

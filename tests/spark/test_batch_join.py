@@ -162,8 +162,8 @@ def test_awkward_names(spark: SparkSession) -> None:
         where="`select`.`it's ``x``` <> `Camera 2`.`it's ``x```",
     )
     assert joined.columns == ["select", "Camera 2", "_time"]
-    found = {(row["select"]["it's `x`"], row["Camera 2"]["it's `x`"]) for row in joined.collect()}
-    assert found == {("it's", "`"), ("`", "it's")}
+    pairs = {(row["select"]["it's `x`"], row["Camera 2"]["it's `x`"]) for row in joined.collect()}
+    assert pairs == {("it's", "`"), ("`", "it's")}
 
 
 def test_nested_payloads_pass_through(spark: SparkSession) -> None:

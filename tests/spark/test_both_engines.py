@@ -135,11 +135,11 @@ def test_parquet_has_the_same_columns_and_rows(folder: Path, tmp_path: Path) -> 
 def test_refusals_are_the_same(folder: Path, statement: str) -> None:
     sources = ["--stream", f"A={folder}/a.csv:ts", "--stream", f"B={folder}/b.jsonl:ts"]
     sources += ["--table", f"T={folder}/t.csv"]
-    told = {
+    errors = {
         engine: str(refusal(run("sql", statement, *sources, "--engine", engine)))
         for engine in ("auto", "spark")
     }
-    assert told["auto"] == told["spark"]
+    assert errors["auto"] == errors["spark"]
 
 
 def test_following_gives_the_same_rows(folder: Path, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_following_gives_the_same_rows(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "a" / "1.csv").write_bytes((folder / "a.csv").read_bytes())
     (tmp_path / "b" / "1.jsonl").write_bytes((folder / "b.jsonl").read_bytes())
     for statement in (STATEMENTS[2], STATEMENTS[7]):
-        told = []
+        outputs = []
         for engine in ("local", "spark"):
             done = run(
                 *("sql", statement, "--stream", f"A={tmp_path}/a:ts", "--engine", engine),
@@ -157,8 +157,8 @@ def test_following_gives_the_same_rows(folder: Path, tmp_path: Path) -> None:
             )
             assert done.exception is None, done.exception
             summary = done.stderr.partition(", seconds")[0]
-            told.append((sorted(done.stdout.splitlines()), summary))
-        assert told[0] == told[1]
+            outputs.append((sorted(done.stdout.splitlines()), summary))
+        assert outputs[0] == outputs[1]
 
 
 def test_explain_says_which_engine_and_why(folder: Path) -> None:

@@ -77,8 +77,8 @@ def test_answers_at_an_instant_in_every_format(data: Path) -> None:
     top = "SELECT store, price FROM S [RANGE 1 MINUTE] ORDER BY price DESC LIMIT 2"
     command = ["sql", top, *once(data), *at, "--format", "parquet", "-o", data / "top"]
     assert run(*command).exception is None
-    found = pq.read_table(data / "top").to_pylist()
-    assert found == [{"store": "north", "price": 12}, {"store": "south", "price": 5}]
+    rows = pq.read_table(data / "top").to_pylist()
+    assert rows == [{"store": "north", "price": 12}, {"store": "south", "price": 5}]
 
 
 def test_in_the_end_windows_of_time_are_empty_and_those_of_rows_are_not(data: Path) -> None:

@@ -104,8 +104,8 @@ def test_json_lines_and_parquet_keep_types_and_refuse_two_columns_of_one_name(
         "_time": "2026-01-01T00:00:03.000000Z",
     }
     run("sql", query, *over(data), "--format", "parquet", "-o", data / "out.parquet")
-    found = pq.read_table(data / "out.parquet", columns=["k", "v", "t"]).sort_by("k").to_pylist()
-    assert found[0] == {"k": 1, "v": 2.5, "t": datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC)}
+    rows = pq.read_table(data / "out.parquet", columns=["k", "v", "t"]).sort_by("k").to_pylist()
+    assert rows[0] == {"k": 1, "v": 2.5, "t": datetime(2026, 1, 1, 0, 0, 2, tzinfo=UTC)}
     again = run("sql", query, *over(data), "--format", "parquet", "-o", data / "out.parquet")
     assert "already exists" in refusal(again).message
 
@@ -259,8 +259,8 @@ def test_a_database_in_a_folder(spark: SparkSession, tmp_path: Path) -> None:
         "this query runs for as long as its sensors do"
     )
     assert "S contacts" not in run("explain", "SELECT v FROM S WHERE v > 0", *kept).stdout
-    told = run("sql", "CREATE QUERY q AS SELECT v FROM S WHERE v > 0", *kept).stdout
-    assert told.startswith("query q created and started\nit stops with this command")
+    output = run("sql", "CREATE QUERY q AS SELECT v FROM S WHERE v > 0", *kept).stdout
+    assert output.startswith("query q created and started\nit stops with this command")
     shown = run("sql", "SHOW QUERIES", *kept, "--format", "csv").stdout
     assert rows(shown)[0][:2] == ["q", "to be resumed"]
     for option in ("--catalog", "--logs"):

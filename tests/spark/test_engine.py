@@ -166,16 +166,16 @@ def answer(reader: LogReader) -> dict[int, int]:
 def added_up(reader: LogReader, start: Any) -> dict[int, int]:
     """What one who begins with the base has at the instant of the answer."""
     instant = (reader.watermark or 0) - 1
-    found: Counter[tuple[int, int]] = Counter()
+    counts: Counter[tuple[int, int]] = Counter()
     for frame in reader.read(start):
         times = frame.rows.column("_time").cast("int64").to_pylist()
         for one, at in zip(frame.rows.to_pylist(), times, strict=True):
-            found[one["k"], one["n"]] += one["_diff"] if at <= instant else 0
-    return dict(found.keys() & {row for row, copies in found.items() if copies})
+            counts[one["k"], one["n"]] += one["_diff"] if at <= instant else 0
+    return dict(counts.keys() & {row for row, copies in counts.items() if copies})
 
 
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.soak), 1])
-def test_nothing_is_lost_or_told_twice_whatever_is_killed(
+def test_nothing_is_lost_or_emitted_twice_whatever_is_killed(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)

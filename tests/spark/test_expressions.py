@@ -247,8 +247,8 @@ def test_expressions_mean_what_they_mean_in_spark(by_spark: pa.Table) -> None:
         # One condition, not split at its ANDs.
         [condition] = read_conditions(f"({sql}) OR false", STREAMS)
         own = [tables[c.stream].column(c.column).combine_chunks() for c in condition.columns]
-        found = evaluate(compiled(condition), own, len(by_spark))
-        assert found.cast(pa.bool_()).to_pylist() == by_spark.column(sql).to_pylist(), sql
+        values = evaluate(compiled(condition), own, len(by_spark))
+        assert values.cast(pa.bool_()).to_pylist() == by_spark.column(sql).to_pylist(), sql
 
 
 @pytest.mark.parametrize("sql", VALUES)
@@ -258,9 +258,9 @@ def test_values_and_their_types_are_spark_s(sql: str, by_spark: pa.Table) -> Non
     own = [tables[c.stream].column(c.column).combine_chunks() for c in value.columns]
     expression = compiled(value)
     kind = type_of(expression, [column.type for column in own])
-    found = evaluate(expression, own, len(by_spark))
-    assert (found.type, kind) == (by_spark.column(sql).type,) * 2
-    assert repr(found.to_pylist()) == repr(by_spark.column(sql).to_pylist())
+    values = evaluate(expression, own, len(by_spark))
+    assert (values.type, kind) == (by_spark.column(sql).type,) * 2
+    assert repr(values.to_pylist()) == repr(by_spark.column(sql).to_pylist())
 
 
 def awkward_doubles() -> list[float]:
@@ -283,8 +283,8 @@ def test_doubles_are_rounded_as_spark_rounds_them(spark: SparkSession) -> None:
     by_spark = spark.createDataFrame(table).orderBy("row").selectExpr(*answers).toArrow()
     for number, text in enumerate(texts):
         [value] = read_conditions(text.replace("(d", "(x.d").replace(", d", ", x.d"), STREAMS)
-        found = evaluate(compiled(value), [table.column("d").combine_chunks()], len(values))
-        assert repr(found.to_pylist()) == repr(by_spark.column(number).to_pylist()), text
+        rounded = evaluate(compiled(value), [table.column("d").combine_chunks()], len(values))
+        assert repr(rounded.to_pylist()) == repr(by_spark.column(number).to_pylist()), text
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,9 @@ def csv_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def on_spark(spark: SparkSession, source: Source) -> pa.Table:
     frame = read_static(spark, source)
     kinds = arrow_types(frame.schema)
-    found = frame.toArrow()
+    table = frame.toArrow()
     fields = list(zip(frame.columns, kinds, strict=True))
-    return found.cast(pa.schema(fields))
+    return table.cast(pa.schema(fields))
 
 
 def spelled(table: pa.Table) -> list[str]:
@@ -83,12 +83,12 @@ def test_columns_of_any_cells_are_what_spark_makes_of_them_or_left_to_it(
         texts = pa.chunked_array([pa.array([cell or None for cell in cells], pa.string())])
         try:
             kind = type_of_texts(name, texts)
-            found = read_texts(name, texts, kind)
+            column = read_texts(name, texts, kind)
         except OnlySparkError:
             continue
         read_here += 1
         right = expected.column(name)
-        assert (kind, repr(found.to_pylist())) == (right.type, repr(right.to_pylist())), cells
+        assert (kind, repr(column.to_pylist())) == (right.type, repr(right.to_pylist())), cells
     assert read_here > 150
 
 
@@ -137,10 +137,10 @@ FOR_SPARK = {
 def test_plain_files(spark: SparkSession, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(PLAIN[name].encode())
-    _, found = read_files("X", find_files("X", path))
+    _, table = read_files("X", find_files("X", path))
     expected = on_spark(spark, Source("X", path))
-    assert found.schema == expected.schema
-    assert spelled(found) == spelled(expected)
+    assert table.schema == expected.schema
+    assert spelled(table) == spelled(expected)
 
 
 @pytest.mark.parametrize("name", FOR_SPARK)
@@ -163,10 +163,10 @@ def test_folders_and_compressed_files(spark: SparkSession, tmp_path: Path) -> No
     (tmp_path / "json" / "2.JSON").write_text('{"b": 2.5}\n')
     for folder in ("csv", "json"):
         path = tmp_path / folder
-        _, found = read_files("X", find_files("X", path))
+        _, table = read_files("X", find_files("X", path))
         expected = on_spark(spark, Source("X", path))
-        assert found.schema == expected.schema
-        assert spelled(found) == spelled(expected)
+        assert table.schema == expected.schema
+        assert spelled(table) == spelled(expected)
 
 
 TIMES = (
@@ -186,10 +186,10 @@ def test_times_of_streams(spark: SparkSession, tmp_path: Path, number: int) -> N
         else:
             lines = [f'{{"k": 1, "ts": "{time}"}}' for time in times if time]
             path.write_text("\n".join(lines))
-        _, found = read_files("X", find_files("X", path), "TS")
+        _, table = read_files("X", find_files("X", path), "TS")
         expected = on_spark(spark, Source("X", path, "TS"))
-        assert found.schema == expected.schema
-        assert spelled(found) == spelled(expected)
+        assert table.schema == expected.schema
+        assert spelled(table) == spelled(expected)
 
 
 @pytest.mark.parametrize("text", ["1700000000", "1700000000.5", "soon", "2026", "12:00", "True"])
@@ -199,7 +199,7 @@ def test_times_that_are_none_end_as_they_do_on_spark(
     path = tmp_path / "x.csv"
     path.write_text(f"k,ts\n1,{text}\n")
     try:
-        _, found = read_files("X", find_files("X", path), "ts")
+        _, table = read_files("X", find_files("X", path), "ts")
     except OnlySparkError:
         return
     except SchemaError as error:  # numbers that nobody has said the unit of
@@ -207,23 +207,23 @@ def test_times_that_are_none_end_as_they_do_on_spark(
             on_spark(spark, Source("X", path, "ts"))
         return
     expected = on_spark(spark, Source("X", path, "ts"))
-    assert found.schema == expected.schema
+    assert table.schema == expected.schema
 
 
-def test_a_column_that_is_not_there_is_told_in_the_same_words(
+def test_a_column_that_is_not_there_is_reported_in_the_same_words(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     path = tmp_path / "x.csv"
     path.write_text("k,ts\n1,2026-01-01\n")
-    told = []
+    messages = []
     for read in (
         lambda: read_files("X", find_files("X", path), "t"),
         lambda: read_static(spark, Source("X", path, "t")),
     ):
         with pytest.raises(NilometerError) as error:
             read()
-        told.append(str(error.value))
-    assert told[0] == told[1]
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
 
 
 PARQUET = {
@@ -256,11 +256,11 @@ PARQUET = {
 def test_parquet(spark: SparkSession, tmp_path: Path, name: str) -> None:
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table(PARQUET[name]), path)
-    _, found = read_files("X", find_files("X", path))
+    _, table = read_files("X", find_files("X", path))
     expected = on_spark(spark, Source("X", path))
-    assert found.schema.names == expected.schema.names
-    assert found.schema.types == expected.schema.types
-    assert spelled(found) == spelled(expected)
+    assert table.schema.names == expected.schema.names
+    assert table.schema.types == expected.schema.types
+    assert spelled(table) == spelled(expected)
 
 
 def test_parquet_that_is_left_to_spark(tmp_path: Path) -> None:

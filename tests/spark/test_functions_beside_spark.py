@@ -71,10 +71,10 @@ def by_us(sql: str, zone: str) -> tuple[list[bool], pa.DataType, dict[int, Any]]
     expression = compile_over(bound, bound.columns, {}, zone)
     kind = type_of(expression, [column.type for column in columns])
     with leaving_out(RowErrors()):
-        [found], kept = compute([(expression, kind)], Rows(columns, len(table)))
+        [computed], kept = compute([(expression, kind)], Rows(columns, len(table)))
     assert evaluate(expression, [c.slice(0, 0) for c in columns], 0).type == kind
     places = range(len(table)) if kept is None else kept.tolist()
-    values = dict(zip(places, plain(found), strict=True))
+    values = dict(zip(places, plain(computed), strict=True))
     return [row not in values for row in range(len(table))], kind, values
 
 
@@ -99,15 +99,15 @@ def plain(column: pa.Array) -> list[Any]:
     return values
 
 
-def same(found: Any, expected: Any, bits: int) -> bool:
-    if isinstance(found, float) and isinstance(expected, float):
-        if repr(found) == repr(expected):
+def same(value: Any, expected: Any, bits: int) -> bool:
+    if isinstance(value, float) and isinstance(expected, float):
+        if repr(value) == repr(expected):
             return True
-        if not (math.isfinite(found) and math.isfinite(expected)):
+        if not (math.isfinite(value) and math.isfinite(expected)):
             return False
-        first, second = (struct.unpack("<q", struct.pack("<d", v))[0] for v in (found, expected))
+        first, second = (struct.unpack("<q", struct.pack("<d", v))[0] for v in (value, expected))
         return abs(first - second) <= bits
-    return repr(found) == repr(expected)
+    return repr(value) == repr(expected)
 
 
 def differences(spark: SparkSession, texts: Sequence[str], zone: str) -> Iterator[str]:
@@ -116,19 +116,19 @@ def differences(spark: SparkSession, texts: Sequence[str], zone: str) -> Iterato
     for number, sql in enumerate(texts):
         try:
             own_failed, kind, own = by_us(sql, zone)
-        except Exception as error:  # all are told at once
+        except Exception as error:  # all are reported at once
             yield f"{sql}: {type(error).__name__} {str(error)[:200]}"
             continue
         expected = values.column(number)
         if nullable(kind) != nullable(expected.type):
             yield f"{sql}: is {kind}, in Spark {expected.type}"
         bits = 8 if sql.split("(")[0] in LAST_BITS else 0
-        told = 0
+        wrong = 0
         bad = failed.column(number).to_pylist()
         for row, (is_bad, value) in enumerate(zip(bad, plain(expected), strict=True)):
             if is_bad == own_failed[row] and (is_bad or same(own[row], value, bits)):
                 continue
-            found = "an error" if own_failed[row] else repr(own[row])
+            ours = "an error" if own_failed[row] else repr(own[row])
             given = {
                 n: str(table.column(n)[row])
                 for n in table.schema.names
@@ -139,12 +139,12 @@ def differences(spark: SparkSession, texts: Sequence[str], zone: str) -> Iterato
                 .replace("[", " ")
                 .split()
             }
-            told += 1
-            if told <= 4:
+            wrong += 1
+            if wrong <= 4:
                 theirs = "an error" if is_bad else repr(value)
-                yield f"{sql}: {found}, in Spark {theirs} for {given}"
-        if told > 4:
-            yield f"{sql}: … {told} rows differ"
+                yield f"{sql}: {ours}, in Spark {theirs} for {given}"
+        if wrong > 4:
+            yield f"{sql}: … {wrong} rows differ"
 
 
 @pytest.fixture
@@ -157,8 +157,8 @@ def in_zones(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.mark.generated
 @pytest.mark.parametrize("texts", [TEXTS, NUMBERS, LISTS], ids=["texts", "numbers", "lists"])
 def test_functions_mean_what_they_mean_in_spark(texts: list[str], in_zones: SparkSession) -> None:
-    found = list(differences(in_zones, some_of(texts), "UTC"))
-    assert not found, "\n".join(found)
+    wrong = list(differences(in_zones, some_of(texts), "UTC"))
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.generated
@@ -168,5 +168,5 @@ def test_functions_mean_what_they_mean_in_spark(texts: list[str], in_zones: Spar
 )
 def test_times_and_casts_mean_what_they_mean_in_spark(zone: str, in_zones: SparkSession) -> None:
     in_zones.conf.set("spark.sql.session.timeZone", zone)
-    found = list(differences(in_zones, some_of([*TIMES, *CASTS]), zone))
-    assert not found, "\n".join(found)
+    wrong = list(differences(in_zones, some_of([*TIMES, *CASTS]), zone))
+    assert not wrong, "\n".join(wrong)

@@ -78,15 +78,15 @@ def _same(value: Any) -> Any:
 
 def changes_in(frame: DataFrame, decoding: Sequence[Decoders]) -> list[list[Change]]:
     """The changelog of each statement."""
-    found: list[list[Change]] = [[] for _ in decoding]
+    by_case: list[list[Change]] = [[] for _ in decoding]
     for number, value in frame.collect():
         values = json.loads(value).values()
         row = [
             None if one is None else decode(one)
             for decode, one in zip(decoding[number], values, strict=True)
         ]
-        found[number].append((tuple(row[:-2]), row[-2], row[-1]))
-    return found
+        by_case[number].append((tuple(row[:-2]), row[-2], row[-1]))
+    return by_case
 
 
 def database(
@@ -126,11 +126,11 @@ def check(draw: st.DataObject, spark: SparkSession, folder: Path) -> None:
     for case, changes in zip(cases, whole, strict=True):
         check_against(case, rows, changes)
     check_batch(spark, rows, cases[:IN_BATCH], whole, execution)
-    for case, found, changes in zip(
+    for case, emitted, changes in zip(
         cases, streamed(draw, spark, folder, rows, cases, execution), whole, strict=True
     ):
-        check_net(found)
-        check_same(found, settled(changes, case, rows), execution, case)
+        check_net(emitted)
+        check_same(emitted, settled(changes, case, rows), execution, case)
 
 
 def _stages(db: LocalDatabase, case: ChangeCase) -> int:
@@ -151,8 +151,8 @@ def check_batch(
     db = database(spark, frames, rows, execution)
     answers = [db.sql(case.sql) for case in cases]
     together = union([as_json(i, frame) for i, frame in enumerate(answers)])
-    found = changes_in(together, [decoders(frame) for frame in answers])
-    for case, changes, right in zip(cases, found, whole, strict=False):
+    emitted = changes_in(together, [decoders(frame) for frame in answers])
+    for case, changes, right in zip(cases, emitted, whole, strict=False):
         check_net(changes)
         check_same(changes, right, Execution.TPA, case)
 

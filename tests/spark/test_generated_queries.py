@@ -52,10 +52,10 @@ def as_json(number: int, frame: DataFrame) -> DataFrame:
 
 def rows_of(frame: DataFrame, count: int) -> list[list[tuple[Any, ...]]]:
     """The rows of each of so many statements, as the oracle sorts them."""
-    found: list[list[tuple[Any, ...]]] = [[] for _ in range(count)]
+    by_case: list[list[tuple[Any, ...]]] = [[] for _ in range(count)]
     for number, value in frame.collect():
-        found[number].append(tuple(json.loads(value).values()))
-    return [sorted(rows, key=repr) for rows in found]
+        by_case[number].append(tuple(json.loads(value).values()))
+    return [sorted(rows, key=repr) for rows in by_case]
 
 
 def database(spark: SparkSession, frames: dict[str, DataFrame], rows: Data, live: bool) -> Database:
@@ -104,16 +104,16 @@ def check(draw: st.DataObject, spark: SparkSession, folder: Path) -> None:
     assert len(cases) == TOGETHER
     answers = union([as_json(i, db.sql(case.sql)) for i, case in enumerate(cases)])
     expected = [answer(case, rows) for case in cases]
-    for case, found, right in zip(cases, rows_of(answers, len(cases)), expected, strict=True):
-        assert found == right, case.sql
+    for case, emitted, right in zip(cases, rows_of(answers, len(cases)), expected, strict=True):
+        assert emitted == right, case.sql
     files = split(folder, rows, draw)
     frames = {name: stream.read(spark) for name, stream in files.items()}
     live = database(spark, frames, rows, live=True)
     run_to_end(union([as_json(i, live.sql(c.sql)) for i, c in enumerate(cases)]), folder)
     streamed = rows_of(spark.read.parquet(str(folder / "out")), len(cases))
-    for case, found, right in zip(cases, streamed, expected, strict=True):
+    for case, emitted, right in zip(cases, streamed, expected, strict=True):
         settled = [row for row in right if is_settled(case, row, rows)]
-        assert found == settled, case.sql
+        assert emitted == settled, case.sql
 
 
 def is_settled(case: QueryCase, row: tuple[Any, ...], rows: Data) -> bool:

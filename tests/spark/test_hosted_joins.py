@@ -47,7 +47,7 @@ def rows_of(random: Random, batch: int) -> pa.RecordBatch:
 
 
 def at_end() -> pa.RecordBatch:
-    """A row that lets all others be told."""
+    """A row that lets all others be emitted."""
     last = (LAST * 2, "z", 0, -1)
     arrays = [pa.array([value], f.type) for value, f in zip(last, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
@@ -86,11 +86,11 @@ def test_streamed_with_a_restart_is_the_columnar_join(
         stream.add(at_end())
     run()
     static = {name: spark.read.parquet(str(tmp_path / name)) for name in "ABC"}
-    found = [row for row in results(spark, tmp_path, IDS) if row[0] >= 0]
+    joined = [row for row in results(spark, tmp_path, IDS) if row[0] >= 0]
     for chosen in (None, algorithm):
         rows = join_of(static, chosen).where("A.id >= 0").selectExpr(*IDS).collect()
-        assert found == sorted(map(tuple, rows))
-    assert len(found) > ROWS
+        assert joined == sorted(map(tuple, rows))
+    assert len(joined) > ROWS
 
 
 def test_a_checkpoint_knows_its_algorithm(spark: SparkSession) -> None:

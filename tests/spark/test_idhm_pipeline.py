@@ -21,11 +21,11 @@ def test_verdicts_are_those_of_the_operators(spark: SparkSession) -> None:
     for name, detectors in (("Near", [1, 2]), ("Remote", [3])):
         db.create_stream(name, spark.createDataFrame(small.readings(detectors)), time="at")
     answer: pa.Table = db.sql(small.query("verdicts")).drop("counts").toArrow()
-    found = small.told_verdicts(answer.to_pylist())
+    verdicts = small.verdicts_of(answer.to_pylist())
     expected = small.expected_verdicts()
-    assert found.keys() == expected.keys()
+    assert verdicts.keys() == expected.keys()
     for key, (exposure, verdict, suspicion, lines) in expected.items():
-        assert found[key] == (exposure, verdict, pytest.approx(suspicion), lines)
+        assert verdicts[key] == (exposure, verdict, pytest.approx(suspicion), lines)
 
 
 @pytest.mark.soak

@@ -266,7 +266,7 @@ def test_refusals(change: Change, text: str, stream: DataFrame, table: DataFrame
     assert str(caught.value) == text
 
 
-def test_what_spark_refuses_on_one_stream_is_told_at_once(stream: DataFrame) -> None:
+def test_what_spark_refuses_on_one_stream_is_reported_at_once(stream: DataFrame) -> None:
     with pytest.raises(NilometerError) as caught:
         nm.window_join(
             {"A": stream, "B": stream},

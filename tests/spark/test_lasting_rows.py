@@ -44,8 +44,8 @@ def test_files_of_rows_that_last(spark: SparkSession, tmp_path: Path, follow: bo
     result = CliRunner().invoke(app, [*arguments, *(["--catch-up"] if follow else [])])
     assert result.exit_code == 0, result.exception
     assert changes_of(result.stdout) == sorted(CHANGES)
-    told = "rows without a time dropped: 2" if follow else "2 rows have no time and were left out"
-    assert told in result.stderr
+    notice = "rows without a time dropped: 2" if follow else "2 rows have no time and were left out"
+    assert notice in result.stderr
 
 
 def test_dataframes_of_rows_that_last(spark: SparkSession) -> None:
@@ -56,10 +56,10 @@ def test_dataframes_of_rows_that_last(spark: SparkSession) -> None:
             db.create_stream("A", rows, time=wrong, epoch="s")
     db.create_stream("A", rows, time=("b", "e"), epoch="s")
     joined = db.sql("SELECT X.k, Y.k AS other FROM A X, A Y WHERE X.k < Y.k EMIT CHANGES")
-    found = nm.snapshot(joined, at="1970-01-01 00:00:06").collect()
-    assert sorted(map(tuple, found)) == [("a", "b"), ("a", "c"), ("b", "c")]
-    found = nm.snapshot(joined, at="1970-01-01 00:00:07").collect()
-    assert sorted(map(tuple, found)) == [("a", "c")]
+    snapshot_rows = nm.snapshot(joined, at="1970-01-01 00:00:06").collect()
+    assert sorted(map(tuple, snapshot_rows)) == [("a", "b"), ("a", "c"), ("b", "c")]
+    snapshot_rows = nm.snapshot(joined, at="1970-01-01 00:00:07").collect()
+    assert sorted(map(tuple, snapshot_rows)) == [("a", "c")]
 
 
 def test_logs_of_rows_that_last(spark: SparkSession, tmp_path: Path) -> None:
@@ -82,12 +82,12 @@ def test_logs_of_rows_that_last(spark: SparkSession, tmp_path: Path) -> None:
         )
         db.execute(f"CREATE QUERY q AS {QUERY} FROM START")
         wait_for(lambda: db.history("q").count() >= len(CHANGES), LONG)
-        found = sorted(
+        changes = sorted(
             (row.room, row._time.second + 60 * row._time.minute, row.n, row._diff)
             for row in db.history("q").where("room <> 'end'").collect()
         )
-        first = min(time for _, time, _, _ in found)
-        assert [(room, time - first, n, diff) for room, time, n, diff in found] == sorted(CHANGES)
+        first = min(time for _, time, _, _ in changes)
+        assert [(room, time - first, n, diff) for room, time, n, diff in changes] == sorted(CHANGES)
         letters = db.execute("SHOW DEAD LETTERS FROM A").rows
         assert letters is not None
         assert [one["reason"] for one in letters.to_pylist()] == ["ends before it begins"]

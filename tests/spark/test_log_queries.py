@@ -91,9 +91,9 @@ def test_results_of_a_query_are_a_stream_of_another(spark: SparkSession, tmp_pat
         write_log(tmp_path / name, batches)
     logs = open_logs(spark, tmp_path, STREAMS)
     run_statement(logs, TWO_STAGES, tmp_path / "changes")
-    found = rows_of(tmp_path / "changes" / "out", ("g", "n", "s", "m", "_time", "_diff"))
+    rows = rows_of(tmp_path / "changes" / "out", ("g", "n", "s", "m", "_time", "_diff"))
     wanted = expect("windowed", [list(chain(*stream)) for stream in streams])
-    assert found == sorted(wanted, key=repr)
+    assert rows == sorted(wanted, key=repr)
     assert LogReader.open(tmp_path / "changes" / "out").layout.changes
     pairs = (
         "SELECT A.id AS a, B.id AS b, A.k AS k FROM A, B WINDOW = 5 MICROSECONDS WHERE A.k = B.k"

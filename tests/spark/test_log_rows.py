@@ -208,6 +208,6 @@ def test_rows_of_a_sensor_table_have_the_values_of_their_sensors(
     table = Inputs(spark, logs={"S": open_log(log)})
     asked = "SELECT room, S.reading.celsius AS c FROM S WHERE floor > 2"
     run_statement(table, asked, tmp_path / "query")
-    found = rows_of(tmp_path / "query" / "out", ("room", "c", "_time"))
-    assert found == [("attic", 30.0, 11), ("attic", 31.0, 14)]
+    stored = rows_of(tmp_path / "query" / "out", ("room", "c", "_time"))
+    assert stored == [("attic", 30.0, 11), ("attic", 31.0, 14)]
     assert LogReader.open(tmp_path / "query" / "out").watermark == 12

@@ -115,8 +115,8 @@ def check(case: MatchCase, spark: SparkSession, folder: Path) -> None:
     last = {"t": 10_000 * SECOND, "k": 9, "v": None, "s": None}
     stream.add(batch([*rows[180:], last]))
     run_to_end(db.sql(case.sql), folder)
-    found = collected(spark.read.parquet(str(folder / "out")))
-    assert found == case.answer(rows, ended=False)
+    matches = collected(spark.read.parquet(str(folder / "out")))
+    assert matches == case.answer(rows, ended=False)
 
 
 def test_a_rise_within_three_seconds(spark: SparkSession, tmp_path: Path) -> None:

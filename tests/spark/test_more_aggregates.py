@@ -73,6 +73,6 @@ def test_aggregates_are_those_of_spark(source: str, spark: SparkSession) -> None
     db.create_stream("S", frame, time="ts")
     changes = db.sql(f"SELECT k % 2 AS g, {', '.join(asked)} FROM {source} GROUP BY k % 2")
     answer = changes if "TUMBLE" in source else nm.snapshot(changes, at="2026-01-01 00:03:19")
-    found = answer.selectExpr("g", *behind).collect()
-    for one, other in zip(sorted(found, key=repr), sorted(right, key=repr), strict=True):
+    ours = answer.selectExpr("g", *behind).collect()
+    for one, other in zip(sorted(ours, key=repr), sorted(right, key=repr), strict=True):
         assert one.asDict() == other.asDict()

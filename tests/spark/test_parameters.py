@@ -44,12 +44,14 @@ def test_values_come_out_of_spark_as_they_went_in(spark: SparkSession) -> None:
         nan=math.nan,
     ).collect()
     for name, value in VALUES.items():
-        found = row[name]
+        value_read = row[name]
         if name == "moment":
-            assert found.replace(tzinfo=found.tzinfo or UTC) == value
+            assert value_read.replace(tzinfo=value_read.tzinfo or UTC) == value
         else:
-            assert (bytes(found) if name == "bytes" else found) == value, name
-            assert isinstance(found, bytearray | bytes if name == "bytes" else type(value)), name
+            assert (bytes(value_read) if name == "bytes" else value_read) == value, name
+            assert isinstance(value_read, bytearray | bytes if name == "bytes" else type(value)), (
+                name
+            )
     assert row.none is None
     assert math.isnan(row.nan)
 

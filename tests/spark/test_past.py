@@ -48,12 +48,12 @@ def db(spark: SparkSession, tmp_path: Path) -> Iterator[nm.Database]:
 
 def test_what_is_stored_can_be_asked(db: nm.Database) -> None:
     wait_for(lambda: db.select("SELECT COUNT(*) AS n FROM S").to_pylist() == [{"n": 60}])
-    found = db.select(
+    answer = db.select(
         "SELECT k, SUM(v) AS total FROM S WHERE ts >= :begin GROUP BY k ORDER BY k",
         begin=BEGIN + timedelta(seconds=30),
     )
     wanted = [sum(v for k, v, _ in ROWS[30:] if k == one) for one in range(3)]
-    assert found.to_pylist() == [{"k": k, "total": total} for k, total in enumerate(wanted)]
+    assert answer.to_pylist() == [{"k": k, "total": total} for k, total in enumerate(wanted)]
     wait_for(lambda: len(db.select("SELECT * FROM high")) == 10)
     joined = db.select("SELECT T.name, MAX(H.v) AS most FROM high H JOIN T USING (k) GROUP BY 1")
     assert sorted(map(tuple, (one.values() for one in joined.to_pylist()))) == [
@@ -87,8 +87,8 @@ def test_psql_is_answered_and_follows(db: nm.Database, tmp_path: Path) -> None:
 
 def follow(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
-        found = connection.execute("SELECT MAX(v) FROM high WHERE k = %s", [0])
-        assert found.fetchone() == (57.0,)
+        cursor = connection.execute("SELECT MAX(v) FROM high WHERE k = %s", [0])
+        assert cursor.fetchone() == (57.0,)
         with connection.cursor().copy("COPY (SUBSCRIBE high) TO STDOUT") as copy:
             rows = [row for _, row in zip(range(10), copy.rows(), strict=False)]
             values = sorted(float(str(row[1])) for row in rows)
@@ -100,10 +100,10 @@ def follow(dsn: str) -> None:
 
 
 def test_explain_says_what_is_read(db: nm.Database) -> None:
-    told = db.explain("SELECT COUNT(*) AS n FROM S WHERE ts > '2026-01-31 12:00:30'")
-    assert "as a one-time query, it is answered from stored data, in this process" in told
-    assert "from 2026-01-31 12:00:30.000000 to now" in told
-    assert "as a named query" not in told  # it has no window
+    plan = db.explain("SELECT COUNT(*) AS n FROM S WHERE ts > '2026-01-31 12:00:30'")
+    assert "as a one-time query, it is answered from stored data, in this process" in plan
+    assert "from 2026-01-31 12:00:30.000000 to now" in plan
+    assert "as a named query" not in plan  # it has no window
     both = db.explain("SELECT v FROM S WHERE v > 3")
     assert "as a named query, it would run in the shared engine" in both
     assert "as a one-time query" in both

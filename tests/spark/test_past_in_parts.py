@@ -66,9 +66,9 @@ def alone(db: nm.Database) -> Iterator[Past]:
 
 
 def tree(sql: str) -> sqlglot.exp.Query:
-    found = sqlglot.parse_one(sql, read="duckdb")
-    assert isinstance(found, sqlglot.exp.Query)
-    return found
+    query = sqlglot.parse_one(sql, read="duckdb")
+    assert isinstance(query, sqlglot.exp.Query)
+    return query
 
 
 def tasks_of(db: nm.Database, ask: Callable[[], object]) -> tuple[int, int]:
@@ -82,8 +82,8 @@ def tasks_of(db: nm.Database, ask: Callable[[], object]) -> tuple[int, int]:
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(one) for one in tracker.getJobIdsForGroup(group)]
     stages = [tracker.getStageInfo(one) for job in jobs if job for one in job.stageIds]
-    found = [one for one in stages if one]
-    return sum(one.numCompletedTasks for one in found), sum(one.numFailedTasks for one in found)
+    run = [one for one in stages if one]
+    return sum(one.numCompletedTasks for one in run), sum(one.numFailedTasks for one in run)
 
 
 @pytest.mark.generated
@@ -91,38 +91,38 @@ def test_spark_answers_as_duckdb_does(db: nm.Database, alone: Past) -> None:
     by_spark = 0
     for seed in range(share_of(30)):
         sql = large_question(random.Random(seed)).replace(TIME, "ts")
-        found = db.past.select_tree(tree(sql), sql)
-        require_alike(found, alone.select_tree(tree(sql), sql), sql)
+        answer = db.past.select_tree(tree(sql), sql)
+        require_alike(answer, alone.select_tree(tree(sql), sql), sql)
         by_spark += "in parts by Spark" in db.past.explain(tree(sql).sql("spark"))
     assert by_spark
 
 
 def test_several_tasks_answer_a_question(db: nm.Database, alone: Past) -> None:
     sql = "SELECT T.label, AVG(v) AS m, COUNT(*) AS n FROM A JOIN T USING (k) GROUP BY T.label"
-    found: list[pa.Table] = []
-    done, _ = tasks_of(db, lambda: found.append(db.select(sql)))
+    answers: list[pa.Table] = []
+    done, _ = tasks_of(db, lambda: answers.append(db.select(sql)))
     assert done > 1
-    require_alike(found[0], alone.select(sql), sql)
+    require_alike(answers[0], alone.select(sql), sql)
     assert tasks_of(db, lambda: db.select("SELECT median(v) AS m FROM A")) == (0, 0)
 
 
 def test_explain_says_who_answers_and_why(db: nm.Database, alone: Past) -> None:
-    def told(text: str) -> str:
+    def without_sizes(text: str) -> str:
         return re.sub(r"about [\d.]+ kB", "about … kB", text)
 
-    assert told(db.explain("SELECT k, COUNT(*) AS n FROM A GROUP BY k")) == (
+    assert without_sizes(db.explain("SELECT k, COUNT(*) AS n FROM A GROUP BY k")) == (
         "as a one-time query, it is answered from stored data, in parts by Spark:\n"
         "  about … kB are read, more than 1 bytes\n"
         "  A: k; 600 rows are stored"
     )
-    assert told(db.explain("SELECT median(v) AS m FROM A")) == (
+    assert without_sizes(db.explain("SELECT median(v) AS m FROM A")) == (
         "as a one-time query, it is answered from stored data, in this process:\n"
         "  about … kB are read, more than 1 bytes; "
         "but Spark cannot answer it in parts: MEDIAN needs all rows of a group together\n"
         "  A: v; 600 rows are stored"
     )
     late = "SELECT COUNT(*) AS n FROM A WHERE ts > '2026-01-01 00:09:00'"
-    assert told(alone.explain(late)) == (
+    assert without_sizes(alone.explain(late)) == (
         "as a one-time query, it is answered from stored data, in this process:\n"
         "  about … kB are read; Spark answers queries that read more than 1 GB\n"
         "  A: ts, from 2026-01-01 00:09:00.000000 to now; 600 rows are stored"
@@ -164,7 +164,7 @@ def test_it_can_be_cancelled(db: nm.Database) -> None:
     wait_for(lambda: not db.spark.sparkContext.statusTracker().getActiveStageIds())
 
 
-def test_what_fails_in_a_task_is_told_in_words(db: nm.Database) -> None:
+def test_what_fails_in_a_task_is_described_in_words(db: nm.Database) -> None:
     def ask() -> None:
         with pytest.raises(SqlError, match="(?i)could not convert"):
             db.past.select_tree(tree("SELECT SUM(CAST(s AS INT)) AS n FROM A"), "")

@@ -19,18 +19,18 @@ def test_a_pattern_of_the_data_that_repeats_a_group_is_not_tried(
         db.execute("CREATE TABLE T (s STRING, p STRING)")
         text = "a" * 60
         db.execute(f"INSERT INTO T VALUES ('{text}!', 'a+!$'), ('b', '^a'), ('c', NULL)")
-        asked = "SELECT s RLIKE p AS found FROM T"
-        found = [row.found for row in db.sql(asked).collect()]
-        assert sorted(found, key=str) == [False, None, True]
+        asked = "SELECT s RLIKE p AS hit FROM T"
+        values = [row.hit for row in db.sql(asked).collect()]
+        assert sorted(values, key=str) == [False, None, True]
         db.execute(f"INSERT INTO T VALUES ('{text}!', '^(a|a|aa)+$')")
         with pytest.raises(PySparkException, match="a pattern from the data that repeats a group"):
             db.sql(asked).collect()
         optional = "a?" * 28 + "a" * 28
         for pattern in (f"concat('{optional}', p)", f"concat('{'a{0,9}' * 9}', p)"):
             with pytest.raises(PySparkException, match="too long for a|repeats a group"):
-                db.sql(f"SELECT s RLIKE {pattern} AS found FROM T").collect()
+                db.sql(f"SELECT s RLIKE {pattern} AS hit FROM T").collect()
         with pytest.raises(SqlError, match="could take years to match"):
-            db.sql("SELECT s RLIKE '^(a|a|aa)+$' AS found FROM T")
+            db.sql("SELECT s RLIKE '^(a|a|aa)+$' AS hit FROM T")
         with pytest.raises(SqlError, match="values from one row"):
             db.sql("SELECT repeat(s, 2000000000) AS r FROM T")
 
@@ -54,12 +54,12 @@ def test_a_pattern_of_the_data_has_a_bound(
         db.execute(f"INSERT INTO T VALUES ('{'a' * 3000}', '{pattern}')")
         word = "LIKE" if "%" in pattern else "RLIKE"
         with pytest.raises(PySparkException, match=said):
-            db.sql(f"SELECT s {word} p AS found FROM T").collect()
+            db.sql(f"SELECT s {word} p AS hit FROM T").collect()
         db.execute("DELETE FROM T")
         db.execute(f"INSERT INTO T VALUES ('{'a' * 3000}b', '%a%b'), ('ab', '{pattern}')")
         if said.startswith("too long"):
-            found = db.sql(f"SELECT s {word} p AS found FROM T WHERE s = 'ab'").collect()
-            assert len(found) == 1
+            rows = db.sql(f"SELECT s {word} p AS hit FROM T WHERE s = 'ab'").collect()
+            assert len(rows) == 1
 
 
 def test_a_text_that_is_too_long_for_a_pattern_cannot_be_computed(

@@ -59,8 +59,8 @@ class Case(NamedTuple):
 
 
 def groups(rows: list[Row], value: Callable[[list[Row]], Any]) -> list[tuple[Any, ...]]:
-    found = {k: [row for row in rows if row.k == k] for k in sorted({row.k for row in rows})}
-    return [(k, value(mine)) for k, mine in found.items()]
+    by_key = {k: [row for row in rows if row.k == k] for k in sorted({row.k for row in rows})}
+    return [(k, value(mine)) for k, mine in by_key.items()]
 
 
 CASES = {
@@ -224,12 +224,12 @@ def append(location: Path, rows: list[Row]) -> None:
 def answer(folder: Path) -> Counter[tuple[Any, ...]]:
     """The rows of an answer at the end, without their times."""
     table = nm_rows(folder / "out")
-    found: Counter[tuple[Any, ...]] = Counter()
+    counts: Counter[tuple[Any, ...]] = Counter()
     for row in table:
         count = row.pop("_diff", 1)
         row.pop("_time")
-        found[tuple(row.values())] += count
-    return +found
+        counts[tuple(row.values())] += count
+    return +counts
 
 
 def nm_rows(location: Path) -> list[dict[str, Any]]:
@@ -238,7 +238,7 @@ def nm_rows(location: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_rows_that_cannot_be_computed_are_left_out_and_told(
+def test_rows_that_cannot_be_computed_are_left_out_and_reported(
     log: Inputs, tmp_path: Path, case: Case
 ) -> None:
     dead = tmp_path / "dead"
@@ -313,8 +313,8 @@ def test_a_named_query_goes_on_unless_it_is_told_to_stop(
         wait_for(lambda: db.query_status("numbers").dead_letters == 1, seconds=60)
         with file.open("a") as lines:
             lines.write(json.dumps({"s": "4"}) + "\n")
-        found = lambda: sorted(rows_of(db.log_of("numbers"), ["n"]))  # noqa: E731
-        wait_for(lambda: found() == [(1,), (2,), (3,), (4,)], seconds=60)
+        stored = lambda: sorted(rows_of(db.log_of("numbers"), ["n"]))  # noqa: E731
+        wait_for(lambda: stored() == [(1,), (2,), (3,), (4,)], seconds=60)
         (letter,) = db.execute("SHOW DEAD LETTERS FROM numbers").rows.to_pylist()
         assert (letter["stream"], letter["sensor"]) == ("numbers", "A")
         assert "AS INT)" in letter["reason"]

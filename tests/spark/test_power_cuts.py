@@ -29,12 +29,12 @@ def numbered(folder: Path) -> list[Path]:
 
 def newest(folder: Path, pattern: str) -> list[Path]:
     """The newest file of a kind of each bucket's state."""
-    found: dict[Path, Path] = {}
+    by_folder: dict[Path, Path] = {}
     for one in folder.rglob(pattern):
-        before = found.get(one.parent)
+        before = by_folder.get(one.parent)
         if before is None or int(one.name.split(".")[0]) > int(before.name.split(".")[0]):
-            found[one.parent] = one
-    return list(found.values())
+            by_folder[one.parent] = one
+    return list(by_folder.values())
 
 
 def lose(file: Path) -> None:
@@ -114,9 +114,9 @@ def test_every_result_is_there_once_or_the_query_says_what_is_wrong(
         write_rows(file, range(len(lines), len(lines) + ROWS))
         wait_for(lambda: results(db, "pairs") == expected or db.query_status("pairs").failures > 0)
         if db.query_status("pairs").failures:
-            told = str(db.query_status("pairs").error)
-            assert told.startswith("the state of the query cannot be loaded"), told
-            assert "drop the query and create it again" in told
+            error = str(db.query_status("pairs").error)
+            assert error.startswith("the state of the query cannot be loaded"), error
+            assert "drop the query and create it again" in error
             assert results(db, "pairs") == list(range(len(results(db, "pairs"))))
             assert kind == "*.zip"
         else:
@@ -143,8 +143,8 @@ def test_a_repeated_micro_batch_leaves_no_state_of_its_first_attempt(
             expected = list(range(rows))
 
             def is_over(db: nm.Database = db, expected: list[int] = expected) -> bool:
-                told = str(db.query_status("pairs").error)
-                return "damaged or missing" in told or results(db, "pairs") == expected
+                error = str(db.query_status("pairs").error)
+                return "damaged or missing" in error or results(db, "pairs") == expected
 
             wait_for(is_over)
             assert results(db, "pairs") == expected, db.query_status("pairs").error

@@ -64,9 +64,9 @@ def test_they_are_what_built_in_ones_are(spark: SparkSession, tmp_path: Path) ->
         db = connect(spark)
         db.create_stream("S", stream.read(spark), time="ts")
         run_to_end(db.sql(STATEMENT), tmp_path)
-        found = [tuple(row) for row in spark.read.parquet(str(tmp_path / "out")).collect()]
-        assert bool(found) or part == 0
-    assert {*found} <= {*expected}
-    assert len(found) > 60
-    for row in (*expected, *found):
+        rows = [tuple(row) for row in spark.read.parquet(str(tmp_path / "out")).collect()]
+        assert bool(rows) or part == 0
+    assert {*rows} <= {*expected}
+    assert len(rows) > 60
+    for row in (*expected, *rows):
         assert (row[1], row[3], row[5]) == (row[2], row[4], row[6])

@@ -64,14 +64,14 @@ class Plant:
     def answers(self, query: str) -> Counter[tuple[Any, ...]]:
         log = LogReader.open(self.db.log_of(query))
         names = [name for name in log.layout.shown.names if not name.startswith("_nilometer")]
-        found: Counter[tuple[Any, ...]] = Counter()
+        counts: Counter[tuple[Any, ...]] = Counter()
         for frame in log.read(log.start, log.end):
             columns = [frame.rows.column(name).to_pylist() for name in names]
-            found.update(zip(*columns, strict=True))
-        return found
+            counts.update(zip(*columns, strict=True))
+        return counts
 
     def wait(self, query: str, twin: str) -> None:
-        """Both have told the same, up to the end."""
+        """Both have given the same rows, up to the end."""
 
         def is_there() -> bool:
             reached = {one: self.db.query_status(one).watermark for one in (query, twin)}

@@ -224,7 +224,7 @@ def test_queries_go_on_when_the_machine_has_another_number_of_cores(
 ) -> None:
     """Joined rows of before and after are found, and groups are counted on."""
     rows = 300
-    found = list(range(rows))
+    numbers = list(range(rows))
     with nm.connect(spark, path=tmp_path / "plant") as db:
         file = declare(db, tmp_path, rows)
         db.create_query(
@@ -233,16 +233,16 @@ def test_queries_go_on_when_the_machine_has_another_number_of_cores(
         db.create_query(
             "counts", "SELECT k, COUNT(*) AS v FROM A [RANGE 1 HOUR] GROUP BY k FROM START"
         )
-        wait_for(lambda: results(db, "pairs") == found)
+        wait_for(lambda: results(db, "pairs") == numbers)
         wait_for(lambda: newest_counts(db) == [rows // 7 + (k < rows % 7) for k in range(7)])
     for number in ("3", "1"):
         spark.conf.set(partitions, number)
         with nm.connect(spark, path=tmp_path / "plant") as db:
             assert sorted(db.resume()) == ["counts", "pairs"]
-            write_rows(file, range(len(found), len(found) + rows))
-            found = list(range(len(found) + rows))
-            more = len(found)
-            wait_for(lambda: results(db, "pairs") == found)  # noqa: B023
+            write_rows(file, range(len(numbers), len(numbers) + rows))
+            numbers = list(range(len(numbers) + rows))
+            more = len(numbers)
+            wait_for(lambda: results(db, "pairs") == numbers)  # noqa: B023
             wait_for(
                 lambda: newest_counts(db) == [more // 7 + (k < more % 7) for k in range(7)]  # noqa: B023
             )
@@ -267,8 +267,8 @@ def test_new_queries_get_the_buckets_of_the_database(spark: SparkSession, tmp_pa
     with nm.connect(spark, path=tmp_path / "plant") as db:
         db.execute(made.format("second", ""))
         db.execute(made.format("third", ", buckets = 1"))
-        found = {one.name: one.buckets for one in db.query_statuses()}
-        assert found == {"first": 3, "second": 3, "third": 1}
-        told = str(db.execute("EXPLAIN QUERY third").rows)
-        assert "Engine: own" in told
-        assert ("Cores: " in told) == (spark.sparkContext.defaultParallelism >= 2)
+        buckets = {one.name: one.buckets for one in db.query_statuses()}
+        assert buckets == {"first": 3, "second": 3, "third": 1}
+        plan = str(db.execute("EXPLAIN QUERY third").rows)
+        assert "Engine: own" in plan
+        assert ("Cores: " in plan) == (spark.sparkContext.defaultParallelism >= 2)

@@ -32,13 +32,13 @@ def db(spark: SparkSession, tmp_path: Path) -> Iterator[nm.Database]:
 @pytest.fixture
 def calls(db: nm.Database, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was called since the stream was created."""
-    found: list[str] = []
+    names: list[str] = []
 
     def count(owner: Any, name: str) -> None:
         real: Callable[..., Any] = getattr(owner, name)
 
         def counted(*given: Any, **named: Any) -> Any:
-            found.append(name)
+            names.append(name)
             return real(*given, **named)
 
         monkeypatch.setattr(owner, name, counted)
@@ -46,7 +46,7 @@ def calls(db: nm.Database, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     count(NilometerParser, "parse")
     count(compiler, "compile_statement")
     count(host_query, "make_plan")
-    return found
+    return names
 
 
 def create(db: nm.Database, statement: str) -> None:

@@ -174,8 +174,8 @@ def test_named_queries_go_on_after_a_restart_and_others_read_their_results(
         assert states == {"pairs": "to be resumed", "counts": "to be resumed"}
         assert sorted(db.resume()) == ["counts", "pairs"]
         wait_for(lambda: len(results_of(db, "pairs", "k")) >= len(expected))
-        found = sorted(tuple(row) for row in db.history("pairs").select("k", "a", "b").collect())
-        assert found == expected
+        pairs = sorted(tuple(row) for row in db.history("pairs").select("k", "a", "b").collect())
+        assert pairs == expected
         last = Counter(k for k, a, b in expected if seen_by((k, a, b), 15))
 
         def counted() -> dict[int, int]:

@@ -44,8 +44,8 @@ def test_ten_queries_share_a_connection_and_a_copy(spark: SparkSession, tmp_path
             db.sql(f"DROP QUERY q{number}")
         wait_for(lambda: segments(log) < kept)
         assert http.connections() == 1
-        found = [row["n"] for row in db.history("q0").orderBy("n").collect()]
-        assert found == list(range(found[0], found[0] + len(found)))
+        numbers = [row["n"] for row in db.history("q0").orderBy("n").collect()]
+        assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
 
 
 def segments(log: str) -> int:

@@ -79,17 +79,17 @@ def test_a_join_with_a_dead_stream_is_stalled_by_it_and_recovers(db: nm.Database
     wait_for(lambda: status(db, "pairs").phase is QueryPhase.RUNNING)
     dying.speaks.clear()
     wait_for(lambda: status(db, "pairs").phase is QueryPhase.STALLED)
-    found = status(db, "pairs")
-    assert found.stalled is not None
-    assert (found.stalled.reason, found.stalled.stream) == (StallReason.HELD, "dying")
-    assert found.stalled.since is not None
+    stalled = status(db, "pairs")
+    assert stalled.stalled is not None
+    assert (stalled.stalled.reason, stalled.stalled.stream) == (StallReason.HELD, "dying")
+    assert stalled.stalled.since is not None
     row = shown(db, "pairs")
-    assert (row["state"], row["stalled_by"]) == ("stalled", found.stalled.cause)
-    lag = found.lag or 0
+    assert (row["state"], row["stalled_by"]) == ("stalled", stalled.stalled.cause)
+    lag = stalled.lag or 0
     wait_for(lambda: (status(db, "pairs").lag or 0) > lag)  # though nothing is computed
     dying.speaks.set()
     wait_for(lambda: status(db, "pairs").phase is QueryPhase.RUNNING)
-    wait_for(lambda: (status(db, "pairs").watermark or 0) > (found.watermark or 0) + SECOND)
+    wait_for(lambda: (status(db, "pairs").watermark or 0) > (stalled.watermark or 0) + SECOND)
     assert (status(db, "pairs").stalled, shown(db, "pairs")["stalled_by"]) == (None, None)
     alive.speaks.clear()
     dying.speaks.clear()

@@ -60,11 +60,11 @@ def rows(answer: DataFrame) -> list[str]:
 
 def folded(changes: Sequence[Change], at: int = 1 << 62) -> list[str]:
     """The answer, counted one change after the other."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for k, x, time, diff in changes:
         if time <= at:
-            found[repr((k, 0.0 if x == 0 else x))] += diff
-    return sorted(found.elements())
+            counts[repr((k, 0.0 if x == 0 else x))] += diff
+    return sorted(counts.elements())
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ class Kept:
 
     @property
     def versions(self) -> list[str]:
-        return sorted(found.name for found in self.path.glob("version-*"))
+        return sorted(path.name for path in self.path.glob("version-*"))
 
 
 def test_the_current_answer_is_kept(spark: SparkSession, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def db(spark: SparkSession, tmp_path: Path) -> Iterator[nm.Database]:
     spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
-def test_a_hot_key_is_told_of_a_query_with_buckets_and_not_of_one_without(
+def test_a_hot_key_is_reported_of_a_query_with_buckets_and_not_of_one_without(
     db: nm.Database,
 ) -> None:
     db.execute(f"CREATE QUERY own WITH (engine = 'own') AS {TEXT} FROM START")
@@ -54,16 +54,16 @@ def test_a_hot_key_is_told_of_a_query_with_buckets_and_not_of_one_without(
     assert alone.bucket_rows == (ROWS,)
     assert alone.key == "sensor_id = 'a17'"
     assert not alone.is_uneven
-    told = db.execute("EXPLAIN QUERY own").rows
-    assert told is not None
-    words = "\n".join(told.column("plan").to_pylist())
+    plan = db.execute("EXPLAIN QUERY own").rows
+    assert plan is not None
+    words = "\n".join(plan.column("plan").to_pylist())
     assert f"{BUCKETS} buckets, rows partitioned by A.sensor_id" in words
     assert "Engine: own" in words
     assert "one key, sensor_id = 'a17', has 8" in words
     assert "one bucket of 4 does most of the work, and more cores do not help" in words
-    told = db.execute("EXPLAIN QUERY shared").rows
-    assert told is not None
-    assert "Engine: shared" in told.column("plan").to_pylist()
+    plan = db.execute("EXPLAIN QUERY shared").rows
+    assert plan is not None
+    assert "Engine: shared" in plan.column("plan").to_pylist()
     with pytest.raises(SqlError, match="there is no query nothing"):
         db.execute("EXPLAIN QUERY nothing")
 

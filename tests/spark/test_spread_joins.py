@@ -66,11 +66,11 @@ class Plant:
     def rows(self, query: str) -> Counter[tuple[Any, ...]]:
         log = LogReader.open(self.db.log_of(query))
         names = [name for name in log.layout.shown.names if not name.startswith("_nilometer")]
-        found: Counter[tuple[Any, ...]] = Counter()
+        counts: Counter[tuple[Any, ...]] = Counter()
         for frame in log.read(log.start, log.end):
             columns = [frame.rows.column(name).to_pylist() for name in names]
-            found.update(zip(*columns, strict=True))
-        return found
+            counts.update(zip(*columns, strict=True))
+        return counts
 
     def due(self) -> Counter[tuple[Any, ...]]:
         """The pairs, as DuckDB finds them."""
@@ -79,21 +79,21 @@ class Plant:
                 other.execute(f"CREATE TABLE {name} (second INT, k INT, v INT)")
                 rows = [(n, *self.row(name.upper(), n)) for n in range(self.seconds)]
                 other.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows)
-            found = other.execute(ORACLE).fetchall()
-        return Counter((*row, BEGIN + timedelta(seconds=second)) for *row, second in found)
+            pairs = other.execute(ORACLE).fetchall()
+        return Counter((*row, BEGIN + timedelta(seconds=second)) for *row, second in pairs)
 
     def wait_for_pairs(self, query: str) -> None:
         due = self.due()
 
         def said() -> object:
-            status, found = self.db.query_status(query), self.rows(query)
-            less, more = (due - found).total(), (found - due).total()
+            status, stored = self.db.query_status(query), self.rows(query)
+            less, more = (due - stored).total(), (stored - due).total()
             return f"{status.error} {status.watermark} of {due.total()}: {less} less, {more} more"
 
         wait_for(lambda: self.rows(query) == due, 120, said=said)
 
     def wait_for_twin(self, query: str, twin: str) -> None:
-        """Both have told the same, up to the end."""
+        """Both have given the same rows, up to the end."""
 
         def is_there() -> bool:
             reached = {one: self.db.query_status(one).watermark for one in (query, twin)}
@@ -112,9 +112,9 @@ def plant(spark: SparkSession, tmp_path: Path) -> Iterator[Plant]:
 
 
 def explained(db: nm.Database, query: str) -> str:
-    told = db.execute(f"EXPLAIN QUERY {query}").rows
-    assert told is not None
-    return "\n".join(told.column("plan").to_pylist())
+    plan = db.execute(f"EXPLAIN QUERY {query}").rows
+    assert plan is not None
+    return "\n".join(plan.column("plan").to_pylist())
 
 
 def test_a_hot_key_is_the_work_of_all_buckets(plant: Plant) -> None:
@@ -123,19 +123,19 @@ def test_a_hot_key_is_the_work_of_all_buckets(plant: Plant) -> None:
     db.execute(f"CREATE QUERY one WITH (engine = 'own') AS {PAIRS} FROM START")
     plant.wait_for_pairs("one")
     wait_for(lambda: sum(one.rows for one in db.query_status("one").spreads) == 2 * SECONDS)
-    [found] = db.query_status("one").spreads
-    assert found.key == "k = 7"
-    assert found.fullest > 0.85
+    [spread] = db.query_status("one").spreads
+    assert spread.key == "k = 7"
+    assert spread.fullest > 0.85
     db.execute("STOP QUERY one")
     db.execute(f"CREATE QUERY many WITH (spread = 4, spread_stream = 'b') AS {PAIRS} FROM START")
     plant.wait_for_pairs("many")
     wait_for(lambda: sum(one.rows for one in db.query_status("many").spreads) == 5 * SECONDS)
-    [found] = db.query_status("many").spreads
-    assert found.fullest < 0.3
-    told = explained(db, "many")
-    assert "a grid of 1 x 4: the rows of B with the same key are spread over 4" in told
-    assert "replicated to several buckets: A 4 times" in told
-    assert "Engine: own" in told
+    [spread] = db.query_status("many").spreads
+    assert spread.fullest < 0.3
+    plan = explained(db, "many")
+    assert "a grid of 1 x 4: the rows of B with the same key are spread over 4" in plan
+    assert "replicated to several buckets: A 4 times" in plan
+    assert "Engine: own" in plan
 
 
 def test_a_running_query_is_spread_and_put_together_again(plant: Plant) -> None:
@@ -150,8 +150,8 @@ def test_a_running_query_is_spread_and_put_together_again(plant: Plant) -> None:
         ("spread = 1", None),
     ):
         db.execute(f"ALTER QUERY q SET ({said})")
-        told = explained(db, "q")
-        assert f"a grid of {grid}" in told if grid else "grid" not in told
+        plan = explained(db, "q")
+        assert f"a grid of {grid}" in plan if grid else "grid" not in plan
         plant.load(300)
         plant.wait_for_pairs("q")
 

@@ -16,7 +16,7 @@ import nilometer as nm
 from nilometer.errors import NilometerError
 from tests.examples import some_of
 from tests.spark.harness import FileStream, run_to_end
-from tests.sql_bench import FUNCTIONS, Answer, Bench, compare
+from tests.sql_bench import FUNCTIONS, Bench, BenchAnswer, compare
 from tests.sql_files import Failure, Plan, Query, Record, Relation, read_file
 
 FILES: Final = sorted(Path(__file__).parents[1].joinpath("sql").glob("*.test"))
@@ -82,13 +82,13 @@ def refusal(db: nm.Database, record: Record) -> str | None:
     """What is wrong with the plan or the error of a record."""
     match record:
         case Plan(place, statement, lines):
-            found = [line.strip() for line in db.explain(statement, buckets=1).splitlines()]
-            missing = [line for line in lines if line.strip() not in found]
-            return f"{place}: the plan lacks {missing}:\n" + "\n".join(found) if missing else None
+            plan = [line.strip() for line in db.explain(statement, buckets=1).splitlines()]
+            missing = [line for line in lines if line.strip() not in plan]
+            return f"{place}: the plan lacks {missing}:\n" + "\n".join(plan) if missing else None
         case Failure(place, statement, text):
-            found_text = error_of(db, statement)
-            if found_text != text:
-                return f"{place}: expected the error\n{text}\n  but got\n{found_text}"
+            error_text = error_of(db, statement)
+            if error_text != text:
+                return f"{place}: expected the error\n{text}\n  but got\n{error_text}"
     return None
 
 
@@ -102,16 +102,16 @@ def error_of(db: nm.Database, statement: str) -> str:
     return "no error"
 
 
-def answers(frames: Mapping[Query, DataFrame]) -> dict[Query, Answer]:
+def answers(frames: Mapping[Query, DataFrame]) -> dict[Query, BenchAnswer]:
     """What Nilometer answers to each query, by one Spark job for many of them."""
-    found: dict[Query, Answer] = {}
+    answers: dict[Query, BenchAnswer] = {}
     waiting = iter(frames.items())
     while some := dict(islice(waiting, QUERIES_PER_JOB)):
         try:
-            found |= read_answers(some, as_one(some))
+            answers |= read_answers(some, as_one(some))
         except Exception as error:
             raise AssertionError(_first_to_fail(some)) from error
-    return found
+    return answers
 
 
 def as_one(frames: Mapping[Query, DataFrame]) -> DataFrame:
@@ -121,14 +121,14 @@ def as_one(frames: Mapping[Query, DataFrame]) -> DataFrame:
     )
 
 
-def read_answers(frames: Mapping[Query, DataFrame], joined: DataFrame) -> dict[Query, Answer]:
+def read_answers(frames: Mapping[Query, DataFrame], joined: DataFrame) -> dict[Query, BenchAnswer]:
     """The answers that `as_one` has put together."""
     rows = joined.toArrow()
-    found = {}
+    answers = {}
     for number, (query, frame) in enumerate(frames.items()):
         own = rows.column(f"q{number}").drop_null().to_pylist()
-        found[query] = Answer(frame.columns, [tuple(row[0].values()) for row in own])
-    return found
+        answers[query] = BenchAnswer(frame.columns, [tuple(row[0].values()) for row in own])
+    return answers
 
 
 def _as_column(number: int, frame: DataFrame) -> DataFrame:
@@ -167,9 +167,9 @@ def test_streamed_answers(file: Path, spark: SparkSession, tmp_path: Path) -> No
             add_relation(db, record, stream.read(spark))
     frames = {query: db.sql(query.statement, buckets=1) for query in queries}
     run_to_end(as_one(frames), tmp_path)
-    found = spark.read.parquet(str(tmp_path / "out"))
+    written = spark.read.parquet(str(tmp_path / "out"))
     problems = []
-    for query, answer in read_answers(frames, found).items():
+    for query, answer in read_answers(frames, written).items():
         problems += compare(bench, query, answer, streamed=True)
     assert not problems, "\n\n".join(problems)
 

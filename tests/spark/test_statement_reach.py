@@ -29,8 +29,8 @@ TEXTS = (
 
 
 def test_somebody_has_looked_at_every_function_of_spark(spark: SparkSession) -> None:
-    found = {row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
-    new = {one for one in found if any(map(str.isalpha, one))} - UNSAFE - safe_functions()
+    functions = {row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
+    new = {one for one in functions if any(map(str.isalpha, one))} - UNSAFE - safe_functions()
     assert not new, "do they run code, read files or tell about the machine? list them"
     assert not UNSAFE & safe_functions()
 
@@ -53,9 +53,9 @@ def test_functions_that_are_no_scalars_are_known(spark: SparkSession) -> None:
         known = java.org.apache.spark.sql.catalyst.FunctionIdentifier(
             name, java.scala.Option.apply("builtin"), java.scala.Option.apply("system")
         )
-        found = registry.lookupFunction(known)
-        if found.isDefined():
-            groups.setdefault(found.get().getGroup(), set()).add(name)
+        entry = registry.lookupFunction(known)
+        if entry.isDefined():
+            groups.setdefault(entry.get().getGroup(), set()).add(name)
     assert groups["agg_funcs"] - AGGREGATES == set()
     assert groups["window_funcs"] - WINDOW_FUNCTIONS == set()
     assert groups["generator_funcs"] - GENERATORS == set()

@@ -254,13 +254,13 @@ def test_a_changed_query_on_an_old_checkpoint_is_refused(
     run()
     for stream in made.values():
         stream.add(batch((1, 1, 0, 1)))
-    told = failure(lambda: run(windows="20s"))
-    assert "this checkpoint belongs to another query: its windows differ" in told
-    assert "the checkpoint has [['0s', '10s'], ['10s', '0s']]" in told
-    assert "hint: start a changed query with an empty checkpoint" in told
-    told = failure(lambda: run(buckets=3))
-    assert "this checkpoint was written with 2 buckets, not 3" in told
-    assert "hint: pass buckets=2, or start with an empty checkpoint" in told
+    error = failure(lambda: run(windows="20s"))
+    assert "this checkpoint belongs to another query: its windows differ" in error
+    assert "the checkpoint has [['0s', '10s'], ['10s', '0s']]" in error
+    assert "hint: start a changed query with an empty checkpoint" in error
+    error = failure(lambda: run(buckets=3))
+    assert "this checkpoint was written with 2 buckets, not 3" in error
+    assert "hint: pass buckets=2, or start with an empty checkpoint" in error
     assert "its predicates differ" in failure(lambda: run(where="A.v < B.v"))
     run(buckets=2)
     assert results(spark, tmp_path, ["A.id", "B.id"]) == [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -280,9 +280,9 @@ def test_predicates_that_fail_on_the_data_say_which_and_why(
     def too_short(a: Any, b: Any) -> list[bool]:
         return []
 
-    told = failure(lambda: run(nm.predicate(too_short, "A.v", "B.v"), "short"))
-    assert "the function too_short returned 0 values for 1 rows" in told
-    assert "hint: it must return one value per row, in the same order" in told
-    told = failure(lambda: run("A.id / B.v > 1", "zero"))
-    assert "division by zero" in told
-    assert "in: A.id / B.v > 1" in told
+    error = failure(lambda: run(nm.predicate(too_short, "A.v", "B.v"), "short"))
+    assert "the function too_short returned 0 values for 1 rows" in error
+    assert "hint: it must return one value per row, in the same order" in error
+    error = failure(lambda: run("A.id / B.v > 1", "zero"))
+    assert "division by zero" in error
+    assert "in: A.id / B.v > 1" in error

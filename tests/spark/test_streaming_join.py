@@ -44,9 +44,9 @@ def check_against_naive_join(
     data: st.DataObject, spark: SparkSession, folders: pytest.TempPathFactory
 ) -> None:
     case = data.draw(join_cases(max_streams=4, max_rows=60, keys=8))
-    parts = data.draw(splits(case, most=4))
-    found = run_case(case, parts, spark, folders.mktemp("case"), on="k")
-    assert found == naive.window_join(case.streams, case.network)
+    parts = data.draw(splits(case, max_batches=4))
+    joined = run_case(case, parts, spark, folders.mktemp("case"), on="k")
+    assert joined == naive.window_join(case.streams, case.network)
 
 
 @settings(max_examples=8, suppress_health_check=list(HealthCheck))

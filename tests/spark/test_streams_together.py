@@ -65,5 +65,5 @@ def test_streams_put_together_are_ranked_in_windows(spark: SparkSession, tmp_pat
             last = [] if not first else [(10_000 * SECOND, 9, None)]
             stream.add(batch([*rows[name][first : first + 120], *last]))
         run_to_end(db.sql(ASKED), tmp_path)
-    found = collected(spark.read.parquet(str(tmp_path / "out")))
-    assert found == right
+    emitted = collected(spark.read.parquet(str(tmp_path / "out")))
+    assert emitted == right

@@ -66,8 +66,8 @@ def expected(statement: str, rows: pa.RecordBatch, before: int | None = None) ->
     place = table.schema.get_field_index("_time")
     times = pa.array([t / SECOND for t in table["_time"].cast(pa.int64()).to_pylist()])
     table = table.set_column(place, "_time", times)
-    found = [tuple(row.values()) for row in table.to_pylist()]
-    return sorted(repr(row) for row in found if before is None or row[place] < before / SECOND)
+    tuples = [tuple(row.values()) for row in table.to_pylist()]
+    return sorted(repr(row) for row in tuples if before is None or row[place] < before / SECOND)
 
 
 def known(spark: SparkSession) -> DataFrame:
@@ -80,9 +80,9 @@ def test_over_static_frames_they_are_a_batch(spark: SparkSession, statement: str
     rows = bursts(0, 60)
     db.create_stream("S", spark.createDataFrame(rows.to_pandas(), DDL), time="ts")
     db.create_table("K", known(spark))
-    found = as_rows(db.sql(statement))
-    assert found == expected(statement, rows)
-    assert found
+    answers = as_rows(db.sql(statement))
+    assert answers == expected(statement, rows)
+    assert answers
 
 
 @pytest.mark.parametrize("statement", [VERDICTS, SEQUENCES])
@@ -100,9 +100,9 @@ def test_streamed_across_a_restart_they_are_the_batch(
         if more is not None:
             stream.add(bursts(*more))
     written = spark.read.parquet(str(tmp_path / "out"))
-    found = as_rows(written)
-    assert found == expected(statement, bursts(0, 60), before=START + 59 * SECOND)
-    assert found
+    rows = as_rows(written)
+    assert rows == expected(statement, bursts(0, 60), before=START + 59 * SECOND)
+    assert rows
 
 
 def test_results_of_named_queries_are_joined_by_their_names(

@@ -104,8 +104,8 @@ def test_files_of_numbers_and_odd_texts(
         (f"A={texts}:at[format 'dd-MMM-yyyy H:mm:ss']", ["2014-02-24 17:30:00"]),
     ):
         column = "at" if source.startswith(f"A={texts}") else "ts"
-        found = run("--stream", source, *follow, "--format", "csv", f"SELECT {column} FROM A")
-        times = [line.split(",")[0] for line in found.splitlines()[1:] if line[:2] == "20"]
+        output = run("--stream", source, *follow, "--format", "csv", f"SELECT {column} FROM A")
+        times = [line.split(",")[0] for line in output.splitlines()[1:] if line[:2] == "20"]
         assert [one.replace("T", " ").rstrip("Z") for one in times] == expected
 
 

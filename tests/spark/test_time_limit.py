@@ -29,6 +29,8 @@ def test_what_is_done_in_time_is_left_alone(spark: SparkSession) -> None:
     assert set(spark.sparkContext.getJobTags()) == set()
 
 
-def test_an_answer_that_is_too_large_is_told_so() -> None:
-    told = "Total size of serialized results is bigger than spark.driver.maxResultSize (128.0 MiB)"
-    assert isinstance(explain_failure(RuntimeError(told)), TooLargeError)
+def test_an_answer_that_is_too_large_is_reported_as_such() -> None:
+    message = (
+        "Total size of serialized results is bigger than spark.driver.maxResultSize (128.0 MiB)"
+    )
+    assert isinstance(explain_failure(RuntimeError(message)), TooLargeError)

@@ -58,21 +58,21 @@ def spark_itself(rows: DataFrame, statement: str) -> DataFrame:
     bounds = (sql.col("w.start").alias("b"), sql.col("w.end").alias("e"))
     if statement == TUMBLING:
         kept = rows.where("upper(s) <> 'C'").groupBy(sql.window("ts", "10 seconds").alias("w"), "k")
-        found = kept.agg(
+        answer = kept.agg(
             sql.count("*").alias("n"), sql.sum("v").alias("t"), sql.max("s").alias("m")
         )
-        return found.select(*bounds, "k", "n", "t", "m")
+        return answer.select(*bounds, "k", "n", "t", "m")
     if statement == HOPPING:
         window = sql.window("ts", "10 seconds", "4 seconds").alias("w")
         grouped = rows.groupBy(window, sql.upper("s").alias("u"))
-        found = grouped.agg(sql.countDistinct("k").alias("n"), sql.min("v").alias("t"))
-        return found.select(*bounds, "u", "n", "t")
+        answer = grouped.agg(sql.countDistinct("k").alias("n"), sql.min("v").alias("t"))
+        return answer.select(*bounds, "u", "n", "t")
     if statement == SESSIONS:
         grouped = rows.where("v > 0.1").groupBy(
             sql.session_window("ts", "2 seconds").alias("w"), "k"
         )
-        found = grouped.agg(sql.count("*").alias("n"), sql.avg("v").alias("t"))
-        return found.select(*bounds, "k", "n", "t")
+        answer = grouped.agg(sql.count("*").alias("n"), sql.avg("v").alias("t"))
+        return answer.select(*bounds, "k", "n", "t")
     grouped = rows.groupBy(sql.date_trunc("MINUTE", "ts").alias("b"), "s")
     return grouped.agg(sql.count("*").alias("n"), sql.avg("v").alias("t"))
 
@@ -160,8 +160,8 @@ def test_windows_of_logs_are_logs(spark: SparkSession, tmp_path: Path) -> None:
     write_log(tmp_path / "S", [rows[150:], [(10_000, None, None, None)]], largest=rows[149][0])
     run_statement(logs, statement, tmp_path / "counts")
     counted = Counter(row[1] for row in rows)
-    found = rows_of(tmp_path / "counts" / "out", ("k", "n", "_time"))
-    assert found == sorted(((k, n, 1000) for k, n in counted.items()), key=repr)
+    counts = rows_of(tmp_path / "counts" / "out", ("k", "n", "_time"))
+    assert counts == sorted(((k, n, 1000) for k, n in counted.items()), key=repr)
 
 
 def test_windows_of_named_queries(spark: SparkSession, tmp_path: Path) -> None:
@@ -187,10 +187,10 @@ def test_windows_of_named_queries(spark: SparkSession, tmp_path: Path) -> None:
         minutes = db.log_of("minutes")
         wait_for(lambda: len(rows_of(minutes, ["s"])) >= len(sums))
         start = 1_769_860_800 * SECOND
-        found = {
+        counts = {
             (k, (end - start) // (60 * SECOND) - 1): total
             for k, end, total in rows_of(minutes, ["k", "window_end", "s"])
         }
-        assert {key: found.get(key) for key in sums} == sums
+        assert {key: counts.get(key) for key in sums} == sums
         most = db.log_of("most")
         wait_for(lambda: (max(sums.values()),) in rows_of(most, ["m"]))

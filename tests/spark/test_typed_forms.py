@@ -54,10 +54,10 @@ def table() -> pa.Table:
     return pa.table([pa.array(c, k) for c, k in zip(columns, kinds, strict=True)], names)
 
 
-def net(found: pa.Table) -> Counter[str]:
+def net(table: pa.Table) -> Counter[str]:
     """The rows of an answer with the instants at which they come and go."""
     counted: Counter[str] = Counter()
-    for row in found.to_pylist():
+    for row in table.to_pylist():
         counted[repr(sorted(row.items()))] += 1
     return counted
 
@@ -79,19 +79,19 @@ def test_batch_is_stream_is_local(spark: SparkSession, tmp_path: Path, statement
     db.create_stream("B", stream.read(spark), time="ts")
     asked = db.sql(statement.replace("FROM A", "FROM B").replace(", A b", ", B b"))
     run_to_end(asked, tmp_path)
-    told = spark.read.parquet(str(tmp_path / "out")).toArrow()
-    assert not net(told) - net(right)
-    assert net(told)
+    streamed = spark.read.parquet(str(tmp_path / "out")).toArrow()
+    assert not net(streamed) - net(right)
+    assert net(streamed)
 
 
 def test_a_question_has_one_instant(spark: SparkSession, tmp_path: Path) -> None:
     db, begin = nm.connect(spark), datetime.now(UTC)
     frame = spark.createDataFrame(table())
     db.create_stream("A", frame, time="ts")
-    found = db.sql("SELECT k, now() AS t, current_date AS d FROM A").toArrow()
-    [asked] = set(found["t"].to_pylist())
+    answer = db.sql("SELECT k, now() AS t, current_date AS d FROM A").toArrow()
+    [asked] = set(answer["t"].to_pylist())
     assert begin <= asked <= datetime.now(UTC)
-    assert set(found["d"].to_pylist()) == {asked.date()}
+    assert set(answer["d"].to_pylist()) == {asked.date()}
     counted = "SELECT k, COUNT(*) AS n, MAX(now() - ts) AS t FROM A [RANGE 1 HOUR] GROUP BY k"
     assert len(db.sql(counted).collect()) > 3
     stream = FileStream(tmp_path / "B", SCHEMA)

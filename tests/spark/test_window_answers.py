@@ -54,11 +54,11 @@ def test_streamed_across_a_restart_they_are_those_of_the_local_engine(
         if more is not None:
             stream.add(readings(*more))
     rows = spark.read.parquet(str(tmp_path / "out")).collect()
-    found = sorted(repr((row[0], row[1], row[2], row[3].timestamp())) for row in rows)
+    emitted = sorted(repr((row[0], row[1], row[2], row[3].timestamp())) for row in rows)
     local = LocalDatabase(buckets=2)
     local.create_stream("S", pa.Table.from_batches([readings(0, 100)]), time="ts")
     last = (START + 99 * SECOND) / SECOND
     expected = [tuple(row.values()) for row in local.sql(STATEMENT).to_pylist()]
     due = [row for row in expected if row[3].timestamp() <= last]
-    assert found == sorted(repr((*row[:3], row[3].timestamp())) for row in due)
+    assert emitted == sorted(repr((*row[:3], row[3].timestamp())) for row in due)
     assert len(due) > 20

@@ -88,9 +88,9 @@ def test_a_join_under_a_group_by_on_another_key_is_two_stages(
     assert len(nm.metrics(query)) == 2
     assert len(query.lastProgress["stateOperators"]) == 2
     frontier = streams["A"][-1][0]
-    found = changes(spark, tmp_path)
-    assert len(found) > 100
-    assert found == expected(statement, streams, frontier)
+    emitted = changes(spark, tmp_path)
+    assert len(emitted) > 100
+    assert emitted == expected(statement, streams, frontier)
 
 
 @pytest.mark.parametrize(("execution", "on_time"), [("tpa", True), ("nta", True), ("ita", False)])
@@ -157,11 +157,11 @@ def test_what_has_arrived_expires_though_nothing_arrives(
     answer = db.sql("SELECT k, COUNT(*) AS n FROM A [RANGE 1 SECOND] GROUP BY k")
     with running(answer, tmp_path) as query:
         _wait(query, lambda: len(_written(spark, tmp_path)) == 4)
-    found = _written(spark, tmp_path)
+    rows = _written(spark, tmp_path)
     [(came, _), (went, _)] = [
-        (row[2], row[3]) for row in sorted(found, key=lambda row: row[2]) if row[0] == 2
+        (row[2], row[3]) for row in sorted(rows, key=lambda row: row[2]) if row[0] == 2
     ]
-    assert sorted(row[:2] + row[3:] for row in found) == [
+    assert sorted(row[:2] + row[3:] for row in rows) == [
         (1, 2, -1),
         (1, 2, 1),
         (2, 1, -1),

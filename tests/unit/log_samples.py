@@ -36,11 +36,11 @@ def rows_dropped(log: str | Path) -> int:
 
 def numbers_in(frames: Iterable[Frame]) -> list[int]:
     """The running numbers of rows, each checked against its position."""
-    found: list[int] = []
+    numbers: list[int] = []
     for frame in frames:
         assert frame.end.row - frame.start.row == len(frame.rows)
-        found += frame.rows.column("k").to_pylist()
-    return found
+        numbers += frame.rows.column("k").to_pylist()
+    return numbers
 
 
 class ObjectStore(fs.FileSystemHandler):

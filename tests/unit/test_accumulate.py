@@ -42,24 +42,24 @@ def follow(
     times = np.array([time for time, _, _ in rows], np.int64)
     value = pa.array([vector for _, vector, _ in rows], LISTS)
     live = pa.array([live for _, _, live in rows], pa.float64())
-    found = one.follow(times, {"value": value, "live": live})
-    columns = [column.to_pylist() for column in found.columns[:3]]
-    since = found.columns[3].cast(pa.int64()).to_pylist()
-    numbers = [first + row for row in found.rows.tolist()]
+    result = one.follow(times, {"value": value, "live": live})
+    columns = [column.to_pylist() for column in result.columns[:3]]
+    since = result.columns[3].cast(pa.int64()).to_pylist()
+    numbers = [first + row for row in result.rows.tolist()]
     return list(zip(numbers, *columns, since, strict=True))
 
 
 def brute_force(rows: list[tuple[int, Any, Any]]) -> list[tuple[Any, ...]]:
-    kept: list[tuple[int, Any, Any]] = []
+    history: list[tuple[int, Any, Any]] = []
     results: list[tuple[Any, ...]] = []
     for number, (time, vector, live) in enumerate(rows):
         if not vector or live is None or any(x is None or math.isnan(x) for x in vector):
             continue
-        window = [one for one in kept if time - WINDOW <= one[0]]
+        window = [one for one in history if time - WINDOW <= one[0]]
         if window and len(window[0][1]) != len(vector):
             continue
-        kept.append((time, vector, live))
-        window.append(kept[-1])
+        history.append((time, vector, live))
+        window.append(history[-1])
         total = [math.fsum(column) for column in zip(*(one[1] for one in window), strict=True)]
         added = math.fsum(one[2] for one in window)
         results.append((number, total, added, len(window), window[0][0]))
@@ -140,13 +140,13 @@ def test_a_state_is_worth_nothing_once_its_rows_have_left() -> None:
 
 
 def test_without_live_times_their_total_is_null() -> None:
-    found = follower().follow(np.array([1]), {"value": pa.array([[1, 2]], pa.list_(pa.int32()))})
-    assert [column.to_pylist() for column in found.columns[:3]] == [[[1.0, 2.0]], [None], [1]]
+    result = follower().follow(np.array([1]), {"value": pa.array([[1, 2]], pa.list_(pa.int32()))})
+    assert [column.to_pylist() for column in result.columns[:3]] == [[[1.0, 2.0]], [None], [1]]
 
 
 def test_the_columns_are_those_that_were_announced() -> None:
     function = find_function("ACCUMULATE")
     announced = function.results(CheckedCall({"value": LISTS}, {}, WINDOW))
-    found = follower().follow(np.zeros(0, np.int64), {"value": pa.array([], LISTS)})
+    result = follower().follow(np.zeros(0, np.int64), {"value": pa.array([], LISTS)})
     assert [one.name for one in announced] == ["total", "live_total", "rows", "since"]
-    assert [column.type for column in found.columns] == [one.kind for one in announced]
+    assert [column.type for column in result.columns] == [one.kind for one in announced]

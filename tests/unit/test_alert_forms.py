@@ -31,22 +31,30 @@ def test_names_and_texts_are_read_back(
         form = AlertForm(
             name, source, "v > 50", "10 s", "v < 45", tuple(per), "", "webhook", options
         )
-    found = read_one(create_alert(form))
-    assert isinstance(found, CreateAlert)
-    assert (found.name, found.source, [one for one, _ in found.per]) == (name, source, per)
-    assert (found.condition, found.clear, found.hold) == ("v > 50", "v < 45", 10_000_000)
-    assert (found.deliver is not None) is is_delivered
-    if found.deliver is not None and secret.strip():
-        assert found.deliver.options["secret"].value == secret.strip()
+    statement = read_one(create_alert(form))
+    assert isinstance(statement, CreateAlert)
+    assert (statement.name, statement.source, [one for one, _ in statement.per]) == (
+        name,
+        source,
+        per,
+    )
+    assert (statement.condition, statement.clear, statement.hold) == (
+        "v > 50",
+        "v < 45",
+        10_000_000,
+    )
+    assert (statement.deliver is not None) is is_delivered
+    if statement.deliver is not None and secret.strip():
+        assert statement.deliver.options["secret"].value == secret.strip()
 
 
 def test_only_the_condition_is_needed() -> None:
     assert create_alert(AlertForm("a", "q", " v > 5 ")) == "CREATE ALERT a ON q\nWHEN v > 5"
     silent = AlertForm("a", "q", "", per=("room",), no_data="1 minute")
     assert create_alert(silent) == "CREATE ALERT a ON q\nPER (room)\nNO DATA FOR '1 minute'"
-    found = read_one(create_alert(silent))
-    assert isinstance(found, CreateAlert)
-    assert (found.condition, found.no_data) == (None, 60_000_000)
+    statement = read_one(create_alert(silent))
+    assert isinstance(statement, CreateAlert)
+    assert (statement.condition, statement.no_data) == (None, 60_000_000)
     for form in (
         AlertForm("", "q", "v"),
         AlertForm("a", "", "v"),
@@ -60,9 +68,9 @@ def test_only_the_condition_is_needed() -> None:
 
 @given(NAMES)
 def test_silence_is_read_back(name: str) -> None:
-    found = read_one(silence_alert(name, "1 hour"))
-    assert isinstance(found, AlterAlert)
-    assert (found.name, found.options["silence"].value) == (name, "1 hour")
+    statement = read_one(silence_alert(name, "1 hour"))
+    assert isinstance(statement, AlterAlert)
+    assert (statement.name, statement.options["silence"].value) == (name, "1 hour")
 
 
 def test_what_anybody_wrote_is_shown_as_text() -> None:

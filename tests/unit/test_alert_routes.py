@@ -8,7 +8,7 @@ import pytest
 
 from nilometer.server.scopes import Scope, scope_needed
 from nilometer.sql.statements import read_one
-from tests.alerted import Rows, open_home, run, told
+from tests.alerted import Rows, open_home, run, transitions
 from tests.patience import wait_for
 from tests.served import served
 
@@ -19,20 +19,20 @@ def test_alerts_and_their_history(tmp_path: Path) -> None:
     rows = Rows(home)
     run(home, "CREATE ALERT hot ON q WHEN v > 50 FOR 0 S CLEAR WHEN v < 45 PER (room)")
     rows.append((1, 60.0), (2, 10.0))
-    wait_for(lambda: told(home, "hot") == [("firing", '{"room":1}')])
+    wait_for(lambda: transitions(home, "hot") == [("firing", '{"room":1}')])
     with served(tmp_path / "server") as server:
         server.database.watched = home.alerts.statuses()
         server.database.alert_history = (  # type: ignore[method-assign]
             lambda name, *, limit: home.alerts.history(name, limit)
         )
-        (found,) = server.ask("GET", "/alerts", "read").json()
-        assert (found["name"], found["on"], found["state"]) == ("hot", "q", "firing")
-        assert (found["when"], found["clear_when"], found["per"]) == ("v > 50", "v < 45", ["room"])
-        assert [(one["key"], one["state"], one["value"]) for one in found["groups"]] == [
+        (alert,) = server.ask("GET", "/alerts", "read").json()
+        assert (alert["name"], alert["on"], alert["state"]) == ("hot", "q", "firing")
+        assert (alert["when"], alert["clear_when"], alert["per"]) == ("v > 50", "v < 45", ["room"])
+        assert [(one["key"], one["state"], one["value"]) for one in alert["groups"]] == [
             ({"room": 1}, "firing", {"v": 60.0}),
             ({"room": 2}, "ok", {"v": 10.0}),
         ]
-        assert server.ask("GET", "/alerts/HOT", "read").json() == found
+        assert server.ask("GET", "/alerts/HOT", "read").json() == alert
         (line,) = server.ask("GET", "/alerts/hot/history?limit=5", "read").json()
         assert (line["state"], line["previous"], line["key"]) == ("firing", "ok", {"room": 1})
         assert line["message"] == "hot (room 1) is firing: v > 50"

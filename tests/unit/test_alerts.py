@@ -25,7 +25,7 @@ from nilometer.log.registrations import registrations
 from nilometer.past.sandbox import Sandbox
 from nilometer.upkeep.check import check_database
 from nilometer.upkeep.restore import restore_backup
-from tests.alerted import Clock, Rows, open_home, run, told
+from tests.alerted import Clock, Rows, open_home, run, transitions
 from tests.delivery_receivers import Receiver, receiver
 from tests.forks import FORKS
 from tests.mosquitto import start_mosquitto
@@ -72,8 +72,8 @@ def state(alert: Alert) -> AlertState:
 
 
 def lines(alert: Alert) -> list[tuple[str, str | None, bool]]:
-    found = read_history(alert._location, 10_000)
-    return [(one.state, one.key, one.silenced) for one in reversed(found)]
+    entries = read_history(alert._location, 10_000)
+    return [(one.state, one.key, one.silenced) for one in reversed(entries)]
 
 
 def test_from_its_creation_to_its_end_with_a_webhook(home: Home) -> None:
@@ -158,7 +158,9 @@ def test_it_waits_for_its_time(home: Home, make: Callable[..., Alert]) -> None:
     rows.close()
 
 
-def test_silence_of_a_stream_is_told_and_its_end(home: Home, make: Callable[..., Alert]) -> None:
+def test_silence_of_a_stream_is_reported_and_its_end(
+    home: Home, make: Callable[..., Alert]
+) -> None:
     rows, clock = Rows(home), Clock()
     alert = make(clock, no_data=60_000_000, per=("room",))
     rows.append((1, 60.0), (2, 10.0))
@@ -176,7 +178,7 @@ def test_silence_of_a_stream_is_told_and_its_end(home: Home, make: Callable[...,
     rows.close()
 
 
-def test_silence_alone_can_be_told_of(home: Home, make: Callable[..., Alert]) -> None:
+def test_silence_alone_can_be_reported(home: Home, make: Callable[..., Alert]) -> None:
     rows, clock = Rows(home), Clock()
     alert = make(clock, None, no_data=60_000_000)
     clock.go_on(61)
@@ -199,8 +201,12 @@ def test_silence_alone_by_statement(home: Home) -> None:
     run(home, "CREATE ALERT quiet ON q PER (room) NO DATA FOR '1 second'")
     rows.append((1, 5.0))
     wait_for(lambda: [one.state for one in home.alerts.history("quiet", 9)] == ["no data"])
-    told = dict(zip(*run(home, "DESCRIBE quiet").rows.to_pydict().values(), strict=True))  # type: ignore[union-attr]
-    assert (told["when"], told["for"], told["no data for"]) == (None, None, "1s")
+    description = dict(zip(*run(home, "DESCRIBE quiet").rows.to_pydict().values(), strict=True))  # type: ignore[union-attr]
+    assert (description["when"], description["for"], description["no data for"]) == (
+        None,
+        None,
+        "1s",
+    )
     assert home.alerts.needing("q", "v") == []
     assert home.alerts.needing("q", "room") == ["quiet"]
     rows.close()
@@ -301,7 +307,7 @@ def test_what_is_much_is_looked_at_in_parts(
     rows.close()
 
 
-def test_rows_that_are_gone_are_told_of(home: Home, make: Callable[..., Alert]) -> None:
+def test_rows_that_are_gone_are_reported(home: Home, make: Callable[..., Alert]) -> None:
     rows, clock = Rows(home), Clock()
     alert = make(clock)
     rows.append((1, 60.0), (1, 60.0))
@@ -353,7 +359,7 @@ def test_a_kill_between_two_steps_neither_forgets_nor_repeats(
     rows.close()
 
 
-def test_a_full_disk_delays_what_is_told(
+def test_a_full_disk_delays_what_is_reported(
     home: Home, make: Callable[..., Alert], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows, clock = Rows(home), Clock()
@@ -374,7 +380,9 @@ def test_a_full_disk_delays_what_is_told(
     rows.close()
 
 
-def test_what_is_silenced_is_told_when_that_ends(home: Home, make: Callable[..., Alert]) -> None:
+def test_what_is_silenced_is_reported_when_that_ends(
+    home: Home, make: Callable[..., Alert]
+) -> None:
     rows, clock = Rows(home), Clock()
     alert = make(clock, per=("room",))
     alert.silence(clock.now + 60_000_000)
@@ -403,7 +411,7 @@ def test_silence_by_statement_and_its_end(home: Home) -> None:
         )
         assert "is silenced until" in run(home, "ALTER ALERT hot SET (silence = '1 h')").message
         rows.append((1, 60.0))
-        wait_for(lambda: told(home, "hot") == [("firing", None)])
+        wait_for(lambda: transitions(home, "hot") == [("firing", None)])
         assert home.alerts.status("hot").silenced_until is not None
         assert run(home, "ALTER ALERT hot SET (silence = 'off')").message == (
             "alert hot is not silenced"
@@ -525,7 +533,7 @@ def test_a_query_that_is_renamed_keeps_its_alerts(home: Home) -> None:
     run(home, "ALTER QUERY q RENAME TO r")
     assert [one.definition.source for one in home.alerts.statuses()] == ["r"]
     rows.append((1, 60.0))
-    wait_for(lambda: told(home, "hot") == [("firing", None)])
+    wait_for(lambda: transitions(home, "hot") == [("firing", None)])
     rows.close()
 
 
@@ -558,21 +566,21 @@ def test_a_database_goes_on_with_its_alerts_and_a_backup_has_them(tmp_path: Path
     rows = Rows(home)
     run(home, "CREATE ALERT hot ON q WHEN v > 50")
     rows.append((1, 60.0))
-    wait_for(lambda: told(home, "hot") == [("firing", None)])
+    wait_for(lambda: transitions(home, "hot") == [("firing", None)])
     home.back_up(str(tmp_path / "backups"))
     home.close()
     again = open_home(tmp_path / "db")
     assert again.alerts.status("hot").state is AlertState.FIRING  # though nobody looks yet
     rows.append((1, 40.0))
     assert again.alerts.resume() == ["hot"]
-    wait_for(lambda: told(again, "hot") == [("firing", None), ("ok", None)])
+    wait_for(lambda: transitions(again, "hot") == [("firing", None), ("ok", None)])
     again.close()
     rows.close()
     restore_backup(str(tmp_path / "backups"), tmp_path / "restored")
     for folder in ("db", "restored"):
         assert check_database(tmp_path / folder).problems == ()
     restored = open_home(tmp_path / "restored")
-    assert told(restored, "hot") == [("firing", None)]
+    assert transitions(restored, "hot") == [("firing", None)]
     assert restored.alerts.status("hot").state is AlertState.FIRING
     assert restored.alerts.resume() == ["hot"]
     restored.close()
@@ -587,11 +595,13 @@ def test_sensors_are_read_for_an_alert_on_their_table(home: Home) -> None:
     run(home, "INSERT INTO T VALUES (1, 'seed=1'), (2, 'seed=2')")
     run(home, "CREATE ALERT hot ON T WHEN reading.v > 50 PER (room)")
     wait_for(
-        lambda: sorted(told(home, "hot")) == [("firing", '{"room":1}'), ("firing", '{"room":2}')]
+        lambda: (
+            sorted(transitions(home, "hot")) == [("firing", '{"room":1}'), ("firing", '{"room":2}')]
+        )
     )
     run(home, "ALTER SENSOR TABLE T ADD COLUMN floor INT")
     run(home, "INSERT INTO T VALUES (3, 'seed=3', 9)")  # it goes on with what was altered
-    wait_for(lambda: ("firing", '{"room":3}') in told(home, "hot"))
+    wait_for(lambda: ("firing", '{"room":3}') in transitions(home, "hot"))
     with pytest.raises(NilometerError, match="is read by alert hot"):
         run(home, "ALTER SENSOR TABLE T DROP COLUMN room")
     with pytest.raises(NilometerError, match="alert hot watches T"):
@@ -635,8 +645,8 @@ def test_kills_while_alerts_are_delivered(tmp_path: Path) -> None:
 
 def by_id(hook: Receiver) -> dict[int, str]:
     """The states that came, by the numbers of their rows."""
-    found = [row for post in list(hook.posts) for row in post.content["rows"]]
-    return {int(row["_id"].rsplit(".")[-1]): row["state"] for row in found}
+    rows = [row for post in list(hook.posts) for row in post.content["rows"]]
+    return {int(row["_id"].rsplit(".")[-1]): row["state"] for row in rows}
 
 
 def test_an_unknown_column_is_underlined_where_it_stands(home: Home) -> None:

@@ -44,11 +44,11 @@ def test_a_hint_changes_no_answer(db: LocalDatabase, statement: str, name: str) 
     expected = sorted(map(tuple, rows_of(db.sql(plain))))
     assert expected
     assert sorted(map(tuple, rows_of(db.sql(hinted)))) == expected
-    query, found = db.query(hinted), []
+    query, results = db.query(hinted), []
     for first in range(0, 12, 4):
         query.restart()
-        found += rows_of(query.feed({name: rows(first, first + 4) for name in "ABC"}))
-    assert sorted(map(tuple, found)) == expected
+        results += rows_of(query.feed({name: rows(first, first + 4) for name in "ABC"}))
+    assert sorted(map(tuple, results)) == expected
 
 
 def rows_of(table: pa.Table) -> list[list[object]]:
@@ -60,10 +60,10 @@ def rows_of(table: pa.Table) -> list[list[object]]:
 
 def test_explain_names_the_algorithm_and_its_paper(db: LocalDatabase) -> None:
     plan = db.plan(JOIN.format(hint="/*+ BEW */"))
-    told = explain_plan(plan).splitlines()
-    assert "Algorithm: BEW (SSDBM section 3.1), one tuple at a time" in told
-    assert "     until BEW removes it" in told
-    assert not any(line.startswith(("Kernel:", "Probe order")) for line in told)
+    lines = explain_plan(plan).splitlines()
+    assert "Algorithm: BEW (SSDBM section 3.1), one tuple at a time" in lines
+    assert "     until BEW removes it" in lines
+    assert not any(line.startswith(("Kernel:", "Probe order")) for line in lines)
     assert "window join\\nBEW\\n" in explain_plan(plan, ExplainFormat.DOT)
 
 
@@ -103,6 +103,6 @@ def test_windows_and_keys_that_an_algorithm_cannot_take(db: LocalDatabase) -> No
 def test_a_subquery_is_joined_by_the_algorithm_if_it_takes_the_windows(db: LocalDatabase) -> None:
     error = refused(db, INNER.format(hint="/*+ BEW */"))
     assert error.message == "BEW cannot take these windows"
-    found, expected = (db.sql(INNER.format(hint=hint)) for hint in ("/*+ GCA */", ""))
-    assert sorted(rows_of(found)) == sorted(rows_of(expected))
+    answer, expected = (db.sql(INNER.format(hint=hint)) for hint in ("/*+ GCA */", ""))
+    assert sorted(rows_of(answer)) == sorted(rows_of(expected))
     assert len(expected)

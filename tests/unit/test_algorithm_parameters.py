@@ -51,8 +51,8 @@ def test_parameters_change_no_result(name: str) -> None:
         random.shuffle(order)
         every: dict[str, Any] = {**VALUES, "order": tuple(order)}
         given = AlgorithmParameters(**{one: every[one] for one in algorithm.parameters})
-        found = run(algorithm.start(case.task, given), case.arrivals)
-        numbers = sorted(tuple(one.number for one in result) for result in found)
+        results = run(algorithm.start(case.task, given), case.arrivals)
+        numbers = sorted(tuple(one.number for one in result) for result in results)
         assert numbers == case.expected
 
 
@@ -108,11 +108,11 @@ def test_hash_tables_of_some_windows_change_no_answer(
     assert expected
     hinted = query.format(f"/*+ HYBRID{given} */")
     assert sorted(map(tuple, rows_of(db.sql(hinted)))) == expected
-    running, found = db.query(hinted), []
+    running, results = db.query(hinted), []
     for first in range(0, 12, 3):
         running.restart()
-        found += rows_of(running.feed({name: rows(first, first + 3) for name in "ABC"}))
-    assert not set(map(tuple, found)) - set(expected)
+        results += rows_of(running.feed({name: rows(first, first + 3) for name in "ABC"}))
+    assert not set(map(tuple, results)) - set(expected)
 
 
 def test_windows_that_share_a_key_have_hash_tables(db: LocalDatabase) -> None:
@@ -143,17 +143,21 @@ def known() -> LocalDatabase:
 
 def test_the_planner_chooses_the_windows_that_have_hash_tables(known: LocalDatabase) -> None:
     """Golab section 5.4: where they save more than it costs to expire tuples from buckets."""
-    assert _told(known, "") == ["buckets: 10, 0, 0", "order: B, C, A"]
-    assert _told(known, "(tau = '1 s')") == ["buckets: 10, 10, 10", "order: B, C, A", "tau: 1s"]
-    assert _told(known, "(buckets = '0, 5, 0')")[0] == "buckets: 0, 5, 0"
-    assert _told(known, "(order = 'C, A, B')") == ["buckets: 10, 0, 0", "order: C, A, B"]
+    assert _parameters(known, "") == ["buckets: 10, 0, 0", "order: B, C, A"]
+    assert _parameters(known, "(tau = '1 s')") == [
+        "buckets: 10, 10, 10",
+        "order: B, C, A",
+        "tau: 1s",
+    ]
+    assert _parameters(known, "(buckets = '0, 5, 0')")[0] == "buckets: 0, 5, 0"
+    assert _parameters(known, "(order = 'C, A, B')") == ["buckets: 10, 0, 0", "order: C, A, B"]
     made = LocalDatabase()
     for name in "ABC":
         made.create_stream(name, pa.table(rows(0, 12)), time="ts")
-    assert _told(made, "") == ["order: A, B, C"], "nothing is known about rates"
+    assert _parameters(made, "") == ["order: A, B, C"], "nothing is known about rates"
 
 
-def _told(db: LocalDatabase, given: str) -> list[str]:
+def _parameters(db: LocalDatabase, given: str) -> list[str]:
     lines = explain_plan(db.plan(JOIN.format(f"/*+ HYBRID{given} */"))).splitlines()
     names = ("buckets:", "order:", "tau:")
     return sorted(line.strip() for line in lines if line.strip().startswith(names))
@@ -188,7 +192,7 @@ def test_explain_tells_parameters_and_the_order_that_was_chosen(db: LocalDatabas
         ("WHOLE(tau = '1 s')", "there is no algorithm 'WHOLE'"),
     ],
 )
-def test_what_is_wrong_with_parameters_is_told_at_the_hint(
+def test_what_is_wrong_with_parameters_is_reported_at_the_hint(
     db: LocalDatabase, hint: str, message: str
 ) -> None:
     with pytest.raises(SqlError, match=message) as caught:

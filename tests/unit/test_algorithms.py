@@ -27,7 +27,7 @@ def cases(name: str) -> list[Case]:
 
 @pytest.mark.parametrize("name", ALL)
 def test_results_are_those_of_the_oracle_each_once(name: str) -> None:
-    found = 0
+    count = 0
     for case in cases(name):
         algorithm = ALGORITHMS[name].start(case.task)
         results = run(algorithm, case.arrivals)
@@ -35,8 +35,8 @@ def test_results_are_those_of_the_oracle_each_once(name: str) -> None:
         assert all(one.stream == i for result in results for i, one in enumerate(result))
         assert algorithm.counters.results == len(results)
         assert algorithm.counters.tuples == len(case.arrivals)
-        found += len(results)
-    assert found > CASES
+        count += len(results)
+    assert count > CASES
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -62,10 +62,10 @@ def test_results_come_at_the_latest_when_all_streams_have_passed_them(name: str)
         reached = [min(rest[i], default=10_000) for i in range(case.task.streams)]
         for stream, time in enumerate(reached):
             results += algorithm.reach(stream, time)
-        told = set(numbers(results))
+        emitted = set(numbers(results))
         for result in Case(case.task, case.arrivals[:cut]).results:
             if max(one.time for one in result) < min(reached):
-                assert tuple(one.number for one in result) in told
+                assert tuple(one.number for one in result) in emitted
 
 
 def _restart(algorithm: JoinAlgorithm, name: str) -> JoinAlgorithm:

@@ -54,11 +54,11 @@ def read_rows(home: Home, name: str) -> list[dict[str, Any]]:
     log = LogReader.open(home.log_of(name), declared.layout)
     own = log.layout.sensors
     static = None if own is None else read_static_rows(home.log_of(name), own)
-    found = []
+    records = []
     for frame in log.read(log.start):
         rows = frame.rows if static is None else expand(log.layout, frame.rows, static)
-        found += rows.to_pylist()
-    return [{k: v for k, v in one.items() if k != TIME} for one in found]
+        records += rows.to_pylist()
+    return [{k: v for k, v in one.items() if k != TIME} for one in records]
 
 
 class Plant:
@@ -90,11 +90,11 @@ class Plant:
 
     def insert(self) -> None:
         row = {column: self.value(kind) for column, kind in self.static.values()}
-        told = ", ".join(repr(row[column]) for column, _ in self.static.values())
+        literals = ", ".join(repr(row[column]) for column, _ in self.static.values())
         run(
             self.home,
             f"INSERT INTO {self.name} ({', '.join(self.static)}, reading) "
-            f"VALUES ({told}, 'http://x')",
+            f"VALUES ({literals}, 'http://x')",
         )
         self.sensors.append(row)
 
@@ -253,9 +253,9 @@ def test_a_name_that_is_free_again_has_files_of_its_own(tmp_path: Path) -> None:
     assert home.log_of("B") == first
     assert read_rows(home, "b") == [{"v": 1}]
     assert read_rows(home, "a") == [{"v": 2}]
-    kept = read_catalog(tmp_path / CATALOG_FILE)
-    assert sorted(kept.streams) == sorted(["a", home.catalog.key("A")])
-    assert {Path(home.log_of(one)).name for one in "ab"} <= set(kept.logs)
+    saved = read_catalog(tmp_path / CATALOG_FILE)
+    assert sorted(saved.streams) == sorted(["a", home.catalog.key("A")])
+    assert {Path(home.log_of(one)).name for one in "ab"} <= set(saved.logs)
     run(home, "DROP STREAM b")
     assert not Path(first).exists()
     assert read_rows(home, "A") == [{"v": 2}]
@@ -290,9 +290,9 @@ def dying(function, before):
     def call(*given, **more):
         if before:
             os.kill(os.getpid(), signal.SIGKILL)
-        found = function(*given, **more)
+        result = function(*given, **more)
         os.kill(os.getpid(), signal.SIGKILL)
-        return found
+        return result
     return call
 
 def patch(path, before):

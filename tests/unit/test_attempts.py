@@ -25,13 +25,13 @@ def test_every_attempt_of_a_task_writes_the_same_state() -> None:
         )
         for seed in ("1", "2")
     ]
-    one, other = (_told(attempt) for attempt in attempts)
+    one, other = (_digests(attempt) for attempt in attempts)
     assert list(one) == list(QUERIES)
     assert one == other
 
 
-def _told(attempt: subprocess.Popen[bytes]) -> dict[str, Any]:
-    told, _ = attempt.communicate()
+def _digests(attempt: subprocess.Popen[bytes]) -> dict[str, Any]:
+    output, _ = attempt.communicate()
     assert attempt.returncode == 0
-    found: dict[str, Any] = json.loads(told)
-    return found
+    digests: dict[str, Any] = json.loads(output)
+    return digests

@@ -30,7 +30,7 @@ EIGHT = (400_000, *(50_000,) * 7)
 
 
 @pytest.mark.parametrize(
-    ("join", "found", "parts"),
+    ("join", "measured", "parts"),
     [
         (SpreadJoin("A", 1), spread(BUSY, 900_000), 4),
         (SpreadJoin("A", 1), spread(EIGHT, 300_000), 4),
@@ -47,8 +47,8 @@ EIGHT = (400_000, *(50_000,) * 7)
         (SpreadJoin("A", 1), spread((1_000_000,), 900_000), None),
     ],
 )
-def test_over_how_many_buckets(join: SpreadJoin, found: Spread, parts: int | None) -> None:
-    assert join.more_parts([found]) == parts
+def test_over_how_many_buckets(join: SpreadJoin, measured: Spread, parts: int | None) -> None:
+    assert join.more_parts([measured]) == parts
 
 
 def test_a_key_must_be_hot_for_a_minute_and_then_there_is_a_rest() -> None:
@@ -69,8 +69,8 @@ def test_what_helps_is_one_statement() -> None:
         "ALTER QUERY q SET (spread = 4) shares it among 4 buckets"
     )
     assert "ALTER QUERY `my q` SET" in str(SpreadJoin("A", 1).remedy("my q", hot_now))
-    told = SpreadJoin("A", 1, is_alterable=False).remedy("q", hot_now)
-    assert told == (
+    statement = SpreadJoin("A", 1, is_alterable=False).remedy("q", hot_now)
+    assert statement == (
         "DROP QUERY q, and CREATE QUERY q WITH (spread = 4) AS … shares it among 4 buckets"
     )
     assert SpreadJoin("A", 1, by_itself=True).remedy("q", hot_now) == (
@@ -103,18 +103,18 @@ def test_options_are_kept() -> None:
     def after(before: dict[str, object], options: str) -> dict[str, object]:
         return requested_options(before, asked(options), lambda: db.plan(PAIRS))
 
-    found = after({"buckets": 8}, "spread = 'auto'")
-    assert parting_of(found) == Parting("A", 1)
+    chosen = after({"buckets": 8}, "spread = 'auto'")
+    assert parting_of(chosen) == Parting("A", 1)
     assert "spread" not in after({"buckets": 8}, "buckets = 4")
     db.create_stream(
         "B", db.sql("SELECT k, v, ts FROM B").slice(0, 9), time="ts", statistics=Statistics(9.0)
     )
     further = requested_options(
-        found, RequestedBuckets(spread=4, by_itself=True), lambda: db.plan(PAIRS)
+        chosen, RequestedBuckets(spread=4, by_itself=True), lambda: db.plan(PAIRS)
     )
     assert parting_of(further) == Parting("B", 4), "it has most rows by now"
     assert parting_of(after(further, "spread = 2")) == Parting("B", 2)
-    named = after(found, "spread = 1, spread_stream = 'a'")
+    named = after(chosen, "spread = 1, spread_stream = 'a'")
     assert parting_of(after(named, "spread = 2")) == Parting("A", 2)
     assert parting_of(after(further, "spread_stream = 'A'")) == Parting("A", 4)
     with pytest.raises(InputError, match="but no rows are spread"):

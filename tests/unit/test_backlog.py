@@ -1,4 +1,4 @@
-"""Readings that a broker had kept: which they are, and that they are told of."""
+"""Readings that a broker had kept: which they are, and that they are reported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_properties_that_are_cut_short_do_no_harm(cut: int) -> None:
     assert user_properties(whole[:cut]) == {}
 
 
-def test_a_backlog_is_counted_and_told_where_it_gets_the_time_of_arrival(
+def test_a_backlog_is_counted_and_reported_where_it_gets_the_time_of_arrival(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     site = Site(tmp_path)
@@ -51,8 +51,8 @@ def test_a_backlog_is_counted_and_told_where_it_gets_the_time_of_arrival(
     with site.manager(stream()) as manager:
         site.read("S")
         kept = [Reading(NEW_VALUE, float(n), queued=True) for n in range(3)]
-        told = Reading(NEW_VALUE, 4.0, time=site.now(), queued=True)
-        site.lines["a0"].say(*kept, Reading(NEW_VALUE, 3.0), told)
+        queued = Reading(NEW_VALUE, 4.0, time=site.now(), queued=True)
+        site.lines["a0"].say(*kept, Reading(NEW_VALUE, 3.0), queued)
         wait_for(lambda: manager.streams()[0].rows == 5)
         (status,) = manager.streams()
         assert (status.backlog, manager.status("S")[0].backlog) == (3, 3)

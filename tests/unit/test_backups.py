@@ -61,10 +61,10 @@ class Plant(World):
                 self.stored.create(Declaration(name, SCHEMA, "synthetic", {}, "ts"))
 
     def ends(self) -> dict[str, Position]:
-        found = super().ends()
+        ends = super().ends()
         if "C" in self.logs:
-            found["C"] = LogReader.open(self.logs["C"]).end
-        return found
+            ends["C"] = LogReader.open(self.logs["C"]).end
+        return ends
 
     def create(self, name: str, sql: str) -> None:
         """A query that begins with the first rows."""

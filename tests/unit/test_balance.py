@@ -27,16 +27,16 @@ class Rounds:
         for query, share in self.busy.items():
             self.balance.take(query, share * seconds)
         assert self.balance.is_due
-        found = self.balance.moves(self.places, self.buckets)
-        self.places |= found
-        return found
+        moves = self.balance.moves(self.places, self.buckets)
+        self.places |= moves
+        return moves
 
     @property
     def loads(self) -> list[float]:
-        found = dict.fromkeys(range(self.buckets), 0.0)
+        loads = dict.fromkeys(range(self.buckets), 0.0)
         for query, bucket in self.places.items():
-            found[bucket] += self.busy[query]
-        return list(found.values())
+            loads[bucket] += self.busy[query]
+        return list(loads.values())
 
 
 def test_queries_of_a_full_bucket_move_to_those_that_have_less_to_do() -> None:

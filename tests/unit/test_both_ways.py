@@ -24,13 +24,13 @@ def follows(path: Result, windows: list[int]) -> bool:
 
 def expected(arrivals: list[StreamTuple], windows: list[int]) -> list[Result]:
     """All combinations with one key that follow the path there or back."""
-    found: list[Result] = [()]
+    paths: list[Result] = [()]
     for stream in range(len(windows) + 1):
         line = [one for one in arrivals if one.stream == stream]
-        found = [
-            (*some, one) for some in found for one in line if {x.key for x in some} <= {one.key}
+        paths = [
+            (*some, one) for some in paths for one in line if {x.key for x in some} <= {one.key}
         ]
-    both = [one for one in found if follows(one, windows) or follows(one[::-1], windows[::-1])]
+    both = [one for one in paths if follows(one, windows) or follows(one[::-1], windows[::-1])]
     return sorted(both)
 
 

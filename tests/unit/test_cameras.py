@@ -56,9 +56,9 @@ def test_the_truth_is_the_naive_join() -> None:
         [(time, key, 0, number) for number, (key, time) in enumerate(seen(camera, [0, END]))]
         for camera in range(len(CAMERAS))
     ]
-    found = naive.window_join(streams, TimeNetwork(CAMERAS, windows))
+    results = naive.window_join(streams, TimeNetwork(CAMERAS, windows))
     expected = {
-        (streams[0][ids[0]][1], *(streams[c][i][0] for c, i in enumerate(ids))) for ids in found
+        (streams[0][ids[0]][1], *(streams[c][i][0] for c, i in enumerate(ids))) for ids in results
     }
     assert WORLD.tracks(END, 3 * SECOND) == expected
     assert len(expected) > 10
@@ -68,9 +68,9 @@ def test_the_truth_of_what_is_on_the_way_is_counted_object_by_object() -> None:
     window = 4 * SECOND
     cameras = [seen(camera, [0, END]) for camera in range(len(CAMERAS))]
     known = min(max(time for _, time in camera) for camera in cameras) - LONGEST_DELAY
-    found = WORLD.on_the_way(END, window, SECOND)
-    assert list(found) == list(range(WORLD.started, known, SECOND))
-    for instant, counts in found.items():
+    by_instant = WORLD.on_the_way(END, window, SECOND)
+    assert list(by_instant) == list(range(WORLD.started, known, SECOND))
+    for instant, counts in by_instant.items():
         near = [
             {key for key, time in camera if instant - window <= time <= instant}
             for camera in cameras
@@ -102,9 +102,9 @@ def counted_changes(statement: str, last: int) -> list[Change]:
 
 
 def test_the_truth_of_how_busy_it_is_is_counted_one_by_one() -> None:
-    found = WORLD.busy(END, BUSY_WINDOW, SECOND, 2)
-    assert len(found) > 10
-    for instant, counts in found.items():
+    by_instant = WORLD.busy(END, BUSY_WINDOW, SECOND, 2)
+    assert len(by_instant) > 10
+    for instant, counts in by_instant.items():
         for number, name in enumerate(CAMERAS[:2]):
             times = [time for _, time in seen(number, [0, END])]
             within = sum(instant - BUSY_WINDOW <= time <= instant for time in times)
@@ -139,7 +139,7 @@ def test_a_tally_counts_every_micro_batch_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "counts_right", "told"),
+    ("received", "counts_right", "starts"),
     [
         (
             [(1, 5), (2, 7)],
@@ -152,19 +152,19 @@ def test_a_tally_counts_every_micro_batch_once() -> None:
     ],
 )
 def test_what_is_late_is_not_called_wrong(
-    found: list[tuple[int, ...]], counts_right: bool, told: list[str]
+    received: list[tuple[int, ...]], counts_right: bool, starts: list[str]
 ) -> None:
-    checks = compare([(1, 5), (2, 7)], found, 9, counts_right)
+    checks = compare([(1, 5), (2, 7)], received, 9, counts_right)
     console = Console(file=io.StringIO(), width=200)
     show_checks(console, checks)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert len(lines) == len(told)
-    assert all(line.startswith(start) for line, start in zip(lines, told, strict=True))
-    assert checks.all_right == (found == [(1, 5), (2, 7)] and counts_right)
+    assert len(lines) == len(starts)
+    assert all(line.startswith(start) for line, start in zip(lines, starts, strict=True))
+    assert checks.all_right == (received == [(1, 5), (2, 7)] and counts_right)
 
 
 def test_the_dashboard_of_the_demo_is_one() -> None:
-    found = Dashboard.from_json(dashboard(), NAME)
-    assert ADDRESS.startswith(f"/console/dashboards/{found.name}?")
-    asked = {one.source.text for one in found.panels if one.source.kind is SourceKind.QUERY}
+    imported = Dashboard.from_json(dashboard(), NAME)
+    assert ADDRESS.startswith(f"/console/dashboards/{imported.name}?")
+    asked = {one.source.text for one in imported.panels if one.source.kind is SourceKind.QUERY}
     assert asked == set(questions())

@@ -57,15 +57,15 @@ class Question:
 
 def read_questions() -> list[Question]:
     lines = [line for line in FILE.read_text().splitlines() if not line.startswith("#")]
-    found = []
+    questions = []
     for record in "\n".join(lines).split("\n\n"):
         if not record.strip():
             continue
         head, statement, _, plain = record.strip().splitlines()
         times = head.removeprefix("question").strip().removeprefix("at").split(",")
         instants = tuple(parse_duration(one.strip()) for one in times if one.strip())
-        found.append(Question(statement, plain, instants))
-    return found
+        questions.append(Question(statement, plain, instants))
+    return questions
 
 
 @dataclass(frozen=True)
@@ -159,15 +159,15 @@ QUESTIONS = read_questions()
 @pytest.mark.one_of(3)
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.statement[:70])
 def test_the_answer_is_what_duckdb_says(captures: Captures, question: Question) -> None:
-    found = captures.database().sql(question.statement)
+    answer = captures.database().sql(question.statement)
     parts = streamed(captures, question)
     if not question.instants:
         right = captures.ask(question)
-        assert is_same(appended(found), right)
+        assert is_same(appended(answer), right)
         assert right, "a question that nothing answers"
-        assert not appended(parts) - appended(found)
+        assert not appended(parts) - appended(answer)
         return
-    changes, early = rows_of(found), rows_of(parts)
+    changes, early = rows_of(answer), rows_of(parts)
     for at in question.instants:
         instant = round(captures.first(question).timestamp() * 1e6) + at
         right = captures.ask(question, at)

@@ -142,9 +142,9 @@ def test_values_keep_their_types(catalog: SensorCatalog) -> None:
     catalog.create(declared)
     made = catalog.insert_sensors("s", [(row, "a") for row in ROWS])
     expected = pa.Table.from_pylist(ROWS, EVERYTHING)
-    found = catalog.sensor_rows("s")
-    assert found.column_names == [*EVERYTHING.names, "r", SENSOR]
-    _assert_same(found.select(EVERYTHING.names), expected)
+    rows = catalog.sensor_rows("s")
+    assert rows.column_names == [*EVERYTHING.names, "r", SENSOR]
+    _assert_same(rows.select(EVERYTHING.names), expected)
     assert isnan(made[1].values["double"])  # type: ignore[arg-type]
     assert made[0].values == ROWS[0]
     catalog.create_table("t", EVERYTHING)
@@ -152,10 +152,10 @@ def test_values_keep_their_types(catalog: SensorCatalog) -> None:
     _assert_same(catalog.table("t"), expected)
 
 
-def _assert_same(found: pa.Table, expected: pa.Table) -> None:
-    assert found.schema == expected.schema
+def _assert_same(rows: pa.Table, expected: pa.Table) -> None:
+    assert rows.schema == expected.schema
     # As text, so that NaN and -0.0 are themselves.
-    assert repr(found.to_pylist()) == repr(expected.to_pylist())
+    assert repr(rows.to_pylist()) == repr(expected.to_pylist())
 
 
 def test_a_sensor_keeps_its_number_and_gets_new_versions(catalog: SensorCatalog) -> None:
@@ -209,9 +209,9 @@ def test_sensor_rows_have_the_declared_order(catalog: SensorCatalog) -> None:
     catalog.create(SENSORS)
     assert catalog.sensor_rows("Sensors").num_rows == 0
     (hall,) = _insert(catalog, "hall")
-    found = catalog.sensor_rows("Sensors")
-    assert found.column_names == ["SensorID", "Reading", "Location", SENSOR]
-    assert found.to_pylist() == [
+    rows = catalog.sensor_rows("Sensors")
+    assert rows.column_names == ["SensorID", "Reading", "Location", SENSOR]
+    assert rows.to_pylist() == [
         {"SensorID": 0, "Reading": "http://hall", "Location": "hall", SENSOR: hall.version}
     ]
 
@@ -346,12 +346,12 @@ def test_a_new_catalog_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with SensorCatalog.open(tmp_path / "plant" / "catalog.sqlite"):
-            found = {one.name: one.stat().st_mode & 0o777 for one in (tmp_path / "plant").iterdir()}
+            modes = {one.name: one.stat().st_mode & 0o777 for one in (tmp_path / "plant").iterdir()}
     finally:
         os.umask(before)
     assert (tmp_path / "plant").stat().st_mode & 0o777 == 0o700
-    assert found["catalog.sqlite"] == 0o600
-    assert set(found.values()) == {0o600}
+    assert modes["catalog.sqlite"] == 0o600
+    assert set(modes.values()) == {0o600}
 
 
 def test_a_file_that_is_no_catalog_is_left_alone(tmp_path: Path) -> None:

@@ -183,9 +183,9 @@ def shared(
 
 
 def _check(
-    shared: Shared, cases: st.SearchStrategy[Any], most: int, check: Callable[..., None]
+    shared: Shared, cases: st.SearchStrategy[Any], examples: int, check: Callable[..., None]
 ) -> None:
-    @settings(max_examples=most // shared.price)
+    @settings(max_examples=examples // shared.price)
     @given(cases)
     def follow(case: Any) -> None:
         check(shared.catalog, case)
@@ -212,11 +212,11 @@ def _follow_sensors(catalog: SensorCatalog, history: tuple[Declaration, list[Ste
         before = catalog.generation(name)
         getattr(model, verb)(catalog, name, *arguments)
         assert catalog.generation(name) > before
-        found = catalog.sensors(name)
-        assert [(one.number, one.version) for one in found] == [
+        sensors = catalog.sensors(name)
+        assert [(one.number, one.version) for one in sensors] == [
             (number, version) for number, (version, _, _) in model.alive.items()
         ]
-        assert [(one.values, one.address) for one in found] == _like(
+        assert [(one.values, one.address) for one in sensors] == _like(
             [(values, address) for _, values, address in model.alive.values()]
         )
     assert catalog.declaration(name) == declared
@@ -258,8 +258,8 @@ def _follow_statements(catalog: SensorCatalog, case: tuple[bool, list[Step]]) ->
         said = _run(catalog, _spell(name, step, of_sensors))
         touched, model = _apply(model, step)
         assert f" {touched} row" in said
-        found = catalog.sensor_rows(name) if of_sensors else catalog.table(name)
-        assert [(row["k"], row["v"]) for row in found.to_pylist()] == model
+        rows = catalog.sensor_rows(name) if of_sensors else catalog.table(name)
+        assert [(row["k"], row["v"]) for row in rows.to_pylist()] == model
 
 
 def _run(catalog: SensorCatalog, sql: str) -> str:
@@ -325,11 +325,11 @@ def _keep_rows(catalog: SensorCatalog, case: tuple[pa.Schema, list[list[Row]]]) 
     catalog.create_table(name, schema)
     for piece in pieces:
         catalog.insert_rows(name, pa.Table.from_pylist(piece, schema))
-    found = catalog.table(name)
-    assert found is not None
-    assert found.schema == schema
+    table = catalog.table(name)
+    assert table is not None
+    assert table.schema == schema
     expected = pa.Table.from_pylist([row for piece in pieces for row in piece], schema)
-    assert repr(found.to_pylist()) == repr(expected.to_pylist())
+    assert repr(table.to_pylist()) == repr(expected.to_pylist())
     assert catalog.count_rows(name) == expected.num_rows
     half = expected.num_rows // 2
     catalog.change_rows(name, lambda old: old.slice(half))

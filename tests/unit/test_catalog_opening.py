@@ -131,9 +131,9 @@ def _count_up(rows: pa.Table) -> pa.Table:
 
 def _assert_all_there(url: str, workers: int) -> None:
     with SensorCatalog.open(url) as catalog:
-        found = catalog.sensors("S")
-        assert sorted(one.version for one in found) == list(range(1, workers * EACH * 2 + 1))
-        assert sorted(one.values["k"] for one in found) == sorted(  # type: ignore[type-var]
+        sensors = catalog.sensors("S")
+        assert sorted(one.version for one in sensors) == list(range(1, workers * EACH * 2 + 1))
+        assert sorted(one.values["k"] for one in sensors) == sorted(  # type: ignore[type-var]
             [*range(EACH), *range(EACH)] * workers
         )
         table = catalog.table("T")

@@ -51,8 +51,8 @@ def _refusal(run: Run, sql: str) -> str:
 
 def _rows(outcome: Outcome) -> list[dict[str, Any]]:
     assert outcome.rows is not None
-    found: list[dict[str, Any]] = outcome.rows.to_pylist()
-    return found
+    rows: list[dict[str, Any]] = outcome.rows.to_pylist()
+    return rows
 
 
 def test_create_stream(run: Run, catalog: SensorCatalog) -> None:
@@ -119,9 +119,9 @@ def test_a_sensor_table_lives(run: Run, catalog: SensorCatalog) -> None:
     assert run("DELETE FROM Sensors WHERE Reading LIKE '%5001'").message == (
         "deleted 1 row from Sensors"
     )
-    found = catalog.sensor_rows("Sensors").drop_columns([SENSOR]).to_pylist()
+    rows = catalog.sensor_rows("Sensors").drop_columns([SENSOR]).to_pylist()
     both = '{"address": "http://127.0.0.1:5002", "interval": "5s"}'
-    assert found == [
+    assert rows == [
         {"SensorID": 12, "Location": "roof", "Reading": both},
         {"SensorID": 13, "Location": "roof", "Reading": "http://elsewhere"},
     ]

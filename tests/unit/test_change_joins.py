@@ -32,16 +32,16 @@ STATEMENTS = (
 
 def check(made: Plan, other: Plan, buckets: int) -> None:
     """The plan `other`, for so many buckets, is what becomes of `made`."""
-    found = in_buckets(made, buckets)
-    assert found.buckets == other.buckets == buckets
-    assert explain_plan(found) == explain_plan(other)
-    for join, same in zip(joins_of(found), joins_of(other), strict=True):
+    parted = in_buckets(made, buckets)
+    assert parted.buckets == other.buckets == buckets
+    assert explain_plan(parted) == explain_plan(other)
+    for join, same in zip(joins_of(parted), joins_of(other), strict=True):
         assert (join.buckets, join.routing) == (same.buckets, same.routing)
         assert (join.orders, join.loads) == (same.orders, same.loads)
-    if isinstance(found, ChangesPlan):
+    if isinstance(parted, ChangesPlan):
         assert isinstance(other, ChangesPlan)
         routings = [
-            [one.stage.routing for one in cut_into_stages(plan).stages] for plan in (found, other)
+            [one.stage.routing for one in cut_into_stages(plan).stages] for plan in (parted, other)
         ]
         assert routings[0] == routings[1]
 

@@ -49,10 +49,10 @@ def database(buckets: int, **options: Any) -> LocalDatabase:
     return db
 
 
-def changes(found: pa.Table) -> Counter[tuple[Any, ...]]:
-    times = found.column("_time").cast(pa.int64())
-    found = found.set_column(found.num_columns - 2, "_time", times)
-    rows = zip(*(column.to_pylist() for column in found.columns), strict=True)
+def changes(table: pa.Table) -> Counter[tuple[Any, ...]]:
+    times = table.column("_time").cast(pa.int64())
+    table = table.set_column(table.num_columns - 2, "_time", times)
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     return Counter(map(repr, rows))  # type: ignore[arg-type]
 
 
@@ -86,8 +86,8 @@ def test_large_integers_are_rounded_like_spark_does() -> None:
     db = LocalDatabase()
     db.create_stream("A", table([(0, 1, 2**53 + 1, 1.0, 1)]), time="ts")
     for source in (f"A {W}", "A [ROWS 1]", f"(SELECT k, COUNT(*) AS n FROM A {W} GROUP BY k) a"):
-        found = db.sql(f"SELECT k FROM {source} UNION SELECT x FROM A {W}")
-        assert float(2**53) in found.column(0).to_pylist()
+        answer = db.sql(f"SELECT k FROM {source} UNION SELECT x FROM A {W}")
+        assert float(2**53) in answer.column(0).to_pylist()
 
 
 def test_nothing_is_computed_of_rows_that_were_never_there_together() -> None:
@@ -102,15 +102,15 @@ def test_nothing_is_computed_of_rows_that_were_never_there_together() -> None:
         f"SELECT a.n / b.j AS q FROM {sides} WHERE a.k = b.k",
         f"SELECT 5e-1 AS q FROM {sides} WHERE a.k = b.k AND a.n / b.j = 5e-1",
     ):
-        found = changes(db.sql(statement))
-        assert found == Counter({"(0.5, 100, 1)": 1, "(0.5, 106, -1)": 1})
+        answer = changes(db.sql(statement))
+        assert answer == Counter({"(0.5, 100, 1)": 1, "(0.5, 106, -1)": 1})
 
 
 def test_a_guard_keeps_a_division_from_failing() -> None:
     db = LocalDatabase()
     db.create_stream("A", table([(0, 0, 1, 0.0, 0), (1, 5, 2, 0.0, 0)]), time="ts")
-    found = db.sql(f"SELECT k FROM A {W} WHERE j <> 0 AND 10 / j > 1 EMIT CHANGES")
-    assert found.column("k").to_pylist() == [2, 2]
+    answer = db.sql(f"SELECT k FROM A {W} WHERE j <> 0 AND 10 / j > 1 EMIT CHANGES")
+    assert answer.column("k").to_pylist() == [2, 2]
 
 
 @pytest.mark.parametrize("execution", ["tpa", "nta"])
@@ -141,12 +141,12 @@ def test_an_idle_stream_follows_those_of_other_stages() -> None:
     assert isinstance(query, LocalChanges)
     assert len(query.stages) == 2
     query.feed({"A": table([(0, 1, 1, 1.0, 1)]).to_batches()[0]}, now=0)
-    found = Counter[tuple[Any, ...]]()
+    answer = Counter[tuple[Any, ...]]()
     for now in (50, 150, 300):
         rows = table([(now, 7, 7, 1.0, 1)]).to_batches()[0]
-        found += changes(query.feed({"B": rows}, now=now))
+        answer += changes(query.feed({"B": rows}, now=now))
         query.restart()
-    assert found == Counter(
+    assert answer == Counter(
         {"(7, 50, 1)": 1, "(7, 71, -1)": 1, "(7, 150, 1)": 1, "(7, 171, -1)": 1}
     )
 
@@ -160,8 +160,8 @@ def test_an_idle_stream_does_not_end_because_others_have() -> None:
     for now in (0, 500, 1000):  # silent, but alone
         query.feed({}, now=now)
     rows = table([(2000, 1, 1, 1.0, 1), (2100, 1, 1, 1.0, 1)])
-    found = changes(query.feed({"A": rows.to_batches()[0]}, now=2000))
-    assert found == Counter({"('a', 1, 2000, 1)": 1, "('a', 1, 2021, -1)": 1})
+    answer = changes(query.feed({"A": rows.to_batches()[0]}, now=2000))
+    assert answer == Counter({"('a', 1, 2000, 1)": 1, "('a', 1, 2021, -1)": 1})
 
 
 def test_since_ever_waits_for_stages_that_have_not_run() -> None:
@@ -207,5 +207,5 @@ def test_static_tables_are_joined_as_wholes_in_a_batch(monkeypatch: pytest.Monke
         seal_in_memory(envelopes),
     ]
     batch = pa.RecordBatch.from_arrays(columns, ["bucket", "start", "body"])
-    found = list(run_batch.HostInOrder(planned.stage)(iter([batch])))
-    assert sum(map(len, found)) == 30
+    outputs = list(run_batch.HostInOrder(planned.stage)(iter([batch])))
+    assert sum(map(len, outputs)) == 30

@@ -72,9 +72,9 @@ def check(draw: st.DataObject) -> None:
         with suppress(InputError):  # it cannot be split, and goes on as it was
             query = change_buckets(query, plan_of(database(rows, number), case), execution)
         tables.append(query.feed({name: rows.batch(name, *part) for name, part in parts.items()}))
-    found = changes_of(pa.concat_tables(tables))
-    check_net(found)
-    check_same(found, settled(whole, case, rows), execution, case)
+    emitted = changes_of(pa.concat_tables(tables))
+    check_net(emitted)
+    check_same(emitted, settled(whole, case, rows), execution, case)
 
 
 def check_spread(draw: st.DataObject) -> None:
@@ -96,9 +96,9 @@ def check_spread(draw: st.DataObject) -> None:
         number = draw.draw(st.sampled_from((2, 4, 4, 6)))
         parts = draw.draw(st.sampled_from(divisors(number)))
         parting = Parting(draw.draw(st.sampled_from(streams)), parts)
-        found = spread_joins(plan_of(database(rows, number), case), parting)
-        assert isinstance(found, ChangesPlan)
-        return found
+        plan = spread_joins(plan_of(database(rows, number), case), parting)
+        assert isinstance(plan, ChangesPlan)
+        return plan
 
     query = LocalChanges(spread(), execution, {"T": rows.static()})
     tables = []
@@ -106,9 +106,9 @@ def check_spread(draw: st.DataObject) -> None:
         with suppress(InputError):  # it cannot be split, and goes on as it was
             query = change_buckets(query, spread(), execution)
         tables.append(query.feed({name: rows.batch(name, *part) for name, part in parts.items()}))
-    found = changes_of(pa.concat_tables(tables))
-    check_net(found)
-    check_same(found, settled(whole, case, rows), execution, case)
+    emitted = changes_of(pa.concat_tables(tables))
+    check_net(emitted)
+    check_same(emitted, settled(whole, case, rows), execution, case)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -130,17 +130,17 @@ def test_every_result_of_a_join_comes_once(data: st.DataObject) -> None:
     running = LocalStage(stage_of(case, kernel, data))
     for stream in case.ended:
         running.hold(stream, case.batch(stream))
-    found = []
+    results = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", data.draw(st.sampled_from((2, 3, 16))))
-        for cuts in data.draw(join_splits(case, most=8)):
+        for cuts in data.draw(join_splits(case, max_batches=8)):
             if data.draw(st.booleans()):
                 running = deal_out(running, stage_of(case, kernel, data))
             fed = [None if s in case.ended else case.batch(s, *cut) for s, cut in enumerate(cuts)]
-            found += running.feed(fed)
+            results += running.feed(fed)
     marks = running.buckets[0].watermarks.marks
     until = min((m for m, w in zip(marks, case.rows, strict=True) if w), default=FOREVER)
-    assert results_of(found) == naive.graph_join(case, until)
+    assert results_of(results) == naive.graph_join(case, until)
 
 
 def stage_of(case: GraphCase, kernel: Kernel, data: st.DataObject) -> Stage:
@@ -181,8 +181,8 @@ def test_of_copies_one_counts_wherever_it_is(
     held = [6, 8] if later else [2, 2]
     assert sorted(one.operator.rows_held[1] for one in query.stage.buckets) == held
     query.stage = deal_out(query.stage, build_stage(planned))
-    found = query.feed({"C": keyed(1, (1, 9))})
-    assert found.drop_columns(["_time"]).to_pylist() == [{"v": value, "w": 50, "x": 9}] * 2
+    rows = query.feed({"C": keyed(1, (1, 9))})
+    assert rows.drop_columns(["_time"]).to_pylist() == [{"v": value, "w": 50, "x": 9}] * 2
 
 
 def keyed(second: int, *rows: tuple[int, int]) -> pa.RecordBatch:
@@ -202,19 +202,19 @@ def test_what_is_split_by_columns_that_are_known_can_be_split(sql: str) -> None:
     def plan(buckets: int) -> ChangesPlan:
         db = LocalDatabase(buckets)
         db.create_stream("A", pa.Table.from_batches([data]), time="ts")
-        found = db.plan(sql if "SESSION" in sql else f"{sql} EMIT CHANGES")
-        assert isinstance(found, ChangesPlan)
-        return found
+        planned = db.plan(sql if "SESSION" in sql else f"{sql} EMIT CHANGES")
+        assert isinstance(planned, ChangesPlan)
+        return planned
 
     query, never = (LocalChanges(plan(number), Execution.TPA, {}) for number in (2, 1))
-    found, right = [], []
+    emitted, right = [], []
     for first, number in enumerate((3, 1, 5, 4)):
         query = change_buckets(query, plan(number), Execution.TPA)
         some = {"A": data.slice(10 * first, 10)}
-        found += changes_of(query.feed(some))
+        emitted += changes_of(query.feed(some))
         right += changes_of(never.feed(some))
     assert any(len(stage.buckets) == 4 for stage in query.stages)
-    assert sorted(map(repr, found)) == sorted(map(repr, right))
+    assert sorted(map(repr, emitted)) == sorted(map(repr, right))
 
 
 def test_a_bucket_gets_the_rows_that_are_routed_to_it() -> None:

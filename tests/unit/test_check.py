@@ -163,15 +163,15 @@ def _put_aside(plant: Plant) -> None:
     waiting._read_set()
     known = waiting._set.entries["c"]
     frame = encode_frame(rows_from(0, 3), TIME, None, batch=("c", 900))
-    told = {"key": 900, "watermark": 1, "errors": {}}
+    report = {"key": 900, "watermark": 1, "errors": {}}
     content = b"".join(bytes(chunk) for chunk in frame.chunks)
-    put_aside(plant.engine, WaitingResults(known, told, [content]))
+    put_aside(plant.engine, WaitingResults(known, report, [content]))
     waiting._waits("c", LogError("the log is full"))
 
 
 def files_of(database: Path) -> list[Path]:
-    found = [one for one in sorted(database.rglob("*")) if one.is_file()]
-    return [one for one in found if not any(part in str(one) for part in NOT_KEPT)]
+    files = [one for one in sorted(database.rglob("*")) if one.is_file()]
+    return [one for one in files if not any(part in str(one) for part in NOT_KEPT)]
 
 
 @contextmanager
@@ -201,12 +201,12 @@ def test_a_database_that_is_whole(database: Path) -> None:
 
 def wanted_chunks(database: Path) -> set[Path]:
     """Chunks that the last state of some query needs; the others are about to be deleted."""
-    found = set()
+    chunks = set()
     for place in (database / "engine" / "buckets").iterdir():
         files = BucketFolder(LocalFolder(place))
         for kept in kept_queries(files).values():
-            found |= {place / one.file for one in kept.extents if one.file.endswith(".chunk")}
-    return found
+            chunks |= {place / one.file for one in kept.extents if one.file.endswith(".chunk")}
+    return chunks
 
 
 def is_wanted(file: Path, wanted: set[Path]) -> bool:
@@ -274,9 +274,9 @@ def test_a_query_whose_state_is_older_than_its_results(database: Path, tmp_path:
     shutil.copytree(database, copy)
     buckets = copy / "engine" / "buckets"
     shutil.rmtree(buckets)
-    found = problems(copy)
-    assert "older than its results" in found
-    assert "what to do: " in found
+    output = problems(copy)
+    assert "older than its results" in output
+    assert "what to do: " in output
 
 
 def test_a_database_in_use_is_not_checked(tmp_path: Path) -> None:
@@ -343,9 +343,9 @@ def test_a_changelog_whose_oldest_changes_are_a_base(tmp_path: Path) -> None:
                 flipped[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
                 file.write_bytes(flipped)
                 _indexes.clear()
-                found = Problems()
-                check_log(folder, found)
-                assert found, file
+                report = Problems()
+                check_log(folder, report)
+                assert report, file
     whole = Problems()
     check_log(folder, whole)
     assert whole == []

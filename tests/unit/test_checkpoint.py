@@ -77,8 +77,8 @@ def mend(checkpoint: Path, log: Storage, last: int | None = LAST) -> None:
 def is_as_before(checkpoint: Path, next_one: bool) -> None:
     """All that has results is planned as it was; the next one as it was, or not at all."""
     expected = {n: plan(n) for n in range(LAST + 1 + next_one)}
-    found = planned(checkpoint)
-    assert {n: found[n] for n in found if n >= LAST - 1} == {
+    entries = planned(checkpoint)
+    assert {n: entries[n] for n in entries if n >= LAST - 1} == {
         n: expected[n] for n in expected if n >= LAST - 1
     }
     assert not list(checkpoint.glob("offsets/.[34].crc"))

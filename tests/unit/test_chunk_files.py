@@ -25,15 +25,15 @@ def a_chunk(kernel: Kernel = Kernel.HASH, size: int = 100) -> Chunk:
     return make_chunk(to_batch([(t * 7 % 103, t % 5, t, t) for t in range(size)]), LAYOUT, kernel)
 
 
-def assert_same(found: Chunk | None, chunk: Chunk) -> None:
-    assert found is not None
-    assert found.rows.equals(chunk.rows)
-    assert found.times.tolist() == chunk.times.tolist()
-    assert {k: found.hashes[k].tolist() for k in found.hashes} == {
+def assert_same(decoded: Chunk | None, chunk: Chunk) -> None:
+    assert decoded is not None
+    assert decoded.rows.equals(chunk.rows)
+    assert decoded.times.tolist() == chunk.times.tolist()
+    assert {k: decoded.hashes[k].tolist() for k in decoded.hashes} == {
         k: chunk.hashes[k].tolist() for k in chunk.hashes
     }
-    assert type(found.index) is type(chunk.index)
-    assert (found.first, found.last) == (chunk.first, chunk.last)
+    assert type(decoded.index) is type(chunk.index)
+    assert (decoded.first, decoded.last) == (chunk.first, chunk.last)
 
 
 @pytest.mark.parametrize("kernel", list(Kernel))
@@ -46,7 +46,7 @@ def test_a_chunk_comes_back_from_its_file(kernel: Kernel, tmp_path: Path) -> Non
 MANY = RowLayout(0, ((1,), None, (2,), (2, 1)), until=3)
 
 
-def found_by(chunk: Chunk, key: int | None) -> set[tuple[int, int]]:
+def candidates_by(chunk: Chunk, key: int | None) -> set[tuple[int, int]]:
     """(probe, number of the row) of every candidate when each row is looked up by a key."""
     hashes = NO_HASHES if key is None else chunk.hashes[key]
     access = chunk.access(key)
@@ -76,7 +76,7 @@ def test_every_key_has_its_index_in_file_bytes_and_what_is_kept(tmp_path: Path) 
         }
         for one in (chunk, from_file, from_bytes):
             assert one is not None
-            assert matches <= found_by(one, key if columns else None)
+            assert matches <= candidates_by(one, key if columns else None)
             assert one.until is not None
             assert one.until.tolist() == one.rows.column("id").to_pylist()
 
@@ -85,8 +85,8 @@ def test_every_key_has_its_index_in_file_bytes_and_what_is_kept(tmp_path: Path) 
 def test_a_narrowed_chunk_comes_back_from_bytes(kernel: Kernel) -> None:
     chunk = a_chunk(kernel)
     narrowed = keep_rows(chunk, chunk.times > 20)
-    found = decode_rows(encode_rows(narrowed), LAYOUT, kernel)
-    assert sorted(found.rows.to_pylist(), key=str) == sorted(narrowed.rows.to_pylist(), key=str)
+    decoded = decode_rows(encode_rows(narrowed), LAYOUT, kernel)
+    assert sorted(decoded.rows.to_pylist(), key=str) == sorted(narrowed.rows.to_pylist(), key=str)
 
 
 def test_a_missing_file_is_no_chunk(tmp_path: Path) -> None:
@@ -98,11 +98,11 @@ def test_another_chunks_file_is_no_chunk(tmp_path: Path) -> None:
     assert read_chunk_file(tmp_path / "c", 43, LAYOUT, Kernel.HASH) is None
 
 
-@pytest.mark.parametrize("kept", [0, 5, 100, 1000, -1])
-def test_a_torn_file_is_no_chunk(kept: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", [0, 5, 100, 1000, -1])
+def test_a_torn_file_is_no_chunk(length: int, tmp_path: Path) -> None:
     file = tmp_path / "c"
     write_chunk_file(a_chunk(), file, 42)
-    file.write_bytes(file.read_bytes()[:kept])
+    file.write_bytes(file.read_bytes()[:length])
     assert read_chunk_file(file, 42, LAYOUT, Kernel.HASH) is None
 
 

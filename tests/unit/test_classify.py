@@ -54,9 +54,9 @@ def worker(knowledge: list[tuple[Any, ...]], **options: Any) -> RowWorker:
 
 
 def look(one: RowWorker, patterns: list[Any]) -> list[tuple[Any, ...]]:
-    found = one.look({"pattern": pa.array(patterns, LISTS)})
-    assert found.rows.tolist() == list(range(len(patterns)))
-    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    result = one.look({"pattern": pa.array(patterns, LISTS)})
+    assert result.rows.tolist() == list(range(len(patterns)))
+    return list(zip(*(column.to_pylist() for column in result.columns), strict=True))
 
 
 def by_hand(scale: str, known: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,12 +69,12 @@ def by_hand(scale: str, known: np.ndarray, new: np.ndarray) -> tuple[np.ndarray,
     return known, new
 
 
-def check(found: Any, shares: np.ndarray) -> None:
+def check(classes: Any, shares: np.ndarray) -> None:
     """The classes are those of the largest shares, and of the second largest."""
     ranked = np.sort(shares, axis=1)
-    np.testing.assert_allclose(found.confidence, ranked[:, -1], atol=1e-9)
-    np.testing.assert_allclose(found.second_confidence, ranked[:, -2], atol=1e-9)
-    for row, (name, second) in enumerate(zip(found.names, found.seconds, strict=True)):
+    np.testing.assert_allclose(classes.confidence, ranked[:, -1], atol=1e-9)
+    np.testing.assert_allclose(classes.second_confidence, ranked[:, -2], atol=1e-9)
+    for row, (name, second) in enumerate(zip(classes.names, classes.seconds, strict=True)):
         assert shares[row, NAMES.index(name)] == pytest.approx(ranked[row, -1])
         if second is None:
             assert ranked[row, -2] == 0
@@ -87,12 +87,12 @@ def check(found: Any, shares: np.ndarray) -> None:
 def test_the_tree_is_scikit_learns(scale: str) -> None:
     (known, codes), (new, _) = draw(300, 1), draw(100, 2)
     options = ClassifierOptions(method="tree", scale=scale, depth=4, leaf=7)
-    found = PatternClassifier(known, names_of(codes), options=options).classify(new)
+    classes = PatternClassifier(known, names_of(codes), options=options).classify(new)
     scaled, asked = by_hand(scale, known, new)
     tree = DecisionTreeClassifier(max_depth=4, min_samples_leaf=7, random_state=0)
     in_leaf = tree.fit(scaled, codes).predict_proba(asked)
     size = np.array([(tree.apply(scaled) == leaf).sum() for leaf in tree.apply(asked)])[:, None]
-    check(found, (in_leaf * size + 2 * np.bincount(codes) / 300) / (size + 2))
+    check(classes, (in_leaf * size + 2 * np.bincount(codes) / 300) / (size + 2))
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -100,26 +100,26 @@ def test_the_neighbours_are_scikit_learns(scale: str) -> None:
     (known, codes), (new, _) = draw(300, 3), draw(100, 4)
     new[:10] = known[:10]
     options = ClassifierOptions(method="neighbours", scale=scale, neighbours=9)
-    found = PatternClassifier(known, names_of(codes), options=options).classify(new)
+    classes = PatternClassifier(known, names_of(codes), options=options).classify(new)
     scaled, asked = by_hand(scale, known, new)
     library = KNeighborsClassifier(9, weights="distance", algorithm="brute").fit(scaled, codes)
     shares = library.predict_proba(asked)
     if scale == "none":  # else rounding decides which distances are 0
-        check(found, shares)
+        check(classes, shares)
     check_all_but_the_known = slice(10, None)
     np.testing.assert_allclose(
-        found.confidence[check_all_but_the_known],
+        classes.confidence[check_all_but_the_known],
         shares.max(axis=1)[check_all_but_the_known],
         atol=1e-6,
     )
     apart = np.sqrt(((asked[:, None, :] - scaled[None, :, :]) ** 2).sum(axis=2)).min(axis=1)
-    np.testing.assert_allclose(found.nearest, apart, atol=1e-9)
+    np.testing.assert_allclose(classes.nearest, apart, atol=1e-9)
 
 
 def test_clusters_are_scikit_learns_and_fall_at_the_best_of_all_rates() -> None:
     (known, codes), (new, _) = draw(300, 5), draw(100, 6)
     options = ClassifierOptions(method="clusters", clusters=2)
-    found = PatternClassifier(known, names_of(codes), options=options).classify(new)
+    classes = PatternClassifier(known, names_of(codes), options=options).classify(new)
     of_known, of_new = np.zeros((300, 3)), np.zeros((100, 3))
     for code in range(3):
         means = KMeans(2, n_init=10, random_state=0).fit(known[codes == code])
@@ -130,8 +130,8 @@ def test_clusters_are_scikit_learns_and_fall_at_the_best_of_all_rates() -> None:
         np.log(softmax(-rate * of_known, axis=1)[np.arange(300), codes]).mean() for rate in rates
     ]
     shares = softmax(-rates[np.argmax(likelihoods)] * of_new, axis=1)
-    np.testing.assert_allclose(found.confidence, shares.max(axis=1), atol=2e-3)
-    assert found.names.tolist() == names_of(shares.argmax(axis=1))
+    np.testing.assert_allclose(classes.confidence, shares.max(axis=1), atol=2e-3)
+    assert classes.names.tolist() == names_of(shares.argmax(axis=1))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -139,17 +139,17 @@ def test_patterns_it_has_not_seen_are_told_apart_and_confidence_means_something(
     method: str,
 ) -> None:
     (known, codes), (new, true) = draw(900, 7, apart=1.5), draw(900, 8, apart=1.5)
-    found = PatternClassifier(
+    classes = PatternClassifier(
         known, names_of(codes), options=ClassifierOptions(method=method, neighbours=15)
     ).classify(new)
-    right = np.array(names_of(true)) == found.names
+    right = np.array(names_of(true)) == classes.names
     assert right.mean() > {"tree": 0.8, "neighbours": 0.89, "clusters": 0.89}[method]
-    assert abs(right.mean() - found.confidence.mean()) < 0.06
-    sure = found.confidence >= np.median(found.confidence)
+    assert abs(right.mean() - classes.confidence.mean()) < 0.06
+    sure = classes.confidence >= np.median(classes.confidence)
     assert right[sure].mean() > right[~sure].mean()
-    assert (found.confidence >= 1 / 3).all()
-    assert (found.confidence <= 1).all()
-    assert (found.second_confidence <= found.confidence).all()
+    assert (classes.confidence >= 1 / 3).all()
+    assert (classes.confidence <= 1).all()
+    assert (classes.second_confidence <= classes.confidence).all()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -190,8 +190,8 @@ NULLS = (None, None, None, None, None)
 
 def test_patterns_that_cannot_be_used_have_no_class() -> None:
     unusable = [None, [1.0], [1.0, 2.0, 3.0], [1.0, None], [1.0, np.nan], [np.inf, 0.0], []]
-    found = look(worker(KNOWLEDGE), [*unusable, [6.0, 0.0], None])
-    assert found == [*[NULLS] * 7, ("b", 1.0, None, 0.0, 0.0), NULLS]
+    answers = look(worker(KNOWLEDGE), [*unusable, [6.0, 0.0], None])
+    assert answers == [*[NULLS] * 7, ("b", 1.0, None, 0.0, 0.0), NULLS]
     assert look(worker(KNOWLEDGE), []) == []
     assert look(worker(KNOWLEDGE), [None]) == [NULLS]
 
@@ -244,8 +244,8 @@ def test_a_knowledge_base_that_teaches_nothing_is_refused(
 
 def test_few_patterns_need_no_more_neighbours_or_clusters_than_there_are() -> None:
     for method in METHODS:
-        found = look(worker(KNOWLEDGE, method=method, neighbours=50, leaf=1), [[0.0, 1.0]])
-        assert found[0][0] == "a"
+        answers = look(worker(KNOWLEDGE, method=method, neighbours=50, leaf=1), [[0.0, 1.0]])
+        assert answers[0][0] == "a"
 
 
 def test_the_columns_are_those_that_were_announced() -> None:
@@ -258,5 +258,5 @@ def test_the_columns_are_those_that_were_announced() -> None:
         "nearest",
     ]
     for patterns in ([], [[0.0, 1.0], None]):
-        found = worker(KNOWLEDGE).look({"pattern": pa.array(patterns, LISTS)})
-        assert [column.type for column in found.columns] == [one.kind for one in announced]
+        result = worker(KNOWLEDGE).look({"pattern": pa.array(patterns, LISTS)})
+        assert [column.type for column in result.columns] == [one.kind for one in announced]

@@ -173,8 +173,8 @@ def test_answers_stand_in_the_order_that_is_asked_for(
     order: str, expected: list[tuple[str | None, ...]]
 ) -> None:
     rows = [("a", "9"), ("b", "10"), (None, "9"), ("a", None)]
-    found = read_order(f"SELECT store, n FROM S [ROWS 5] {order}", COUNTED).sort(rows)
-    assert found == expected
+    ordered = read_order(f"SELECT store, n FROM S [ROWS 5] {order}", COUNTED).sort(rows)
+    assert ordered == expected
 
 
 def test_times_keep_their_digits_from_step_to_step() -> None:
@@ -209,7 +209,7 @@ def test_outputs_that_cannot_be(tmp_path: Path) -> None:
         Output(Format.CSV, tmp_path / "no" / "out.csv")
 
 
-def test_files_are_told_by_their_names(tmp_path: Path) -> None:
+def test_files_are_recognised_by_their_names(tmp_path: Path) -> None:
     for name in ("a.csv", "b.CSV.gz", "notes.txt", "_SUCCESS", ".hidden.json"):
         (tmp_path / name).touch()
     with pytest.raises(InputError, match=f"the files for A in {tmp_path} are empty"):
@@ -217,9 +217,9 @@ def test_files_are_told_by_their_names(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="a.csv for A is empty"):
         find_files("A", tmp_path / "a.csv")
     (tmp_path / "a.csv").write_text("ts,v\n")
-    found = find_files("A", tmp_path)
-    assert found.kind is FileKind.CSV
-    assert found.pattern == "*{.csv,.csv.gz,.CSV,.CSV.GZ}"
+    files = find_files("A", tmp_path)
+    assert files.kind is FileKind.CSV
+    assert files.pattern == "*{.csv,.csv.gz,.CSV,.CSV.GZ}"
     (tmp_path / "k=1").mkdir()
     (tmp_path / "k=1" / "c.ndjson").touch()
     with pytest.raises(InputError, match="of several kinds") as caught:
@@ -349,7 +349,7 @@ def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return int(caught.value.code or 0)
 
 
-def test_errors_are_told_in_words_with_all_their_brackets(
+def test_errors_are_printed_in_words_with_all_their_brackets(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_main(monkeypatch, "sql", "SELECT 1", "--stream", "[A]") == 1

@@ -45,8 +45,8 @@ from tests.results_server import CHANGES, QUICK, ROWS, changes, numbered
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Iterator[Asked]:
-    with asked_server(tmp_path) as found:
-        yield found
+    with asked_server(tmp_path) as server:
+        yield server
 
 
 def test_statements_are_run_in_order(asked: Asked) -> None:
@@ -86,7 +86,7 @@ def test_all_formats(asked: Asked, tmp_path: Path) -> None:
     assert pq.read_table(out).to_pylist() == kinds.take([1, 0]).to_pylist()
 
 
-def test_a_cut_answer_is_told(asked: Asked) -> None:
+def test_a_cut_answer_is_reported(asked: Asked) -> None:
     asked.server.database.answer = pa.table({"n": range(20_000)})
     done = asked.run("SELECT n FROM T", "--format=csv")
     assert len(done.stdout.splitlines()) == 10_001
@@ -204,11 +204,11 @@ def test_the_answer_of_a_named_query(asked: Asked, monkeypatch: pytest.MonkeyPat
         def count(self: Any, seconds: float) -> Any:
             if not took:
                 log.append(changes(("a", 1, 40, -1), ("c", 3, 40, 1)), watermark=50)
-            found = take(self, seconds)
-            took.append(found)
-            if found is not None:
+            batch = take(self, seconds)
+            took.append(batch)
+            if batch is not None:
                 stop.set()
-            return found
+            return batch
 
         monkeypatch.setattr(follow_on_server.Listening, "take", count)
         shown = asked.sql("--follow", "--answer", "q").split("\n\n")
@@ -225,21 +225,21 @@ def test_a_select_is_a_temporary_query(asked: Asked, monkeypatch: pytest.MonkeyP
 
     def remember(name: str | None, statement: Statement, **more: Any) -> Any:
         made.append(statement.sql)
-        found = create(name, statement, **more)
+        query = create(name, statement, **more)
         layout = Layout(ROWS, "_time")
-        with LogWriter.open(asked.log_of(found.name), layout, QUICK) as log:
+        with LogWriter.open(asked.log_of(query.name), layout, QUICK) as log:
             log.append(numbered(0, 3))
-        return found
+        return query
 
     database.create_query = remember  # type: ignore[method-assign]
     take = follow_on_server.Listening.take
     with stopped_by(monkeypatch) as stop:
 
         def end(self: Any, seconds: float) -> Any:
-            found = take(self, seconds)
-            if found is not None:
+            batch = take(self, seconds)
+            if batch is not None:
                 stop.set()
-            return found
+            return batch
 
         monkeypatch.setattr(follow_on_server.Listening, "take", end)
         text = "SELECT n FROM STREAM WHERE s = :s"
@@ -317,9 +317,9 @@ def test_constants_are_the_values(value: object) -> None:
     db = nm.connect()
     db.create_table("T", pa.table({"k": [1]}))
     text = with_constants("SELECT :p AS v, ':p' AS w FROM T", {"p": value})
-    found = db.sql(text).to_pylist()[0]
-    assert found == {"v": value, "w": ":p"}
-    assert type(found["v"]) is type(value)
+    row = db.sql(text).to_pylist()[0]
+    assert row == {"v": value, "w": ":p"}
+    assert type(row["v"]) is type(value)
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ def test_a_query_that_is_dropped_ends_what_follows_it(
         next(following)
 
 
-def test_rows_that_are_gone_are_told(queries: StoredQueries, client: nm.Client) -> None:
+def test_rows_that_are_gone_are_reported(queries: StoredQueries, client: nm.Client) -> None:
     options = LogOptions(fsync=Fsync.NEVER, segment=1024, history=0)
     with queries.create("q", options=options) as log:
         log.append(numbered(0, 1))
@@ -297,12 +297,12 @@ def test_replies_that_are_cut_spoiled_or_refused_for_a_while(
     scripted: Callable[..., tuple[Script, str]],
 ) -> None:
     whole = batch(3, 3, "a.3", "b")
-    told = {"message": "the server is starting", "kind": "ClosedError"}
+    problem = {"message": "the server is starting", "kind": "ClosedError"}
     spoiled = bytearray(batch(6, 2, "b", "c"))
     spoiled[8:40] = bytes(32)
     script, url = scripted(
         arrow_reply(BEGIN + batch(0, 3, "a", "a.3"), whole[: len(whole) // 2]),
-        (503, {"content-type": "application/json"}, [json.dumps({"error": told}).encode()]),
+        (503, {"content-type": "application/json"}, [json.dumps({"error": problem}).encode()]),
         (502, {"content-type": "text/html"}, [b"<h1>bad gateway</h1>"]),
         arrow_reply(BEGIN[:11], BEGIN[11:] + whole[:1], whole[1:], b"garbage, and more of it"),
         arrow_reply(BEGIN + bytes(spoiled)),
@@ -333,8 +333,8 @@ def test_what_is_no_nilometer_server_is_said_at_once(
 def test_a_token_is_never_sent_elsewhere(scripted: Callable[..., tuple[Script, str]]) -> None:
     elsewhere, other = scripted((200, {}, [b"[]"]))
     script, url = scripted((307, {"location": f"{other}/queries"}, []))
-    told = pytest.raises(UnreachableError, match="redirects to another address")
-    with nm.Client(url, TOKEN) as client, told:
+    refusal = pytest.raises(UnreachableError, match="redirects to another address")
+    with nm.Client(url, TOKEN) as client, refusal:
         client.queries()
     assert script.asked[0][1]["authorization"] == f"Bearer {TOKEN}"
     assert elsewhere.asked == []
@@ -361,9 +361,9 @@ def test_statements(scripted: Callable[..., tuple[Script, str]]) -> None:
         (204, {}, []),
     )
     with nm.Client(url, TOKEN) as client:
-        found = client.execute("SELECT * FROM T")
-        assert (found.to_arrow(), found.is_cut, len(found)) == (rows, True, 2)
-        assert next(iter(found))["n"] == 1
+        answer = client.execute("SELECT * FROM T")
+        assert (answer.to_arrow(), answer.is_cut, len(answer)) == (rows, True, 2)
+        assert next(iter(answer))["n"] == 1
         assert client.execute("CREATE STREAM S …").message == "stream S created"
         with pytest.raises(UnknownNameError) as error:
             client.execute("SELECT * FROM X")
@@ -423,8 +423,8 @@ def test_a_server_that_says_goodbye_is_called_again(
     read: Callable[[FollowState, bytes], Iterator[object]],
 ) -> None:
     state = FollowState("q", "start")
-    told = {"error": {"message": "the server is stopping", "kind": "ClosedError"}}
-    metadata = {"event": "end", "data": json.dumps(told)}
+    content = {"error": {"message": "the server is stopping", "kind": "ClosedError"}}
+    metadata = {"event": "end", "data": json.dumps(content)}
     farewell = ArrowStream(ROWS).batch(numbered(0, 0), metadata)
     with pytest.raises(LostError):
         list(read(state, BEGIN + farewell))

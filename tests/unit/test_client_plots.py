@@ -52,11 +52,11 @@ def test_a_line_per_column_of_numbers_in_the_order_of_time() -> None:
         }
     )
     axes = Rows(table).plot()
-    found = lines(axes)
-    assert found["n"] == [(at(10), 1), (at(20), 2), (at(30), 3)]
-    assert set(found) == {"n", "d"}
-    assert np.isnan(found["d"][0][1])
-    assert found["d"][1:] == [(at(20), 2.5), (at(30), 3.5)]
+    points = lines(axes)
+    assert points["n"] == [(at(10), 1), (at(20), 2), (at(30), 3)]
+    assert set(points) == {"n", "d"}
+    assert np.isnan(points["d"][0][1])
+    assert points["d"][1:] == [(at(20), 2.5), (at(30), 3.5)]
     assert axes.get_xlabel() == "_time (UTC)"
     axes.figure.canvas.draw()
 
@@ -72,8 +72,8 @@ def test_a_line_per_series() -> None:
     )
     rows = Rows(table)
     axes = rows.plot(y="v")
-    found = {label: [y for _, y in points] for label, points in lines(axes).items()}
-    assert found == {"NULL": [2.0], "a": [3.0, 1.0], "b": [4.0]}
+    values = {label: [y for _, y in points] for label, points in lines(axes).items()}
+    assert values == {"NULL": [2.0], "a": [3.0, 1.0], "b": [4.0]}
     assert (axes.get_ylabel(), axes.get_legend().get_title().get_text()) == ("v", "room")
     again = rows.plot("w", "v", per="room", ax=axes)
     assert again is axes
@@ -86,7 +86,7 @@ def test_a_line_per_series() -> None:
     axes.figure.canvas.draw()
 
 
-def test_what_cannot_be_drawn_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_drawn_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     with pytest.raises(InputError, match="no column of times"):
         Rows(pa.table({"n": [1]})).plot()

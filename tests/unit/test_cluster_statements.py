@@ -63,14 +63,14 @@ def test_an_answer_is_that_of_the_items_in_the_window() -> None:
             key = repr([row[name] for name in ("cluster", "size", "share", "radius", "centre")])
             if row["_time"].timestamp() * 1e6 <= instant:
                 held[key] = held.get(key, 0) + row["_diff"]
-        found = OnlineClusters(3, micro_clusters=6, metric="cosine", window=6_000_000)
+        clusters = OnlineClusters(3, micro_clusters=6, metric="cosine", window=6_000_000)
         items = stream["spectrum"].to_pylist()
         for time, item in zip(times, items, strict=True):
             if item is not None and len(item) == 4 and instant - 6_000_000 <= time <= instant:
-                found.add(item, [time])
+                clusters.add(item, [time])
         expected = [
             repr([one.cluster, one.size, one.share, one.radius, one.centre.tolist()])
-            for one in found.answer()
+            for one in clusters.answer()
         ]
         assert sorted(key for key, copies in held.items() if copies) == sorted(expected)
         assert expected

@@ -28,22 +28,22 @@ def test_gca_takes_any_algorithm_for_one_window(base: type[JoinAlgorithm]) -> No
     random = Random(f"GCA with {base.__name__}")
     for _ in range(30):
         case = generate(random, Windows.ANY)
-        found = run(GCA(case.task, base), case.arrivals)
-        assert sorted(found) == sorted(case.results)
+        results = run(GCA(case.task, base), case.arrivals)
+        assert sorted(results) == sorted(case.results)
 
 
 def test_windows_that_are_missing_follow_from_those_that_are_given() -> None:
     """TR-010 figure 11: of four streams A has windows with B alone."""
     edges = [("A", "B", 3), ("B", "C", 2), ("C", "D", 4), ("B", "D", 5)]
     network = TimeNetwork(names(4), tuple(PairWindow(a, b, -w, w) for a, b, w in edges))
-    random, found = Random("missing windows"), 0
+    random, count = Random("missing windows"), 0
     for _ in range(30):
         case = Case(JoinTask(network), tuple(arrive(random, 4)))
         expected = sorted(case.results)
         assert sorted(run(GCA(case.task), case.arrivals)) == expected
         assert sorted(run(LCA(case.task), case.arrivals)) == expected
-        found += len(expected)
-    assert found > 0
+        count += len(expected)
+    assert count > 0
 
 
 def c_is_closer(scale: int = 1) -> JoinTask:
@@ -84,8 +84,8 @@ def test_the_sweep_of_lca_ends() -> None:
     ]
     algorithm = LCA(JoinTask(TimeNetwork(names(5), tuple(windows))))
     lines = (tuples(1, 0, 5), tuples(2, 4), tuples(3, 1, 5), tuples(4, 6), tuples(0, 3))
-    found = [result for line in lines for one in line for result in algorithm.process(one)]
-    assert named(found) == ["a1 b2 c1 d2 e1"]
+    results = [result for line in lines for one in line for result in algorithm.process(one)]
+    assert named(results) == ["a1 b2 c1 d2 e1"]
 
 
 def test_lca_filters_with_shorter_windows_than_gca() -> None:

@@ -32,7 +32,7 @@ def test_a_query_that_is_well_gets_no_advice() -> None:
     assert advise(samples(90), [stream("A")]) == []
 
 
-def test_slow_batches_are_told_when_most_are_slow() -> None:
+def test_slow_batches_are_reported_when_most_are_slow() -> None:
     slow = samples(10, batch_millis=7200.0)
     (one,) = advise(slow, [])
     assert (
@@ -83,26 +83,26 @@ def test_sensors_are_not_to_blame_for_what_a_query_has_not_read_yet() -> None:
     assert "took 80 000 ms" in one.hint
 
 
-def test_a_full_log_is_told() -> None:
+def test_a_full_log_is_reported() -> None:
     (one,) = advise(samples(1), [stream("A", full=True)])
     assert one.message == "the log of A is full, its sensors wait"
 
 
-def test_a_bucket_with_most_of_the_rows_is_told() -> None:
+def test_a_bucket_with_most_of_the_rows_is_shown() -> None:
     hot = Spread(("A",), (83_000, *[2000] * 7), "sensor_id = 'a17'", 80_000, 60.0)
     (one,) = uneven(replace(query("my q"), spreads=(replace(hot, seconds=1e6), hot)))
     assert one.message.startswith("One key, sensor_id = 'a17', has 82 % of the rows: one bucket")
     assert "EXPLAIN QUERY `my q`" in one.hint
     assert not list(uneven(replace(query("q"), spreads=(replace(hot, seconds=1e6),))))
     statement = "ALTER QUERY q SET (spread = 8) shares it among 8 buckets"
-    told = replace(query("q"), spreads=(hot,), remedy=statement)
-    assert [one.hint for one in uneven(told)] == [statement]
-    assert str(told.bottleneck_text).endswith(f"and more cores do not help: {statement}")
+    hot_query = replace(query("q"), spreads=(hot,), remedy=statement)
+    assert [one.hint for one in uneven(hot_query)] == [statement]
+    assert str(hot_query.bottleneck_text).endswith(f"and more cores do not help: {statement}")
 
 
 def test_charts_show_a_bounded_number_of_points_and_always_the_last() -> None:
     for count in (0, 1, 149, 150, 151, 1200):
         many = samples(count)
-        kept = thinned(many)
-        assert len(kept) <= 150
-        assert list(kept[-1:]) == many[-1:]
+        points = thinned(many)
+        assert len(points) <= 150
+        assert list(points[-1:]) == many[-1:]

@@ -35,9 +35,9 @@ def test_lines_are_bounded_and_the_others_share_one() -> None:
     keys = [f"k{n:02}" for n in range(MOST_LINES + 3)]
     table = rows(k=pa.array(keys), v=pa.array([float(n) for n in range(len(keys))]))
     lines = Lines(Choice(("v",), "k"))
-    found = dict(lines.points(table))
-    assert list(found) == [*keys[:MOST_LINES], "mean v of others"]
-    assert found["mean v of others"] == [(11_000.0, 9.0)]
+    points = dict(lines.points(table))
+    assert list(points) == [*keys[:MOST_LINES], "mean v of others"]
+    assert points["mean v of others"] == [(11_000.0, 9.0)]
     assert len(lines.others) == 3
 
 
@@ -62,16 +62,16 @@ def camera(name: str) -> Declaration:
 
 
 def test_examples_are_statements_over_the_streams_that_are_there() -> None:
-    found = examples([camera("North"), camera("2nd gate")])
-    assert [one.title for one in found][-3:] == [
+    suggested = examples([camera("North"), camera("2nd gate")])
+    assert [one.title for one in suggested][-3:] == [
         "North and 2nd gate within 5 seconds",
         "In North, but not in 2nd gate",
         "Streams and how they are doing",
     ]
-    for one in found:
+    for one in suggested:
         read_one(one.text)
-    assert "WINDOW(A, B) = 5 SECONDS" in found[-3].text
-    assert "`2nd gate` B" in found[-3].text
+    assert "WINDOW(A, B) = 5 SECONDS" in suggested[-3].text
+    assert "`2nd gate` B" in suggested[-3].text
 
 
 @pytest.mark.parametrize(

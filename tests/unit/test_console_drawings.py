@@ -78,7 +78,7 @@ def test_a_graph_has_all_streams_and_windows_and_every_text_as_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "before", "told"),
+    ("after", "before", "label"),
     [
         (5_000_000, 5_000_000, "± 5s"),
         (10_000_000, 0, "0s … 10s"),
@@ -89,8 +89,8 @@ def test_a_graph_has_all_streams_and_windows_and_every_text_as_text() -> None:
         (0, 0, "± 0s"),
     ],
 )
-def test_windows_are_told_shortly(after: int | None, before: int | None, told: str) -> None:
-    assert window_label(window("A", "B", after, before)) == told
+def test_windows_have_short_labels(after: int | None, before: int | None, label: str) -> None:
+    assert window_label(window("A", "B", after, before)) == label
 
 
 def test_a_window_says_what_it_follows_from() -> None:

@@ -49,8 +49,8 @@ def test_a_rate_is_the_mean_of_the_last_seconds() -> None:
     assert recent_rate(out(7.0), rate_out, _NOW) == 7.0
     flickering = [0.0, 6.0] * 15
     for end in (_NOW, _NOW + _SECOND // 2):
-        found = recent_rate(out(*flickering, end=end), rate_out, end)
-        assert found == pytest.approx(3.0)
+        rate = recent_rate(out(*flickering, end=end), rate_out, end)
+        assert rate == pytest.approx(3.0)
     assert recent_rate(out(5.0, 5.0, end=_NOW - LATELY), rate_out, _NOW) == 0.0
 
 
@@ -66,20 +66,20 @@ def test_a_rate_counts_each_row_once(steps: list[tuple[int, int]], silence: int)
         samples.append(replace(_SAMPLE, time=time, output_rows_per_second=count * _SECOND / wait))
         rows.append((time - wait, time, count))
     now = time + silence
-    found = recent_rate(samples, rate_out, now)
-    told = [one for one in rows[1:] if one[1] > now - LATELY]
+    rate = recent_rate(samples, rate_out, now)
+    recent = [one for one in rows[1:] if one[1] > now - LATELY]
     if silence >= LATELY:
-        assert found == 0.0
-    elif not told:
-        assert found == samples[-1].output_rows_per_second
+        assert rate == 0.0
+    elif not recent:
+        assert rate == samples[-1].output_rows_per_second
     else:
-        expected = sum(count for *_, count in told) * _SECOND / (told[-1][1] - told[0][0])
-        assert found == pytest.approx(expected)
+        expected = sum(count for *_, count in recent) * _SECOND / (recent[-1][1] - recent[0][0])
+        assert rate == pytest.approx(expected)
 
 
-def test_sizes_are_told_in_units_and_a_watermark_that_has_not_begun_is_not() -> None:
-    told = texts(query_figures(_STATUS, out(1.0, 1.0), _NOW))
-    assert {"2.0 kB", "3.0 MB", "2.0 s", "1 234"} <= set(told)
+def test_sizes_are_shown_in_units_and_a_watermark_that_has_not_begun_is_not() -> None:
+    shown = texts(query_figures(_STATUS, out(1.0, 1.0), _NOW))
+    assert {"2.0 kB", "3.0 MB", "2.0 s", "1 234"} <= set(shown)
     begun = replace(_STATUS, watermark=-8_520_336_000 * _SECOND)
     assert "—" in texts(query_figures(begun, out(1.0, 1.0), _NOW))
     lag = next(one for one in CHARTS if one.term == "watermark").lines[0]
@@ -90,8 +90,8 @@ def test_sizes_are_told_in_units_and_a_watermark_that_has_not_begun_is_not() -> 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 3)), max_size=9))
 def test_an_answer_stands_in_the_same_order_however_it_comes(rows: list[tuple[str, int]]) -> None:
-    def table(found: list[tuple[str, int]]) -> pa.Table:
-        columns = [[one[place] for one in found] for place in (0, 1)]
+    def table(rows: list[tuple[str, int]]) -> pa.Table:
+        columns = [[one[place] for one in rows] for place in (0, 1)]
         return pa.Table.from_arrays(
             [pa.array(columns[0], pa.string()), pa.array(columns[1], pa.int64())], ["k", "k"]
         )
@@ -146,7 +146,7 @@ def test_the_glossary_is_what_the_documentation_has() -> None:
         assert meaning.endswith(".")
 
 
-def test_a_term_is_told_to_those_who_point_and_to_those_who_listen() -> None:
+def test_a_term_is_explained_to_those_who_point_and_to_those_who_listen() -> None:
     mark = next(one for one in shapes(term("lag", "behind")) if "data-tip" in one.attributes)
     assert mark.attributes["data-tip"] == mark.attributes["aria-label"] == f"lag: {TERMS['lag']}"
 
@@ -193,7 +193,7 @@ def test_what_ends_too_soon_may_still_be_being_typed() -> None:
     assert not is_unfinished(SqlError("wrong"), "SELECT")
 
 
-def test_an_unknown_address_is_told_without_its_markup() -> None:
+def test_an_unknown_address_is_reported_without_its_markup() -> None:
     answer = missing_page("/<script>alert(1)</script>" + "x" * 500)
     body = bytes(answer.body).decode()
     assert answer.status_code == 404

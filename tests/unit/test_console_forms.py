@@ -104,7 +104,7 @@ def test_a_delivery_reads_back(name: str, query: str, url: str) -> None:
     assert isinstance(read_one(change_delivery("DROP", name)), Drop)
 
 
-def test_secrets_are_named_not_told() -> None:
+def test_secrets_are_named_not_shown() -> None:
     text = create_delivery("d", "q", "webhook", {"url": "https://x", "secret": "secret('HOOK')"})
     assert "secret = secret('HOOK')" in text
     assert "secret = 'secret(''x'') OR 1'" in create_delivery(
@@ -117,8 +117,8 @@ def test_limits_read_back(query: str) -> None:
     read = read_one(alter_limits(query, {"results": "2 GB", "state": "", "history": "7 days"}))
     assert isinstance(read, AlterQuery)
     assert read.name == query
-    found = read_limits(read.options, QueryLimits(state=5))
-    assert found == QueryLimits(results=2 << 30, state=None, history=7 * 86_400_000_000)
+    limits = read_limits(read.options, QueryLimits(state=5))
+    assert limits == QueryLimits(results=2 << 30, state=None, history=7 * 86_400_000_000)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_limits_read_back(query: str) -> None:
         (StreamForm("S", "v INT", "http", static="n INT", sensors="1"), "a sensor has a value"),
     ],
 )
-def test_what_is_missing_is_told(form: StreamForm, message: str) -> None:
+def test_what_is_missing_is_reported(form: StreamForm, message: str) -> None:
     with pytest.raises(InputError, match=f"^{message}"):
         create_stream(form)
 

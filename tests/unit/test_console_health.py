@@ -41,11 +41,11 @@ def words(drawn: Shape) -> str:
 
 
 def test_figures() -> None:
-    told = words(health_figures(network(3), DISK))
-    assert "2 of 2 queries running" in told
-    assert "3 sensors" in told
-    assert "not foreseen until it is full" in told
-    assert "10.0 GB free on the disk" in told
+    text = words(health_figures(network(3), DISK))
+    assert "2 of 2 queries running" in text
+    assert "3 sensors" in text
+    assert "not foreseen until it is full" in text
+    assert "10.0 GB free on the disk" in text
     assert "— free" in words(health_figures(network(3), {**DISK, "limit_bytes": None}))
 
 
@@ -56,7 +56,7 @@ def test_nothing_needs_anybody() -> None:
 
 def test_what_needs_somebody_is_named_and_linked() -> None:
     held = Stall(StallReason.HELD, "Rooms", "roof", 0)
-    found = replace(
+    view = replace(
         network(1),
         queries=(
             replace(query("a"), phase=QueryPhase.FAILED, error="it divides by zero"),
@@ -67,25 +67,25 @@ def test_what_needs_somebody_is_named_and_linked() -> None:
             replace(network(1).deliveries[0], state=DeliveryState.RETRYING, last_error="no route"),
         ),
     )
-    drawn = health_troubles(found, {**DISK, "full_in": "5 hours"})
-    told = words(drawn)
-    assert "The disk is full in 5 hours" in told
-    assert "failed   a  it divides by zero" in told
-    assert "the watermark waits for the sensor roof of Rooms" in told
-    assert "no route" in told
+    drawn = health_troubles(view, {**DISK, "full_in": "5 hours"})
+    text = words(drawn)
+    assert "The disk is full in 5 hours" in text
+    assert "failed   a  it divides by zero" in text
+    assert "the watermark waits for the sensor roof of Rooms" in text
+    assert "no route" in text
     assert len([one for one in shapes(drawn) if one.tag == "li"]) == 4
     links = [one.attributes["href"] for one in shapes(drawn) if one.tag == "a"]
     assert links == ["/console/queries/a", "/console/queries/b", "/console/deliveries"]
 
 
-def test_a_bucket_with_most_of_much_work_is_told() -> None:
+def test_a_bucket_with_most_of_much_work_is_shown() -> None:
     hot = Spread(("S",), (83_000, *[2000] * 7), "sensor_id = 'a17'", 80_000, 60.0)
-    found = replace(network(1), queries=(replace(query("a"), spreads=(hot,)),))
-    told = words(health_troubles(found, DISK))
-    assert "uneven   a  one key, sensor_id = 'a17', has 82 % of the rows: one bucket of 8" in told
+    view = replace(network(1), queries=(replace(query("a"), spreads=(hot,)),))
+    text = words(health_troubles(view, DISK))
+    assert "uneven   a  one key, sensor_id = 'a17', has 82 % of the rows: one bucket of 8" in text
     idle = replace(hot, seconds=6000.0)
-    found = replace(network(1), queries=(replace(query("a"), spreads=(idle,)),))
-    assert words(health_troubles(found, DISK)) == "No problems."
+    view = replace(network(1), queries=(replace(query("a"), spreads=(idle,)),))
+    assert words(health_troubles(view, DISK)) == "No problems."
 
 
 def test_many_troubles_are_counted() -> None:
@@ -95,9 +95,9 @@ def test_many_troubles_are_counted() -> None:
 
 
 def test_logs() -> None:
-    told = words(storage_table([LOG, {**LOG, "name": "q", "kind": "query", "limit_bytes": None}]))
-    assert "4.0 MB (25% used)" in told
-    assert "5 hours" in told
+    text = words(storage_table([LOG, {**LOG, "name": "q", "kind": "query", "limit_bytes": None}]))
+    assert "4.0 MB (25% used)" in text
+    assert "5 hours" in text
     links = [one.attributes["href"] for one in shapes(storage_table([LOG])) if one.tag == "a"]
     assert links == ["/console/streams/S"]
     assert "and 10 smaller ones" in words(storage_table([LOG] * 60))
@@ -113,14 +113,14 @@ def test_alerts_that_fire_need_somebody() -> None:
             AlertDefinition(name, "q", "v > 5", per=("k",)), 0, groups, None, None, error
         )
 
-    found = [
+    alerts = [
         alert("a", "firing", "firing", "ok"),
         alert("b", "no data"),
         alert("c", "ok", "pending"),
     ]
-    drawn = health_troubles(network(1), DISK, [*found, alert("d", error="it takes too long")])
-    told = words(drawn)
-    assert "firing   a  2 groups" in told
-    assert "no data   b" in told
-    assert "it takes too long" in told
+    drawn = health_troubles(network(1), DISK, [*alerts, alert("d", error="it takes too long")])
+    text = words(drawn)
+    assert "firing   a  2 groups" in text
+    assert "no data   b" in text
+    assert "it takes too long" in text
     assert len([one for one in shapes(drawn) if one.tag == "li"]) == 3

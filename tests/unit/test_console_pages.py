@@ -54,8 +54,8 @@ def test_pages_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     install(tmp_path, "broken_belt", ENTRY_POINTS, "broken = broken_belt:X", "1 / 0")
     monkeypatch.syspath_prepend(tmp_path)
     said: list[NilometerError] = []
-    found = all_pages([page("Yard", "yard")], said.append)
-    assert [one.address for one in found] == ["/console/yard", "/console/belt"]
+    pages = all_pages([page("Yard", "yard")], said.append)
+    assert [one.address for one in pages] == ["/console/yard", "/console/belt"]
     assert sorted(one.message for one in said) == [
         "belts:__doc__ is not a page of the console",
         "page of the console broken cannot be loaded",
@@ -105,8 +105,8 @@ def test_what_is_wrong_with_configured_pages_is_named(
 async def numbers(tables: AsyncGenerator[pa.Table, None]) -> list[int]:
     """The numbers in the next table."""
     rows = await asyncio.wait_for(anext(tables), LONG)
-    found: list[int] = rows["n"].to_pylist()
-    return found
+    values: list[int] = rows["n"].to_pylist()
+    return values
 
 
 def test_newest_rows_first_then_what_comes(tmp_path: Path) -> None:

@@ -29,20 +29,20 @@ def test_a_row_counts_as_often_as_it_is_held_where_it_is_held_most_often(
     buckets: list[tuple[int, list[list[tuple[Row, bool]]]]],
 ) -> None:
     """Buckets of two groups of copies, each with several chunks, of which some rows are chosen."""
-    copies, found = CopiedRows(), [Counter[tuple[object, ...]]() for _ in range(2)]
+    copies, counts = CopiedRows(), [Counter[tuple[object, ...]]() for _ in range(2)]
     due = [Counter[tuple[object, ...]]() for _ in range(2)]
     for group, chunks in buckets:
         copies.begin(group)
         for chunk in chunks:
             rows, chosen = [row for row, _ in chunk], [one for _, one in chunk]
             kept = copies.new(to_batch(rows), np.array(chosen, np.bool_))
-            found[group].update(
+            counts[group].update(
                 bits(row) for row, is_kept in zip(rows, kept, strict=True) if is_kept
             )
         due[group] |= Counter(
             bits(row) for chunk in chunks for row, is_chosen in chunk if is_chosen
         )
-    assert found == due
+    assert counts == due
 
 
 def to_batch(rows: list[Row]) -> pa.RecordBatch:

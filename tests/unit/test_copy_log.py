@@ -23,7 +23,7 @@ from nilometer.log.writer import LogWriter
 from tests.file_systems import register_file_system
 from tests.unit.log_samples import LAYOUT, OPTIONS_TO_PACK, ObjectStore, numbers_in, rows_from
 from tests.unit.test_log_base import Changelog
-from tests.unit.test_log_packing import fill, pack_all, told
+from tests.unit.test_log_packing import content_of, fill, pack_all
 
 
 class Store(ObjectStore):
@@ -36,8 +36,8 @@ class Store(ObjectStore):
     def get_file_info(self, paths: list[str]) -> list[fs.FileInfo]:
         folders = {one.rpartition("/")[0] for one in self.objects}
         return [
-            fs.FileInfo(one, fs.FileType.Directory) if one.strip("/") in folders else found
-            for one, found in zip(paths, super().get_file_info(paths), strict=True)
+            fs.FileInfo(one, fs.FileType.Directory) if one.strip("/") in folders else info
+            for one, info in zip(paths, super().get_file_info(paths), strict=True)
         ]
 
 
@@ -80,7 +80,13 @@ def make(location: str, seed: int) -> None:
 def all_of(location: str) -> tuple[Any, ...]:
     reader = LogReader.open(location)
     known = sorted((one.reader, one.position, dict(one.about)) for one in registrations(location))
-    return told(location), reader.end, reader.watermark, known, read_layout(storage_at(location))
+    return (
+        content_of(location),
+        reader.end,
+        reader.watermark,
+        known,
+        read_layout(storage_at(location)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +107,7 @@ def test_a_copy_tells_the_same_and_goes_on(
             assert writer.recent_keys(10_000) == original.recent_keys(10_000)
         for number in range(300):
             writer.append(rows_from(writer.end.row, 1), watermark=number)
-        assert told(places[to])[: len(before[0])] == before[0]
+        assert content_of(places[to])[: len(before[0])] == before[0]
         pack_all(writer)
         end = writer.end
     reader = LogReader.open(places[to])

@@ -22,14 +22,14 @@ ENTRY = ALGORITHMS["COUNT_NLJ"]
 
 def naive_results(case: Case) -> list[Result]:
     """At every instant: what the last rows of all streams give that has a member of that time."""
-    rows, found = case.task.rows, []
+    rows, results = case.task.rows, []
     assert rows is not None
     for now in sorted({one.time for one in case.arrivals}):
         last = [
             [one for one in line if one.time <= now][-count:]
             for line, count in zip(case.streams, rows, strict=True)
         ]
-        found += [
+        results += [
             result
             for result in product(*last)
             if max(one.time for one in result) == now
@@ -37,7 +37,7 @@ def naive_results(case: Case) -> list[Result]:
                 case.task.condition.among(result[:i], [result[i]]) for i in range(1, len(result))
             )
         ]
-    return found
+    return results
 
 
 def numbers(results: list[Result]) -> list[tuple[int, ...]]:
@@ -50,7 +50,7 @@ def cases(seed: str, count: int = 40) -> list[Case]:
 
 
 def test_results_are_those_of_the_last_rows_each_once() -> None:
-    found = 0
+    count = 0
     for case in cases("results"):
         algorithm = ENTRY.start(case.task)
         results = run(algorithm, case.arrivals)
@@ -58,8 +58,8 @@ def test_results_are_those_of_the_last_rows_each_once() -> None:
         assert all(one.stream == i for result in results for i, one in enumerate(result))
         assert algorithm.counters.results == len(results)
         assert algorithm.counters.tuples == len(case.arrivals)
-        found += len(results)
-    assert found > 300
+        count += len(results)
+    assert count > 300
 
 
 def test_orders_and_intervals_change_no_result() -> None:
@@ -150,9 +150,9 @@ def test_a_tuple_that_one_of_the_same_time_replaces_joins_nothing() -> None:
 
 def test_what_waits_replaces_nothing_yet() -> None:
     algorithm = CountNLJ(JoinTask.last_rows([1, 1]), every=100)
-    told = [
+    emitted = [
         algorithm.process(StreamTuple(*one)) for one in ((5, 1, 1, 0), (6, 1, 0, 0), (7, 1, 0, 1))
     ]
-    told.append(algorithm.reach(0, 3))
-    assert told == [[]] * 4
+    emitted.append(algorithm.reach(0, 3))
+    assert emitted == [[]] * 4
     assert numbers(algorithm.finish()) == [(0, 0), (1, 0)]

@@ -56,8 +56,8 @@ def panels(draw: st.DrawFn) -> Panel:
 
 
 @given(st.lists(panels(), max_size=4))
-def test_what_is_exported_is_imported(found: list[Panel]) -> None:
-    dashboard = Dashboard("plant", "Plant", tuple(found))
+def test_what_is_exported_is_imported(drawn: list[Panel]) -> None:
+    dashboard = Dashboard("plant", "Plant", tuple(drawn))
     assert Dashboard.from_text(json.dumps(dashboard.to_json())) == dashboard
     assert Dashboard.from_json(dashboard.to_json(), "other").name == "other"
 
@@ -149,25 +149,25 @@ def test_panels_follow_what_they_show_to_its_new_name(catalog_url: str) -> None:
         catalog.put_dashboard(Dashboard.from_json(given, "plant"))
         catalog.put_dashboard(Dashboard.from_json({"title": "Other", "panels": []}, "other"))
         catalog.rename(ObjectKind.QUERY, "mean", "it`s")
-        found = catalog.dashboard("plant")
-        assert [one.source.text for one in found.panels] == ["it`s", "s", *wanted]
-        assert (found.version, catalog.dashboard("other").version) == (2, 1)
+        dashboard = catalog.dashboard("plant")
+        assert [one.source.text for one in dashboard.panels] == ["it`s", "s", *wanted]
+        assert (dashboard.version, catalog.dashboard("other").version) == (2, 1)
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path) as found:
-        yield found
+    with served(tmp_path) as server:
+        yield server
 
 
 def test_routes_list_put_get_and_delete(server: Served) -> None:
     assert server.ask("GET", "/dashboards", "read").json() == []
     made = server.ask("PUT", "/dashboards/plant", "write", json=BODY)
     assert (made.status_code, made.json()["version"]) == (200, 1)
-    found = server.ask("GET", "/dashboards/Plant", "read").json()
-    assert found["panels"][0] | PANEL == found["panels"][0]
+    dashboard = server.ask("GET", "/dashboards/Plant", "read").json()
+    assert dashboard["panels"][0] | PANEL == dashboard["panels"][0]
     assert [one["panels"] for one in server.ask("GET", "/dashboards", "read").json()] == [1]
-    export = {key: found[key] for key in ("name", "title", "panels")}
+    export = {key: dashboard[key] for key in ("name", "title", "panels")}
     again = server.ask("PUT", "/dashboards/copy", "write", json=export)
     assert again.json()["error"]["message"] == "the name in the body differs from that in the URL"
     again = server.ask("PUT", "/dashboards/plant", "write", json=export | {"version": 1})

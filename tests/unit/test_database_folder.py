@@ -111,12 +111,12 @@ def test_queries_that_do_not_run_follow_their_logs(tmp_path: Path, logs: str) ->
     )
     before.run(b"a plan", entry)
     EngineControl(tmp_path, 2).open({"id"}, logs)
-    found = PlanFolder(tmp_path).read().entries["id"]
+    planned = PlanFolder(tmp_path).read().entries["id"]
     place, mark, options = logs.partition("?")
-    assert found.results == f"{place}/q%20r{mark}{options}"
-    assert found.dead_letters == f"{place}/q%20r.dead{mark}{options}"
+    assert planned.results == f"{place}/q%20r{mark}{options}"
+    assert planned.dead_letters == f"{place}/q%20r.dead{mark}{options}"
     ends = [(f"{place}/a{mark}{options}", "q"), (f"{place}/b{mark}{options}", "q-2")]
-    assert [tuple(one) for one in found.logs] == ends
+    assert [tuple(one) for one in planned.logs] == ends
 
 
 def metadata(folder: Path, number: int = 0) -> Path:

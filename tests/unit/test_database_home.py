@@ -109,10 +109,10 @@ def test_a_damaged_file_is_named(tmp_path: Path, damaged: str) -> None:
     file.parent.mkdir(exist_ok=True)
     file.write_text("{")
     home = open_home(tmp_path)
-    found = home.broken["A"]
+    error = home.broken["A"]
     home.close()
-    assert found.message == "the log is damaged"
-    assert damaged in str(found.detail)
+    assert error.message == "the log is damaged"
+    assert damaged in str(error.detail)
 
 
 def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def opened(folder: Path, catalog: str | None = None, logs: str | None = None) ->
 def damage(log: str) -> None:
     """Change a bit of the last row of a log."""
     system, folder = fs.FileSystem.from_uri(log if "://" in log else f"file://{log}")
-    found = system.get_file_info(fs.FileSelector(folder))
-    path = next(one.path for one in found if one.base_name.startswith("0"))
+    files = system.get_file_info(fs.FileSelector(folder))
+    path = next(one.path for one in files if one.base_name.startswith("0"))
     with system.open_input_stream(path) as file:
         content = file.readall().rstrip(b"\0")
     with system.open_output_stream(path) as file:
@@ -60,9 +60,9 @@ def damage(log: str) -> None:
 
 def refusal(*words: str | Path) -> NilometerError:
     """With what a command is refused."""
-    found = CliRunner().invoke(app, [*map(str, words)]).exception
-    assert isinstance(found, NilometerError)
-    return found
+    error = CliRunner().invoke(app, [*map(str, words)]).exception
+    assert isinstance(error, NilometerError)
+    return error
 
 
 def test_a_catalog_in_postgresql_is_known_to_the_folder(tmp_path: Path, postgres: Postgres) -> None:
@@ -110,8 +110,8 @@ def test_a_check_reads_a_catalog_in_postgresql(tmp_path: Path, postgres: Postgre
     damage(str(folder / "logs" / "a"))
     assert check_database(folder, catalog=url).problems
     (folder / "logs" / "a").rename(tmp_path / "away")
-    found = check_database(folder).problems
-    assert [one.what for one in found] == ["the log of A is missing"]
+    problems = check_database(folder).problems
+    assert [one.what for one in problems] == ["the log of A is missing"]
     with pytest.raises(CatalogError, match="cannot be used"):
         check_database(folder, catalog="postgresql:///none?host=/nowhere")
 
@@ -130,9 +130,9 @@ def test_logs_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             make_backup(folder, str(tmp_path / "backups"), tmp_path / "others")
         assert check_database(folder).problems == ()
         damage(inside(logs, "a"))
-        found = check_database(folder, logs).problems
-        assert found
-        assert all(one.where.startswith("s3://plant/logs/a") for one in found)
+        problems = check_database(folder, logs).problems
+        assert problems
+        assert all(one.where.startswith("s3://plant/logs/a") for one in problems)
         storage_at(inside(logs, "a")).remove()
-        found = check_database(folder, logs).problems
-        assert [one.what for one in found] == ["the log of A is missing"]
+        problems = check_database(folder, logs).problems
+        assert [one.what for one in problems] == ["the log of A is missing"]

@@ -62,13 +62,13 @@ def schema(columns: tuple[ColumnDef, ...]) -> list[tuple[str, pa.DataType]]:
 
 
 def test_stream() -> None:
-    found = read(
+    statement = read(
         "CREATE STREAM IF NOT EXISTS Wind (ts TIMESTAMP, speed DOUBLE, TIME ts, "
         "LATENESS INTERVAL '5' SECOND, IDLE 0.8 S, HISTORY 30 DAYS) FROM MQTT WITH (qos = 1)"
     )
-    assert isinstance(found, CreateStream)
-    assert (found.name, found.if_not_exists) == ("Wind", True)
-    stream = found.stream
+    assert isinstance(statement, CreateStream)
+    assert (statement.name, statement.if_not_exists) == ("Wind", True)
+    stream = statement.stream
     assert schema(stream.columns) == [("ts", TIMESTAMP), ("speed", pa.float64())]
     assert (stream.stream_type, dict(stream.options)) == ("mqtt", {"qos": "1"})
     assert (stream.time, stream.lateness, stream.idle) == ("ts", 5 * SECOND, 800_000)
@@ -77,9 +77,9 @@ def test_stream() -> None:
 
 def test_silence() -> None:
     def lengths(items: str) -> tuple[int | None, int | None, list[str]]:
-        found = read(f"CREATE STREAM s (v INT, {items}) FROM tcp")
-        assert isinstance(found, CreateStream)
-        stream = found.stream
+        statement = read(f"CREATE STREAM s (v INT, {items}) FROM tcp")
+        assert isinstance(statement, CreateStream)
+        stream = statement.stream
         return stream.idle, stream.every, [one.name for one in stream.columns]
 
     assert lengths("IDLE NEVER, EVERY 10 SECONDS") == (FOREVER, 10 * SECOND, ["v"])
@@ -88,17 +88,25 @@ def test_silence() -> None:
 
 
 def test_sensor_table() -> None:
-    found = read(SENSORS)
-    assert isinstance(found, CreateSensorTable)
-    assert schema(found.static) == [
+    statement = read(SENSORS)
+    assert isinstance(statement, CreateSensorTable)
+    assert schema(statement.static) == [
         ("SensorID", pa.int32()),
         ("Location", pa.string()),
         ("floor", pa.int16()),
     ]
-    assert (found.column, found.stream_place, found.if_not_exists) == ("Reading", 2, False)
-    assert found.stream.time == "at"
-    assert found.stream.options == {"interval": "2s", "retries": "3", "headers.accept": "text/json"}
-    assert SENSORS[found.place.start : found.place.end] == "Sensors"
+    assert (statement.column, statement.stream_place, statement.if_not_exists) == (
+        "Reading",
+        2,
+        False,
+    )
+    assert statement.stream.time == "at"
+    assert statement.stream.options == {
+        "interval": "2s",
+        "retries": "3",
+        "headers.accept": "text/json",
+    }
+    assert SENSORS[statement.place.start : statement.place.end] == "Sensors"
 
 
 @pytest.mark.parametrize(
@@ -147,9 +155,9 @@ def test_clauses_and_columns_of_the_same_names(
     ],
 )
 def test_types(written: str, kind: pa.DataType) -> None:
-    found = read(f"CREATE TABLE t (a {written})")
-    assert isinstance(found, CreateTable)
-    assert schema(found.columns) == [("a", kind)]
+    statement = read(f"CREATE TABLE t (a {written})")
+    assert isinstance(statement, CreateTable)
+    assert schema(statement.columns) == [("a", kind)]
 
 
 def test_options_are_texts() -> None:
@@ -162,14 +170,14 @@ def test_options_are_texts() -> None:
 
 
 def test_insert() -> None:
-    found = read(
+    statement = read(
         "INSERT INTO t (a, b) VALUES (1, 'it''s'), (-2.50, NULL), (1 + 2 * 3, 'a' || 'b'), "
         "(TRUE, X'0aff'), (DATE '2026-01-31', TIMESTAMP '2026-01-31 12:00:00'), "
         "(1e3, TIMESTAMP '2026-01-31T12:00:00.5+02:00'), (CAST('x' AS STRING), CAST(3 AS DOUBLE))"
     )
-    assert isinstance(found, Insert)
-    assert (found.table, found.columns) == ("t", ("a", "b"))
-    assert found.rows == (
+    assert isinstance(statement, Insert)
+    assert (statement.table, statement.columns) == ("t", ("a", "b"))
+    assert statement.rows == (
         (1, "it's"),
         (Decimal("-2.50"), None),
         (7, "ab"),
@@ -178,9 +186,9 @@ def test_insert() -> None:
         (1000.0, datetime(2026, 1, 31, 10, 0, 0, 500_000, tzinfo=UTC)),
         ("x", 3.0),
     )
-    written = [found.sql[place.start : place.end] for place in found.row_places]
+    written = [statement.sql[place.start : place.end] for place in statement.row_places]
     assert written[0] == "(1, 'it''s')"
-    assert len(written) == len(found.rows)
+    assert len(written) == len(statement.rows)
 
 
 def test_update_and_delete() -> None:
@@ -200,18 +208,22 @@ def test_update_and_delete() -> None:
 def test_short_statements() -> None:
     for kind in ObjectKind:
         for words, if_exists in (("", False), ("IF EXISTS ", True)):
-            found = read(f"DROP {kind.lower()} {words}`odd name`")
-            assert isinstance(found, Drop)
-            assert (found.kind, found.name, found.if_exists) == (kind, "odd name", if_exists)
+            statement = read(f"DROP {kind.lower()} {words}`odd name`")
+            assert isinstance(statement, Drop)
+            assert (statement.kind, statement.name, statement.if_exists) == (
+                kind,
+                "odd name",
+                if_exists,
+            )
     for what in ShowKind:
-        found = read(f"SHOW {what}")
-        assert isinstance(found, Show)
-        assert (found.what, found.of) == (what, None)
+        statement = read(f"SHOW {what}")
+        assert isinstance(statement, Show)
+        assert (statement.what, statement.of) == (what, None)
     for what in (ShowKind.SENSORS, ShowKind.READERS, ShowKind.DEAD_LETTERS):
         assert read(f"show {what.lower()} from Sensors").of == "Sensors"
     for word in ("DESCRIBE", "desc"):
-        assert isinstance(found := read(f"{word} Sensors"), Describe)
-        assert found.name == "Sensors"
+        assert isinstance(statement := read(f"{word} Sensors"), Describe)
+        assert statement.name == "Sensors"
     assert isinstance(read("START QUERY q"), StartQuery)
     assert isinstance(read("STOP QUERY q"), StopQuery)
 
@@ -259,10 +271,10 @@ def test_options_of_a_query_have_places() -> None:
     ],
 )
 def test_from_start(sql: str, from_start: bool) -> None:
-    found = read(sql)
-    assert isinstance(found, Statement)
-    assert found.from_start is from_start
-    assert found.tree.find(FromStart) is None
+    statement = read(sql)
+    assert isinstance(statement, Statement)
+    assert statement.from_start is from_start
+    assert statement.tree.find(FromStart) is None
 
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_ ]{0,8}", fullmatch=True)

@@ -22,8 +22,8 @@ JAVA = Context(prec=39, rounding=ROUND_HALF_UP)
 def columns(draw: st.DrawFn) -> tuple[pa.DataType, list[Decimal | None]]:
     precision = draw(st.integers(1, 38))
     scale = draw(st.integers(0, precision))
-    most = 10**precision - 1
-    whole = st.integers(-most, most) | st.integers(-min(most, 20), min(most, 20))
+    largest = 10**precision - 1
+    whole = st.integers(-largest, largest) | st.integers(-min(largest, 20), min(largest, 20))
     made = whole.map(lambda v: Decimal(v).scaleb(-scale, WIDE))
     return pa.decimal128(precision, scale), draw(st.lists(st.none() | made, min_size=4, max_size=4))
 
@@ -45,8 +45,8 @@ def plainly(operator: Operator, a: Decimal, b: Decimal, kind: pa.DataType) -> De
             if b == 0 or abs(WIDE.divide_int(a, b)) >= 10**39:
                 return None
             exact = WIDE.remainder(a, b)
-    found = exact.quantize(Decimal((0, (1,), -kind.scale)), ROUND_HALF_UP, WIDE)
-    return found if abs(found) < 10 ** (kind.precision - kind.scale) else None
+    rounded = exact.quantize(Decimal((0, (1,), -kind.scale)), ROUND_HALF_UP, WIDE)
+    return rounded if abs(rounded) < 10 ** (kind.precision - kind.scale) else None
 
 
 @given(
@@ -95,5 +95,5 @@ def test_a_number_that_is_written_has_its_own_digits(
     """As in Spark: an INT column would have ten."""
     expression = Binary(operator, Argument(0), Constant(right))
     assert type_of(expression, [pa.decimal128(6, 2)]) == kind
-    found = evaluate(expression, [pa.array([Decimal("12.34")], pa.decimal128(6, 2))], 1)
-    assert found.type == kind
+    column = evaluate(expression, [pa.array([Decimal("12.34")], pa.decimal128(6, 2))], 1)
+    assert column.type == kind

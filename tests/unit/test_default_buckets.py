@@ -62,10 +62,10 @@ def cluster(*given: Any, **own: Any) -> Any:
 
 
 def test_executors_that_come_late_count_for_queries_that_are_created_later() -> None:
-    found = cluster(1)
-    assert default_buckets(found) == 2
-    found.executors = 6
-    assert default_buckets(found) == cores_of(found) == 12
+    session = cluster(1)
+    assert default_buckets(session) == 2
+    session.executors = 6
+    assert default_buckets(session) == cores_of(session) == 12
 
 
 def test_what_was_said_of_spark_counts_whatever_the_cores() -> None:
@@ -123,7 +123,7 @@ def test_a_statement_comes_before_the_database_and_that_before_the_cluster(
     assert compiler._to_compile(read_query(QUERY), Reading(), asked)[2] == got
 
 
-def test_a_query_that_leaves_half_of_the_cores_idle_is_told_of() -> None:
+def test_a_query_that_leaves_half_of_the_cores_idle_is_reported() -> None:
     def query(**options: Any) -> NamedQuery:
         return NamedQuery("q", QUERY, "append", QueryState.RUNNING, 0, None, options)
 

@@ -31,8 +31,8 @@ LOGGER = "nilometer.deliveries"
 
 
 def numbers(chunk: Chunk) -> list[int]:
-    found: list[int] = chunk.rows.column("k").to_pylist()
-    return found
+    values: list[int] = chunk.rows.column("k").to_pylist()
+    return values
 
 
 def test_every_row_arrives_once_where_nothing_fails(tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ def test_a_chunk_that_fails_comes_again_as_it_was(
         assert (delivery.last_error, delivery.next_try) == (None, None)
     assert [numbers(one) for one in tries] == [[0, 1, 2, 3]] * 4 + [[4, 5, 6, 7, 8]]
     assert len({one.id for one in tries}) == 2
-    told = [one for one in caplog.records if one.name == LOGGER]  # servers of other tests may end
-    assert [(event_of(one), one.levelno) for one in told] == [
+    events = [one for one in caplog.records if one.name == LOGGER]  # servers of other tests may end
+    assert [(event_of(one), one.levelno) for one in events] == [
         ("delivery_retries", logging.WARNING),
         ("delivery_retries", logging.INFO),
         ("delivery_retries", logging.INFO),
@@ -121,16 +121,16 @@ def test_waits_grow_and_are_shown(tmp_path: Path) -> None:
 def test_a_receiver_that_is_gone_ends_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     results = Results(tmp_path)
     results.append(1)
-    told: list[str] = []
+    reported: list[str] = []
 
     def gone(_: Chunk) -> None:
         raise ReceiverGoneError("no more")
 
-    with delivering(results, lambda: Into(gone), failed=told.append) as delivery:
+    with delivering(results, lambda: Into(gone), failed=reported.append) as delivery:
         wait_for(lambda: delivery.state is DeliveryState.FAILED)
-        assert (told, delivery.last_error) == (["no more"], "no more")
-    told = [one for one in caplog.records if one.name == LOGGER]
-    assert [event_of(one) for one in told] == ["delivery_failed"]
+        assert (reported, delivery.last_error) == (["no more"], "no more")
+    reported = [one for one in caplog.records if one.name == LOGGER]
+    assert [event_of(one) for one in reported] == ["delivery_failed"]
 
 
 def test_a_slow_receiver_holds_up_nobody(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_rows_are_gathered_for_a_while(tmp_path: Path) -> None:
     assert len(chunk.rows) == 10
 
 
-def test_a_gap_is_told_once(tmp_path: Path) -> None:
+def test_a_gap_is_reported_once(tmp_path: Path) -> None:
     results = Results(tmp_path, segment=2_000, memory=0)
     one = reading(results, rows=10)
     for _ in range(20):
@@ -307,7 +307,7 @@ def _check_kills(results: Results, steps: list[tuple[int, int, str]]) -> None:
         assert by_id.setdefault(chunk.id, numbers(chunk)) == numbers(chunk)
         for at, number in enumerate(numbers(chunk)):
             assert chunk.row_id(at).endswith(f".{number}")
-    once = [number for found in by_id.values() for number in found]
+    once = [number for each in by_id.values() for number in each]
     assert once == list(range(results.rows))  # without what came again: each once, in order
 
 

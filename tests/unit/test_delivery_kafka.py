@@ -49,16 +49,16 @@ def test_rows_are_messages_with_keys_and_ids(tmp_path: Path, cluster: KafkaClust
     results.append(50)
     with delivered(results, url=cluster.url, topic="rows", key="k", rows="7") as delivery:
         wait_for(lambda: delivery.progress is not None and delivery.progress.position.row == 50)
-    found = cluster.messages("rows")
-    rows = {json.loads(one.value())["k"]: one for one in found}
-    assert len(found) == 50
+    messages = cluster.messages("rows")
+    rows = {json.loads(one.value())["k"]: one for one in messages}
+    assert len(messages) == 50
     assert sorted(rows) == list(range(50))
     for number, one in rows.items():
         identity = json.loads(one.value())["_id"]
         assert identity.endswith(f".{number}")
         assert one.headers() == [("nilometer-id", identity.encode())]
         assert one.key() == str(number).encode()
-    assert len({one.partition() for one in found}) > 1
+    assert len({one.partition() for one in messages}) > 1
 
 
 def test_a_chunk_may_be_one_message(tmp_path: Path, cluster: KafkaCluster) -> None:

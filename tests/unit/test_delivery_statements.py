@@ -72,9 +72,9 @@ def test_a_delivery_from_its_creation_to_its_end(home: Home, results: Results) -
     create = "CREATE DELIVERY D FROM Q TO python WITH (function = 'take')"
     assert run(home, create).message == "delivery D created and started"
     wait_for(lambda: len(got) == 5 and status(home).delivered == 5)
-    found = status(home)
-    assert (found.name, found.query, found.unit) == ("D", "q", "python")
-    assert (found.state, found.lag, found.position) == (DeliveryState.RUNNING, 0, 5)
+    delivery = status(home)
+    assert (delivery.name, delivery.query, delivery.unit) == ("D", "q", "python")
+    assert (delivery.state, delivery.lag, delivery.position) == (DeliveryState.RUNNING, 0, 5)
     assert "already" in run(home, create.replace("DELIVERY", "DELIVERY IF NOT EXISTS")).message
     assert run(home, "START DELIVERY d").message == "delivery d is already running"
     assert run(home, "STOP DELIVERY d").message == "delivery d stopped"

@@ -318,8 +318,8 @@ def test_mqtt_logs_in_over_tls(tmp_path: Path, results: Results) -> None:
 
 
 def parquet_rows(folder: Path) -> list[int]:
-    found: list[int] = pq.read_table(folder).column("k").to_pylist()
-    return found
+    keys: list[int] = pq.read_table(folder).column("k").to_pylist()
+    return keys
 
 
 def test_parquet_files_hold_every_row_once(tmp_path: Path, results: Results) -> None:
@@ -338,17 +338,17 @@ def test_parquet_files_hold_every_row_once(tmp_path: Path, results: Results) -> 
 def test_parquet_waits_for_a_whole_file(
     tmp_path: Path, results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    next_chunk, found = Reading.next_chunk, []
+    next_chunk, chunks = Reading.next_chunk, []
 
     def look(*given: Any) -> Any:
-        found.append(next_chunk(*given))
-        return found[-1]
+        chunks.append(next_chunk(*given))
+        return chunks[-1]
 
     monkeypatch.setattr(Reading, "next_chunk", look)
     results.append(5)
     with delivered(results, tmp_path, "parquet", rows="10", every="1h") as delivery:
-        wait_for(lambda: len(found) >= 3)
-        assert set(found) == {None}
+        wait_for(lambda: len(chunks) >= 3)
+        assert set(chunks) == {None}
         assert not list((tmp_path / "deliveries" / "d").iterdir())
         results.append(5)
         wait_for(lambda: delivery.progress and delivery.progress.delivered == 10)

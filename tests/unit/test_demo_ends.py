@@ -49,10 +49,10 @@ def test_its_processes_end_with_it_and_say_nothing(tmp_path: Path, ending: signa
 
 
 def _processes_with(text: str) -> list[str]:
-    found = []
+    environments = []
     for one in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            found.append(one.read_bytes().decode(errors="replace"))
+            environments.append(one.read_bytes().decode(errors="replace"))
         except OSError:  # it has ended meanwhile
             continue
-    return [one for one in found if text in one]
+    return [one for one in environments if text in one]

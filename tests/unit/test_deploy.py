@@ -28,10 +28,10 @@ STOP_SECONDS = ServerSettings().stop_seconds + _END_SECONDS
 
 
 def unit() -> configparser.ConfigParser:
-    found = configparser.ConfigParser(interpolation=None, strict=False)
-    found.optionxform = str  # type: ignore[assignment, method-assign]
-    found.read(DEPLOY / "nilometer.service")
-    return found
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]
+    parser.read(DEPLOY / "nilometer.service")
+    return parser
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -86,17 +86,17 @@ def test_the_container_copies_what_there_is() -> None:
 
 
 def test_the_container_runs_what_there_is_as_nobody_special() -> None:
-    found = instructions()
-    require_known(json.loads(dict(found)["CMD"]))
-    words = [word for word, _ in found]
+    steps = instructions()
+    require_known(json.loads(dict(steps)["CMD"]))
+    words = [word for word, _ in steps]
     assert words.index("USER") < words.index("ENTRYPOINT")
-    assert dict(found)["USER"] != "root"
-    assert json.loads(dict(found)["ENTRYPOINT"])[-1].endswith("/nilometer")
-    check = dict(found)["HEALTHCHECK"]
+    assert dict(steps)["USER"] != "root"
+    assert json.loads(dict(steps)["ENTRYPOINT"])[-1].endswith("/nilometer")
+    check = dict(steps)["HEALTHCHECK"]
     code = json.loads(check[check.index("[") :])[-1]
     compile(code, "HEALTHCHECK", "exec")
     assert f":{ServerSettings().port}/ready" in code
-    assert str(ServerSettings().port) == dict(found)["EXPOSE"]
+    assert str(ServerSettings().port) == dict(steps)["EXPOSE"]
 
 
 @pytest.mark.soak

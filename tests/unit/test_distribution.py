@@ -60,19 +60,19 @@ def tracked(under: str) -> set[str]:
 
 
 def test_the_wheel_has_the_package_and_nothing_else(wheel: ZipFile) -> None:
-    found = {name for name in wheel.namelist() if not name.startswith(ABOUT)}
+    contents = {name for name in wheel.namelist() if not name.startswith(ABOUT)}
     expected = {name.removeprefix("src/") for name in tracked("src")}
-    assert found == {name for name in expected if (ROOT / "src" / name).is_file()}
-    assert "nilometer/py.typed" in found
-    assert not [name for name in found if not name.startswith("nilometer/")]
+    assert contents == {name for name in expected if (ROOT / "src" / name).is_file()}
+    assert "nilometer/py.typed" in contents
+    assert not [name for name in contents if not name.startswith("nilometer/")]
 
 
 def test_the_papers_have_a_wheel_of_their_own(papers: ZipFile) -> None:
     names, below = papers.namelist(), "papers/src/"
-    found = {name for name in names if not name.startswith(PAPERS)}
+    contents = {name for name in names if not name.startswith(PAPERS)}
     expected = {name.removeprefix(below) for name in tracked(below)}
-    assert found == {name for name in expected if (ROOT / below / name).is_file()}
-    assert {"nilometer_papers/py.typed", "nilometer_papers/idhm/pipeline.sql"} <= found
+    assert contents == {name for name in expected if (ROOT / below / name).is_file()}
+    assert {"nilometer_papers/py.typed", "nilometer_papers/idhm/pipeline.sql"} <= contents
     about = message_from_bytes(papers.read(f"{PAPERS}/METADATA"))
     assert about["Version"] == VERSION
     assert about["License-Expression"] == "Apache-2.0"

@@ -21,8 +21,8 @@ def anchors(page: Path) -> set[str]:
 def links(page: Path) -> list[str]:
     """Those to other places of this repository, outside of examples."""
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
-    found = re.findall(r"\]\(([^)\s]+)\)", text)
-    return [one for one in found if not re.match(r"[a-z]+:", one)]
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [one for one in targets if not re.match(r"[a-z]+:", one)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -80,13 +80,13 @@ def server(tmp_path: Path) -> Iterator[Served]:
                 for batch in rows.to_batches(25):
                     log.append(batch, watermark=None)
         changes = pa.schema([(TIME, TIMESTAMP), (DIFF, pa.int64()), ("v", pa.float64())])
-        told = [
+        records = [
             {TIME: 1, DIFF: 1, "v": 1.0},
             {TIME: 1, DIFF: 1, "v": 2.0},
             {TIME: 2, DIFF: -1, "v": 1.0},
         ]
         with LogWriter.open(database.logs / "c", LogLayout(changes, TIME, changes=True)) as log:
-            log.append(pa.RecordBatch.from_pylist(told, changes), watermark=3)
+            log.append(pa.RecordBatch.from_pylist(records, changes), watermark=3)
         database.kept = {name: status(name) for name in ("q", "c")}
         yield made
 
@@ -108,9 +108,9 @@ def status(name: str) -> QueryStatus:
 
 
 def get(server: Served, path: str, scope: str | None = "read") -> Any:
-    found = server.ask("GET", path, scope)
-    assert found.status_code == 200, found.text
-    return found
+    answer = server.ask("GET", path, scope)
+    assert answer.status_code == 200, answer.text
+    return answer
 
 
 def test_all_rows_in_every_format(server: Served) -> None:
@@ -141,11 +141,11 @@ def test_all_rows_in_every_format(server: Served) -> None:
 
 
 def test_a_range_columns_buckets_and_points(server: Served) -> None:
-    found = get(
+    answer = get(
         server,
         "/queries/q/download?start=1970-01-01T00:00:10&end=1970-01-01T00:00:12Z&columns=v&columns=room",
     )
-    assert found.text.splitlines() == ['"v","room"', "10,0", "11,1", "12,0"]
+    assert answer.text.splitlines() == ['"v","room"', "10,0", "11,1", "12,0"]
     path = "/streams/s/download?bucket=1%20minute&per=room&columns=v"
     lines = list(csv.reader(io.StringIO(get(server, path).text)))
     assert lines == [
@@ -187,8 +187,8 @@ def test_who_may_and_what_is_refused(server: Served) -> None:
         ("/queries/q/download?points=5", 400),
         ("/queries/c/download?answer=true&start=1970-01-01", 400),
     ):
-        found = server.ask("GET", path, "read")
-        assert found.status_code == code, (path, found.text)
+        answer = server.ask("GET", path, "read")
+        assert answer.status_code == code, (path, answer.text)
 
 
 def test_one_token_has_a_share(server: Served) -> None:
@@ -287,20 +287,20 @@ def test_rows_of_a_range_of_time(
     as_text: bool,
 ) -> None:
     def at(second: int) -> str | datetime:
-        found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
-        return found.isoformat() if as_text else found
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
+        return moment.isoformat() if as_text else moment
 
     with nm.Client(web.url, server.secrets["read"]) as client:
         start = "start" if begin is None else at(begin)
-        found = client.query("q").to_arrow(
+        table = client.query("q").to_arrow(
             start=start, end=None if stop is None else at(stop), limit=limit
         )
         first, last = max(0, begin or 0), COUNT - 1 if stop is None else min(stop, COUNT - 1)
         expected = [float(second) for second in range(first, last + 1)]
         if begin is None and stop is None and limit == 0:
             expected, limit = expected[:1], None  # a page has at least one row
-        assert found.schema.equals(SCHEMA)
-        assert found.column("v").to_pylist() == expected[:limit]
+        assert table.schema.equals(SCHEMA)
+        assert table.column("v").to_pylist() == expected[:limit]
 
 
 def test_ranges_in_every_form(
@@ -324,8 +324,8 @@ def test_ranges_in_every_form(
         polars.__spec__ = ModuleSpec("polars", None)
         polars.from_arrow = lambda table: ("polars", table.num_rows)
         monkeypatch.setitem(sys.modules, "polars", polars)
-        found: Any = query.to_polars(end=soon)
-        assert found == ("polars", 3)
+        answer: Any = query.to_polars(end=soon)
+        assert answer == ("polars", 3)
         page: Any = query.page(limit=4).to_polars()
         assert page == ("polars", 4)
 
@@ -334,8 +334,8 @@ def test_ranges_in_every_form(
             query = await other.query("q")
             assert (await query.to_arrow(start=day, end=soon, limit=2)).num_rows == 2
             assert len(await query.to_pandas(end=soon)) == 3
-            found: Any = await query.to_polars(start="latest", limit=5)
-            assert found == ("polars", 5)
+            frame: Any = await query.to_polars(start="latest", limit=5)
+            assert frame == ("polars", 5)
 
     asyncio.run(ask())
 

@@ -42,8 +42,8 @@ def source_of(rows: list[tuple[Any, ...]], size: int = 7) -> RowSource:
     return RowSource("s", SCHEMA, "ts", iter(table.to_batches(size)))
 
 
-def table_of(found: tuple[pa.Schema, Any]) -> pa.Table:
-    return pa.Table.from_batches(list(found[1]), found[0])
+def table_of(result: tuple[pa.Schema, Any]) -> pa.Table:
+    return pa.Table.from_batches(list(result[1]), result[0])
 
 
 def micros(table: pa.Table) -> list[int]:
@@ -78,11 +78,11 @@ def naive_triangles(points: list[tuple[float, float]], count: int) -> list[int]:
 @given(st.lists(st.integers(-1000, 1000), max_size=120), st.integers(3, 40))
 def test_points_are_those_of_the_plain_algorithm(values: list[int], count: int) -> None:
     times = np.cumsum(np.arange(len(values)) % 5 + 1)
-    found = largest_triangles(times, np.array(values, np.float64), count)
+    chosen = largest_triangles(times, np.array(values, np.float64), count)
     points = [(float(t - times[0]), float(v)) for t, v in zip(times.tolist(), values, strict=True)]
     expected = naive_triangles(points, count)
-    assert len(found) == len(expected) == min(count, len(values))
-    for mine, theirs in zip(found.tolist(), expected, strict=True):
+    assert len(chosen) == len(expected) == min(count, len(values))
+    for mine, theirs in zip(chosen.tolist(), expected, strict=True):
         if mine != theirs:  # means are added up in another order: areas may differ in the last bit
             assert points[mine][1] == pytest.approx(points[theirs][1])
 
@@ -92,34 +92,36 @@ def test_buckets_are_those_of_plain_python(
     rows: list[tuple[Any, ...]], length: int, has_series: bool
 ) -> None:
     per = ("k",) if has_series else ()
-    found = table_of(thinned(source_of(rows), (0, 150), Thinning(("v", "n"), per, bucket=length)))
+    table = table_of(thinned(source_of(rows), (0, 150), Thinning(("v", "n"), per, bucket=length)))
     groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
         if 0 <= row[0] <= 150:
             groups[(row[0] // length * length, *([row[1]] if has_series else []))].append(row)
     expected = {}
     for key, some in groups.items():
-        told: list[Any] = []
+        figures: list[Any] = []
         for place in (2, 3):
             values = [
                 one[place] for one in some if one[place] is not None and one[place] == one[place]
             ]
-            told += [min(values), max(values), sum(values) / len(values)] if values else [None] * 3
-        expected[key] = [*told, len(some)]
+            figures += (
+                [min(values), max(values), sum(values) / len(values)] if values else [None] * 3
+            )
+        expected[key] = [*figures, len(some)]
     names = ["v_min", "v_max", "v_mean", "n_min", "n_max", "n_mean", "rows"]
-    assert found.column_names == ["ts", *per, *names]
-    keys = list(zip(micros(found), *(found.column(one).to_pylist() for one in per), strict=True))
+    assert table.column_names == ["ts", *per, *names]
+    keys = list(zip(micros(table), *(table.column(one).to_pylist() for one in per), strict=True))
     assert sorted(keys, key=repr) == sorted(expected, key=repr)
     assert [key[0] for key in keys] == sorted(key[0] for key in keys)
-    for key, row in zip(keys, found.select(names).to_pylist(), strict=True):
+    for key, row in zip(keys, table.select(names).to_pylist(), strict=True):
         assert list(row.values()) == pytest.approx(expected[key], nan_ok=True)
 
 
 @given(ROWS, st.integers(3, 9))
 def test_points_of_each_series(rows: list[tuple[Any, ...]], count: int) -> None:
-    found = table_of(thinned(source_of(rows), (None, None), Thinning(("v",), ("k",), points=count)))
-    assert found.column_names == ["ts", "k", "v"]
-    assert micros(found) == sorted(micros(found))
+    table = table_of(thinned(source_of(rows), (None, None), Thinning(("v",), ("k",), points=count)))
+    assert table.column_names == ["ts", "k", "v"]
+    assert micros(table) == sorted(micros(table))
     for key in ("a", "b", None):
         some = [r for r in rows if r[1] == key and r[2] is not None and math.isfinite(r[2])]
         some.sort(key=lambda one: one[0])
@@ -127,7 +129,7 @@ def test_points_of_each_series(rows: list[tuple[Any, ...]], count: int) -> None:
         mine = [
             (t, v)
             for t, k, v in zip(
-                micros(found), *(found.column(c).to_pylist() for c in ("k", "v")), strict=True
+                micros(table), *(table.column(c).to_pylist() for c in ("k", "v")), strict=True
             )
             if k == key
         ]
@@ -141,9 +143,9 @@ def test_a_range_has_both_its_ends_and_batches_are_small(monkeypatch: pytest.Mon
     monkeypatch.setattr(downsample, "_BATCH_ROWS", 4)
     rows = [(at, "a", float(at), at) for at in range(20)]
     schema, batches = thinned(source_of(rows, 20), (3, 12), Thinning(("V", "ts")))
-    found = list(batches)
+    parts = list(batches)
     assert schema.names == ["v", "ts"]
-    assert [one.column("v").to_pylist() for one in found] == [
+    assert [one.column("v").to_pylist() for one in parts] == [
         [3.0, 4.0, 5.0, 6.0],
         [7.0, 8.0, 9.0, 10.0],
         [11.0, 12.0],
@@ -154,9 +156,9 @@ def test_fields_of_structs_are_columns() -> None:
     rows = pa.RecordBatch.from_pylist(
         [{"id": 1, "reading": {"v": 2.0, "on": True}}, {"id": 2, "reading": None}]
     )
-    found = flatten(rows)
-    assert found.schema.names == ["id", "reading.v", "reading.on"]
-    assert found.column("reading.v").to_pylist() == [2.0, None]
+    flat = flatten(rows)
+    assert flat.schema.names == ["id", "reading.v", "reading.on"]
+    assert flat.column("reading.v").to_pylist() == [2.0, None]
 
 
 def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

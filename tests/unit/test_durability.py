@@ -212,14 +212,14 @@ def test_two_servers_read_a_source_with_positions_once(
     assert waiting_in(site.ahead_of("S"))[0] >= 30
     read(site, 200, is_killed=False)
     read(other, 200, is_killed=False)
-    found = values(site)
+    stored = values(site)
     alone = RemoteSite(tmp_path / "alone", site.settings)
     alone.rows = site.rows
     alone.folder.mkdir()
     store.objects.clear()
     read(alone, 200, is_killed=False)
-    assert found == values(alone)
-    assert len(found) == 200
+    assert stored == values(alone)
+    assert len(stored) == 200
 
 
 def run(home: Home, sql: str) -> Any:
@@ -293,8 +293,8 @@ def test_rows_that_wait_are_checked(plant: Path, store: FallibleStore) -> None:
     assert str(segment.parent) in check_database(plant, logs).problems[0].where
     segment.write_bytes(good)
     (plant / "write-ahead" / "a").rename(plant / "write-ahead" / "b")
-    found = check_database(plant, logs).problems
-    assert [one.what for one in found] == ["2 rows wait for a log that is not there"]
+    problems = check_database(plant, logs).problems
+    assert [one.what for one in problems] == ["2 rows wait for a log that is not there"]
 
 
 @pytest.mark.parametrize("to", ["durable://elsewhere/logs", "logs"])

@@ -53,8 +53,8 @@ def test_an_answer_at_an_instant_in_an_order(sales: Path) -> None:
     db.create_stream("Sales", sales, time="ts")
     at = datetime(2026, 1, 31, 13, 10, tzinfo=UTC)
     for moment in (at, "2026-01-31 13:10:00", "2026-01-31 14:10:00+01:00"):
-        found = db.sql(f"{TOTAL} ORDER BY total", at=moment).to_pylist()
-        assert found == [{"store": "south", "total": 5}, {"store": "north", "total": 8}]
+        rows = db.sql(f"{TOTAL} ORDER BY total", at=moment).to_pylist()
+        assert rows == [{"store": "south", "total": 5}, {"store": "north", "total": 8}]
     assert db.sql(f"{TOTAL} ORDER BY SUM(price) DESC LIMIT 1", at=at)["store"].to_pylist() == [
         "north"
     ]

@@ -139,13 +139,13 @@ class World:
         """Feeds a query, which fails where it is to."""
 
         def fail(run: HostedRun, *given: Any) -> Any:
-            found = feed(run, *given)
+            result = feed(run, *given)
             names = {one.name for one in run.hosted.feeds}
             self.shared += names.isdisjoint({one.name for one in run.subplan.plan.feeds})
-            if found is not None and not self.poisoned.isdisjoint(names):
+            if result is not None and not self.poisoned.isdisjoint(names):
                 self.poisoned -= names
                 raise ArithmeticError("poison")
-            return found
+            return result
 
         return fail
 
@@ -153,12 +153,12 @@ class World:
         """Feeds a sub-plan, which fails where it is to, when it has done all."""
 
         def fail(subplan: SubPlanRun, *given: Any) -> Any:
-            found = process(subplan, *given)
+            result = process(subplan, *given)
             names = {one.name for one in subplan.plan.feeds}
-            if found is not None and not self.poisoned_below.isdisjoint(names):
+            if result is not None and not self.poisoned_below.isdisjoint(names):
                 self.poisoned_below -= names
                 raise ArithmeticError("poison")
-            return found
+            return result
 
         return fail
 
@@ -304,8 +304,8 @@ class World:
         for _ in range(200):
             for number in (0, 1):
                 self.run(number)
-            found = self.publisher.step()
-            if not found and not any(map(self.publisher.is_behind, (0, 1))):
+            progressed = self.publisher.step()
+            if not progressed and not any(map(self.publisher.is_behind, (0, 1))):
                 return
         raise AssertionError("it does not come to an end")
 
@@ -362,10 +362,10 @@ class Query:
 
 def expected(world: World, query: Query, until: Mapping[str, Position]) -> Counter[Any]:
     """What the local engine gives, in one go, for the rows that a query has read."""
-    told = world.catalog.relations
+    known = world.catalog.relations
     relations = {
         name: one if one.is_table else replace(one, clock=StreamClock())
-        for name, one in told.items()
+        for name, one in known.items()
     }
     catalog = replace(world.catalog, relations=relations)
     plan = with_time(compile_statement(read_query(query.sql), catalog, 1))
@@ -584,9 +584,9 @@ def test_a_query_that_raises_fails_alone(world: World) -> None:
         now = world.add_rows(chance, now)
     for number in (0, 1):
         world.run(number)
-    told = {one.query: one.content for one in world.control.reports()}
-    assert told["bad"]["failure"]["kind"] == "PredicateError"
-    assert "failure" not in told["good"]
+    reports = {one.query: one.content for one in world.control.reports()}
+    assert reports["bad"]["failure"]["kind"] == "PredicateError"
+    assert "failure" not in reports["good"]
     world.settle()
     assert not [one for one in world.control.reports() if one.query == "bad"]
     wanted = expected(world, Query(STATEMENTS[0], starts), world.ends())
@@ -605,15 +605,15 @@ def test_a_query_that_is_behind_catches_up_while_others_can_wait(
     world.start("small", "SELECT k, v FROM B", {**starts, "B": world.ends()["B"]})
     monkeypatch.setattr(bucket_module, "CATCH_UP_FOR", 0)
     world.run(0)
-    told = {one.query: one.content for one in world.control.reports()}
-    assert told["behind"]["behind"]
-    first = Position.from_json(told["behind"]["positions"][0])
+    reports = {one.query: one.content for one in world.control.reports()}
+    assert reports["behind"]["behind"]
+    first = Position.from_json(reports["behind"]["positions"][0])
     assert first.row <= 10
     monkeypatch.setattr(bucket_module, "CATCH_UP_FOR", 1000)
     world.run(0)
-    told = {one.query: one.content for one in world.control.reports()}
-    assert not told["behind"]["behind"]
-    assert Position.from_json(told["behind"]["positions"][0]) == world.ends()["A"]
+    reports = {one.query: one.content for one in world.control.reports()}
+    assert not reports["behind"]["behind"]
+    assert Position.from_json(reports["behind"]["positions"][0]) == world.ends()["A"]
     world.settle()
     wanted = expected(world, Query("SELECT k, v FROM A", starts), world.ends())
     assert world.published("behind") == wanted
@@ -729,7 +729,7 @@ def test_the_first_file_of_a_number_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [3, 30, -2])
-def test_a_damaged_file_is_told(tmp_path: Path, place: int) -> None:
+def test_a_damaged_file_is_reported(tmp_path: Path, place: int) -> None:
     folder = BucketFolder(LocalFolder(tmp_path))
     folder.write(0, 1, 5, [QueryEntry("q", b"state of the query")], is_whole=True)
     file = tmp_path / "000000000000.batch"

@@ -10,8 +10,8 @@ from nilometer.engine.at_work import MOST_DEATHS, AtWork
 def test_a_query_of_which_processes_die_in_a_row_is_named(tmp_path: Path) -> None:
     for death in range(1, MOST_DEATHS + 1):
         AtWork(tmp_path).begin("bad")  # and the process is gone
-        found = AtWork(tmp_path).died()
-        assert found == ("bad" if death == MOST_DEATHS else None)
+        name = AtWork(tmp_path).died()
+        assert name == ("bad" if death == MOST_DEATHS else None)
     assert AtWork(tmp_path).died() is None
 
 

@@ -25,7 +25,7 @@ def test_workers_that_take_turns_keep_no_chunks_that_are_gone(tmp_path: Path, sq
     chance, now = random.Random(1), 0
     with closing(World(tmp_path)) as world:
         world.start("q", sql, {name: Position(0, 0) for name in STREAMS})
-        most = 0
+        largest = 0
         for number in range(120):
             for _ in range(4):
                 now = world.add_rows(chance, now)
@@ -38,9 +38,9 @@ def test_workers_that_take_turns_keep_no_chunks_that_are_gone(tmp_path: Path, sq
                 if held is not None and kept is not None:
                     assert set(held.run.subplan.chunks._chunks) <= set(kept.chunks)
                     if number < 30:
-                        most = max(most, len(kept.chunks))
+                        largest = max(largest, len(kept.chunks))
                     else:
-                        assert len(held.run.subplan.chunks._chunks) <= 2 * most
+                        assert len(held.run.subplan.chunks._chunks) <= 2 * largest
 
 
 def test_small_frames_in_memory_count_for_what_they_take() -> None:

@@ -59,9 +59,9 @@ def test_envelopes_go_through_spark_where_the_disk_has_no_room(
         disk.fill()
         bodies = exchange.send([(HEADERS[0], rows)]).to_pylist()
         assert len(bodies[0]) > rows.nbytes
-        ((header, (found,)),) = exchange.receive(bodies)
+        ((header, (received,)),) = exchange.receive(bodies)
         assert header == HEADERS[0]
-        assert found.equals(rows)
+        assert received.equals(rows)
         disk.empty()
         (ticket,) = exchange.send([(HEADERS[0], rows)]).to_pylist()
         assert len(ticket) < 1000

@@ -40,13 +40,13 @@ def outputs(times: Sequence[int], heir: Heir | None) -> int:
 
     Without an heir only the next arrival is put out again.
     """
-    told, place = 0, 0
+    count, place = 0, 0
     while place < len(times):
-        stands, told = times[place], told + 1
+        stands, count = times[place], count + 1
         while heir and bisect_right(times, stands + LASTS) > bisect_right(times, stands):
-            stands, told = heir(times, stands), told + 1
+            stands, count = heir(times, stands), count + 1
         place = bisect_right(times, stands + LASTS)
-    return told
+    return count
 
 
 def by_value(arrivals: Sequence[Arrival]) -> Mapping[int, list[int]]:
@@ -58,8 +58,8 @@ def by_value(arrivals: Sequence[Arrival]) -> Mapping[int, list[int]]:
 
 def beside_the_equation(rate: float, heir: Heir | None) -> float:
     arrivals = arrivals_at(rate, TUPLES / rate, seed=3)
-    told = sum(outputs(times, heir) for times in by_value(arrivals).values())
-    return told * rate / TUPLES / predicted(rate, WINDOW)
+    count = sum(outputs(times, heir) for times in by_value(arrivals).values())
+    return count * rate / TUPLES / predicted(rate, WINDOW)
 
 
 @pytest.mark.parametrize("rate", [1.0, 5.0, 20.0])
@@ -71,17 +71,17 @@ def test_what_w_distinct_puts_out_is_what_its_definition_says(rate: float) -> No
     expected = sum(outputs(times, newest) for times in by_value(arrivals).values())
     late = sum(one.instant > last for one in output.changes)
     assert late == 0
-    told = sum(one.sign > 0 for one in output.changes)
+    count = sum(one.sign > 0 for one in output.changes)
     # Those that would take over after the last arrival are not put out any more.
-    assert 0 <= expected - told <= KEYS
-    assert told > 200
+    assert 0 <= expected - count <= KEYS
+    assert count > 200
 
 
 @pytest.mark.parametrize("rate", [1.0, 2.0, 5.0, 10.0, 20.0])
 def test_equation_1_counts_each_value_once_in_each_of_windows_side_by_side(rate: float) -> None:
     arrivals = arrivals_at(rate, TUPLES / rate, seed=3)
-    told = len({(one.values[0], one.time // LASTS) for one in arrivals})
-    assert told * rate / TUPLES == pytest.approx(predicted(rate, WINDOW), rel=0.03)
+    count = len({(one.values[0], one.time // LASTS) for one in arrivals})
+    assert count * rate / TUPLES == pytest.approx(predicted(rate, WINDOW), rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_whichever_duplicate_takes_over_windows_slide_and_the_rate_is_another(
     heir: Heir | None, ratio: float
 ) -> None:
     """Five tuples a second in five seconds are about as many as there are values."""
-    found = beside_the_equation(5.0, heir)
-    assert found == pytest.approx(ratio, abs=0.03)
-    assert abs(found - 1) > NEAR
+    measured = beside_the_equation(5.0, heir)
+    assert measured == pytest.approx(ratio, abs=0.03)
+    assert abs(measured - 1) > NEAR
 
 
 @pytest.mark.parametrize("rate", [0.05, 100.0])

@@ -79,8 +79,8 @@ def test_sums_of_integers_fit_or_say_so(terms: list[tuple[int, int]]) -> None:
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_sums_of_decimals_fit_or_say_so(precision: int, data: st.DataObject) -> None:
-    most = 10**precision - 1
-    terms = data.draw(st.lists(st.tuples(st.integers(-most, most), copies), max_size=8))
+    largest = 10**precision - 1
+    terms = data.draw(st.lists(st.tuples(st.integers(-largest, largest), copies), max_size=8))
     kind = pa.decimal128(precision, 2)
     column = pa.array([Decimal(x).scaleb(-2, _WIDE) for x, _ in terms], kind)
     wanted = pa.decimal128(min(38, precision + 10), 2)

@@ -60,7 +60,7 @@ def test_a_change_comes_out_with_the_first_tuple_that_is_later(
     whole = changes_of(market(rows).sql(SUM.format(window)))
     for execution in EXECUTIONS:
         query = start(market(execution=execution), SUM.format(window))
-        found = [
+        emitted = [
             (time, arrival)
             for arrival, price in rows
             for _, time, _ in feed(query, "S", (arrival, price))
@@ -69,7 +69,7 @@ def test_a_change_comes_out_with_the_first_tuple_that_is_later(
         telling = [time for time, price in rows if price > 4 or execution in ON_TIME]
         places = [(time, bisect_right(telling, time)) for _, time, _ in whole if time > 0]
         expected = [(time, telling[place]) for time, place in places if place < len(telling)]
-        assert sorted(found) == sorted(expected), execution
+        assert sorted(emitted) == sorted(expected), execution
 
 
 @pytest.mark.parametrize("execution", EXECUTIONS)
@@ -89,9 +89,9 @@ def test_what_a_stage_has_yet_to_expire_holds_back_those_above_it(execution: str
         (SELECT DISTINCT price FROM S [RANGE 5 MICROSECONDS]) EXCEPT ALL
         (SELECT price FROM R [RANGE 7 MICROSECONDS])"""
     query = start(market(names=("S", "R"), execution=execution), statement)
-    found = feed(query, "S", (1, 3)) + feed(query, "R", (2, 3))
-    found += feed(query, "S", (20, 1)) + feed(query, "R", (20, 2))
-    assert as_counter(found) == as_counter([((3,), 1, 1), ((3,), 2, -1)])
+    emitted = feed(query, "S", (1, 3)) + feed(query, "R", (2, 3))
+    emitted += feed(query, "S", (20, 1)) + feed(query, "R", (20, 2))
+    assert as_counter(emitted) == as_counter([((3,), 1, 1), ((3,), 2, -1)])
 
 
 STATEMENTS = {
@@ -138,16 +138,16 @@ def test_every_operator_tuple_by_tuple(name: str, execution: str) -> None:
         db.create_stream(stream, pa.Table.from_batches([sales(own)]), time="ts")
     query = start(db, STATEMENTS[name])
     read = [stream for stream in rows if f"{stream} [" in STATEMENTS[name]] or ["S", "R"]
-    found: list[Change] = []
+    emitted: list[Change] = []
     for pair in zip(rows["S"], rows["R"], strict=True):
         for stream, row in zip(rows, pair, strict=True):
             if stream in read:
-                found += feed(query, stream, row)
+                emitted += feed(query, stream, row)
     before = min(rows[stream][-1][0] for stream in read)
     due = settled(changes_of(db.sql(STATEMENTS[name])), before)
     if execution == "ita":
-        due = settled(due, max((time for _, time, _ in found), default=EARLIEST) + 1)
-    assert as_counter(found) == as_counter(due)
+        due = settled(due, max((time for _, time, _ in emitted), default=EARLIEST) + 1)
+    assert as_counter(emitted) == as_counter(due)
 
 
 def settled(changes: Iterable[Change], before: int) -> list[Change]:
@@ -169,17 +169,17 @@ def test_streams_without_a_time_column_take_the_time_of_arrival(execution: str) 
     db = LocalDatabase(execution=execution)
     db.create_stream("L", pa.table({"price": pa.array([], pa.int64())}))
     query = start(db, "SELECT DISTINCT price FROM L [RANGE 3 MICROSECONDS]")
-    found: list[Change] = []
+    emitted: list[Change] = []
     for now, price in ((5, 1), (6, 1), (8, 2), (20, 3), (21, 3)):
-        found += changes_of(query.feed({"L": pa.record_batch({"price": [price]})}, now))
+        emitted += changes_of(query.feed({"L": pa.record_batch({"price": [price]})}, now))
     expected = {((1,), 5, 1), ((1,), 10, -1), ((2,), 8, 1), ((2,), 12, -1), ((3,), 20, 1)}
-    assert set(found) == expected
+    assert set(emitted) == expected
 
 
 def test_tuples_that_are_late_or_without_a_time_are_counted() -> None:
     query = start(market(), SUM.format(10))
-    found = feed(query, "S", (5, 9), (5, 8)) + feed(query, "S", (4, 7)) + feed(query, "S", (6, 6))
+    emitted = feed(query, "S", (5, 9), (5, 8)) + feed(query, "S", (4, 7)) + feed(query, "S", (6, 6))
     none = pa.record_batch([pa.array([None], TIMESTAMP), pa.array([9])], schema=SCHEMA)
-    found += changes_of(query.feed({"S": none})) + feed(query, "S", (40, 1))
-    totals = [row[0] for row, _, diff in found if diff > 0]
+    emitted += changes_of(query.feed({"S": none})) + feed(query, "S", (40, 1))
+    totals = [row[0] for row, _, diff in emitted if diff > 0]
     assert totals == [None, 17, 23, 6, None]

@@ -132,8 +132,8 @@ def test_what_is_appended(
     db.create_stream("S", pa.Table.from_batches([to_batch(ordered)]), time="ts")
     assert Counter(values_of(db.sql(statement))) == right
     outer = streamed(statement, [], [], buckets)  # the row that comes last
-    found = Counter(values_of(streamed(statement, ordered, places, buckets)))
-    assert found - Counter(values_of(outer)) == right
+    appended = Counter(values_of(streamed(statement, ordered, places, buckets)))
+    assert appended - Counter(values_of(outer)) == right
 
 
 @pytest.mark.parametrize("statement", CHANGING)
@@ -145,11 +145,11 @@ def test_at_every_instant(
     ordered = sorted(given_rows, key=lambda row: row[0])
     changes = streamed(statement, ordered, places, buckets)
     times = changes["_time"].cast(pa.int64()).to_pylist()
-    told = list(zip(values_of(changes), times, changes["_diff"].to_pylist(), strict=True))
+    emitted = list(zip(values_of(changes), times, changes["_diff"].to_pylist(), strict=True))
     for second in range(16):
         at = second * SECOND
         folded: Counter[tuple[Any, ...]] = Counter()
-        for row, time, diff in told:
+        for row, time, diff in emitted:
             if time <= at:
                 folded[row] += diff
         recent = [row for row in ordered if at - 3 * SECOND <= row[0] <= at]
@@ -162,13 +162,13 @@ def test_slices_of_arrays_are_expanded_alike(
 ) -> None:
     whole = pa.array(arrays, pa.list_(pa.int64()))
     numbers = pa.array(range(len(arrays)))
-    found = [c.to_pylist() for c in expand_arrays([numbers.slice(at)], whole.slice(at))]
+    columns = [c.to_pylist() for c in expand_arrays([numbers.slice(at)], whole.slice(at))]
     expected = [
         (number, place, item)
         for number, own in list(enumerate(arrays))[at:]
         for place, item in (enumerate(own) if own else [(None, None)])
     ]
-    assert list(zip(*found, strict=True)) == expected
+    assert list(zip(*columns, strict=True)) == expected
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_slices_of_arrays_are_expanded_alike(
     ],
 )
 def test_without_streams(statement: str, right: list[tuple[Any, ...]]) -> None:
-    found = nm.connect().sql(statement)
-    assert sorted(values_of(found), key=repr) == right
+    answer = nm.connect().sql(statement)
+    assert sorted(values_of(answer), key=repr) == right
 
 
 def test_columns_of_values_are_named_as_spark_names_them() -> None:
@@ -222,9 +222,9 @@ def test_no_name_stands_in_the_way_of_another() -> None:
     }.items():
         assert sorted(values_of(db.sql(statement))) == right
     for statement in ("SELECT *, explode(a) AS x FROM S", "SELECT explode(a) AS x, * FROM S"):
-        found = db.sql(statement)
-        assert found.column_names.count("x") == 1
-        assert found["x"].to_pylist() == [1, 2]
+        answer = db.sql(statement)
+        assert answer.column_names.count("x") == 1
+        assert answer["x"].to_pylist() == [1, 2]
 
 
 @pytest.mark.parametrize(

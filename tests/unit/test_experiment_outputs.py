@@ -32,7 +32,9 @@ def never(setting: Setting) -> list:
     raise AssertionError("it was measured")
 
 
-def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
+def failure(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
+) -> str:
     """What the command says when it fails."""
     monkeypatch.setattr(sys, "argv", ["nilometer", "experiments", *words])
     with pytest.raises(SystemExit) as caught:
@@ -78,13 +80,13 @@ def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_written_is_told_before_anything_is_measured(
+def test_what_cannot_be_written_is_reported_before_anything_is_measured(
     words: tuple[str, ...],
     expected: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert told(capsys, monkeypatch, "all", *words) == expected
+    assert failure(capsys, monkeypatch, "all", *words) == expected
 
 
 @pytest.mark.parametrize("words", [("--output", "."), ("--page", "page.md")])
@@ -92,16 +94,16 @@ def test_a_folder_without_rights_is_refused(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda folder, mode, **how: not mode & os.W_OK)
-    said = told(capsys, monkeypatch, "all", *words)
+    said = failure(capsys, monkeypatch, "all", *words)
     assert "detail: you have no right to write there" in said
 
 
-def test_what_goes_wrong_on_the_way_is_told_with_its_file(
+def test_what_goes_wrong_on_the_way_is_reported_with_its_file(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nilometer_papers.experiments.registry.BY_NAME", {"small": experiment()})
     Path("out/small.csv").mkdir(parents=True)
-    said = told(capsys, monkeypatch, "run", "small", "--output", "out")
+    said = failure(capsys, monkeypatch, "run", "small", "--output", "out")
     assert said == "error: cannot read or write out/small.csv\n  detail: Is a directory\n"
 
 

@@ -26,7 +26,7 @@ from nilometer_papers.experiments.experiment import (
 from nilometer_papers.experiments.measured import values
 from nilometer_papers.experiments.page import render_page, write_page
 from nilometer_papers.experiments.plots import Axis, Curve, draw_curves, draw_spread
-from nilometer_papers.experiments.refutations import REFUTATIONS, Kind
+from nilometer_papers.experiments.refutations import REFUTATIONS, RefutationKind
 from nilometer_papers.experiments.registry import BY_NAME, EXPERIMENTS
 from nilometer_papers.experiments.report import Report, Verdict, read_report
 from nilometer_papers.experiments.run_experiment import run_experiment
@@ -109,7 +109,7 @@ def test_every_experiment_runs_and_judges_all_its_claims(name: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("paper", ["tr010", "ssdbm", "steam", "nile", "captures"])
-def test_what_batching_gains_is_told_with_every_figure_of_times(paper: str) -> None:
+def test_what_batching_gains_is_shown_with_every_figure_of_times(paper: str) -> None:
     for one in EXPERIMENTS:
         if one.name.startswith(f"{paper}-"):
             assert any(claim.text.startswith("ours: ") for claim in one.claims)
@@ -154,7 +154,7 @@ def small(measured: list[Row] | Exception) -> Experiment:
     )
 
 
-def test_reasons_are_told_of_claims_that_do_not_hold(tmp_path: Path) -> None:
+def test_reasons_are_given_for_claims_that_do_not_hold(tmp_path: Path) -> None:
     report = run_experiment(small(ROWS), Setting(Profile.QUICK), tmp_path)
     assert report.claims == (
         Verdict("it is measured", "rows > 0", 1, 1, "2 rows"),
@@ -320,7 +320,7 @@ def test_all_experiments_are_listed(
         assert one.title in listed
 
 
-def test_verdicts_are_told(
+def test_verdicts_are_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr("nilometer_papers.experiments.registry.BY_NAME", {"small": small(ROWS)})
@@ -347,7 +347,7 @@ def test_verdicts_are_told(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (
             ("run", "tr010-figure-77"),
@@ -366,14 +366,14 @@ def test_verdicts_are_told(
         ),
     ],
 )
-def test_what_cannot_be_is_told_kindly(
+def test_what_cannot_be_is_refused_kindly(
     arguments: tuple[str, ...],
-    told: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert call(monkeypatch, *arguments) == 1
-    assert capsys.readouterr().err == told
+    assert capsys.readouterr().err == message
 
 
 def test_without_matplotlib_nothing_is_measured(
@@ -390,11 +390,11 @@ def test_every_refutation_is_of_a_claim_that_an_experiment_has() -> None:
 
 
 def test_every_refuted_claim_has_a_test() -> None:
-    for told, one in REFUTATIONS.items():
-        assert bool(one.test) == (one.kind is Kind.REFUTED), told
+    for claim, one in REFUTATIONS.items():
+        assert bool(one.test) == (one.kind is RefutationKind.REFUTED), claim
         if one.test:
             file, test = one.test.split("::")
-            assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text(), told
+            assert f"\ndef {test}(" in (Path(__file__).parent / file).read_text(), claim
 
 
 def test_a_page_says_what_a_claim_that_did_not_hold_is() -> None:

@@ -82,7 +82,7 @@ def test_tightened_windows_say_what_was_given(db: LocalDatabase) -> None:
     assert "2s* (given 60s)" in text
 
 
-def test_selections_residuals_tables_and_rows_windows_are_told(db: LocalDatabase) -> None:
+def test_selections_residuals_tables_and_rows_windows_are_shown(db: LocalDatabase) -> None:
     text = explained(
         db,
         "SELECT A.obj_id, why FROM Camera1 A [ROWS 3], Camera2 B [RANGE 1 MINUTE], Wanted "

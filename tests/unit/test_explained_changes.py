@@ -43,7 +43,7 @@ def test_explained_plans_fit_on_a_screen(db: LocalDatabase, sql: str) -> None:
     assert drawn.count("{") == drawn.count("}")
 
 
-def test_the_tree_of_operators_is_told(db: LocalDatabase) -> None:
+def test_the_tree_of_operators_is_shown(db: LocalDatabase) -> None:
     assert (
         explain_plan(db.plan(EXPLAINED[0]))
         == """\
@@ -114,7 +114,7 @@ def test_stages_are_cut_where_rows_must_meet_others(db: LocalDatabase) -> None:
 
 
 def test_a_hint_chooses_the_execution(db: LocalDatabase) -> None:
-    told = explain_plan(db.plan("SELECT /*+ NTA */ DISTINCT k FROM A [RANGE 1 S]"))
-    assert "Runs in one stage (NTA, expired rows are sent again as negative rows)" in told
+    text = explain_plan(db.plan("SELECT /*+ NTA */ DISTINCT k FROM A [RANGE 1 S]"))
+    assert "Runs in one stage (NTA, expired rows are sent again as negative rows)" in text
     union = "SELECT /*+ ita */ k FROM A [RANGE 1 S] UNION SELECT k FROM B [RANGE 1 S]"
     assert "(ITA, operators run when rows reach them)" in explain_plan(db.plan(union))

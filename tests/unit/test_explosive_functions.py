@@ -152,9 +152,9 @@ def test_what_is_usual_is_computed(expression: str) -> None:
 )
 def test_what_explodes_is_refused(expression: str, said: str, query: str) -> None:
     expression = expression.replace("(q,", "(array(k),")
-    with pytest.raises(SqlError) as found:
+    with pytest.raises(SqlError) as error:
         plan_of(query.format(expression))
-    assert said in str(found.value)
+    assert said in str(error.value)
 
 
 def test_what_names_stand_for_is_multiplied() -> None:
@@ -229,7 +229,7 @@ def test_slow_patterns_in_each_other_are_counted_as_often_as_they_are_tried() ->
 def test_patterns_of_the_data_are_looked_at_first() -> None:
     for pattern in ("s", "concat('(a+', ')+b')", "upper(t)"):
         inner = "SELECT *, '(a+)+' || s AS t FROM A"
-        plan = plan_of(f"SELECT s RLIKE {pattern} AS found FROM ({inner}) A")
+        plan = plan_of(f"SELECT s RLIKE {pattern} AS hit FROM ({inner}) A")
         assert isinstance(plan, JoinPlan)
         spelt = spell(plan.items[0].value.tree, str)
         assert "RLIKE '[)][*+{]|" in spelt

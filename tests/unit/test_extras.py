@@ -84,14 +84,14 @@ print(json.dumps(said))
 
 def brought_by(extra: str) -> set[str]:
     """The distributions that an extra names, also by way of others."""
-    found = set()
+    names = set()
     for requirement in EXTRAS[extra]:
         name, others = re.match(r"([\w-]+)(?:\[([\w,]+)\])?", requirement).groups()  # type: ignore[union-attr]
         if name == "nilometer":
-            found |= {one for other in others.split(",") for one in brought_by(other)}
+            names |= {one for other in others.split(",") for one in brought_by(other)}
         else:
-            found.add(name.lower())
-    return found
+            names.add(name.lower())
+    return names
 
 
 @pytest.mark.parametrize("extra", PACKAGES)

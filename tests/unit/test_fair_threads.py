@@ -34,9 +34,9 @@ RESULTS = pa.schema([("_time", TIMESTAMP), ("k", pa.int64())])
 
 @pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    found = threading.Event()
-    yield found
-    found.set()
+    event = threading.Event()
+    yield event
+    event.set()
 
 
 def submit(threads: FairThreads, who: str, work: Callable[[], Any]) -> Future[Any]:
@@ -82,7 +82,7 @@ def test_what_waits_is_bounded_for_each(gate: threading.Event) -> None:
     threads.close()
 
 
-def test_what_waits_when_it_closes_is_told(gate: threading.Event) -> None:
+def test_what_waits_when_it_closes_is_reported(gate: threading.Event) -> None:
     threads = FairThreads(2, "t", 10)
     submit(threads, "a", lambda: gate.wait(LONG))
     wait_for(lambda: threads._running["a"] == 1)
@@ -112,9 +112,9 @@ def test_who_looks_a_lot_keeps_nobody_from_looking(
             await until(lambda: sum(one.done() for one in own) == 7)
             assert len(began) == 3
             other = asyncio.create_task(server.ask_async("GET", "/queries", "read"))
-            found = (await other).status_code
+            status = (await other).status_code
             gate.set()
-            return sorted([(await one).status_code for one in own]), found
+            return sorted([(await one).status_code for one in own]), status
 
         assert asyncio.run(many()) == ([200] * 13 + [429] * 7, 200)
 
@@ -128,18 +128,18 @@ def test_who_reads_many_results_keeps_nobody_from_theirs(
     writer.close()
     stored, read, began = StoredResults(lambda name: str(home / name)), read_page, list[str]()
 
-    def slow(reader: LogReader, place: Offset, most: int, seen: Seen) -> Page:
-        if most > 50:
+    def slow(reader: LogReader, place: Offset, limit: int, seen: Seen) -> Page:
+        if limit > 50:
             began.append("a")
             gate.wait(LONG)
-        return read(reader, place, most, seen)
+        return read(reader, place, limit, seen)
 
     monkeypatch.setattr(query_results, "read_page", slow)
 
-    async def page(who: str, most: int) -> int:
+    async def page(who: str, limit: int) -> int:
         works_for(who)
         results = stored.of("q")
-        return len((await results.page(await results.oldest(), most)).rows)
+        return len((await results.page(await results.oldest(), limit)).rows)
 
     async def many() -> None:
         own = [asyncio.create_task(page("a", 51 + n)) for n in range(20)]

@@ -25,14 +25,14 @@ from nilometer.spark.fork_server import python_command
 print(python_command(), flush=True)
 sys.stdin.read()
 """
-_TOLD = """
+_STATE = """
 import json, os, sys
-told = {
+state = {
     "input": sys.stdin.read(), "arguments": sys.argv[1:], "folder": os.getcwd(),
     "name": __name__, "variable": os.environ.get("GIVEN"), "hash": hash("text"),
     "niceness": os.getpriority(os.PRIO_PROCESS, 0), "path": "pandas" in sys.modules,
 }
-print(json.dumps(told))
+print(json.dumps(state))
 print("an error", file=sys.stderr)
 sys.exit(7)
 """
@@ -51,8 +51,8 @@ class Owner:
 
     @property
     def server(self) -> psutil.Process:
-        (found,) = psutil.Process(self.process.pid).children()
-        return found
+        (child,) = psutil.Process(self.process.pid).children()
+        return child
 
     def run(self, *arguments: str, folder: Path, given: str = "", **env: str) -> tuple[str, ...]:
         """Exit code, output and errors of a module."""
@@ -90,7 +90,7 @@ def owner() -> Iterator[Owner]:
 
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
-    (tmp_path / "tells.py").write_text(_TOLD)
+    (tmp_path / "tells.py").write_text(_STATE)
     (tmp_path / "sleeps.py").write_text(_SLEEPS)
     (tmp_path / "fails.py").write_text("raise ValueError('as it should')")
     return tmp_path
@@ -110,7 +110,7 @@ def test_a_module_runs_as_python_would_run_it(owner: Owner, modules: Path) -> No
         check=False,
     )
     assert (done.returncode, done.stderr) == (7, "an error\n")
-    told = json.loads(done.stdout)
+    reply = json.loads(done.stdout)
     plain = subprocess.run(
         [sys.executable, "-c", "print(hash('text'))"],
         env=os.environ | {"PYTHONHASHSEED": "0"},
@@ -118,7 +118,7 @@ def test_a_module_runs_as_python_would_run_it(owner: Owner, modules: Path) -> No
         text=True,
         check=True,
     )
-    assert told == {
+    assert reply == {
         "input": "some input",
         "arguments": ["an argument", "-x"],
         "folder": str(modules),
@@ -134,14 +134,14 @@ def test_modules_are_found_on_the_path_of_the_launcher(
     owner: Owner, modules: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
-    code, told, _ = owner.run("-m", "tells", folder=elsewhere, PYTHONPATH=str(modules))
-    assert (code, json.loads(told)["folder"]) == ("7", str(elsewhere))
+    code, output, _ = owner.run("-m", "tells", folder=elsewhere, PYTHONPATH=str(modules))
+    assert (code, json.loads(output)["folder"]) == ("7", str(elsewhere))
     code, _, errors = owner.run("-m", "tells", folder=elsewhere)
     assert code == "1"
     assert "No module named tells" in errors
 
 
-def test_an_error_is_told_as_python_tells_it(owner: Owner, modules: Path) -> None:
+def test_an_error_is_shown_as_python_shows_it(owner: Owner, modules: Path) -> None:
     code, _, errors = owner.run("-m", "fails", folder=modules)
     assert code == "1"
     assert errors.endswith("ValueError: as it should\n")
@@ -193,5 +193,5 @@ def test_everything_ends_with_the_owner_and_python_starts_without_it(modules: Pa
     owner.end()
     wait_for(lambda: not process.is_running() and not server.is_running())
     launcher.communicate()
-    code, told, _ = owner.run("-m", "tells", folder=modules)
-    assert (code, json.loads(told)["path"]) == ("7", False)
+    code, output, _ = owner.run("-m", "tells", folder=modules)
+    assert (code, json.loads(output)["path"]) == ("7", False)

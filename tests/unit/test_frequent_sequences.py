@@ -48,12 +48,12 @@ demands = st.fixed_dictionaries(
 )
 
 
-def add(found: FrequentSequences, rows: Sequence[Event]) -> None:
-    found.add([r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows])
+def add(sequences: FrequentSequences, rows: Sequence[Event]) -> None:
+    sequences.add([r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows])
 
 
-def told(found: FrequentSequences) -> dict[tuple[str, ...], tuple[int, int, int]]:
-    return {one.sequence: (one.streams, one.support, one.occurrences) for one in found.answer()}
+def counts_of(sequences: FrequentSequences) -> dict[tuple[str, ...], tuple[int, int, int]]:
+    return {one.sequence: (one.streams, one.support, one.occurrences) for one in sequences.answer()}
 
 
 @given(events, shapes, demands, st.lists(st.integers(0, 14)), st.booleans())
@@ -65,29 +65,29 @@ def test_counts_are_those_of_brute_force_for_any_split_and_restart(
     window: bool,
 ) -> None:
     counters = None if window else 10_000
-    found = FrequentSequences(**shape, **demand, counters=counters)
+    sequences = FrequentSequences(**shape, **demand, counters=counters)
     borders = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})
     for begin, end in itertools.pairwise(borders):
-        add(found, rows[begin:end])
-        saved = decode(encode(found.save()))
-        found = FrequentSequences(**shape, **demand, counters=counters)
-        found.load(saved)
-    assert told(found) == naive.frequent(rows, **shape, **demand)
-    assert all(one.error == 0 for one in found.answer())
+        add(sequences, rows[begin:end])
+        saved = decode(encode(sequences.save()))
+        sequences = FrequentSequences(**shape, **demand, counters=counters)
+        sequences.load(saved)
+    assert counts_of(sequences) == naive.frequent(rows, **shape, **demand)
+    assert all(one.error == 0 for one in sequences.answer())
 
 
 @given(events, shapes, st.lists(st.tuples(st.integers(0, 14), st.integers(0, 20)), max_size=4))
 def test_rows_that_leave_take_their_occurrences_with_them(
     rows: list[Event], shape: dict[str, Any], steps: list[tuple[int, int]]
 ) -> None:
-    found = FrequentSequences(**shape, counters=None)
+    sequences = FrequentSequences(**shape, counters=None)
     begin, horizon = 0, 0
     for end, before in [*sorted(steps), (len(rows), 3)]:
-        add(found, rows[begin:end])
+        add(sequences, rows[begin:end])
         begin, horizon = max(begin, min(end, len(rows))), max(horizon, before)
-        found.forget(horizon)
+        sequences.forget(horizon)
         inside = [row for row in rows[:begin] if row[0] >= horizon]
-        assert told(found) == naive.frequent(inside, **shape, across=1.0, support=1)
+        assert counts_of(sequences) == naive.frequent(inside, **shape, across=1.0, support=1)
 
 
 @given(events, shapes, st.integers(0, 14), st.integers(0, 14), st.booleans())
@@ -104,10 +104,10 @@ def test_merged_parts_are_the_whole(
         add(part, some)
     later[0].merge(later[1])
     whole.merge(later[0])
-    assert told(whole) == naive.frequent(rows, **shape, across=1.0, support=1)
+    assert counts_of(whole) == naive.frequent(rows, **shape, across=1.0, support=1)
     add(whole, [(99, "x", "a"), (99, "y", "b")])
     longer = [*rows, (99, "x", "a"), (99, "y", "b")]
-    assert told(whole) == naive.frequent(longer, **shape, across=1.0, support=1)
+    assert counts_of(whole) == naive.frequent(longer, **shape, across=1.0, support=1)
 
 
 def _long_stream(number: int) -> list[Event]:
@@ -125,23 +125,23 @@ def test_with_few_counters_counts_are_within_the_error_and_memory_is_bounded(
     gap: int, counters: int
 ) -> None:
     rows = _long_stream(counters)
-    found = FrequentSequences(longest=3, gap=gap, across=0, counters=counters)
+    sequences = FrequentSequences(longest=3, gap=gap, across=0, counters=counters)
     sizes = []
     for begin in range(0, len(rows), 500):
-        add(found, rows[begin : begin + 500])
-        sizes.append(len(encode(found.save())))
+        add(sequences, rows[begin : begin + 500])
+        sizes.append(len(encode(sequences.save())))
     exact = {
         stream: naive.short_occurrences([s for _, name, s in rows if name == stream], gap)
         for stream in ("s0", "s1")
     }
-    told_of = {one.sequence: one for one in found.answer()}
-    error = max(one.error for one in told_of.values())
+    by_sequence = {one.sequence: one for one in sequences.answer()}
+    error = max(one.error for one in by_sequence.values())
     assert 0 < error <= max(sum(counts.values()) for counts in exact.values()) / counters
-    for sequence, one in told_of.items():
+    for sequence, one in by_sequence.items():
         true = [counts[sequence] for counts in exact.values()]
         assert sum(true) - 2 * error <= one.occurrences <= sum(true)
     frequent = {s for counts in exact.values() for s, n in counts.items() if n > error}
-    assert frequent <= set(told_of)
+    assert frequent <= set(by_sequence)
     assert max(sizes) < 2 * max(sizes[0], 60 * counters)
 
 
@@ -172,10 +172,10 @@ def test_dropping_counters_does_not_depend_on_the_split(cuts: list[int], gap: in
 
 
 def test_the_best_come_first_and_no_more_than_asked_for() -> None:
-    found = FrequentSequences(longest=3, across=0.5)
-    add(found, [(i, stream, s) for i, s in enumerate("abcabcab") for stream in "xy"])
-    add(found, [(9, "x", "q")])
-    best = found.answer(4)
+    sequences = FrequentSequences(longest=3, across=0.5)
+    add(sequences, [(i, stream, s) for i, s in enumerate("abcabcab") for stream in "xy"])
+    add(sequences, [(9, "x", "q")])
+    best = sequences.answer(4)
     assert [one.sequence for one in best] == [
         ("a", "b"),
         ("a", "b", "c"),
@@ -228,14 +228,14 @@ def test_arguments_that_do_not_fit_are_refused(options: dict[str, Any], message:
 
 
 def test_misuse_is_refused() -> None:
-    found = FrequentSequences()
-    add(found, [(5, "x", "a")])
+    sequences = FrequentSequences()
+    add(sequences, [(5, "x", "a")])
     with pytest.raises(MiningError, match="order of time"):
-        add(found, [(4, "x", "b")])
+        add(sequences, [(4, "x", "b")])
     with pytest.raises(MiningError, match="forgotten only where they are kept"):
-        found.forget(3)
+        sequences.forget(3)
     with pytest.raises(MiningError, match="counted in the same way"):
-        found.merge(FrequentSequences(gap=1))
+        sequences.merge(FrequentSequences(gap=1))
 
 
 def test_texts_of_values_of_all_kinds() -> None:
@@ -251,14 +251,14 @@ def test_rooms_that_are_entered_one_after_the_other_on_most_days() -> None:
         pytest.skip("the captures are not beside the project")
     rows = _entered_rooms(path)
     days = {day for _, day, _ in rows}
-    found = FrequentSequences(longest=3, across=0.5, gap=1)
-    add(found, rows)
+    sequences = FrequentSequences(longest=3, across=0.5, gap=1)
+    add(sequences, rows)
     counts = [naive.short_occurrences([r for _, d, r in rows if d == day], 1) for day in days]
     expected = Counter(sequence for one in counts for sequence in one)
     streams = {sequence: n for sequence, n in expected.items() if n >= len(days) / 2}
-    assert {one.sequence: one.streams for one in found.answer()} == streams
+    assert {one.sequence: one.streams for one in sequences.answer()} == streams
     assert len(streams) > 10
-    for one in found.answer():
+    for one in sequences.answer():
         assert one.occurrences == sum(counts_of_day[one.sequence] for counts_of_day in counts)
 
 
@@ -266,9 +266,9 @@ def test_one_way_through_three_rooms_is_taken_in_ten_minutes_on_most_days() -> N
     path = DATA / "mavlab_2003_april.csv"
     if not path.exists():
         pytest.skip("the captures are not beside the project")
-    found = FrequentSequences(shortest=3, across=0.5, span=10 * 60 * 1_000_000)
-    add(found, _entered_rooms(path))
-    assert [(one.sequence, one.streams, one.occurrences) for one in found.answer()] == [
+    sequences = FrequentSequences(shortest=3, across=0.5, span=10 * 60 * 1_000_000)
+    add(sequences, _entered_rooms(path))
+    assert [(one.sequence, one.streams, one.occurrences) for one in sequences.answer()] == [
         (("Studio C", "Studio B", "Studio A"), 10, 10)
     ]
 

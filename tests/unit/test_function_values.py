@@ -34,11 +34,11 @@ def rounded(value: Decimal, digits: int) -> Decimal:
 @example([2.675, -2.675, 0.5, -0.5, 1e300, 2.0**52 + 0.5, 5e-324, None], 2)
 @example([0.49999999999999994, 1.5, 2.5, -0.4, 4503599627370497.5], 0)
 def test_doubles_are_rounded_as_they_are_read(values: list[float | None], digits: int) -> None:
-    found = round_values(pa.array(values, pa.float64()), digits, pa.float64()).to_pylist()
+    results = round_values(pa.array(values, pa.float64()), digits, pa.float64()).to_pylist()
     expected = [
         None if v is None else float(rounded(Decimal(repr(v)), digits)) + 0.0 for v in values
     ]
-    assert list(map(repr, found)) == list(map(repr, expected))
+    assert list(map(repr, results)) == list(map(repr, expected))
 
 
 @given(st.lists(st.none() | MONEY), st.integers(-6, 5))
@@ -46,8 +46,8 @@ def test_decimals_are_rounded(values: list[Decimal | None], digits: int) -> None
     column = pa.array(values, pa.decimal128(8, 3))
     kind = round_type(column.type, digits)
     assert kind is not None
-    found = round_values(column, digits, kind).to_pylist()
-    assert found == [None if v is None else rounded(v, digits) for v in values]
+    results = round_values(column, digits, kind).to_pylist()
+    assert results == [None if v is None else rounded(v, digits) for v in values]
 
 
 @given(st.lists(BIGINT), st.integers(-20, 3))
@@ -65,10 +65,10 @@ def test_whole_numbers_are_rounded_or_overflow(values: list[int], digits: int) -
 def test_floor_and_ceiling(money: list[Decimal | None], doubles: list[float | None]) -> None:
     for upward, mode, whole in ((True, ROUND_CEILING, math.ceil), (False, ROUND_FLOOR, math.floor)):
         column = pa.array(money, pa.decimal128(8, 3))
-        found = whole_values(column, upward, whole_type(column.type)).to_pylist()
-        assert found == [None if v is None else v.to_integral_value(mode) for v in money]
-        found = whole_values(pa.array(doubles, pa.float64()), upward, pa.int64()).to_pylist()
-        assert found == [None if v is None else whole(v) for v in doubles]
+        results = whole_values(column, upward, whole_type(column.type)).to_pylist()
+        assert results == [None if v is None else v.to_integral_value(mode) for v in money]
+        results = whole_values(pa.array(doubles, pa.float64()), upward, pa.int64()).to_pylist()
+        assert results == [None if v is None else whole(v) for v in doubles]
 
 
 @given(st.lists(DOUBLE | SHORT), st.sampled_from([pa.int8(), pa.int32(), pa.int64()]))

@@ -53,8 +53,8 @@ def test_streams_need_no_spark(
 ) -> None:
     table = db.sql(statement)
     names = [name for name in table.schema.names if not name.startswith("_")]
-    found = [tuple(row[name] for name in names) for row in table.to_pylist()]
-    assert sorted(set(found)) == expected
+    answers = [tuple(row[name] for name in names) for row in table.to_pylist()]
+    assert sorted(set(answers)) == expected
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,11 @@ def as_before() -> Iterator[None]:
 
 def is_freed(after: int) -> bool:
     """Whether so many new objects are enough; whoever looks at it too often keeps it alive."""
-    found = weakref.ref(Cycle())
-    kept = []
+    reference = weakref.ref(Cycle())
+    objects = []
     for number in range(after):
-        kept.append([number])
-        if number % 1000 == 999 and found() is None:
+        objects.append([number])
+        if number % 1000 == 999 and reference() is None:
             return True
     return False
 

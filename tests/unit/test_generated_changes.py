@@ -60,12 +60,12 @@ def plan_of(db: LocalDatabase, case: ChangeCase) -> ChangesPlan:
 
 def streamed(query: LocalChanges, rows: ChangeData, batches: list[Parts], restart: int) -> pa.Table:
     """The changes of all micro-batches, with a restart before one of them."""
-    found = []
+    changes = []
     for number, parts in enumerate(batches):
         if number == restart:
             query.restart()
-        found.append(query.feed({name: rows.batch(name, *part) for name, part in parts.items()}))
-    return pa.concat_tables(found)
+        changes.append(query.feed({name: rows.batch(name, *part) for name, part in parts.items()}))
+    return pa.concat_tables(changes)
 
 
 def check(draw: st.DataObject) -> None:
@@ -80,18 +80,18 @@ def check(draw: st.DataObject) -> None:
     due = settled(whole, case, rows)
     for execution in Execution:
         query = LocalChanges(plan, execution, {"T": rows.static()})
-        found = changes_of(streamed(query, rows, batches, restart))
-        check_net(found)
-        check_same(found, due, execution, case)
+        emitted = changes_of(streamed(query, rows, batches, restart))
+        check_net(emitted)
+        check_same(emitted, due, execution, case)
 
 
 def check_same(
-    found: list[Change], due: list[Change], execution: Execution, case: ChangeCase
+    emitted: list[Change], due: list[Change], execution: Execution, case: ChangeCase
 ) -> None:
     if execution is Execution.ITA:  # It may be behind, but leaves nothing out.
-        last = max((time for _, time, _ in found), default=EARLIEST - 1)
+        last = max((time for _, time, _ in emitted), default=EARLIEST - 1)
         due = [change for change in due if change[1] <= last]
-    assert is_same(as_counter(found), as_counter(due)), f"{execution}: {case.sql}"
+    assert is_same(as_counter(emitted), as_counter(due)), f"{execution}: {case.sql}"
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -114,12 +114,12 @@ def test_tuple_by_tuple(rows: ChangeData, case: ChangeCase, execution: Execution
     plan = plan_of(db, case)
     whole = changes_of(LocalChanges(plan, Execution.TPA).run_all(db.tables))
     query = LocalChanges(plan, execution, {"T": rows.static()})
-    found: list[Change] = []
+    emitted: list[Change] = []
     for name in STREAMS:
         for number in range(len(rows.streams[name])):
-            found += changes_of(query.feed({name: rows.batch(name, number, number + 1)}))
-    check_net(found)
-    check_same(found, settled(whole, case, rows), execution, case)
+            emitted += changes_of(query.feed({name: rows.batch(name, number, number + 1)}))
+    check_net(emitted)
+    check_same(emitted, settled(whole, case, rows), execution, case)
 
 
 @settings(max_examples=60)
@@ -143,9 +143,9 @@ def test_the_judge_sees_the_row_of_an_aggregate_of_nothing() -> None:
     case = ChangeCase(sql, oracle, frozenset({"R0"}), 0, None)
     rows = ChangeData(0, dict.fromkeys(STREAMS, ()), dict.fromkeys(STREAMS, 0), ())
     plan = plan_of(database(rows), case)
-    found = changes_of(LocalChanges(plan, Execution.TPA).run_all(database(rows).tables))
-    assert found == [((None,), EARLIEST, 1)]
-    check_against(case, rows, found)
+    emitted = changes_of(LocalChanges(plan, Execution.TPA).run_all(database(rows).tables))
+    assert emitted == [((None,), EARLIEST, 1)]
+    check_against(case, rows, emitted)
 
 
 def test_the_judge_answers_instant_by_instant_where_duckdb_breaks(
@@ -168,12 +168,12 @@ def test_the_judge_answers_instant_by_instant_where_duckdb_breaks(
     rows = ChangeData(
         0, {**dict.fromkeys(STREAMS, ()), "R0": (row,)}, dict.fromkeys(STREAMS, 0), ()
     )
-    found = answers(case, rows)
+    by_instant = answers(case, rows)
     assert broken
-    assert {at for at, answer in found.items() if answer == {(7,): 1}} == set()
-    found = answers(replace(case, every=2), rows)
-    assert {at for at, answer in found.items() if answer == {(7,): 1}} == {4, 5}
-    assert set(found) == set(instants(replace(case, every=2), rows))
+    assert {at for at, answer in by_instant.items() if answer == {(7,): 1}} == set()
+    by_instant = answers(replace(case, every=2), rows)
+    assert {at for at, answer in by_instant.items() if answer == {(7,): 1}} == {4, 5}
+    assert set(by_instant) == set(instants(replace(case, every=2), rows))
 
 
 def test_a_judge_that_broke_is_started_anew() -> None:

@@ -71,8 +71,8 @@ def windows(draw: st.DrawFn, ahead: str) -> str:
 @st.composite
 def statements(draw: st.DrawFn) -> str:
     ahead = draw(st.sampled_from(PARTITIONS))
-    found = draw(st.lists(windows(ahead), min_size=1, max_size=5))
-    listed = ", ".join(f"{one} AS c{number}" for number, one in enumerate(found))
+    calls = draw(st.lists(windows(ahead), min_size=1, max_size=5))
+    listed = ", ".join(f"{one} AS c{number}" for number, one in enumerate(calls))
     where = draw(st.sampled_from(("", " WHERE v > 0", " WHERE s IS NOT NULL")))
     qualify = draw(st.sampled_from(("", " QUALIFY c0 IS NOT NULL", " QUALIFY c0 IS NULL OR k = 1")))
     return f"SELECT ts, k, {listed} FROM S{where}{qualify}"

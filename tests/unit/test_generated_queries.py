@@ -70,11 +70,11 @@ def check(draw: st.DataObject) -> None:
         return
     batch = sorted_rows(LocalQuery(plan).run_all(db.tables))
     assert batch == expected, case.sql
-    found = sorted_rows(streamed(LocalQuery(plan, {"T": rows.static()}), rows, draw))
+    result = sorted_rows(streamed(LocalQuery(plan, {"T": rows.static()}), rows, draw))
     if case.counted:
         settled = min(rows.watermark(name) for name in case.counted)
         batch = [row for row in batch if row[-1] < settled]
-    assert found == batch, case.sql
+    assert result == batch, case.sql
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -42,10 +42,10 @@ FRAMED = ("SUM", "COUNT", "MAX", "AVG")
 def grouped(draw: st.DrawFn) -> str:
     """A query that groups the rows of windows, and maybe looks around among the groups."""
     keys = ["window_end", *draw(st.lists(st.sampled_from(KEYS), max_size=2, unique=True))]
-    found = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=3, unique=True))
+    aggregates = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=3, unique=True))
     listed = [f"{key} AS g{number}" for number, key in enumerate(keys)]
-    listed += [f"{one} AS a{number}" for number, one in enumerate(found)]
-    first = found[0]
+    listed += [f"{one} AS a{number}" for number, one in enumerate(aggregates)]
+    first = aggregates[0]
     if draw(st.booleans()):
         order = draw(st.sampled_from(("", " DESC", " NULLS LAST")))
         call = draw(st.sampled_from(NUMBERS))

@@ -91,22 +91,22 @@ class UntestedLoops(MultiwayJoin):
         self._plans = plans
 
     def _join(self, origin: int, new: list[StreamTuple]) -> list[Result]:
-        found = [(one,) for one in self._held(self._plans[origin][0], origin, new)]
+        partials = [(one,) for one in self._held(self._plans[origin][0], origin, new)]
         for stream in self._plans[origin][1:]:
             held = self._held(stream, origin, new)
-            self.counters.visited += len(found) * len(held)
-            found = [(*some, one) for some in found for one in held if one.key == some[0].key]
-        ordered = (tuple(sorted(one, key=lambda member: member.stream)) for one in found)
+            self.counters.visited += len(partials) * len(held)
+            partials = [(*some, one) for some in partials for one in held if one.key == some[0].key]
+        ordered = (tuple(sorted(one, key=lambda member: member.stream)) for one in partials)
         return [one for one in ordered if self._in_time(one, origin)]
 
     def _held(self, stream: int, origin: int, new: list[StreamTuple]) -> list[StreamTuple]:
         return new if stream == origin else list(self.windows[stream].lists[0])
 
-    def _in_time(self, found: Result, origin: int) -> bool:
-        time = found[origin].time
+    def _in_time(self, result: Result, origin: int) -> bool:
+        time = result[origin].time
         return all(
             time - self._lengths[one.stream] <= one.time <= time - (one.stream > origin)
-            for one in found
+            for one in result
             if one.stream != origin
         )
 

@@ -86,9 +86,9 @@ def test_the_best_table_is_small_only_if_looks_cost_hundreds(
 
 
 def test_the_best_intervals_of_the_paper_say_that_looks_cost_tens(rows: list[Row]) -> None:
-    found = allowed(rows)
-    assert list(found) == ["HASH2", "HASH10", "HASH30"]
-    assert all(1 < first <= last < 60 for first, last in found.values())
+    ranges = allowed(rows)
+    assert list(ranges) == ["HASH2", "HASH10", "HASH30"]
+    assert all(1 < first <= last < 60 for first, last in ranges.values())
     assert all(claim.check(rows).holds for claim in CLAIMS)
 
 
@@ -104,9 +104,9 @@ def test_ten_to_slow_compares_less_than_five_to_slow_from_ten_buckets_on(rows: l
     assert {at: ten[at] < five[at] for at in ten} == {at: at >= 10 for at in range(8, 21)}
 
 
-@pytest.mark.parametrize("most", [14, 20])
-def test_five_to_slow_never_costs_less_than_equal_tables(rows: list[Row], most: int) -> None:
-    drawn = [row for row in rows if row["case"] in (EQUAL, FIVE) and int(row["at"]) <= most]
+@pytest.mark.parametrize("largest", [14, 20])
+def test_five_to_slow_never_costs_less_than_equal_tables(rows: list[Row], largest: int) -> None:
+    drawn = [row for row in rows if row["case"] in (EQUAL, FIVE) and int(row["at"]) <= largest]
     for look in COSTS:
         assert least_cost(drawn, EQUAL, look) < least_cost(drawn, FIVE, look)
 
@@ -130,11 +130,11 @@ def test_allotting_more_to_the_fast_window_saves_a_little_where_it_is_about_twic
     assert saved[20] < 0
 
 
-@pytest.mark.parametrize(("case", "most"), [("NLJ", 12), ("HASH5", 0.48)])
+@pytest.mark.parametrize(("case", "expected"), [("NLJ", 12), ("HASH5", 0.48)])
 def test_a_longer_interval_of_table_8_costs_more_if_looks_are_cheap(
-    rows: list[Row], case: str, most: float
+    rows: list[Row], case: str, expected: float
 ) -> None:
-    assert limit(rows, case) == pytest.approx(most, rel=0.1)
+    assert limit(rows, case) == pytest.approx(expected, rel=0.1)
     eager, five, ten = cost_by_tau(rows, case, 0.9 * limit(rows, case))
     assert eager < five < ten
     eager, five, ten = cost_by_tau(rows, case, 1.1 * limit(rows, case))

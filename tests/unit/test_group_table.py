@@ -51,9 +51,9 @@ def as_groups(update: State) -> Groups:
 
 
 def looked_up(table: GroupTable, wanted: Ids) -> State:
-    found = Groups(row_ids(wanted), [], table.lookup(row_ids(wanted)))
+    groups = Groups(row_ids(wanted), [], table.lookup(row_ids(wanted)))
     return {
-        key: {name: int(found.value(name)[i]) for name in NAMES} for i, key in enumerate(wanted)
+        key: {name: int(groups.value(name)[i]) for name in NAMES} for i, key in enumerate(wanted)
     }
 
 
@@ -101,9 +101,9 @@ def test_tables_survive_as_bytes(tmp_path: Path, from_file: bool) -> None:
             if not from_file:
                 return decode_rows(encode_rows(chunk), layout, kernel)
             write_chunk_file(chunk, tmp_path / "a.chunk", 5)
-            found = read_chunk_file(tmp_path / "a.chunk", 5, layout, kernel)
-            assert found is not None
-            return found
+            loaded = read_chunk_file(tmp_path / "a.chunk", 5, layout, kernel)
+            assert loaded is not None
+            return loaded
 
     store = Coded()
     table = GroupTable([pa.string()], store)
@@ -113,8 +113,8 @@ def test_tables_survive_as_bytes(tmp_path: Path, from_file: bool) -> None:
         table = restarted(table, store)
     expected = {f"{h1}/{h2}": (2 if h2 < 2 else 1) + h2 for h1 in (-5, 3, 9) for h2 in range(4)}
     assert {key: values["s"] for key, values in contents(table).items()} == expected
-    found = looked_up(table, [(3, 3), (9, 1), (9, 4)])
-    assert [values["s"] for values in found.values()] == [4, 3, 0]
+    read_back = looked_up(table, [(3, 3), (9, 1), (9, 4)])
+    assert [values["s"] for values in read_back.values()] == [4, 3, 0]
 
 
 def random_update(rng: np.random.Generator, size: int, groups: int, value: int) -> Groups:
@@ -133,13 +133,13 @@ def test_few_runs_and_few_rewrites_for_many_groups() -> None:
 
     store, rng = Counting(), np.random.default_rng(1)
     table = GroupTable([], store)
-    brought, most = 0, 0
+    brought, largest = 0, 0
     for _ in range(400):
         update = random_update(rng, 100, 1_000_000, 1)
         table.update(update)
         brought += len(update)
-        most = max(most, len(table.refs))
-    assert most <= 6
+        largest = max(largest, len(table.refs))
+    assert largest <= 6
     assert store.written <= 20 * brought
     assert len(table.contents()) > 39_000
 

@@ -101,10 +101,10 @@ def test_its_process_knows_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     made = GuardedSandbox(64 << 20)
     try:
         (process,) = made._all
-        told = psutil.Process(process._process.pid)
-        assert "hidden" not in str(told.environ())
-        assert told.cwd() == "/"
-        assert not told.net_connections()
+        child = psutil.Process(process._process.pid)
+        assert "hidden" not in str(child.environ())
+        assert child.cwd() == "/"
+        assert not child.net_connections()
     finally:
         made.close()
     wait_for(lambda: not psutil.pid_exists(process._process.pid))
@@ -121,14 +121,14 @@ def test_rows_are_read_as_they_are_wanted(sandbox: GuardedSandbox) -> None:
             yield pa.record_batch({"k": [n] * 5000})
 
     reader = pa.RecordBatchReader.from_batches(pa.schema({"k": pa.int64()}), batches())
-    found = sandbox.run("SELECT k FROM u", {"u": reader}, AnswerLimits(rows=3))
-    assert found.to_pylist() == [{"k": 0}] * 3
+    answer = sandbox.run("SELECT k FROM u", {"u": reader}, AnswerLimits(rows=3))
+    assert answer.to_pylist() == [{"k": 0}] * 3
     reader = pa.RecordBatchReader.from_batches(pa.schema({"k": pa.int64()}), batches())
-    found = sandbox.run("SELECT COUNT(*) AS n, SUM(k) AS s FROM u", {"u": reader})
-    assert found.to_pylist() == [{"n": 5_000_000, "s": 5000 * 499_500}]
+    answer = sandbox.run("SELECT COUNT(*) AS n, SUM(k) AS s FROM u", {"u": reader})
+    assert answer.to_pylist() == [{"n": 5_000_000, "s": 5000 * 499_500}]
 
 
-def test_what_goes_wrong_while_rows_are_read_is_told(sandbox: GuardedSandbox) -> None:
+def test_what_goes_wrong_while_rows_are_read_is_reported(sandbox: GuardedSandbox) -> None:
     def batches() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"k": [1]})
         raise LogError("the segment is damaged")
@@ -148,22 +148,22 @@ def test_a_process_that_is_killed_is_replaced(sandbox: GuardedSandbox) -> None:
 
 
 def test_many_ask_at_once(sandbox: GuardedSandbox) -> None:
-    found = list[int]()
+    answers = list[int]()
 
     def ask(n: int) -> None:
         for _ in range(20):
-            found.append(sandbox.run(f"SELECT {n} + k AS x FROM t", {"t": T})["x"][0].as_py())
+            answers.append(sandbox.run(f"SELECT {n} + k AS x FROM t", {"t": T})["x"][0].as_py())
 
     threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
     for one in threads:
         one.start()
     for one in threads:
         one.join(LONG)
-    assert sorted(found) == sorted([n + 1 for n in range(8)] * 20)
+    assert sorted(answers) == sorted([n + 1 for n in range(8)] * 20)
     assert len(sandbox._all) <= 4
 
 
-def test_a_question_that_runs_when_it_is_closed_is_told() -> None:
+def test_a_question_that_runs_when_it_is_closed_ends_with_an_error() -> None:
     made = GuardedSandbox(64 << 20)
     threading.Timer(0.3, made.close).start()
     with pytest.raises(ClosedError):

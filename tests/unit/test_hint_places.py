@@ -55,5 +55,5 @@ def test_a_hint_that_cannot_be_read_is_underlined(db: LocalDatabase, hint: str) 
     "comment", ["/* + MW */", "--+ MW\n", "-- /*+ MW */\n", "/* not /*+ MW */ */", "'/*+ MW */' x,"]
 )
 def test_comments_and_texts_are_no_hints(db: LocalDatabase, comment: str) -> None:
-    found = db.sql(f"SELECT A.ts, {comment} {JOIN}")["k"].to_pylist()
-    assert sorted(found) == ["x", "y"]
+    keys = db.sql(f"SELECT A.ts, {comment} {JOIN}")["k"].to_pylist()
+    assert sorted(keys) == ["x", "y"]

@@ -93,7 +93,7 @@ def watch(running: LocalStage, latest: dict[tuple[int, int], int]) -> None:
 
 def run(case: GraphCase, parts, stage: Stage, restarts: Sequence[bool]) -> tuple[list, int]:
     """The results of micro-batches, and the watermark in the end."""
-    running, found, latest = LocalStage(stage), [], {}
+    running, batches, latest = LocalStage(stage), [], {}
     watch(running, latest)
     for stream in case.ended:
         running.hold(stream, case.batch(stream))
@@ -102,9 +102,9 @@ def run(case: GraphCase, parts, stage: Stage, restarts: Sequence[bool]) -> tuple
             running = running.resume(running.snapshot())
             watch(running, latest)
         rows = [None if i in case.ended else case.batch(i, *own) for i, own in enumerate(part)]
-        found += running.feed(rows)
+        batches += running.feed(rows)
         check_store(running)
-    return rows_of(found), min(running.buckets[0].watermarks.marks)
+    return rows_of(batches), min(running.buckets[0].watermarks.marks)
 
 
 def check_against_naive_join(
@@ -115,11 +115,11 @@ def check_against_naive_join(
     parts = data.draw(splits(case))
     restarts = [data.draw(st.booleans()) for _ in parts]
     stage = host(case.stage(buckets=data.draw(st.sampled_from((1, 2, 3)))), name, parameters)
-    found, watermark = run(case, parts, stage, restarts)
+    results, watermark = run(case, parts, stage, restarts)
     every = naive.graph_join(case)
-    assert [one for one in found if one[0] < watermark] == naive.graph_join(case, watermark)
-    assert len(set(found)) == len(found)
-    assert set(found) <= set(every)
+    assert [one for one in results if one[0] < watermark] == naive.graph_join(case, watermark)
+    assert len(set(results)) == len(results)
+    assert set(results) <= set(every)
     everything = [case.batch(i) for i in range(len(case.streams))]
     assert rows_of(LocalStage(stage).run_all(everything)) == every
 
@@ -162,11 +162,11 @@ def test_predicates_are_asked_of_the_results(name: str, data: st.DataObject) -> 
     close = Residual(((0, 2), (1, 2)), lambda c: abs(c[0].to_numpy() - c[1].to_numpy()) <= 1)
     even = Residual(((1, 2),), lambda c: c[0].to_numpy() % 2 == 0)
     stage = host(case.stage(residuals=(close, even)), name)
-    running, found = LocalStage(stage), []
+    running, batches = LocalStage(stage), []
     for part in data.draw(splits(case)):
-        found += running.feed([case.batch(i, *own) for i, own in enumerate(part)])
+        batches += running.feed([case.batch(i, *own) for i, own in enumerate(part)])
     watermark = min(running.buckets[0].watermarks.marks)
-    told = [one for one in rows_of(found) if one[0] < watermark]
+    settled = [one for one in rows_of(batches) if one[0] < watermark]
     expected = naive.window_join(
         case.streams,
         network,
@@ -176,7 +176,7 @@ def test_predicates_are_asked_of_the_results(name: str, data: st.DataObject) -> 
             and max(row[0] for row in rows) < watermark
         ),
     )
-    assert sorted(one[1:] for one in told) == expected
+    assert sorted(one[1:] for one in settled) == expected
 
 
 @pytest.mark.parametrize("name", ["MW", "BEW_HASH", "GENERAL_NLJ"])
@@ -188,19 +188,19 @@ def test_many_micro_batches_merge_chunks_and_many_results_come_in_blocks(
     case = data.draw(join_cases(max_streams=3, max_rows=40))
     network = data.draw(_networks(Windows.UNIFORM, len(case.streams)))
     case = JoinCase(network, case.streams, case.lateness)
-    running, found = LocalStage(host(case.stage(), name)), []
+    running, batches = LocalStage(host(case.stage(), name)), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", 3)
         patch.setattr(hosted_join, "MOST_RESULTS", 4)
-        for part in data.draw(splits(case, most=30)):
+        for part in data.draw(splits(case, max_batches=30)):
             running = running.resume(running.snapshot())
-            found += running.feed([case.batch(i, *own) for i, own in enumerate(part)])
+            batches += running.feed([case.batch(i, *own) for i, own in enumerate(part)])
             check_store(running)
     watermark = min(running.buckets[0].watermarks.marks)
     expected = naive.window_join(
         case.streams, network, test=lambda rows: max(row[0] for row in rows) < watermark
     )
-    assert sorted(one[1:] for one in rows_of(found) if one[0] < watermark) == expected
+    assert sorted(one[1:] for one in rows_of(batches) if one[0] < watermark) == expected
 
 
 @pytest.mark.parametrize("name", HOSTED)
@@ -223,9 +223,9 @@ def test_rows_are_dropped_with_the_tuples_of_the_algorithm(name: str) -> None:
 def test_rows_that_waited_come_once_however_their_chunks_lie() -> None:
     late = tuple((time, 1, 0, n) for n, time in enumerate((10, 9, 8, 7, 6, 12, 13, 40)))
     case = JoinCase(TimeNetwork(("A", "B"), (UniformWindow(20),)), (late, ((9, 1, 0, 0),)), (4, 0))
-    running, found = LocalStage(host(case.stage(), "BEW")), []
+    running, batches = LocalStage(host(case.stage(), "BEW")), []
     for first, last in ((0, 5), (5, 6), (6, 7), (7, 8)):
         running = running.resume(running.snapshot())
-        found += running.feed([case.batch(0, first, last), case.batch(1, first, last)])
+        batches += running.feed([case.batch(0, first, last), case.batch(1, first, last)])
     expected = [(max(time, 9), number, 0) for time, _, _, number in late[:-1]]
-    assert rows_of(found) == sorted(expected)
+    assert rows_of(batches) == sorted(expected)

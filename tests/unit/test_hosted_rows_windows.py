@@ -41,16 +41,16 @@ def run(statement: str, tables: dict[str, pa.Table], lateness: int, seed: int) -
         db.create_stream(name, rows, time="ts", lateness=lateness)
     query = db.query(statement)
     assert isinstance(query, LocalQuery)
-    found, done = [], dict.fromkeys(tables, 0)
+    results, done = [], dict.fromkeys(tables, 0)
     while any(done[name] < len(table) for name, table in tables.items()):
         batch = {}
         for name, table in tables.items():
             part = table.slice(done[name], random.randint(0, 4))
             done[name] += len(part)
             batch[name] = pa.Table.combine_chunks(part).to_batches()
-        found += query.feed({n: parts[0] for n, parts in batch.items() if parts}).to_pylist()
+        results += query.feed({n: parts[0] for n, parts in batch.items() if parts}).to_pylist()
         query.restart()
-    return sorted(map(repr, found))
+    return sorted(map(repr, results))
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
@@ -77,6 +77,6 @@ def test_a_batch_gives_all_results(statement: str) -> None:
     for name in "ABC":
         db.create_stream(name, stream(random, 30), time="ts")
     expected = db.sql(statement.format(hint="")).to_pylist()
-    found = db.sql(statement.format(hint="/*+ COUNT_NLJ */")).to_pylist()
-    assert sorted(map(repr, found)) == sorted(map(repr, expected))
-    assert found
+    rows = db.sql(statement.format(hint="/*+ COUNT_NLJ */")).to_pylist()
+    assert sorted(map(repr, rows)) == sorted(map(repr, expected))
+    assert rows

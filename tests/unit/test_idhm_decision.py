@@ -27,17 +27,17 @@ CLASSES = [
 def test_the_suspicion_in_sql_is_that_over_arrays() -> None:
     rows = CLASSES[:-1]
     first, confidence, second, second_confidence = zip(*rows, strict=True)
-    found = suspicions(
+    over_arrays = suspicions(
         np.array(first, object),
         np.array(confidence),
         np.array(second, object),
         np.array(second_confidence),
     )
-    assert found == pytest.approx([0.0, 0.3, 0.6, 0.8, 1.0])
+    assert over_arrays == pytest.approx([0.0, 0.3, 0.6, 0.8, 1.0])
     values = ", ".join("(" + ", ".join(_literal(one) for one in row) + ")" for row in rows)
     columns = "T(class, confidence, second, second_confidence)"
-    told = duckdb.sql(f"SELECT {SUSPICION} FROM (VALUES {values}) AS {columns}").fetchall()
-    assert [float(one) for (one,) in told] == pytest.approx(found)
+    in_sql = duckdb.sql(f"SELECT {SUSPICION} FROM (VALUES {values}) AS {columns}").fetchall()
+    assert [float(one) for (one,) in in_sql] == pytest.approx(over_arrays)
 
 
 def _literal(value: object) -> str:
@@ -57,13 +57,13 @@ def test_the_verdict_in_sql_is_that_over_arrays() -> None:
     )
     suspicion = np.array([np.nan if one[0] is None else one[0] for one in grid])
     exposure, significance = (np.array([one[place] for one in grid]) for place in (1, 2))
-    found = limits.verdicts(suspicion, exposure, significance)
+    over_arrays = limits.verdicts(suspicion, exposure, significance)
     values = ", ".join("(" + ", ".join(_literal(one) for one in row) + ")" for row in grid)
-    told = duckdb.sql(
+    in_sql = duckdb.sql(
         f"SELECT {limits.sql()} FROM (VALUES {values}) AS T(suspicion, exposure, significance)"
     ).fetchall()
-    assert [one for (one,) in told] == found.tolist()
-    assert set(found) == {"safe", "suspect", "more data"}
+    assert [one for (one,) in in_sql] == over_arrays.tolist()
+    assert set(over_arrays) == {"safe", "suspect", "more data"}
 
 
 def seen(hazardous: list[bool], suspicion: np.ndarray) -> Looks:
@@ -95,7 +95,7 @@ def test_limits_keep_to_the_false_alarms_that_are_allowed() -> None:
     assert seconds.mean() < 120
 
 
-def test_limits_where_nothing_can_be_told() -> None:
+def test_limits_where_boxes_cannot_be_told_apart() -> None:
     """Everything as suspicious as can be: no limit keeps to false alarms, so nothing is suspect."""
     looks = seen([True, False] * 50, np.ones((3, 100)))
     assert not looks.decided(choose_limits(looks))[0].any()

@@ -15,9 +15,9 @@ ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.s
 
 
 def test_the_lines_are_those_of_the_elements() -> None:
-    told = {row[0]: re.findall(r"[\d.]+", row[1]) for row in ROWS if row[0] in ELEMENTS}
-    assert set(told) == set(ELEMENTS)
-    for element, energies in told.items():
+    documented = {row[0]: re.findall(r"[\d.]+", row[1]) for row in ROWS if row[0] in ELEMENTS}
+    assert set(documented) == set(ELEMENTS)
+    for element, energies in documented.items():
         assert [float(one) for one in energies] == [
             line.energy for line in LINES if line.element == element
         ]
@@ -27,15 +27,15 @@ def test_the_rule_is_that_of_the_queries() -> None:
     assert f"```sql\n{Limits().sql()}\n```" in PAGE
 
 
-def test_the_queries_have_the_columns_that_are_told() -> None:
-    told = {row[0].strip("`"): row[1] for row in ROWS if row[0].strip("`") in QUERIES}
+def test_the_queries_have_the_columns_that_are_documented() -> None:
+    documented = {row[0].strip("`"): row[1] for row in ROWS if row[0].strip("`") in QUERIES}
     seen = set()
     for text in statements(Reach(1, None, "secret")):
         if named := re.match(r"CREATE QUERY (\w+) AS\s+SELECT (.*?)\s+FROM ", text, re.DOTALL):
             name, selected = named.groups()
             without_cases = re.sub(r"CASE .*? END", "", selected, flags=re.DOTALL)
             columns = [part.split()[-1] for part in without_cases.split(",")]
-            assert f"`{', '.join(columns)}`" in told[name]
+            assert f"`{', '.join(columns)}`" in documented[name]
             seen.add(name)
     assert seen == set(QUERIES)
 

@@ -27,8 +27,8 @@ def move(box: int, place: str, seconds: float) -> dict[str, Any]:
 
 
 def verdict(box: int, said: str) -> dict[str, Any]:
-    found = "explosive" if said == "suspect" else "none"
-    return {"box": box, "verdict": said, "class": found, "confidence": 0.9}
+    family = "explosive" if said == "suspect" else "none"
+    return {"box": box, "verdict": said, "class": family, "confidence": 0.9}
 
 
 def all_outcomes() -> Outcomes:
@@ -47,15 +47,15 @@ def all_outcomes() -> Outcomes:
 
 
 def test_boxes_are_judged_by_what_is_in_them() -> None:
-    found = all_outcomes().found
-    judged = [(one.decided, one.seconds, one.is_right) for one in found]
+    outcomes = all_outcomes().settled
+    judged = [(one.decided, one.seconds, one.is_right) for one in outcomes]
     assert judged == [
         (Decided.SAFE, 4.0, True),
         (Decided.SUSPECT, 6.0, True),
         (Decided.SAFE, 2.0, False),
         (Decided.BY_HAND, 30.0, None),
     ]
-    assert Score.of(found) == Score(3, 2, 1, 0, 1, 4.0)
+    assert Score.of(outcomes) == Score(3, 2, 1, 0, 1, 4.0)
     assert Score.of([]).mean_seconds is None
 
 
@@ -69,7 +69,7 @@ def test_a_false_alarm_is_none_that_was_missed() -> None:
 
 def test_what_is_shown() -> None:
     console = Console(file=io.StringIO(), width=200)
-    outcomes = all_outcomes().found
+    outcomes = all_outcomes().settled
     for outcome in outcomes:
         show_outcome(console, outcome)
     show_score(console, Score.of(outcomes))

@@ -31,8 +31,8 @@ _EVIL = "<script>alert('x')</script>"
 _SECOND = 1_000_000
 
 
-def moves(*told: tuple[int, str]) -> pa.Table:
-    return pa.table({"box": [box for box, _ in told], "place": [place for _, place in told]})
+def moves(*pairs: tuple[int, str]) -> pa.Table:
+    return pa.table({"box": [box for box, _ in pairs], "place": [place for _, place in pairs]})
 
 
 def rows(**columns: list[Any]) -> pa.Table:
@@ -51,8 +51,8 @@ def spectra(detector: str, box: int, burst: int, counts: list[float] | None = No
 
 
 def said(box: int, verdict: str | None, **more: Any) -> pa.Table:
-    told = {"class": "none", "confidence": 0.9, **more}
-    return pa.Table.from_pylist([{"box": box, "verdict": verdict, **told}])
+    row = {"class": "none", "confidence": 0.9, **more}
+    return pa.Table.from_pylist([{"box": box, "verdict": verdict, **row}])
 
 
 def boxes(state: BeltState, place: Place) -> list[int]:
@@ -106,7 +106,7 @@ def test_a_box_is_decided_once_and_by_all_detectors() -> None:
     assert state.decisions[0].lines == "N 5.11"
 
 
-def test_boxes_that_left_without_a_verdict_are_told_by_their_place() -> None:
+def test_boxes_that_left_without_a_verdict_are_recognised_by_their_place() -> None:
     state = BeltState()
     state.take_belt(moves((1, "cleared"), (2, "diverted"), (3, "on the moon")))
     assert state.at(Place.CLEARED)[0].state is BoxState.SAFE
@@ -123,11 +123,11 @@ def test_the_belt_is_shown_as_it_is(way: list[tuple[int, bool]], random: Any) ->
         belt.recommend(box, Place.DIVERTED if is_suspect else Place.CLEARED, now)
         now += _SECOND
     belt.advance(now)
-    told = [(one.box, one.place.value) for one in belt.moves]
-    true = dict(told)
-    for start in range(0, len(told), 7):
-        state.take_belt(moves(*told[start : start + 7]))
-        gone = [box for box, place in told[: start + 7] if place in ("cleared", "diverted")]
+    moved = [(one.box, one.place.value) for one in belt.moves]
+    true = dict(moved)
+    for start in range(0, len(moved), 7):
+        state.take_belt(moves(*moved[start : start + 7]))
+        gone = [box for box, place in moved[: start + 7] if place in ("cleared", "diverted")]
         if gone:  # what was measured before a box went comes late
             state.take_verdicts(spectra("a", random.choice(gone), 1))
     for place in Place:
@@ -259,9 +259,9 @@ def test_names_that_try_to_be_more_than_text() -> None:
     state.take_verdicts(pa.Table.from_pylist([{**row, "kind": _EVIL}]))
     peak = {"detector": _EVIL, "box": 1, "burst": 1, "energy": 5.0, "line": _EVIL}
     state.take_peaks(pa.Table.from_pylist([peak]))
-    told = said(1, "suspect", **{"class": _EVIL, "lines": _EVIL})
-    state.take_verdicts(pa.Table.from_pylist([{"detector": _EVIL, **told.to_pylist()[0]}]))
-    state.take_fused(told)
+    rows = said(1, "suspect", **{"class": _EVIL, "lines": _EVIL})
+    state.take_verdicts(pa.Table.from_pylist([{"detector": _EVIL, **rows.to_pylist()[0]}]))
+    state.take_fused(rows)
     detector = state.in_order[0]
     assert detector.spectrum is not None
     trees = [
@@ -283,14 +283,14 @@ def test_names_that_try_to_be_more_than_text() -> None:
     assert _EVIL in "".join(texts(decisions_table(state.decisions)))
 
 
-def test_states_are_told_by_words_and_marks_too() -> None:
+def test_states_are_shown_by_words_and_marks_too() -> None:
     state = BeltState()
     state.take_belt(moves((0, "cleared"), (1, "diverted"), (2, "exposed"), (3, "waiting")))
     state.take_fused(said(1, "suspect", **{"class": "agent"}))
     drawn = draw_belt(state)
     parcels = [one for one in shapes(drawn) if "parcel" in str(one.attributes.get("class"))]
-    told = {str(one.attributes["aria-label"]).split(";")[0] for one in parcels}
-    assert told == {
+    labels = {str(one.attributes["aria-label"]).split(";")[0] for one in parcels}
+    assert labels == {
         "Box 0: safe",
         "Box 1: suspect, agent (90 % sure)",
         "Box 2: exposed",

@@ -130,9 +130,9 @@ def test_spectra_are_sums_of_templates_and_background(kind: str) -> None:
     box = Box(1, (("RDX", 0.8), ("PVC", 0.1), ("wool", 0.2)))
     (rate,) = expected_rates([box], kind)
     assert rate == pytest.approx(moles([box])[0] @ templates(kind) + background(kind))
-    found = knowledge.find_lines(kind, [rate * 100], 100.0)
+    lines = knowledge.find_lines(kind, [rate * 100], 100.0)
     by_name = sorted(zip(ELEMENTS, moles([box])[0], strict=True))
-    assert found["intensities"][0].as_py() == pytest.approx([m for _, m in by_name], abs=0.01)
+    assert lines["intensities"][0].as_py() == pytest.approx([m for _, m in by_name], abs=0.01)
 
 
 def test_the_nitrogen_of_a_kilogram() -> None:

@@ -45,9 +45,9 @@ def test_knowledge_is_inserted_into_tables_that_are_there() -> None:
 
 
 def test_verdicts_are_those_of_the_operators(verdicts: pa.Table) -> None:
-    found = small.told_verdicts(verdicts.to_pylist())
-    assert found == small.expected_verdicts()
-    assert {verdict for _, verdict, _, _ in found.values()} > {"more data"}
+    answer = small.verdicts_of(verdicts.to_pylist())
+    assert answer == small.expected_verdicts()
+    assert {verdict for _, verdict, _, _ in answer.values()} > {"more data"}
 
 
 def test_spectra_add_up(verdicts: pa.Table) -> None:

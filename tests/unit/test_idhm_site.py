@@ -55,8 +55,8 @@ def test_a_box_is_exposed_until_something_is_recommended_for_it() -> None:
         (1, Place.EXPOSED, 200),
         (1, Place.DIVERTED, 500),  # nobody said anything in three bursts
     ]
-    told = [(one.box, one.number, one.at) for one in bursts]
-    assert told[:4] == [(0, 1, 100), (1, 1, 300), (1, 2, 400), (1, 3, 500)]
+    numbered = [(one.box, one.number, one.at) for one in bursts]
+    assert numbered[:4] == [(0, 1, 100), (1, 1, 300), (1, 2, 400), (1, 3, 500)]
 
 
 def test_while_a_box_is_exposed_so_many_wait() -> None:
@@ -104,15 +104,15 @@ def test_every_detector_tells_of_every_burst_once() -> None:
     site.begin(0)
     assert site.news("3", 250) is None
     for name, kind in (("1", "NaI"), ("2", "HPGe")):
-        told = [json.loads(one) for one in site.news(name, 250) or []]
-        assert [(one["box"], one["burst"], one["live"]) for one in told] == [
+        news = [json.loads(one) for one in site.news(name, 250) or []]
+        assert [(one["box"], one["burst"], one["live"]) for one in news] == [
             (0, 1, 2.0),
             (0, 2, 2.0),
         ]
-        assert told[1]["at"] == "1970-01-01T00:00:00.000200Z"
+        assert news[1]["at"] == "1970-01-01T00:00:00.000200Z"
         expected = burst_events(box_of(0), kind, 2, 2.0, SEED + int(name))
-        assert told[1]["channels"] == expected.channels.tolist()
-        assert told[1]["times"] == expected.times.tolist()
+        assert news[1]["channels"] == expected.channels.tolist()
+        assert news[1]["times"] == expected.times.tolist()
         assert site.news(name, 299) == []
 
 
@@ -145,8 +145,8 @@ def settings_of(**given: Any) -> str:
 
 def read_some(process: SensorProcess, name: str) -> list[dict[str, Any]]:
     url = f"http://127.0.0.1:{process.port}/{name}"
-    found: list[dict[str, Any]] = wait_for(lambda: httpx.get(url).json())
-    return found
+    rows: list[dict[str, Any]] = wait_for(lambda: httpx.get(url).json())
+    return rows
 
 
 def test_a_process_of_its_own_is_asked_and_told_over_http() -> None:

@@ -68,11 +68,11 @@ def test_the_choice_of_indexes_is_the_best_of_all() -> None:
             StreamLoad(random.choice((1, 5, 20)), random.randint(10, 100), random.randint(2, 60))
             for _ in range(4)
         ]
-        most = random.randint(0, 4)
-        chosen = choose_indexes(loads, most, 10)
+        count = random.randint(0, 4)
+        chosen = choose_indexes(loads, count, 10)
         cost = cost_of_indexes(loads, 10)
-        assert len(chosen) == most
-        assert cost(chosen) == min(cost(frozenset(one)) for one in combinations(range(4), most))
+        assert len(chosen) == count
+        assert cost(chosen) == min(cost(frozenset(one)) for one in combinations(range(4), count))
 
 
 def test_many_windows_are_indexed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

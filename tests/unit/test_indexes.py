@@ -24,7 +24,7 @@ def questions(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, Probes]:
     return mix(keys), times, Probes(mix(probed), lows, lows + lengths)
 
 
-def found(runs: Runs) -> set[tuple[int, int]]:
+def pairs_of(runs: Runs) -> set[tuple[int, int]]:
     return set(zip(*(column.tolist() for column in runs.expand()), strict=True))
 
 
@@ -43,10 +43,10 @@ def test_no_match_escapes_the_hash_index(asked: tuple[np.ndarray, np.ndarray, Pr
     hashes, times, probes = asked
     index, order = order_by_key_and_time(hashes, times)
     wanted = matches(hashes[order], times[order], probes)
-    assert wanted <= found(index.find(probes))
+    assert wanted <= pairs_of(index.find(probes))
     everything = np.arange(len(probes))
-    assert wanted <= found(index._search(everything, probes))
-    assert wanted <= found(index._look_up(np.ones(len(probes), np.bool_), probes.hashes))
+    assert wanted <= pairs_of(index._search(everything, probes))
+    assert wanted <= pairs_of(index._look_up(np.ones(len(probes), np.bool_), probes.hashes))
 
 
 @given(questions())
@@ -61,7 +61,7 @@ def test_the_time_index_finds_exactly_the_period(
         for r in range(len(times))
         if probes.lows[p] <= times[r] <= probes.highs[p]
     }
-    assert found(TimeIndex(times).find(probes)) == inside
+    assert pairs_of(TimeIndex(times).find(probes)) == inside
 
 
 @pytest.mark.parametrize("time_bits", [40, 56])
@@ -76,12 +76,12 @@ def test_slots_hold_hashes_only_however_long_the_chunk(
     index, order = order_by_key_and_time(mix(keys), times)
     probes = Probes(mix(keys), times, times)
     wanted = matches(mix(keys)[order], times[order], probes)
-    assert wanted <= found(index._look_up(np.ones(50, np.bool_), probes.hashes))
+    assert wanted <= pairs_of(index._look_up(np.ones(50, np.bool_), probes.hashes))
 
 
 def test_without_an_index_every_row_is_a_candidate() -> None:
     probes = Probes(mix(np.arange(2)), np.zeros(2, np.int64), np.zeros(2, np.int64))
-    assert found(NoIndex(3).find(probes)) == {(p, r) for p in range(2) for r in range(3)}
+    assert pairs_of(NoIndex(3).find(probes)) == {(p, r) for p in range(2) for r in range(3)}
 
 
 def test_a_hot_key_costs_its_window_not_its_history() -> None:
@@ -94,4 +94,4 @@ def test_a_hot_key_costs_its_window_not_its_history() -> None:
 
 def test_runs_can_be_cut_by_probes() -> None:
     runs = Runs(np.array([0, 2, 3]), np.array([5, 7, 0]), np.array([2, 1, 3]))
-    assert found(runs.between(1, 3)) == {(2, 7)}
+    assert pairs_of(runs.between(1, 3)) == {(2, 7)}

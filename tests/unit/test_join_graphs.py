@@ -48,7 +48,7 @@ def run(case: GraphCase, stage: Stage, parts, restart_at: int | None = None):
 
 def check_against_naive_join(data: st.DataObject, counted: bool) -> None:
     case = data.draw(graph_cases(counted=counted))
-    parts = data.draw(splits(case, most=8))
+    parts = data.draw(splits(case, max_batches=8))
     restart = data.draw(st.none() | st.integers(0, len(parts) - 1))
     stage = case.stage(
         data.draw(st.sampled_from((Kernel.HASH, Kernel.HASH, Kernel.MERGE, Kernel.NESTED))),
@@ -56,8 +56,8 @@ def check_against_naive_join(data: st.DataObject, counted: bool) -> None:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", data.draw(st.sampled_from((2, 3, 16))))
-        found, settled = run(case, stage, parts, restart)
-    assert found == naive.graph_join(case, settled)
+        results, settled = run(case, stage, parts, restart)
+    assert results == naive.graph_join(case, settled)
 
 
 @settings(max_examples=CASES)
@@ -84,8 +84,8 @@ def test_ever_new_graphs(data: st.DataObject, counted: bool) -> None:
 @given(st.data())
 def test_graphs_are_duckdb(data: st.DataObject) -> None:
     case = data.draw(graph_cases(max_streams=3))
-    found, settled = run(case, case.stage(), data.draw(splits(case)))
-    assert found == oracle.graph_join(case, settled)
+    results, settled = run(case, case.stage(), data.draw(splits(case)))
+    assert results == oracle.graph_join(case, settled)
 
 
 @settings(max_examples=CASES // 2)
@@ -100,8 +100,8 @@ def test_keys_are_compared_where_hashes_are_not_exact(data: st.DataObject) -> No
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chunk, "key_hashes", poor)
         patch.setattr("nilometer.operators.window_join.is_exact", lambda types: False)
-        found, _ = run(case, case.stage(), data.draw(splits(case)))
-    assert found == naive.graph_join(case)
+        results, _ = run(case, case.stage(), data.draw(splits(case)))
+    assert results == naive.graph_join(case)
 
 
 @settings(max_examples=CASES // 2)

@@ -24,13 +24,13 @@ places = st.builds(Place, st.from_regex(r"[a-zA-Z0-9._-]{1,9}", fullmatch=True),
 
 @given(st.lists(st.tuples(places, st.integers(0, 1 << 62)), min_size=1), st.randoms())
 def test_the_greatest_position_of_each_partition_is_found_in_any_order(
-    told: list[tuple[Place, int]], chance: object
+    positions: list[tuple[Place, int]], chance: object
 ) -> None:
-    keys = [spell(MARK, told[: at + 1]) for at in range(len(told))]
-    keys += [spell(cluster_mark("other"), [(place, offset + 1)]) for place, offset in told]
+    keys = [spell(MARK, positions[: at + 1]) for at in range(len(positions))]
+    keys += [spell(cluster_mark("other"), [(place, offset + 1)]) for place, offset in positions]
     chance.shuffle(keys)  # type: ignore[attr-defined]
     expected: dict[Place, int] = {}
-    for place, offset in told:
+    for place, offset in positions:
         expected[place] = max(expected.get(place, 0), offset)
     assert read_positions(MARK, frozenset(keys)) == expected
 
@@ -57,14 +57,14 @@ def from_end(place: Place, held: HeldOffsets) -> int:
 def test_reading_goes_on_where_it_was_and_counts_what_is_gone(
     held: HeldOffsets, position: int, offset: int, gone: int
 ) -> None:
-    found = begin({A: held}, {A: position}, from_end, "fail")
-    assert found == [Begin(A, offset, held.high, gone)]
+    starts = begin({A: held}, {A: position}, from_end, "fail")
+    assert starts == [Begin(A, offset, held.high, gone)]
 
 
 def test_a_new_topic_begins_where_it_was_asked_to_and_a_new_partition_at_its_start() -> None:
     assert begin({A: HeldOffsets(2, 9)}, {}, from_end, "fail") == [Begin(A, 9, 9)]
-    found = begin({A: HeldOffsets(2, 9), B: HeldOffsets(0, 5)}, {A: 9}, from_end, "fail")
-    assert found == [Begin(A, 9, 9), Begin(B, 0, 5)]
+    starts = begin({A: HeldOffsets(2, 9), B: HeldOffsets(0, 5)}, {A: 9}, from_end, "fail")
+    assert starts == [Begin(A, 9, 9), Begin(B, 0, 5)]
     assert begin({B: HeldOffsets(3, 5)}, {A: 9}, from_end, "fail") == [Begin(B, 3, 5, 3)]
     assert "offsets 0 to 2 of a/1 were removed" in Begin(B, 3, 5, 3).reason
 

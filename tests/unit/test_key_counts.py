@@ -35,10 +35,10 @@ def _batch(*columns: object) -> pa.RecordBatch:
 @given(_HASHES, st.integers(1, 50), st.sampled_from([1, 1 << 54, 0x9E3779B97F4A7C15]))
 def test_frequent_hashes_are_exact(values: list[int], least: int, factor: int) -> None:
     hashes = np.array([value * factor % (1 << 64) for value in values], np.uint64)
-    found, counts = frequent_hashes(hashes, least)
+    frequent, counts = frequent_hashes(hashes, least)
     exact = {one: n for one, n in Counter(hashes.tolist()).items() if n >= least}
-    assert dict(zip(found.tolist(), counts.tolist(), strict=True)) == exact
-    assert found.tolist() == sorted(exact)
+    assert dict(zip(frequent.tolist(), counts.tolist(), strict=True)) == exact
+    assert frequent.tolist() == sorted(exact)
 
 
 @settings(max_examples=1000)
@@ -61,12 +61,12 @@ def test_many_rows_are_estimated(seed: int) -> None:
     key = RoutingKey(((0,), (0,)), (("k",), ("k",)))
     counted = count_keys([key], [_batch(first), _batch(second)])
     exact = Counter([*first.tolist(), *second.tolist()])
-    found = {int(one.text.removeprefix("k = ")): one.rows for one in counted}
+    estimates = {int(one.text.removeprefix("k = ")): one.rows for one in counted}
     total, sampled = exact.total(), 0.03
     for value, n in exact.items():
-        assert found.get(value, 0) <= n + sampled * total
-        assert found.get(value, 0) >= n - (sampled + 1 / MOST_KEYS) * total
-    assert max(found, key=lambda value: found[value]) == exact.most_common(1)[0][0]
+        assert estimates.get(value, 0) <= n + sampled * total
+        assert estimates.get(value, 0) >= n - (sampled + 1 / MOST_KEYS) * total
+    assert max(estimates, key=lambda value: estimates[value]) == exact.most_common(1)[0][0]
     assert total > 40 * MOST_ROWS
 
 

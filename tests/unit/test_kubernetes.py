@@ -24,16 +24,16 @@ FILE = DEPLOY / "kubernetes" / "nilometer.yaml"
 
 @pytest.fixture(scope="module")
 def manifests() -> dict[tuple[str, str], Manifest]:
-    found = list(yaml.safe_load_all(FILE.read_text()))
-    named = {(one["kind"], one["metadata"]["name"]): one for one in found}
-    assert len(named) == len(found)
+    documents = list(yaml.safe_load_all(FILE.read_text()))
+    named = {(one["kind"], one["metadata"]["name"]): one for one in documents}
+    assert len(named) == len(documents)
     return named
 
 
 @pytest.fixture
 def pod(manifests: dict[tuple[str, str], Manifest]) -> Manifest:
-    found: Manifest = manifests["StatefulSet", "nilometer"]["spec"]["template"]
-    return found
+    template: Manifest = manifests["StatefulSet", "nilometer"]["spec"]["template"]
+    return template
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def settings(manifests: dict[tuple[str, str], Manifest], tmp_path: Path) -> dict
     path = tmp_path / "nilometer.toml"
     path.write_text(manifests["ConfigMap", "nilometer"]["data"]["nilometer.toml"])
     assert read_config(path).settings.host == "0.0.0.0"
-    found = read_spark_settings(path, None)
-    assert str(found.master).startswith("k8s://")
-    return dict(found.config)
+    settings = read_spark_settings(path, None)
+    assert str(settings.master).startswith("k8s://")
+    return dict(settings.config)
 
 
 def test_all_is_in_one_namespace(manifests: dict[tuple[str, str], Manifest]) -> None:
@@ -126,5 +126,5 @@ def test_kubernetes_has_all_of_these_fields(
 
 def executor(manifests: dict[tuple[str, str], Manifest]) -> Manifest:
     data = manifests["ConfigMap", "nilometer"]["data"]
-    found: Manifest = yaml.safe_load(data["executor.yaml"])
-    return found
+    template: Manifest = yaml.safe_load(data["executor.yaml"])
+    return template

@@ -45,8 +45,8 @@ def zipped(k: int, a: Items, b: Items, m: object) -> Any:
     return [plus(x, y, k) for x, y in zip(*padded, strict=True)]
 
 
-def opposite(found: bool | None) -> bool | None:
-    return None if found is None else not found
+def opposite(value: bool | None) -> bool | None:
+    return None if value is None else not value
 
 
 CASES: dict[str, Callable[..., Any]] = {
@@ -91,8 +91,8 @@ def asked(expression: str, rows: list[tuple[Any, ...]]) -> list[Any]:
     db = LocalDatabase()
     names = ["id", "k", "a", "b", "m"]
     db.create_table("T", pa.table([pa.array(ids), *given_columns], names=names))
-    found = db.sql(f"SELECT id, {expression} AS f FROM T").to_pylist()
-    return [row["f"] for row in sorted(found, key=lambda row: int(row["id"]))]
+    answer = db.sql(f"SELECT id, {expression} AS f FROM T").to_pylist()
+    return [row["f"] for row in sorted(answer, key=lambda row: int(row["id"]))]
 
 
 @pytest.mark.parametrize("expression", CASES)

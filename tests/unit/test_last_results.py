@@ -55,8 +55,8 @@ def plain(a: Rows, b: Rows, outer: str, by: str, at: int) -> Counter[tuple[Any, 
         f"WHERE A.k = B.k AND abs(A.t - B.t) <= 5 AND greatest(A.t, B.t) <= {at}) "
         "WHERE place <= 3) S"
     )
-    found = connection.sql(outer.format(S=last))
-    return Counter(tuple(map(int, row)) for row in found.fetchall())
+    answer = connection.sql(outer.format(S=last))
+    return Counter(tuple(map(int, row)) for row in answer.fetchall())
 
 
 @pytest.mark.parametrize("outer", OUTER)
@@ -74,13 +74,13 @@ def test_the_last_results_at_every_instant(outer: str, by: str, a: Rows, b: Rows
         assert +folded == plain(a, b, outer, own, at)
         assert min(folded.values(), default=0) >= 0
     query = database([], []).query(statement)
-    found = []
+    emitted = []
     for first, last in ((-1, cut), (cut, 99)):
         parts = [[row for row in rows if first < row[0] <= last] for rows in (a, b)]
-        found += changes(query.feed(dict(zip("AB", map(to_batch, parts), strict=True))))
+        emitted += changes(query.feed(dict(zip("AB", map(to_batch, parts), strict=True))))
         query.restart()
     frontier = min(max((row[0] for row in rows), default=-1) for rows in (a, b))
-    assert sorted(found) == [row for row in whole if row[-2] < frontier]
+    assert sorted(emitted) == [row for row in whole if row[-2] < frontier]
 
 
 @pytest.mark.parametrize("execution", ["ita", "tpa", "nta"])
@@ -90,10 +90,10 @@ def test_row_by_row_they_are_the_same(execution: str) -> None:
     statement = f"SELECT k, v, w FROM {RESULTS} S [ROWS 2] EMIT CHANGES"
     whole = changes(database(a, b).sql(statement))
     query = database([], [], execution).query(statement)
-    found = []
+    emitted = []
     for pair in zip(a, b, strict=True):
         for name, row in zip("AB", pair, strict=True):
-            found += changes(query.feed({name: to_batch([row])}))
-    last = max(row[-2] for row in found)  # under ITA the latest result waits for another one
-    assert sorted(found) == [row for row in whole if row[-2] <= last]
+            emitted += changes(query.feed({name: to_batch([row])}))
+    last = max(row[-2] for row in emitted)  # under ITA the latest result waits for another one
+    assert sorted(emitted) == [row for row in whole if row[-2] <= last]
     assert last == max(row[-2] for row in whole) or execution == "ita"

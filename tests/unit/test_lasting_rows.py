@@ -89,12 +89,12 @@ def micros(moment: datetime) -> int:
 def folded(changes: pa.Table, instant: int) -> Counter[tuple[Any, ...]]:
     """The answer at an instant."""
     names = [name for name in changes.column_names if name not in ("_time", "_diff")]
-    found: Counter[tuple[Any, ...]] = Counter()
+    counts: Counter[tuple[Any, ...]] = Counter()
     for row in changes.to_pylist():
         if micros(row["_time"]) <= instant:
-            found[tuple(row[name] for name in names)] += row["_diff"]
-    assert min(found.values(), default=0) >= 0
-    return +found
+            counts[tuple(row[name] for name in names)] += row["_diff"]
+    assert min(counts.values(), default=0) >= 0
+    return +counts
 
 
 def expected(query: str, a: pa.Table, b: pa.Table, instant: int) -> Counter[tuple[Any, ...]]:
@@ -135,11 +135,11 @@ def test_streamed_is_batch_before_the_last_watermark(a: list[Any], cuts: list[in
     rows, db = table(ordered), database(table([]), table([]), "auto", 2)
     running = db.query(query)
     places = sorted({0, *(min(cut, len(rows)) for cut in cuts), len(rows)})
-    found = [running.feed({"A": part}) for part in _parts(rows, places)]
+    emitted = [running.feed({"A": part}) for part in _parts(rows, places)]
     batch = database(rows, table([]), "auto", 2).sql(query)
     starts = [b * SECOND for _, _, b, length in a if b is not None and (length or -1) >= 0]
     watermark = max(starts, default=-1)
-    changes = pa.concat_tables([*(one for one in found), batch.slice(0, 0)])
+    changes = pa.concat_tables([*(one for one in emitted), batch.slice(0, 0)])
     for instant in range(-1, min(watermark, 14 * SECOND), SECOND // 2):
         assert folded(changes, instant) == folded(batch, instant)
 
@@ -164,8 +164,8 @@ def test_such_a_stream_has_no_window(window: str) -> None:
 
 def test_rows_that_are_appended_come_at_their_start() -> None:
     db = database(table([(1, 1, 0, 5), (1, 2, 3, 0)]), table([(1, 7, 4, 1)]), "auto", 1)
-    found = db.sql("SELECT A.v, B.v AS w FROM A, B WINDOW(A, B) = 2 SECONDS WHERE A.k = B.k")
-    assert found.to_pydict()["v"] == [2]
+    answer = db.sql("SELECT A.v, B.v AS w FROM A, B WINDOW(A, B) = 2 SECONDS WHERE A.k = B.k")
+    assert answer.to_pydict()["v"] == [2]
     plan = db.sql("EXPLAIN SELECT COUNT(*) AS n FROM A")["plan"][0].as_py()
     assert "kept until e" in plan
 
@@ -177,8 +177,8 @@ def declared(columns: str) -> StreamDef:
 
 
 def test_two_columns_are_declared() -> None:
-    found = declared("v INT, b TIMESTAMP, e TIMESTAMP, TIME (b, E), LATENESS 5 SECONDS")
-    assert (found.time, found.end, found.lateness) == ("b", "e", 5_000_000)
+    stream = declared("v INT, b TIMESTAMP, e TIMESTAMP, TIME (b, E), LATENESS 5 SECONDS")
+    assert (stream.time, stream.end, stream.lateness) == ("b", "e", 5_000_000)
     assert declared("time TIMESTAMP, e TIMESTAMP, TIME time").end is None
 
 

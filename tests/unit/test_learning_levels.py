@@ -33,15 +33,15 @@ def call(step: int | None) -> CheckedCall:
 
 def mined(values: np.ndarray, step: int | None, sizes: list[int]) -> tuple[Any, int]:
     """The answer to values that come in parts of these sizes, and the most samples held."""
-    miner, begin, most = FUNCTION.miner(call(step), {}, None), 0, 0
+    miner, begin, largest = FUNCTION.miner(call(step), {}, None), 0, 0
     for size in sizes:
         part = values[begin : begin + size]
         miner.add(np.arange(begin, begin + len(part)) * 10, {"value": pa.array(part)})
         saved = miner.save()
-        most = max(most, len(saved["held.times"]))
+        largest = max(largest, len(saved["held.times"]))
         miner = FUNCTION.miner(call(step), {}, decode(encode(saved)))
         begin += size
-    return miner.answer().to_pylist(), most
+    return miner.answer().to_pylist(), largest
 
 
 def series(known: float, seed: int) -> np.ndarray:
@@ -57,8 +57,8 @@ def series(known: float, seed: int) -> np.ndarray:
 @pytest.mark.parametrize("known", [0.0, pytest.param(0.05, marks=pytest.mark.soak), 0.8])
 def test_what_is_held_is_bounded_and_cuts_do_not_matter(known: float, step: int | None) -> None:
     values = series(known, seed=3)
-    answer, most = mined(values, step, [1] * len(values))
-    assert most <= LEARN + UNKNOWN + 1
+    answer, largest = mined(values, step, [1] * len(values))
+    assert largest <= LEARN + UNKNOWN + 1
     dice = random.Random(5)
     for _ in range(3):
         sizes = dice.choices([1, 7, 60, 300], k=400)

@@ -70,22 +70,22 @@ def test_who_is_frozen_in_a_transaction_does_not_hold_others_up(
 
 
 def test_of_many_at_the_same_moment_one_gets_it(catalog: SensorCatalog) -> None:
-    found: list[object] = []
+    outcomes: list[object] = []
     ready = threading.Barrier(8)
 
     def take(name: str) -> None:
         ready.wait()
         try:
-            found.append(catalog.take_lease(name, name, MINUTE))
+            outcomes.append(catalog.take_lease(name, name, MINUTE))
         except CatalogError:  # two of them made the first row
-            found.append("another")
+            outcomes.append("another")
 
     threads = [threading.Thread(target=take, args=(str(n),)) for n in range(8)]
     for one in threads:
         one.start()
     for one in threads:
         one.join()
-    assert found.count(None) == 1
+    assert outcomes.count(None) == 1
 
 
 def test_it_is_renewed_and_let_go(catalog: SensorCatalog) -> None:
@@ -106,13 +106,13 @@ def test_it_is_renewed_and_let_go(catalog: SensorCatalog) -> None:
 
 
 def test_it_is_lost_to_another_one(catalog: SensorCatalog) -> None:
-    told: list[NilometerError] = []
-    lease = Lease(catalog, "a", told.append, seconds=6.0)
+    errors: list[NilometerError] = []
+    lease = Lease(catalog, "a", errors.append, seconds=6.0)
     catalog.release_lease("a")
     assert catalog.take_lease("b", "process 2", MINUTE) is None
-    wait_for(lambda: bool(told))
-    assert told[0].message == "the database was closed: another database holds its catalog"
-    assert told[0].detail == "process 2 has taken it over"
+    wait_for(lambda: bool(errors))
+    assert errors[0].message == "the database was closed: another database holds its catalog"
+    assert errors[0].detail == "process 2 has taken it over"
     lease.close()
     held = catalog.take_lease("c", "process 3", MINUTE)
     assert held is not None
@@ -122,15 +122,15 @@ def test_it_is_lost_to_another_one(catalog: SensorCatalog) -> None:
 def test_it_is_lost_before_its_time_is_over_if_the_catalog_is_away(
     catalog: SensorCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[NilometerError] = []
-    lease = Lease(catalog, "a", told.append, seconds=0.6)
+    errors: list[NilometerError] = []
+    lease = Lease(catalog, "a", errors.append, seconds=0.6)
 
     def away(*_: object) -> None:
         raise CatalogError("the catalog cannot be used", detail="no route")
 
     monkeypatch.setattr(catalog, "take_lease", away)
-    wait_for(lambda: bool(told))
-    assert told[0].message == "the database was closed: its catalog cannot be reached"
+    wait_for(lambda: bool(errors))
+    assert errors[0].message == "the database was closed: its catalog cannot be reached"
     monkeypatch.undo()
     lease.close()
 
@@ -194,10 +194,10 @@ def open_home(folder: Path, catalog: str | None, **more: Any) -> Home:
 def hold(folder: Path, catalog: str, pipe: Connection) -> None:
     """Open a database and make the tables that are asked for; say what came of it, and if lost."""
     home_module.Lease = partial(home_module.Lease, seconds=3.0)  # type: ignore[misc, assignment]
-    told = threading.Lock()
+    lock = threading.Lock()
 
     def tell(*what: object) -> None:
-        with told:
+        with lock:
             pipe.send(what)
 
     def lost(why: NilometerError) -> None:
@@ -229,8 +229,8 @@ class Holder:
 
     def says(self) -> tuple[Any, ...]:
         assert self.pipe.poll(LONG), "it says nothing"
-        found: tuple[Any, ...] = self.pipe.recv()
-        return found
+        message: tuple[Any, ...] = self.pipe.recv()
+        return message
 
     def make(self, name: str) -> tuple[Any, ...]:
         self.pipe.send(name)

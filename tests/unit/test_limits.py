@@ -105,5 +105,5 @@ def test_one_line_for_each_suite(tmp_path: Path) -> None:
         "browser: 1 passed, 0 failed",
     ]
     assert "FAILED tests/unit/test_unit.py::test_crashes" in ended.stdout
-    told = (tmp_path / "build" / "tests" / "browser.jsonl").read_text().splitlines()
-    assert sum('"when": "call"' in line for line in told) == 1, "each test is told once"
+    lines = (tmp_path / "build" / "tests" / "browser.jsonl").read_text().splitlines()
+    assert sum('"when": "call"' in line for line in lines) == 1, "each test is reported once"

@@ -56,9 +56,9 @@ def look(one: RowWorker, counts: Any, live: Any = None) -> list[dict[str, Any]]:
     columns = {"counts": arrays(counts)}
     if live is not None:
         columns["live"] = pa.array(live, pa.float64())
-    found = one.look(columns)
-    assert found.rows.tolist() == list(range(len(columns["counts"])))
-    return pa.table(list(found.columns), RESULTS).to_pylist()
+    result = one.look(columns)
+    assert result.rows.tolist() == list(range(len(columns["counts"])))
+    return pa.table(list(result.columns), RESULTS).to_pylist()
 
 
 def likelihood_rises_by(counts: np.ndarray, shapes: np.ndarray, amounts: np.ndarray) -> np.ndarray:
@@ -86,8 +86,8 @@ def test_the_answer_is_the_most_likely_one(amounts: list[float], live: float, se
     """
     shapes = np.concatenate([TEMPLATES, [BACKGROUND]])
     counts = np.random.default_rng(seed).poisson(live * (np.array([*amounts, 1.0]) @ shapes))
-    found = LineFit(TEMPLATES, BACKGROUND).fit([counts])
-    fitted = np.append(found.amounts[0], found.background[0])
+    fit = LineFit(TEMPLATES, BACKGROUND).fit([counts])
+    fitted = np.append(fit.amounts[0], fit.background[0])
     assert (fitted >= 0).all()
     expected = fitted @ shapes
     if expected.min() < 0.1:
@@ -102,15 +102,15 @@ def test_sigmas_are_what_amounts_vary_by() -> None:
     counts = np.random.default_rng(3).poisson(
         live * (truth @ TEMPLATES + BACKGROUND), (400, CHANNELS)
     )
-    found = LineFit(TEMPLATES, BACKGROUND).fit(counts, np.full(400, live))
-    pulls = (found.amounts - truth) / found.sigmas
+    fit = LineFit(TEMPLATES, BACKGROUND).fit(counts, np.full(400, live))
+    pulls = (fit.amounts - truth) / fit.sigmas
     assert np.abs(pulls.mean(axis=0)).max() < 0.2
     assert pulls.std(axis=0) == pytest.approx(np.ones(3), abs=0.12)
-    assert found.chi2.mean() == pytest.approx(1, abs=0.05)
-    assert found.background.mean() == pytest.approx(1, abs=0.05)
-    amounts = np.concatenate([found.amounts, found.background[:, None]], axis=1)
+    assert fit.chi2.mean() == pytest.approx(1, abs=0.05)
+    assert fit.background.mean() == pytest.approx(1, abs=0.05)
+    amounts = np.concatenate([fit.amounts, fit.background[:, None]], axis=1)
     explained = live * (amounts @ np.concatenate([TEMPLATES, [BACKGROUND]]))
-    assert found.fitted == pytest.approx(explained)
+    assert fit.fitted == pytest.approx(explained)
 
 
 def test_results_are_in_the_order_of_names_whatever_the_order_of_the_table() -> None:
@@ -144,10 +144,10 @@ def test_amounts_are_for_a_unit_of_live_time() -> None:
 def test_rows_that_cannot_be_used_have_nulls() -> None:
     good = np.round(20 * TEMPLATES[0])
     bad = [None, good[:-1], -good, [None, *good[1:]], [np.nan, *good[1:]]]
-    found = look(worker(), [good, *bad, good], [1.0] * 7)
-    assert found[0] == found[6]
-    assert found[0]["chi2"] is not None
-    assert all(value is None for row in found[1:6] for value in row.values())
+    rows = look(worker(), [good, *bad, good], [1.0] * 7)
+    assert rows[0] == rows[6]
+    assert rows[0]["chi2"] is not None
+    assert all(value is None for row in rows[1:6] for value in row.values())
     lives = look(worker(), [good] * 4, [1.0, 0.0, None, -1.0])
     assert [row["chi2"] is None for row in lives] == [False, True, True, True]
     assert look(worker(), []) == []

@@ -66,18 +66,18 @@ def reaches(watermark: int) -> Any:
 @given(seed=st.integers(0, 1 << 32), data=st.data())
 def test_every_picture_is_the_answer_of_one_instant(seed: int, data: st.DataObject) -> None:
     log = make_changelog(seed)
-    told: list[Change] = []
-    kept = CurrentAnswer(Answer(PLAIN.empty_table()))
+    seen: list[Change] = []
+    current = CurrentAnswer(Answer(PLAIN.empty_table()))
     for batch, watermark in log.batches:
-        told += batch
+        seen += batch
         cut = data.draw(st.integers(0, len(batch)))
         said = {} if watermark is None else {"watermark": str(watermark)}
-        before = counted(kept.rows())
-        kept.take(Batch(changes(*batch[:cut]), {**said, "at_end": "false"}))
-        assert counted(kept.rows()) == before
-        kept.take(Batch(changes(*batch[cut:]), {**said, "at_end": "true"}))
+        before = counted(current.rows())
+        current.take(Batch(changes(*batch[:cut]), {**said, "at_end": "false"}))
+        assert counted(current.rows()) == before
+        current.take(Batch(changes(*batch[cut:]), {**said, "at_end": "true"}))
         now = float("-inf") if watermark is None else watermark
-        assert counted(kept.rows()) == fold(told, now)
+        assert counted(current.rows()) == fold(seen, now)
 
 
 @given(st.lists(st.integers(0, 9)), st.integers(1, 12))
@@ -91,13 +91,13 @@ def test_the_newest_rows(sizes: list[int], newest: int) -> None:
 
 def test_values_that_sql_takes_for_the_same_cancel_out() -> None:
     schema = pa.schema([("v", pa.list_(pa.float64())), *list(CHANGES)[2:]])
-    kept = CurrentAnswer(Answer(pa.schema([schema.field("v")]).empty_table()))
+    current = CurrentAnswer(Answer(pa.schema([schema.field("v")]).empty_table()))
     rows = [([float("nan"), 0.0], 1), ([1.0, None], 1), ([float("nan"), -0.0], -1)]
-    told = [{"v": v, "_time": EPOCH, "_diff": diff} for v, diff in rows]
-    kept.take(Batch(pa.RecordBatch.from_pylist(told, schema), {"watermark": "1"}))
-    assert list(kept.rows()) == [{"v": [1.0, None]}]
+    records = [{"v": v, "_time": EPOCH, "_diff": diff} for v, diff in rows]
+    current.take(Batch(pa.RecordBatch.from_pylist(records, schema), {"watermark": "1"}))
+    assert list(current.rows()) == [{"v": [1.0, None]}]
     with pytest.raises(LogError, match="retracts a row that it never emitted"):
-        kept.take(Batch(pa.RecordBatch.from_pylist(told[2:], schema), {"watermark": "2"}))
+        current.take(Batch(pa.RecordBatch.from_pylist(records[2:], schema), {"watermark": "2"}))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -161,8 +161,8 @@ def test_an_answer_that_is_too_long_to_be_given_at_once(
         for at in range(0, len(rows), 4000):
             log.append(changes(*rows[at : at + 4000]), watermark=7 if at == 8000 else 0)
         with Query(client, CHANGELOG).live() as live:
-            found = live.wait(lambda rows: not rows.is_cut, timeout=LONG)
-            assert counted(found) == fold(rows, 7)
+            picture = live.wait(lambda rows: not rows.is_cut, timeout=LONG)
+            assert counted(picture) == fold(rows, 7)
 
 
 def test_live_rows_of_results_that_are_only_added_to(
@@ -174,20 +174,20 @@ def test_live_rows_of_results_that_are_only_added_to(
         with Query(client, APPEND).live(newest=5, patience=LONG) as live:
             assert numbers(live.rows()) == [3, 4, 5, 6, 7]
             log.append(numbered(8, 2))
-            found = live.wait(lambda rows: numbers(rows)[-1] == 9, timeout=LONG)
-            assert numbers(found) == [5, 6, 7, 8, 9]
+            picture = live.wait(lambda rows: numbers(rows)[-1] == 9, timeout=LONG)
+            assert numbers(picture) == [5, 6, 7, 8, 9]
             server.cut()
             for first in range(10, 90):
                 log.append(numbered(first, 1))
             log.trim()
             server.start()
-            found = live.wait(lambda rows: numbers(rows)[-1] == 89, timeout=LONG)
+            picture = live.wait(lambda rows: numbers(rows)[-1] == 89, timeout=LONG)
             kept = numbers(Query(client, APPEND).page("start"))
             assert kept[-1] == 89
-            assert numbers(found) == kept[-5:]
+            assert numbers(picture) == kept[-5:]
             log.append(numbered(90, 4))
-            found = live.wait(lambda rows: numbers(rows)[-1] == 93, timeout=LONG)
-            assert numbers(found) == [89, 90, 91, 92, 93]
+            picture = live.wait(lambda rows: numbers(rows)[-1] == 93, timeout=LONG)
+            assert numbers(picture) == [89, 90, 91, 92, 93]
 
 
 def test_what_ends_a_live_answer(queries: StoredQueries, server: WebServer) -> None:

@@ -43,11 +43,11 @@ def changes_of(rows: pa.RecordBatch | pa.Table) -> list[Change]:
 
 def answer_at(changes: list[Change], instant: int) -> Counter[tuple[str, int]]:
     """What all changes up to an instant make, one by one."""
-    found: Counter[tuple[str, int]] = Counter()
+    counts: Counter[tuple[str, int]] = Counter()
     for key, value, time, copies in changes:
         if time <= instant:
-            found[key, value] += copies
-    return Counter({row: copies for row, copies in found.items() if copies})
+            counts[key, value] += copies
+    return Counter({row: copies for row, copies in counts.items() if copies})
 
 
 class Changelog:
@@ -97,16 +97,16 @@ class Changelog:
     def check(self) -> None:
         """From the base on, at every instant, the answer is that of all changes."""
         reader = LogReader.open(self.location)
-        found = [one for frame in reader.read(reader.start) for one in changes_of(frame.rows)]
+        stored = [one for frame in reader.read(reader.start) for one in changes_of(frame.rows)]
         base = reader.base
         first = 0 if base is None else base.watermark - 1
         for instant in range(first, max(self.clocks.values()) + 2, 3):
-            assert answer_at(found, instant) == answer_at(self.all, instant)
+            assert answer_at(stored, instant) == answer_at(self.all, instant)
         assert reader.end.row == len(self.all)
         now = AnswerFold(reader, 1 << 30).now(1000)
         if now.instant is not None:
-            told = Counter((one["k"], one["n"]) for one in now.rows.to_pylist())
-            assert told == answer_at(self.all, now.instant)
+            current = Counter((one["k"], one["n"]) for one in now.rows.to_pylist())
+            assert current == answer_at(self.all, now.instant)
 
 
 class Follower:
@@ -209,8 +209,8 @@ def test_a_place_at_the_end_of_what_is_gone_goes_on_after_the_base(tmp_path: Pat
                 list(reader.read(place))
             assert gap.value.oldest == base.start
         else:
-            found = [one for frame in reader.read(place) for one in changes_of(frame.rows)]
-            assert found == log.all[place.row :]
+            changes = [one for frame in reader.read(place) for one in changes_of(frame.rows)]
+            assert changes == log.all[place.row :]
     log.writer.close()
 
 
@@ -273,16 +273,16 @@ def test_the_past_before_the_base_is_refused(tmp_path: Path) -> None:
     reader = LogReader.open(log.location)
     assert reader.base is not None
     table, first = ChangingTable(log.location, reader), reader.base.watermark - 1
-    found = Counter((one["k"], one["n"]) for one in rows_of(table, first))
-    assert found == answer_at(log.all, first)
+    answer = Counter((one["k"], one["n"]) for one in rows_of(table, first))
+    assert answer == answer_at(log.all, first)
     with pytest.raises(InputError, match="no longer kept"):
         table.read(TableUse("Q", first - 1, frozenset(("k", "n"))))
     log.writer.close()
 
 
 def rows_of(table: ChangingTable, instant: int) -> list[dict[str, Any]]:
-    found = table.read(TableUse("Q", instant, frozenset(("k", "n"))))
+    answer = table.read(TableUse("Q", instant, frozenset(("k", "n"))))
     rows: list[dict[str, Any]] = (
-        found.read_all() if isinstance(found, pa.RecordBatchReader) else found
+        answer.read_all() if isinstance(answer, pa.RecordBatchReader) else answer
     ).to_pylist()
     return rows

@@ -79,7 +79,7 @@ def appended(draw: st.DrawFn) -> list[tuple[int, int]]:
 
 @settings(max_examples=60, deadline=None)
 @given(appended(), st.integers(1, 7), st.integers(1, 3))
-def test_every_row_comes_once_and_the_last_watermark_with_it(steps, most: int, tasks: int) -> None:
+def test_every_row_comes_once_and_the_last_watermark_with_it(steps, limit: int, tasks: int) -> None:
     """However a log is cut into micro-batches and tasks, and whatever lies in its frames."""
     with tempfile.TemporaryDirectory() as folder:
         rows, watermark = 0, 0
@@ -90,20 +90,20 @@ def test_every_row_comes_once_and_the_last_watermark_with_it(steps, most: int, t
                 log.append(batch, watermark=watermark)
                 rows += size
         logs = feeds_of(folder)
-        cursor, found, told = LogCursor(logs.feeds[0].log_range), [], [-1]
+        cursor, values, marks = LogCursor(logs.feeds[0].log_range), [], [-1]
         place, end = cursor.initial(), cursor.available()
         while place < end:
-            following = cursor.advance(place, end, most)
+            following = cursor.advance(place, end, limit)
             seen, mark = read(logs, cursor.log_id, cursor.split(place, following, tasks))
-            assert len(seen) <= most
-            assert mark is None or mark >= told[-1]
-            found += seen
-            told += [] if mark is None else [mark]
+            assert len(seen) <= limit
+            assert mark is None or mark >= marks[-1]
+            values += seen
+            marks += [] if mark is None else [mark]
             before = LogReader.open(folder).read(cursor.initial(), following)
-            assert told[-1] == max([-1, *(f.watermark for f in before if f.watermark is not None)])
+            assert marks[-1] == max([-1, *(f.watermark for f in before if f.watermark is not None)])
             place = following
-        assert sorted(found) == [n for n in range(rows) if n % 3]
-        assert told[-1] == (watermark if steps else -1)
+        assert sorted(values) == [n for n in range(rows) if n % 3]
+        assert marks[-1] == (watermark if steps else -1)
 
 
 def read(logs: LogFeeds, log_id: str, ranges) -> tuple[list[int], int | None]:
@@ -133,13 +133,13 @@ def test_rows_that_are_not_where_a_task_looks_are_missed(tmp_path: Path) -> None
     shutil.copytree(tmp_path / "log", tmp_path / "older")
     append("log", 5, 13)
     append("other", 5, 13)
-    told = LogReader.open(tmp_path / "log")
-    ranges = [(told.start, told.end)]
-    assert len(read(feeds_of(str(tmp_path / "log")), told.log_id, ranges)[0]) > 0
+    reader = LogReader.open(tmp_path / "log")
+    ranges = [(reader.start, reader.end)]
+    assert len(read(feeds_of(str(tmp_path / "log")), reader.log_id, ranges)[0]) > 0
     with pytest.raises(LogError, match="there are 5 between two offsets instead of 13"):
-        read(feeds_of(str(tmp_path / "older")), told.log_id, ranges)
+        read(feeds_of(str(tmp_path / "older")), reader.log_id, ranges)
     with pytest.raises(LogError, match="there is another log here"):
-        read(feeds_of(str(tmp_path / "other")), told.log_id, ranges)
+        read(feeds_of(str(tmp_path / "other")), reader.log_id, ranges)
 
 
 def test_rows_that_tell_a_watermark_are_no_rows_of_the_stream(tmp_path: Path) -> None:
@@ -150,8 +150,8 @@ def test_rows_that_tell_a_watermark_are_no_rows_of_the_stream(tmp_path: Path) ->
     rows = pa.Table.from_pylist([{"c0": None}, {"c0": None}], columns)
     times = next(i for i, f in enumerate(columns) if f.type == TIMESTAMP)
     rows = rows.set_column(times, columns.field(times), pa.array([7, None], TIMESTAMP))
-    told = rows.append_column(WATERMARK, pa.array([None, 5], pa.int64())).combine_chunks()
-    [batch] = Pack(logs.stage, 0, logs.exchange)(iter(told.to_batches()))
+    with_marks = rows.append_column(WATERMARK, pa.array([None, 5], pa.int64())).combine_chunks()
+    [batch] = Pack(logs.stage, 0, logs.exchange)(iter(with_marks.to_batches()))
     header, _ = unseal(batch.column("body")[0].as_buffer())
     punctuation = header.punctuation
     assert (punctuation.rows, punctuation.without_time, punctuation.watermark) == (1, 0, 5)

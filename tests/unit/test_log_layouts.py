@@ -121,9 +121,9 @@ class Changing:
         place = reader.start if start is None else start
         expected = self.expected(columns, place.row)
         for frames in (reader.read(place), self.writer.read(place) if start is None else ()):
-            found = [row for frame in frames for row in frame.rows.to_pylist()]
+            rows = [row for frame in frames for row in frame.rows.to_pylist()]
             if frames:
-                assert [{k: v for k, v in one.items() if k != TIME} for one in found] == expected
+                assert [{k: v for k, v in one.items() if k != TIME} for one in rows] == expected
         assert reader.log_id == self.log_id
 
     def finish(self) -> None:

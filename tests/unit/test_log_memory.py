@@ -21,9 +21,9 @@ BESIDE = 180 * MEGABYTE
 
 def put_through(folder: Path, megabytes: int) -> None:
     command = [sys.executable, "-m", "tests.unit.log_load", str(folder), str(megabytes)]
-    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    assert found["rows"] == found["wanted"] >= megabytes * MEGABYTE // 24 - 10_000
-    assert found["resident"] < found["memory"] + BESIDE
+    figures = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    assert figures["rows"] == figures["wanted"] >= megabytes * MEGABYTE // 24 - 10_000
+    assert figures["resident"] < figures["memory"] + BESIDE
 
 
 def test_200_megabytes_beside_a_paused_reader(tmp_path: Path) -> None:
@@ -45,10 +45,10 @@ def test_rows_cut_from_larger_ones_do_not_keep_these_alive() -> None:
     for first in range(0, 500, 10):
         tail.add(frame(first, many.slice(first, 10)), None)
     assert tail.size < 140_000
-    kept = tail.after(tail.start, Position(0, 500, 0, 500), 1 << 30)
-    assert kept is not None
-    assert len(kept) >= 20
-    assert sum(one.rows.get_total_buffer_size() for one in kept) < 40_000
+    frames = tail.after(tail.start, Position(0, 500, 0, 500), 1 << 30)
+    assert frames is not None
+    assert len(frames) >= 20
+    assert sum(one.rows.get_total_buffer_size() for one in frames) < 40_000
 
 
 def test_the_oldest_frames_go_first_and_what_is_gone_is_not_answered() -> None:
@@ -57,9 +57,9 @@ def test_the_oldest_frames_go_first_and_what_is_gone_is_not_answered() -> None:
         tail.add(frame(first, rows_from(first, 10)), None)
     assert Position(0, 0) < tail.start < Position(0, 100)
     assert tail.after(Position(0, 0), Position(0, 100), 1 << 30) is None
-    kept = tail.after(tail.start, Position(0, 100, 0, 100), 1 << 30)
-    assert kept is not None
-    assert [one.start.row for one in kept] == list(range(tail.start.row, 100, 10))
+    frames = tail.after(tail.start, Position(0, 100, 0, 100), 1 << 30)
+    assert frames is not None
+    assert [one.start.row for one in frames] == list(range(tail.start.row, 100, 10))
 
 
 def test_nothing_is_kept_where_no_memory_is_allowed() -> None:

@@ -141,25 +141,25 @@ class LogMachine(RuleBasedStateMachine):
         assert ranges[0][0] == start
         assert ranges[-1][1] == end
         assert all(a[1] == b[0] for a, b in itertools.pairwise(ranges))
-        found = [numbers_in(self.reader.read(*one)) for one in ranges]
-        assert found == [list(range(a.row, b.row)) for a, b in ranges]
+        numbers = [numbers_in(self.reader.read(*one)) for one in ranges]
+        assert numbers == [list(range(a.row, b.row)) for a, b in ranges]
 
     @rule(earliest=st.none() | st.integers(0, 900), latest=st.none() | st.integers(0, 900))
     def read_by_time(self, earliest: int | None, latest: int | None) -> None:
-        found = numbers_in(self.reader.read(self.reader.start, times=(earliest, latest)))
+        numbers = numbers_in(self.reader.read(self.reader.start, times=(earliest, latest)))
         kept = range(self.gone, self.count)
         wanted = [
             one
             for one in kept
             if (earliest is None or one >= earliest) and (latest is None or one <= latest)
         ]
-        assert set(wanted) <= set(found)
-        assert found == sorted(set(found))
+        assert set(wanted) <= set(numbers)
+        assert numbers == sorted(set(numbers))
 
     @rule(reader=st.sampled_from(READERS), named=st.booleans())
     def register(self, reader: str, named: bool) -> None:
-        found = register(self.location, reader, self.reader.start, {}, now=1, named=named)
-        assert found.position == self.committed.setdefault(reader, self.reader.start)
+        registered = register(self.location, reader, self.reader.start, {}, now=1, named=named)
+        assert registered.position == self.committed.setdefault(reader, self.reader.start)
 
     @precondition(lambda self: self.committed)
     @rule(data=st.data())
@@ -168,8 +168,8 @@ class LogMachine(RuleBasedStateMachine):
         place = data.draw(st.sampled_from(self.places))
         self.committed[reader] = max(self.committed[reader], place)
         commit(self.location, reader, place, now=2)
-        found = {one.reader: one.position for one in registrations(self.location)}
-        assert found == self.committed
+        positions = {one.reader: one.position for one in registrations(self.location)}
+        assert positions == self.committed
 
     @precondition(lambda self: self.committed)
     @rule(data=st.data())
@@ -195,26 +195,26 @@ class LogMachine(RuleBasedStateMachine):
         assert rows_dropped(self.location) == before + lost
         self.gone = oldest
 
-    @rule(data=st.data(), most=st.sampled_from([1, 2, 50]))
-    def pack(self, data: st.DataObject, most: int) -> None:
+    @rule(data=st.data(), limit=st.sampled_from([1, 2, 50]))
+    def pack(self, data: st.DataObject, limit: int) -> None:
         """One who reads meanwhile goes on as if nothing had happened."""
         start = data.draw(st.sampled_from([one for one in self.places if one.row >= self.gone]))
         reading = self.reader.read(start)
-        found = numbers_in(itertools.islice(reading, 2))
-        for _ in range(most):
+        numbers = numbers_in(itertools.islice(reading, 2))
+        for _ in range(limit):
             if not self.writer.pack():
                 break
         else:
-            assert most < 50, "it never ends"
-        found += numbers_in(reading)
-        assert found == list(range(start.row, self.count))
+            assert limit < 50, "it never ends"
+        numbers += numbers_in(reading)
+        assert numbers == list(range(start.row, self.count))
 
     @rule()
     def what_is_gone_is_a_gap(self) -> None:
         for place in (one for one in self.places if one.row < self.gone):
-            with pytest.raises(LogGapError) as found:
+            with pytest.raises(LogGapError) as gap:
                 list(self.reader.read(place))
-            assert found.value.rows == self.gone - place.row
+            assert gap.value.rows == self.gone - place.row
 
     @rule()
     def reopen(self) -> None:

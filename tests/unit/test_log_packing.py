@@ -61,17 +61,17 @@ def fill(
     return writer
 
 
-def told(location: str | Path) -> list[tuple[Any, ...]]:
-    """All that a reader is told of a log."""
+def content_of(location: str | Path) -> list[tuple[Any, ...]]:
+    """All that a reader sees of a log."""
     reader = LogReader.open(location)
-    return [_told(one) for one in reader.read(reader.start)]
+    return [_frame_content(one) for one in reader.read(reader.start)]
 
 
-def told_with_keys(location: Path) -> tuple[Any, ...]:
-    return told(location), newest_keys(storage_at(location), (1 << 40, 0), 10_000)
+def content_with_keys(location: Path) -> tuple[Any, ...]:
+    return content_of(location), newest_keys(storage_at(location), (1 << 40, 0), 10_000)
 
 
-def _told(frame: Frame) -> tuple[Any, ...]:
+def _frame_content(frame: Frame) -> tuple[Any, ...]:
     return frame.start, frame.end, frame.watermark, frame.rows.to_pylist()
 
 
@@ -82,10 +82,14 @@ def pack_all(writer: LogWriter) -> None:
 
 def test_a_packed_log_tells_the_same_and_takes_far_less(tmp_path: Path) -> None:
     writer = fill(tmp_path / "log", 2000)
-    before, keys, size = told(tmp_path / "log"), writer.recent_keys(10_000), writer.stored_bytes
+    before, keys, size = (
+        content_of(tmp_path / "log"),
+        writer.recent_keys(10_000),
+        writer.stored_bytes,
+    )
     end = writer.end
     pack_all(writer)
-    assert told(tmp_path / "log") == before
+    assert content_of(tmp_path / "log") == before
     assert writer.recent_keys(10_000) == keys
     assert writer.stored_bytes < size / 8
     assert len(segment_files(storage_at(tmp_path / "log"))) < 40, "packs were not merged"
@@ -107,8 +111,8 @@ def test_batches_hold_what_frames_hold(tmp_path: Path, packs: int) -> None:
     assert pa.Table.from_batches(list(reader.batches())).equals(frames)
     for _ in range(20):
         low, high = sorted(chance.choices(range(writer.end.row), k=2))
-        found = pa.Table.from_batches(list(reader.batches((low, high))), frames.schema)
-        assert _between(found, low, high).equals(_between(frames, low, high))
+        table = pa.Table.from_batches(list(reader.batches((low, high))), frames.schema)
+        assert _between(table, low, high).equals(_between(frames, low, high))
     writer.close()
 
 
@@ -142,8 +146,8 @@ def test_a_read_of_a_range_of_times_leaves_packs_out(
     monkeypatch.setattr(
         "pyarrow.ipc.read_record_batch", lambda *given: decoded.append(1) or real(*given)
     )
-    found = numbers_in(reader.read(reader.start, times=(last, None)))
-    assert last in found
+    numbers = numbers_in(reader.read(reader.start, times=(last, None)))
+    assert last in numbers
     assert len(decoded) < 60
 
 
@@ -161,9 +165,9 @@ def test_rows_of_any_type_stay_what_they_are(tmp_path: Path, kind: pa.DataType) 
         for number in range(300):
             rows = pa.array(values[number % 4 :] + values[: number % 3], kind)
             writer.append(pa.RecordBatch.from_arrays([rows], schema=schema))
-        before = told(tmp_path / "log")
+        before = content_of(tmp_path / "log")
         pack_all(writer)
-        assert told(tmp_path / "log") == before
+        assert content_of(tmp_path / "log") == before
     frame = next(iter(LogReader.open(tmp_path / "log").read(Position(0, 0))))
     assert frame.rows.schema.equals(schema, check_metadata=True)
 
@@ -171,7 +175,7 @@ def test_rows_of_any_type_stay_what_they_are(tmp_path: Path, kind: pa.DataType) 
 def test_a_process_that_packs_is_killed_before_each_step(tmp_path: Path) -> None:
     original = tmp_path / "original"
     with fill(original, 250):
-        before = told(original)
+        before = content_of(original)
     step, ends = 0, []
     while True:
         log = tmp_path / f"log{step}"
@@ -180,13 +184,13 @@ def test_a_process_that_packs_is_killed_before_each_step(tmp_path: Path) -> None
         process.start()
         process.join()
         ends.append(process.exitcode)
-        assert told(log) == before
+        assert content_of(log) == before
         with LogWriter.open(log, LAYOUT, OPTIONS_TO_PACK) as writer:
             assert not needless_files(storage_at(log))
             assert not list(log.glob(".*"))
-            assert told(log) == before
+            assert content_of(log) == before
             pack_all(writer)
-            assert told(log) == before
+            assert content_of(log) == before
         if process.exitcode == 0:
             break
         step += 1 if step < 12 else 7
@@ -203,10 +207,10 @@ def test_a_damaged_pack_is_found(tmp_path: Path) -> None:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         _indexes.clear()
         with pytest.raises(LogError, match="damaged"):
-            told_with_keys(tmp_path / "log")
+            content_with_keys(tmp_path / "log")
     path.write_bytes(whole[:-1])
     with pytest.raises(LogError, match="damaged"):
-        told(tmp_path / "log")
+        content_of(tmp_path / "log")
 
 
 def test_what_is_packed_is_deleted_like_any_other(tmp_path: Path) -> None:
@@ -272,26 +276,26 @@ def test_the_background_packs_and_stops_with_the_log(
     background = Background(pause=0.01)
     monkeypatch.setattr("nilometer.log.writer.in_background", background.add)
     with fill(tmp_path / "log", 300) as writer:
-        before, full = told(tmp_path / "log"), threading.Event()
+        before, full = content_of(tmp_path / "log"), threading.Event()
         while len(list((tmp_path / "log").glob("*.seg"))) > 1:
             full.wait(0.01)
-        assert told(tmp_path / "log") == before
+        assert content_of(tmp_path / "log") == before
         assert writer.end.row
     assert not background._works
 
 
 def test_objects_are_merged(store: SteppedStore) -> None:
     with fill(LOG, 200) as writer:
-        before, keys = told(LOG), writer.recent_keys(500)
+        before, keys = content_of(LOG), writer.recent_keys(500)
         count = _objects(store)
         pack_all(writer)
         assert _objects(store) < count / 4
-        assert (told(LOG), writer.recent_keys(500)) == (before, keys)
+        assert (content_of(LOG), writer.recent_keys(500)) == (before, keys)
     with LogWriter.open(LOG, LAYOUT, OPTIONS_TO_PACK) as writer:
-        assert told(LOG) == before
+        assert content_of(LOG) == before
         writer.append(rows_from(writer.end.row, 3))
         pack_all(writer)
-        assert told(LOG)[: len(before)] == before
+        assert content_of(LOG)[: len(before)] == before
 
 
 def _objects(store: ObjectStore) -> int:
@@ -308,20 +312,20 @@ def test_a_writer_that_packs_is_stopped_before_each_step_and_another_takes_over(
         writer = fill(LOG, 6)
         stepped = Stepped(store, writer.pack, step)
         was_stopped = stepped.is_stopped
-        before = told(LOG)
+        before = content_of(LOG)
         with LogWriter.open(LOG, LAYOUT, OPTIONS_TO_PACK) as second:
-            assert told(LOG) == before
+            assert content_of(LOG) == before
             row = second.end.row
             second.append(rows_from(row, 2))
             while second.pack():
-                assert told(LOG)[: len(before)] == before
-            later = told(LOG)
+                assert content_of(LOG)[: len(before)] == before
+            later = content_of(LOG)
             _finish(stepped)
-            assert told(LOG) == later
+            assert content_of(LOG) == later
             second.append(rows_from(row + 2, 2))
         with LogWriter.open(LOG, LAYOUT, OPTIONS_TO_PACK) as third:
             pack_all(third)
-        assert told(LOG)[: len(later)] == later
+        assert content_of(LOG)[: len(later)] == later
         if not was_stopped:
             break
         step += 1

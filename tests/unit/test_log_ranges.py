@@ -29,10 +29,10 @@ class CountedFile(io.BytesIO):
         self._ranges = ranges
 
     def read(self, size: int | None = -1, /) -> bytes:
-        found = super().read(size)
-        if found:
-            self._ranges.append(len(found))
-        return found
+        content = super().read(size)
+        if content:
+            self._ranges.append(len(content))
+        return content
 
 
 class RangedStore(WatchedStore):

@@ -81,8 +81,12 @@ def test_a_reader_may_have_any_name(tmp_path_factory: pytest.TempPathFactory, na
     log = tmp_path_factory.getbasetemp() / "names"
     name = name.encode("utf-8", "replace").decode()
     register(log, name, Position(1, 2, 3, 4), {"sql": "…"}, now=5, named=False)
-    (found,) = registrations(log)
-    assert (found.reader, found.position, found.about) == (name, Position(1, 2, 3, 4), {"sql": "…"})
+    (registered,) = registrations(log)
+    assert (registered.reader, registered.position, registered.about) == (
+        name,
+        Position(1, 2, 3, 4),
+        {"sql": "…"},
+    )
     forget(log, name)
     assert registrations(log) == []
 
@@ -135,13 +139,13 @@ def test_readings_get_the_static_values_of_their_version() -> None:
         ],
         schema=SENSORS.stored,
     )
-    found = expand(SENSORS, rows, static(1, 2, 3))
-    assert found.schema == SENSORS.shown
-    assert found["id"].to_pylist() == [30, 10, 30]
-    assert found["room"].to_pylist() == ["room 3", "room 1", "room 3"]
-    assert found["reading"].field("heat").to_pylist() == [1.5, None, 2.5]
-    assert found["reading"].field("at").equals(rows[TIME])
-    assert found[TIME].equals(rows[TIME])
+    expanded = expand(SENSORS, rows, static(1, 2, 3))
+    assert expanded.schema == SENSORS.shown
+    assert expanded["id"].to_pylist() == [30, 10, 30]
+    assert expanded["room"].to_pylist() == ["room 3", "room 1", "room 3"]
+    assert expanded["reading"].field("heat").to_pylist() == [1.5, None, 2.5]
+    assert expanded["reading"].field("at").equals(rows[TIME])
+    assert expanded[TIME].equals(rows[TIME])
     with pytest.raises(LogError, match="sensors that it does not know"):
         expand(SENSORS, rows, static(1, 2))
 
@@ -178,10 +182,10 @@ def test_a_part_that_is_not_what_its_task_said_is_an_error(tmp_path: Path) -> No
                 file.unlink()
             else:
                 file.write_bytes(wrong)
-            with pytest.raises(LogError, match="differs from what its task wrote") as found:
+            with pytest.raises(LogError, match="differs from what its task wrote") as error:
                 writer.append_parts([part, other], watermark=None, key=("q", 1))
-            assert said in str(found.value)
-            assert "executors share" in str(found.value)
+            assert said in str(error.value)
+            assert "executors share" in str(error.value)
             assert writer.end.row == 0
         file.write_bytes(flipped)
         with pytest.raises(LogError, match="damaged"):
@@ -195,9 +199,9 @@ def test_a_part_that_is_not_what_its_task_said_is_an_error(tmp_path: Path) -> No
 
 def test_a_log_has_one_writer(tmp_path: Path) -> None:
     with LogWriter.open(tmp_path / "log", LAYOUT) as writer:
-        with pytest.raises(LogError, match="already open for writing") as found:
+        with pytest.raises(LogError, match="already open for writing") as error:
             LogWriter.open(tmp_path / "log", LAYOUT)
-        assert "held by process" in str(found.value)
+        assert "held by process" in str(error.value)
         writer.append(rows_from(0, 1))
     LogWriter.open(tmp_path / "log", LAYOUT).close()
 
@@ -292,10 +296,10 @@ def test_large_appends_become_several_frames_that_are_there_together(tmp_path: P
     rows = rows_from(0, 1_000_000)
     with LogWriter.open(tmp_path / "log", LAYOUT) as writer:
         writer.append(rows, watermark=5, keys=[b"a"])
-        found = list(LogReader.open(tmp_path / "log").read(Position(0, 0)))
-        assert len(found) > 1
-        assert [one.watermark for one in found] == [None] * (len(found) - 1) + [5]
-        assert pa.Table.from_batches([one.rows for one in found]).equals(
+        frames = list(LogReader.open(tmp_path / "log").read(Position(0, 0)))
+        assert len(frames) > 1
+        assert [one.watermark for one in frames] == [None] * (len(frames) - 1) + [5]
+        assert pa.Table.from_batches([one.rows for one in frames]).equals(
             pa.Table.from_batches([rows])
         )
 
@@ -315,12 +319,12 @@ def test_readers_follow_a_writer_in_other_threads(tmp_path: Path, fsync: Fsync) 
 
 
 def _follow(log: LogWriter | LogReader, done: threading.Event) -> list[int]:
-    found: list[int] = []
+    numbers: list[int] = []
     place = Position(0, 0)
     last = False
     while not last:
         last = done.is_set()
         for frame in log.read(place):
-            found += frame.rows.column("k").to_pylist()
+            numbers += frame.rows.column("k").to_pylist()
             place = frame.end
-    return found
+    return numbers

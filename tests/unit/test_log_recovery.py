@@ -121,9 +121,9 @@ def test_damage_before_the_head_is_never_passed_over(
     log = damaged_copy(written, tmp_path_factory.getbasetemp() / "damaged", -1)
     byte %= written.size
     garble(log / SEGMENT, byte, flip)
-    with pytest.raises(LogError, match="the log is damaged") as found:
+    with pytest.raises(LogError, match="the log is damaged") as error:
         read_all(log)
-    assert SEGMENT in str(found.value)
+    assert SEGMENT in str(error.value)
 
 
 def read_all(log: Path) -> list[int]:
@@ -140,9 +140,9 @@ def garble(path: Path, byte: int, flip: int) -> None:
 def test_the_error_names_segment_and_byte(written: Written, tmp_path: Path) -> None:
     log = damaged_copy(written, tmp_path / "log", -1)
     garble(log / SEGMENT, written.ends[1].byte + 3, 1)
-    with pytest.raises(LogError) as found:
+    with pytest.raises(LogError) as error:
         LogWriter.open(log, LAYOUT)
-    assert f"segment {SEGMENT}, byte {written.ends[1].byte}:" in str(found.value)
+    assert f"segment {SEGMENT}, byte {written.ends[1].byte}:" in str(error.value)
 
 
 def test_a_segment_that_was_being_begun_is_begun_again(written: Written, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_rows_that_a_power_failure_took_are_counted_and_their_numbers_not_used_a
     writer = LogWriter.open(log, LAYOUT, options)
     writer.append(rows_from(0, 4))
     writer.sync()
-    kept = writer.append(rows_from(4, 4))
+    end = writer.append(rows_from(4, 4))
     seen = writer.append(rows_from(8, 4), watermark=11)
     files = {one.name: one.read_bytes() for one in log.iterdir() if one.is_file()}
     writer.close()
@@ -169,7 +169,7 @@ def test_rows_that_a_power_failure_took_are_counted_and_their_numbers_not_used_a
         (log / name).write_bytes(content)
     register(log, "reader", seen, {}, now=0, named=True)
     with (log / SEGMENT).open("r+b") as file:
-        file.truncate(kept.byte + 7)
+        file.truncate(end.byte + 7)
 
     with LogWriter.open(log, LAYOUT, options) as writer:
         assert rows_dropped(log) == 4

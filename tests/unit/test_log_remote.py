@@ -98,11 +98,11 @@ def test_small_objects_are_listed_once_and_read_together(as_frames: bool) -> Non
     start, end = reader.start, reader.end
     store.listings, store.most_readers = 0, 0
     if as_frames:
-        found = numbers_in(reader.read(start, end))
+        numbers = numbers_in(reader.read(start, end))
     else:
-        found = [n for rows in reader.batches(span=(start, end)) for n in rows["k"].to_pylist()]
+        numbers = [n for rows in reader.batches(span=(start, end)) for n in rows["k"].to_pylist()]
     wanted = [one * 50_000 + n for one in range(60) for n in range(50_000 if one % 10 == 5 else 10)]
-    assert found == wanted
+    assert numbers == wanted
     assert store.listings <= 3
     assert store.most_readers > 1
 
@@ -115,12 +115,12 @@ def test_an_object_that_is_deleted_while_others_are_read_ahead_is_a_gap(
             writer.append(rows_from(one * 10, 10))
     reader = LogReader.open(LOG)
     frames = reader.read(reader.start)
-    found = [numbers_in([next(frames)])]
+    parts = [numbers_in([next(frames)])]
     for one in segments(store)[:9]:
         del store.objects[one]
     with pytest.raises(LogGapError, match="rows of the log were deleted"):
-        found.extend(numbers_in([one]) for one in frames)
-    assert [n for some in found for n in some] == list(range(10))
+        parts.extend(numbers_in([one]) for one in frames)
+    assert [n for some in parts for n in some] == list(range(10))
 
 
 class TrimmedStore(ObjectStore):
@@ -232,7 +232,7 @@ def test_a_head_that_is_being_replaced_is_read_again(
     assert not replacing.seen
 
 
-def test_a_head_that_stays_empty_is_told_and_the_next_writer_cures_it(
+def test_a_head_that_stays_empty_is_reported_and_the_next_writer_cures_it(
     replacing: ReplacingStore,
 ) -> None:
     log = "replacing://things/log"
@@ -331,22 +331,22 @@ def test_arrows_own_mock_file_system_will_do() -> None:
 
 
 def test_a_file_uri_is_a_local_directory(tmp_path: Path) -> None:
-    found = storage_at(f"file://{tmp_path}/a%20log")
-    assert isinstance(found, LocalStorage)
-    assert found.folder == tmp_path / "a log"
+    storage = storage_at(f"file://{tmp_path}/a%20log")
+    assert isinstance(storage, LocalStorage)
+    assert storage.folder == tmp_path / "a log"
 
 
 @pytest.mark.parametrize("name", ["../other", "a/b", "a/../../b"])
 def test_a_name_with_slashes_stays_one_folder(tmp_path: Path, name: str) -> None:
     """Of a URI `%2F` is a slash: dropping a query would have removed what is not its own."""
     for logs in (f"file://{tmp_path}", "s3://bucket/logs?region=eu-north-1"):
-        found = storage_at(inside(logs, file_name(name)))
-        if isinstance(found, LocalStorage):
-            assert found.folder.parent == tmp_path
-            assert found.folder.name == name.replace("/", "%2F")
+        storage = storage_at(inside(logs, file_name(name)))
+        if isinstance(storage, LocalStorage):
+            assert storage.folder.parent == tmp_path
+            assert storage.folder.name == name.replace("/", "%2F")
         else:
-            assert isinstance(found, RemoteStorage)
-            assert found._folder == f"bucket/logs/{name.replace('/', '%2F')}"
+            assert isinstance(storage, RemoteStorage)
+            assert storage._folder == f"bucket/logs/{name.replace('/', '%2F')}"
     dead = dead_letters_at(inside("s3://plant/logs", file_name(name)))
     assert dead == inside("s3://plant/logs", file_name(dead_letter_log(name)))
 

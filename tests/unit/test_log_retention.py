@@ -153,9 +153,9 @@ def test_what_is_dropped_is_counted_and_a_gap_for_who_had_not_read_it(tmp_path: 
         assert writer.drop_oldest() == 50
         assert writer.drop_oldest() == 50
         reader = LogReader.open(log)
-        with pytest.raises(LogGapError) as found:
+        with pytest.raises(LogGapError) as gap:
             list(reader.read(Position(0, 0)))
-        assert (found.value.rows, found.value.oldest) == (100, reader.start)
+        assert (gap.value.rows, gap.value.oldest) == (100, reader.start)
         with pytest.raises(LogGapError):
             list(writer.read(Position(0, 0)))
         assert numbers_in(reader.read(reader.start)) == list(range(100, 200))
@@ -172,9 +172,9 @@ def test_segments_that_go_while_they_are_read_are_a_gap(tmp_path: Path) -> None:
         frames = reader.read(reader.start)
         assert next(frames).end.row == 50
         assert writer.trim() == 3
-        with pytest.raises(LogGapError) as found:
+        with pytest.raises(LogGapError) as gap:
             list(frames)
-        assert found.value.rows == 100
+        assert gap.value.rows == 100
 
 
 def test_a_place_at_the_end_of_a_deleted_segment_is_no_gap(tmp_path: Path) -> None:

@@ -65,5 +65,5 @@ def test_a_log_is_forced_to_disk_without_fdatasync(
         before = len(forced)
         log.append(rows)
         assert len(forced) > before
-    kept = LogReader.open(tmp_path / "log")
-    assert [frame.rows for frame in kept.read(kept.start)] == [rows]
+    reader = LogReader.open(tmp_path / "log")
+    assert [frame.rows for frame in reader.read(reader.start)] == [rows]

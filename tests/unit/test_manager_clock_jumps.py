@@ -62,11 +62,11 @@ class Plant:
     def rows(self) -> list[dict[str, int]]:
         log = LogReader.open(self.site.locate("S"))
         name = log.layout.time
-        found = []
+        rows = []
         for frame in log.read(log.start):
             micros = frame.rows.column(name).cast("int64").to_pylist()
-            found += [{"arrived": one} for one in micros]
-        return found
+            rows += [{"arrived": one} for one in micros]
+        return rows
 
 
 @pytest.fixture

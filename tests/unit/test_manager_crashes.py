@@ -78,18 +78,18 @@ def run(folder: Path, broker: Mosquitto, kills: int, seed: int) -> None:
 
 def _check_counts(folder: Path) -> None:
     """However often it was killed, every row is counted for its sensor."""
-    found = read_counts(folder / "status.json")
+    counts = read_counts(folder / "status.json")
     for number, rows in _readings(folder).items():
-        assert found["M"].sensors[number].readings == len(rows)
-    assert found["C"].sensors[0].readings == LogReader.open(folder / "C").end.row
+        assert counts["M"].sensors[number].readings == len(rows)
+    assert counts["C"].sensors[0].readings == LogReader.open(folder / "C").end.row
 
 
 def _check(folder: Path, published: int) -> None:
-    found = _readings(folder)
-    assert sorted(found) == list(range(SENSORS))
-    twice = {sensor: len(stored) - len(set(stored)) for sensor, stored in found.items()}
+    readings = _readings(folder)
+    assert sorted(readings) == list(range(SENSORS))
+    twice = {sensor: len(stored) - len(set(stored)) for sensor, stored in readings.items()}
     assert not any(twice.values()), twice
-    assert sum(map(len, found.values())) == published
+    assert sum(map(len, readings.values())) == published
     log = LogReader.open(folder / "C")
     counted = [one for frame in log.read(log.start) for one in frame.rows["reading"].to_pylist()]
     acknowledged = [int(line) for line in (folder / "acknowledged").read_text().splitlines()]
@@ -104,13 +104,13 @@ def _connected(folder: Path) -> int:
 
 
 def _readings(folder: Path) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    readings: dict[int, list[int]] = {}
     log = LogReader.open(folder / "M")
     for frame in log.read(log.start):
         numbers, values = (frame.rows[name].to_pylist() for name in (SENSOR, "reading"))
         for sensor, reading in zip(numbers, values, strict=True):
-            found.setdefault(sensor, []).append(reading)
-    return found
+            readings.setdefault(sensor, []).append(reading)
+    return readings
 
 
 def test_a_few_kills(tmp_path: Path, mosquitto: Mosquitto) -> None:
@@ -150,8 +150,8 @@ def test_what_is_stored_while_a_stream_is_let_go_is_counted(
             manager.watch(COUNTER)
             wait_for(lambda end=before: LogReader.open(place).end > end)  # type: ignore[misc]
             manager.stop()
-            found = read_counts(tmp_path / "status.json")["C"]
-            assert found.sensors[0].readings == found.end["row"] > before.row
+            counts = read_counts(tmp_path / "status.json")["C"]
+            assert counts.sensors[0].readings == counts.end["row"] > before.row
 
 
 def test_counts_are_kept_while_a_stream_is_about_to_be_watched(
@@ -161,12 +161,12 @@ def test_counts_are_kept_while_a_stream_is_about_to_be_watched(
     place = tmp_path / "C"
     LogWriter.open(place, COUNTER.layout).close()
     register(place, "r", Position(0, 0), {}, now=time.time_ns() // 1000, named=True)
-    kept = []
+    counts = []
     count_on = manager_module.count_on
 
     def while_others_write(*given: Any) -> Any:
         manager._call(manager._tell())
-        kept.append(read_counts(tmp_path / "status.json")["C"].sensors[0].readings)
+        counts.append(read_counts(tmp_path / "status.json")["C"].sensors[0].readings)
         return count_on(*given)
 
     monkeypatch.setattr(manager_module, "count_on", while_others_write)
@@ -184,4 +184,4 @@ def test_counts_are_kept_while_a_stream_is_about_to_be_watched(
             manager.watch(COUNTER)
             wait_for(lambda end=before: LogReader.open(place).end > end)  # type: ignore[misc]
             manager.stop()
-    assert kept == [before.row]
+    assert counts == [before.row]

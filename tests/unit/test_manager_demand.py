@@ -81,8 +81,8 @@ def test_an_update_gives_later_readings_the_new_values(site: Site) -> None:
         wait_for(lambda: len(manager.status("T")) == 1)
         site.lines["a1"].say(2.0)
         wait_for(lambda: len(site.stored("T")) == 2)
-    found = [(row["room"], row["r"]["x"]) for row in site.stored("T")]
-    assert found == [("hall", 1.0), ("cellar", 2.0)]
+    values = [(row["room"], row["r"]["x"]) for row in site.stored("T")]
+    assert values == [("hall", 1.0), ("cellar", 2.0)]
     assert site.lines["a1"].opened == 1
 
 

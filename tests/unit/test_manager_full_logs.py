@@ -94,16 +94,16 @@ def test_a_sensor_that_cannot_wait(site: Site, policy: str) -> None:
         else:
             wait_for(lambda: manager.status("S")[0].state == "failed")
         stream_status, sensor = manager.streams()[0], manager.status("S")[0]
-        found = firsts(site)
+        numbers = firsts(site)
     if policy == "drop_oldest":
-        assert stream_status.dropped + len(found) * ROWS == COUNT * ROWS
-        assert found[-1] == COUNT - 1
-        assert found == sorted(set(found))
-        assert found[0] > 0
+        assert stream_status.dropped + len(numbers) * ROWS == COUNT * ROWS
+        assert numbers[-1] == COUNT - 1
+        assert numbers == sorted(set(numbers))
+        assert numbers[0] > 0
     elif policy == "drop_newest":
         assert sensor.dropped == stream_status.dropped
-        assert found[0] == 0
-        assert len(found) < COUNT
+        assert numbers[0] == 0
+        assert len(numbers) < COUNT
         assert sensor.dropped + sensor.readings == COUNT * ROWS
     else:
         assert (line.closed, line.opened) == (1, 1)
@@ -203,17 +203,17 @@ def test_a_slow_disk_makes_hasty_sensors_lose_readings_within_bounds(
     with site.manager(stream("hasty")) as manager:
         site.read("S")
         site.lines["a0"].say(*map(float, range(200)))
-        most = 0
+        largest = 0
 
         def watched() -> bool:
-            nonlocal most
+            nonlocal largest
             status = manager.streams()[0]
-            most = max(most, status.pending)
+            largest = max(largest, status.pending)
             return status.dropped + status.rows == 200
 
         wait_for(watched)
         assert manager.streams()[0].dropped > 0
-        assert most <= 5
+        assert largest <= 5
 
 
 def test_sensors_that_could_not_be_heard_were_not_silent(site: Site) -> None:

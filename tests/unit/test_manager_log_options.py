@@ -23,7 +23,7 @@ READS = pa.schema([("f", pa.float64())])
 
 
 def test_every_option() -> None:
-    found = read_stream_options(
+    options = read_stream_options(
         {
             "fsync": "Interval",
             "fsync_every": "5s",
@@ -57,7 +57,7 @@ def test_every_option() -> None:
         ship_every=3_000_000,
         write_ahead=2 << 30,
     )
-    assert found == StreamOptions(
+    assert options == StreamOptions(
         log, 600_000_000, 5_000, EpochTimes(EpochUnit.MILLIS), "celsius", READS, {"interval": "1s"}
     )
     assert len(OPTIONS) == 15

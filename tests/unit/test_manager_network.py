@@ -40,13 +40,13 @@ def rows(addresses: Iterable[str]) -> list[Sensor]:
 
 def readings(site: Site, name: str) -> dict[int, list[int]]:
     """The numbers of the stored readings of each sensor, in the order of the log."""
-    found: dict[int, list[int]] = {}
+    readings: dict[int, list[int]] = {}
     log = LogReader.open(site.locate(name))
     for frame in log.read(log.start):
         pairs = zip(frame.rows[SENSOR].to_pylist(), frame.rows["reading"].to_pylist(), strict=True)
         for sensor, reading in pairs:
-            found.setdefault(sensor, []).append(reading)
-    return found
+            readings.setdefault(sensor, []).append(reading)
+    return readings
 
 
 def run_many(site: Site, broker: Mosquitto, each: int, seconds: float) -> float:
@@ -80,19 +80,19 @@ def _listen(site: Site, manager: StreamManager, each: int) -> None:
     wait_for(lambda: sum(one.connected for one in manager.streams()) == 2 * each)
 
 
-def _check_http(found: dict[int, list[int]], asked: Counter[str], each: int) -> None:
+def _check_http(readings: dict[int, list[int]], asked: Counter[str], each: int) -> None:
     """Every answer is stored once, but for one that was on its way when the manager stopped."""
-    assert sorted(found) == list(range(each))
-    for sensor, stored in found.items():
+    assert sorted(readings) == list(range(each))
+    for sensor, stored in readings.items():
         assert stored == list(range(len(stored)))
         assert len(stored) in (asked[f"/sensor/{sensor}"], asked[f"/sensor/{sensor}"] - 1)
 
 
-def _check_mqtt(found: dict[int, list[int]], published: int, each: int) -> None:
+def _check_mqtt(readings: dict[int, list[int]], published: int, each: int) -> None:
     """Every message that the broker took is stored once."""
-    assert sorted(found) == list(range(each))
-    assert sum(len(stored) for stored in found.values()) == published
-    for stored in found.values():
+    assert sorted(readings) == list(range(each))
+    assert sum(len(stored) for stored in readings.values()) == published
+    for stored in readings.values():
         assert stored == list(range(len(stored)))
 
 
@@ -159,18 +159,18 @@ def test_sensors_that_misbehave_stop_nobody_and_are_all_seen(tmp_path: Path) -> 
                 )
             )
             wait_for(lambda: manager.status("B")[0].dead_letters > 0)
-            found = seen()
+            statuses = seen()
             letters = Counter((one["sensor"], one["reason"]) for one in site.letters("T"))
             stream = manager.streams()[1]  # later: what misbehaves goes on doing so
             back = {one["reason"] for one in site.letters("B")}
-    assert "500" in (found["fails"].last_error or "")
-    assert "no answer within 0.3 s" in (found["hangs"].last_error or "")
-    assert "404" in (found["nowhere"].last_error or "")
-    assert found["nobody"].last_error is not None
-    assert found["no address"].last_error is not None
-    assert found["sensor/1"].errors == found["sensor/1"].dead_letters == 0
-    assert found["malformed"].dead_letters > 1
-    assert found["huge"].dead_letters > 1
+    assert "500" in (statuses["fails"].last_error or "")
+    assert "no answer within 0.3 s" in (statuses["hangs"].last_error or "")
+    assert "404" in (statuses["nowhere"].last_error or "")
+    assert statuses["nobody"].last_error is not None
+    assert statuses["no address"].last_error is not None
+    assert statuses["sensor/1"].errors == statuses["sensor/1"].dead_letters == 0
+    assert statuses["malformed"].dead_letters > 1
+    assert statuses["huge"].dead_letters > 1
     assert {name for name, _ in letters} == {"2", "3", "4"}
     assert any(reason.startswith("malformed JSON") for _, reason in letters)
     assert letters[("3", "reading: not a whole number: 'many'")] > 1

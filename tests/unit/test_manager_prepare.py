@@ -36,15 +36,15 @@ def batch(numbers: list[int], times: list[int | None]) -> pa.RecordBatch:
 
 
 def test_a_time_given_with_a_reading_stands_in_where_the_column_has_none() -> None:
-    found = preparation().prepare(
+    prepared = preparation().prepare(
         [received({"x": 1}, 5 * SECOND), received(batch([2, 3, 4], [6, None, 8]), 7 * SECOND)]
     )
-    assert found.rows is not None
-    assert found.rows["x"].to_pylist() == [1, 2, 3, 4]
+    assert prepared.rows is not None
+    assert prepared.rows["x"].to_pylist() == [1, 2, 3, 4]
     seconds = [datetime.fromtimestamp(one, UTC) for one in (5, 6, 7, 8)]
-    assert found.rows["at"].to_pylist() == seconds
-    assert found.owners.tolist() == [0, 1, 1, 1]
-    assert not found.letters
+    assert prepared.rows["at"].to_pylist() == seconds
+    assert prepared.owners.tolist() == [0, 1, 1, 1]
+    assert not prepared.letters
 
 
 def test_rows_of_some_can_be_left_out() -> None:
@@ -54,18 +54,18 @@ def test_rows_of_some_can_be_left_out() -> None:
         received((4, 9), can_wait=False),
         received((5, 7)),
     ]
-    found = preparation().prepare(items).keep(lambda one: one.sensor.can_wait)
-    found.count()
-    assert found.rows is not None
-    assert found.rows["x"].to_pylist() == [2, 3, 5]
+    prepared = preparation().prepare(items).keep(lambda one: one.sensor.can_wait)
+    prepared.count()
+    assert prepared.rows is not None
+    assert prepared.rows["x"].to_pylist() == [2, 3, 5]
     assert [one.rows for one in items] == [0, 2, 0, 1]
 
 
 def test_all_can_be_refused() -> None:
     items = [received((1, 5)), received((2, 6))]
-    found = preparation().refuse_all(items, "broken")
-    assert (found.rows, len(found.owners)) == (None, 0)
-    assert [(one.reason, one.payload) for one in found.letters] == [
+    prepared = preparation().refuse_all(items, "broken")
+    assert (prepared.rows, len(prepared.owners)) == (None, 0)
+    assert [(one.reason, one.payload) for one in prepared.letters] == [
         ("broken", "[1, 5]"),
         ("broken", "[2, 6]"),
     ]

@@ -16,7 +16,7 @@ MAX_AHEAD = 50
 
 @dataclass
 class NaiveSensor:
-    """All times that a sensor told and that were taken, and when it spoke last."""
+    """All times that a sensor sent and that were accepted, and when it sent last."""
 
     times: list[int]
     spoke: int
@@ -25,7 +25,7 @@ class NaiveSensor:
 
 
 class NaiveClock:
-    """Computes everything anew from all times ever told."""
+    """Computes everything anew from all times ever sent."""
 
     def __init__(self, lateness: int, idle: int | None, ends: bool) -> None:
         self.lateness, self.idle, self.ends = lateness, idle, ends
@@ -133,10 +133,10 @@ def test_the_clock_is_the_naive_one(
             for one in naive.sensors.values():
                 one.spoke = max(one.spoke, now)
         elif what == "advance":
-            found = clock.advance(now)
-            assert found == naive.advance(now)
-            assert published is None or (found is not None and found >= published)
-            published = found
+            watermark = clock.advance(now)
+            assert watermark == naive.advance(now)
+            assert published is None or (watermark is not None and watermark >= published)
+            published = watermark
 
 
 times = st.lists(st.integers(-40, 80) | st.sampled_from([EARLIEST - 2000, LATEST]), max_size=20)
@@ -145,15 +145,15 @@ times = st.lists(st.integers(-40, 80) | st.sampled_from([EARLIEST - 2000, LATEST
 @given(times, times, st.integers(0, 10), st.none() | st.integers(980, 1020))
 @example([0], [0], 0, None)
 def test_many_at_once_are_judged_like_one_after_the_other(
-    before: list[int], found: list[int], lateness: int, watermark: int | None
+    before: list[int], later: list[int], lateness: int, watermark: int | None
 ) -> None:
     one, many = (SensorClock(lateness, None, MAX_AHEAD, watermark) for _ in range(2))
     for clock in (one, many):
         clock.open(7, 1000, by_arrival=False)
         for time in before:
             clock.admit(7, 1000 + time, 1000)
-    reasons = [one.admit(7, 1000 + time, 1000) for time in found]
-    array = np.array([1000 + time for time in found], np.int64)
+    reasons = [one.admit(7, 1000 + time, 1000) for time in later]
+    array = np.array([1000 + time for time in later], np.int64)
     taken, refused = many.admit_many(7, array, 1000)
     assert taken.tolist() == [reason is None for reason in reasons]
     assert dict(refused) == {at: reason for at, reason in enumerate(reasons) if reason is not None}

@@ -57,8 +57,8 @@ def test_a_sensor_is_reached_again_and_again(site: Site, caplog: pytest.LogCaptu
     assert status.state is SensorState.CONNECTED
     line = site.lines["a0"]
     assert (line.opened, line.closed, line.paused) == (3, 2, 1)
-    told = [event_of(one) for one in caplog.records]  # four attempts in a row are told once
-    assert told == ["sensor_lost", "sensor_regained"] * 3
+    events = [event_of(one) for one in caplog.records]  # four attempts in a row are reported once
+    assert events == ["sensor_lost", "sensor_regained"] * 3
 
 
 def test_a_sensor_that_is_asked_is_there_when_it_answers(
@@ -148,9 +148,9 @@ def test_what_does_not_fit_goes_to_the_dead_letters(
     assert {one["sensor"] for one in site.letters("S")} == {"S"}
     assert stored == [2, 3]
     assert values(site) == [1.0, 4.0, None]
-    told = [fields_of(one)["count"] for one in caplog.records if event_of(one) == "dead_letters"]
-    assert sum(told) == 6
-    assert len(told) <= 2
+    counts = [fields_of(one)["count"] for one in caplog.records if event_of(one) == "dead_letters"]
+    assert sum(counts) == 6
+    assert len(counts) <= 2
 
 
 def test_times_are_judged_per_sensor(site: Site) -> None:
@@ -213,8 +213,8 @@ def test_after_a_restart_sensors_are_told_what_was_stored(site: Site) -> None:
             site.lines["a1"].say(*readings)
             site.lines["a2"].say(Reading(NEW_VALUE, 9.0, key=b"nine"))
             wait_for(lambda: site.lines["a1"].words.empty() and site.lines["a2"].words.empty())
-    told = [one.delivered for one in site.lines["a1"].addresses]
-    assert told == [frozenset(), frozenset([b"\0", b"\1", b"\2"])]
+    delivered = [one.delivered for one in site.lines["a1"].addresses]
+    assert delivered == [frozenset(), frozenset([b"\0", b"\1", b"\2"])]
     assert site.lines["a2"].addresses[1].delivered == {b"nine"}
     assert site.lines["a3"].addresses[1].delivered == frozenset()
 
@@ -240,15 +240,19 @@ def test_the_status_is_there_for_other_processes(site: Site) -> None:
         site.read("S")
         site.lines["a0"].say({"x": 1.5})
 
-        def told() -> Any:
-            found = read_status(site.folder / "status.json")
-            return found if found and found["sensors"] and found["sensors"][0]["readings"] else None
+        def read() -> Any:
+            status = read_status(site.folder / "status.json")
+            return (
+                status
+                if status and status["sensors"] and status["sensors"][0]["readings"]
+                else None
+            )
 
-        found = wait_for(told)
-    assert found["pid"] == os.getpid()
-    assert found["streams"][0]["name"] == "S"
-    assert found["sensors"][0]["last_value"] == "x = 1.5"
-    assert found["sensors"][0]["state"] == "connected"
+        status = wait_for(read)
+    assert status["pid"] == os.getpid()
+    assert status["streams"][0]["name"] == "S"
+    assert status["sensors"][0]["last_value"] == "x = 1.5"
+    assert status["sensors"][0]["state"] == "connected"
 
 
 def test_counts_go_on_after_a_restart(site: Site) -> None:
@@ -259,9 +263,9 @@ def test_counts_go_on_after_a_restart(site: Site) -> None:
         wait_for(lambda: values(site) == [1.0, 3.0])
     with running(site, stream()) as manager:
         assert manager.streams()[0].dead_letters == 1
-        found = wait_for(lambda: [one for one in manager.status("S") if line.opened == 3])[0]
-        assert (found.readings, found.errors, found.dead_letters) == (2, 1, 1)
-        assert (found.last_error, found.last_value) == ("ConnectionError: gone", "3.0")
+        sensor = wait_for(lambda: [one for one in manager.status("S") if line.opened == 3])[0]
+        assert (sensor.readings, sensor.errors, sensor.dead_letters) == (2, 1, 1)
+        assert (sensor.last_error, sensor.last_value) == ("ConnectionError: gone", "3.0")
         line.say(4.0)
         wait_for(lambda: manager.status("S")[0].readings == 3)
         site.leave("S")
@@ -314,8 +318,12 @@ def test_a_stream_that_is_made_anew_counts_anew(site: Site) -> None:
         shutil.rmtree(site.folder / name)
     with running(site, stream()) as manager:
         site.read("S")
-        found = wait_for(lambda: manager.status("S"))[0]
-        assert (found.readings, found.dead_letters, manager.streams()[0].dead_letters) == (0, 0, 0)
+        sensor = wait_for(lambda: manager.status("S"))[0]
+        assert (sensor.readings, sensor.dead_letters, manager.streams()[0].dead_letters) == (
+            0,
+            0,
+            0,
+        )
 
 
 @pytest.mark.parametrize("kept", ["[]", '{"S": {}}', '{"S": {"log": "x", "end": 1}}', "3"])

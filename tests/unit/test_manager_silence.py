@@ -34,12 +34,12 @@ TIMED_TABLE = {"readings": pa.schema([("x", pa.float64()), ("at", TIMESTAMP)])}
 
 def learned(gaps: list[int]) -> int | None:
     """What is learned of a sensor that speaks after these gaps, in microseconds."""
-    found, at = Gaps(), BEGAN
-    found.hear(at)
+    tracker, at = Gaps(), BEGAN
+    tracker.hear(at)
     for gap in gaps:
         at += gap
-        found.hear(at)
-    return found.learned
+        tracker.hear(at)
+    return tracker.learned
 
 
 def test_a_steady_sensor_is_learned_from_its_first_gap() -> None:
@@ -107,8 +107,8 @@ def test_what_was_learned_survives_a_restart_and_damage_does_not_hurt() -> None:
     before = Arrivals(table())
     before.of(1).hear(BEGAN)
     before.of(1).hear(BEGAN + 20 * SECOND)
-    kept = json.loads(json.dumps(before.to_json()))
-    after = Arrivals(table(), kept)
+    stored = json.loads(json.dumps(before.to_json()))
+    after = Arrivals(table(), stored)
     assert (after.expected(1), after.heard(1)) == (20 * SECOND, BEGAN + 20 * SECOND)
     after.of(1).hear(BEGAN + 9000 * SECOND)  # the process was away: that is not a gap
     assert after.expected(1) == 20 * SECOND
@@ -149,8 +149,8 @@ class Watched:
                 assert self.time.admit(number, self.now, self.now) is None
                 self.records[number].seen(1.0, self.now, self.now)
             self.time.advance(self.now)
-            found = self.watch.look(self.records.values(), self.now, deaf=deaf)
-        return found
+            silence = self.watch.look(self.records.values(), self.now, deaf=deaf)
+        return silence
 
 
 def test_a_stream_that_stops_is_silent_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -172,19 +172,19 @@ def test_a_stream_that_stops_is_silent_and_says_so_once(caplog: pytest.LogCaptur
 def test_one_dead_sensor_of_a_hundred_is_named_and_then_passed_by() -> None:
     many = Watched(table(time="at"), range(100))
     alive = range(1, 100)
-    found = many.after(9, *alive)
-    assert (found.silent, found.held_by, many.time.watermark) == (0, "s0", None)
-    found = many.after(6, *alive)
-    assert (found.silent, found.held_by, found.held_since) == (1, "s0", BEGAN)
-    found = many.after(60, *alive)
-    assert (found.silent, found.held_by, found.held_since) == (1, None, None)
+    silence = many.after(9, *alive)
+    assert (silence.silent, silence.held_by, many.time.watermark) == (0, "s0", None)
+    silence = many.after(6, *alive)
+    assert (silence.silent, silence.held_by, silence.held_since) == (1, "s0", BEGAN)
+    silence = many.after(60, *alive)
+    assert (silence.silent, silence.held_by, silence.held_since) == (1, None, None)
     assert many.time.watermark == many.now
 
 
 def test_idle_never_waits_for_ever() -> None:
     few = Watched(table(time="at", idle=FOREVER), range(2), idle=FOREVER)
-    found = few.after(1000, 1)
-    assert (found.held_by, found.held_since, few.time.watermark) == ("s0", BEGAN, None)
+    silence = few.after(1000, 1)
+    assert (silence.held_by, silence.held_since, few.time.watermark) == ("s0", BEGAN, None)
 
 
 def test_an_explicit_idle_comes_before_the_usual_one() -> None:
@@ -198,8 +198,8 @@ def test_when_all_are_silent_the_stream_holds_whatever_is_idle() -> None:
     few = Watched(table(time="at"), range(3))
     few.after(4, 0, 1, 2)
     last = few.now
-    found = few.after(200)
-    assert found == StreamSilence(3, last, None, last)
+    silence = few.after(200)
+    assert silence == StreamSilence(3, last, None, last)
 
 
 def test_times_of_arrival_are_not_held_by_silence() -> None:
@@ -208,8 +208,8 @@ def test_times_of_arrival_are_not_held_by_silence() -> None:
         one.now += SECOND
         one.records[0].seen(1.0, one.now, one.now)
     last = one.now
-    found = one.after(30)
-    assert (found.silent_since, found.held_by, found.held_since) == (last, None, None)
+    silence = one.after(30)
+    assert (silence.silent_since, silence.held_by, silence.held_since) == (last, None, None)
 
 
 def test_a_clock_that_is_behind_holds_without_being_silent() -> None:
@@ -221,8 +221,8 @@ def test_a_clock_that_is_behind_holds_without_being_silent() -> None:
             few.time.admit(number, time, few.now)
             few.records[number].seen(1.0, time, few.now)
         few.time.advance(few.now)
-        found = few.watch.look(few.records.values(), few.now, deaf=False)
-    assert (found.silent, found.held_by, found.held_since) == (0, "s0", None)
+        silence = few.watch.look(few.records.values(), few.now, deaf=False)
+    assert (silence.silent, silence.held_by, silence.held_since) == (0, "s0", None)
 
 
 def test_nobody_is_silent_who_could_not_be_heard(caplog: pytest.LogCaptureFixture) -> None:
@@ -322,5 +322,5 @@ def test_a_manager_knows_after_a_restart_what_was_learned(tmp_path: Path) -> Non
         plant.after(90)
         assert manager.streams()[0].silent == 0
         plant.after(20)
-        (found,) = manager.status("S")
-        assert (found.state, found.silent_since, found.expected) == ("silent", last, 20 * SECOND)
+        (sensor,) = manager.status("S")
+        assert (sensor.state, sensor.silent_since, sensor.expected) == ("silent", last, 20 * SECOND)

@@ -75,8 +75,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("kind", "value", "expected"), TAKEN)
 def test_values_that_fit(kind: pa.DataType, value: Any, expected: Any) -> None:
-    found, refused = fit_values([value, None], kind, SECONDS)
-    assert (found.type, found.to_pylist(), refused) == (kind, [expected, None], {})
+    fitted, refused = fit_values([value, None], kind, SECONDS)
+    assert (fitted.type, fitted.to_pylist(), refused) == (kind, [expected, None], {})
 
 
 @pytest.mark.parametrize(("kind", "value", "reason"), REFUSED)
@@ -84,8 +84,8 @@ def test_values_that_do_not_fit_leave_the_others_alone(
     kind: pa.DataType, value: Any, reason: str
 ) -> None:
     good, expected = next((one, shown) for held, one, shown in TAKEN if held == kind)
-    found, refused = fit_values([good, value, good], kind, SECONDS)
-    assert found.to_pylist() == [expected, None, expected]
+    fitted, refused = fit_values([good, value, good], kind, SECONDS)
+    assert fitted.to_pylist() == [expected, None, expected]
     assert refused == {1: reason}
 
 
@@ -94,9 +94,9 @@ ARRAYS = pa.list_(pa.int32())
 
 def test_arrays_that_fit() -> None:
     given = [[1, 2], None, [], (3.0, None), np.array([4, 5])]
-    found, refused = fit_values(given, ARRAYS, SECONDS)
-    assert found.to_pylist() == [[1, 2], None, [], [3, None], [4, 5]]
-    assert (found.type, refused) == (ARRAYS, {})
+    fitted, refused = fit_values(given, ARRAYS, SECONDS)
+    assert fitted.to_pylist() == [[1, 2], None, [], [3, None], [4, 5]]
+    assert (fitted.type, refused) == (ARRAYS, {})
     wide = pa.array([[1, 2], None, [3]], pa.list_(pa.int64()))
     assert fit_array(wide, ARRAYS, SECONDS)[0].to_pylist() == [[1, 2], None, [3]]
 
@@ -109,8 +109,8 @@ def test_an_array_with_an_item_that_does_not_fit_is_refused_and_no_other() -> No
         3: "not an array: '12'",
         5: "item 1: does not fit INT32: 2147483648",
     }
-    found, refused = fit_values(given, ARRAYS, SECONDS)
-    assert found.to_pylist() == [[1], None, None, None, [3], None]
+    fitted, refused = fit_values(given, ARRAYS, SECONDS)
+    assert fitted.to_pylist() == [[1], None, None, None, [3], None]
     assert refused == expected
     wide = pa.array([[1], [2**31]], pa.list_(pa.int64()))
     assert fit_array(wide, ARRAYS, SECONDS)[1] == {1: expected[5]}
@@ -129,8 +129,8 @@ def test_all_at_once_is_one_by_one(values: list[Any], kind: pa.DataType) -> None
     assert together[0].equals(alone[0]) or _nan_free(together[0]) == _nan_free(alone[0])
 
 
-def _nan_free(found: pa.Array) -> list[Any]:
-    values = found.to_pylist()
+def _nan_free(column: pa.Array) -> list[Any]:
+    values = column.to_pylist()
     return ["nan" if isinstance(one, float) and math.isnan(one) else one for one in values]
 
 
@@ -139,10 +139,10 @@ def _nan_free(found: pa.Array) -> list[Any]:
     st.sampled_from([pa.int8(), pa.int64(), pa.float64(), pa.float32(), pa.string(), TIMESTAMP]),
 )
 def test_a_column_of_a_record_batch_is_its_values(values: list[int], kind: pa.DataType) -> None:
-    found, refused = fit_array(pa.array(values, pa.int32()), kind, SECONDS)
+    fitted, refused = fit_array(pa.array(values, pa.int32()), kind, SECONDS)
     expected, expected_refused = fit_values(values, kind, SECONDS)
     assert refused == expected_refused
-    assert found.equals(expected)
+    assert fitted.equals(expected)
 
 
 def test_numbers_stand_for_times_in_the_unit_of_the_option() -> None:
@@ -160,7 +160,7 @@ def builder(**given: Any) -> RowBuilder:
 
 def test_readings_of_every_shape() -> None:
     at = NEW_YEAR
-    found = builder().from_values(
+    built = builder().from_values(
         [
             {"Temp": 1, "at": at, "more": 5},
             {"temp": 2.5, "AT": at},
@@ -175,29 +175,29 @@ def test_readings_of_every_shape() -> None:
         ]
     )
     values = [1.0, 2.5, 3.0, 4.0, 5.0, None, None]
-    assert found.arrays[0].to_pylist()[:7] == values
-    assert found.refused == {
+    assert built.arrays[0].to_pylist()[:7] == values
+    assert built.refused == {
         7: "has none of the columns",
         8: "1 values for 2 columns",
         9: "a single value for 2 columns",
     }
-    assert found.times is not None
-    assert found.times.tolist()[6] == 1_767_225_600_000_000
-    assert found.times.tolist()[7] == NO_TIME
+    assert built.times is not None
+    assert built.times.tolist()[6] == 1_767_225_600_000_000
+    assert built.times.tolist()[7] == NO_TIME
 
 
 def test_a_record_batch_may_lack_columns_and_have_others() -> None:
     batch = pa.record_batch({"AT": pa.array([NEW_YEAR]), "else": pa.array(["x"])})
-    found = builder().from_batch(batch)
-    assert [one.to_pylist() for one in found.arrays] == [[None], [NEW_YEAR]]
-    assert not found.refused
+    built = builder().from_batch(batch)
+    assert [one.to_pylist() for one in built.arrays] == [[None], [NEW_YEAR]]
+    assert not built.refused
 
 
 def test_rows_of_a_table_bear_the_version_and_the_time() -> None:
     static = pa.schema([("id", pa.int32())])
     made = builder(static=static, column="r")
-    found = made.from_values([[1, NEW_YEAR], ["x", NEW_YEAR]])
-    assert found.times is not None
+    built = made.from_values([[1, NEW_YEAR], ["x", NEW_YEAR]])
+    assert built.times is not None
     versions, taken = np.array([7, 8], np.int32), np.array([True, False])
-    rows = made.stored(found, found.times, versions, taken)
+    rows = made.stored(built, built.times, versions, taken)
     assert rows.to_pylist() == [{SENSOR: 7, TIME: NEW_YEAR, "Temp": 1.0}]

@@ -21,9 +21,9 @@ def test_a_query_goes_on_with_its_own_checkpoint() -> None:
 
 
 def test_a_checkpoint_of_the_first_release_says_no_format() -> None:
-    found = manifest()
-    del found["format"]
-    check_same_query(found, QUERY, 2)
+    content = manifest()
+    del content["format"]
+    check_same_query(content, QUERY, 2)
 
 
 def test_another_release_of_the_parser_may_write_predicates_otherwise() -> None:
@@ -45,6 +45,6 @@ def test_another_release_of_the_parser_may_write_predicates_otherwise() -> None:
     ],
 )
 def test_what_is_refused(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(CheckpointError) as found:
+    with pytest.raises(CheckpointError) as error:
         check_same_query(manifest(**given), QUERY, 2)
-    assert said in str(found.value)
+    assert said in str(error.value)

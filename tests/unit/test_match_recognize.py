@@ -61,13 +61,13 @@ def test_generated_patterns(seed: int) -> None:
     assert answer(database(rows, buckets).sql(case.sql)) == expected, case.sql
     query = database([], buckets, lateness=2 * SECOND).query(case.sql)
     cuts = sorted(rng.randint(0, len(rows)) for _ in range(rng.randint(0, 6)))
-    found: Counter[tuple[Any, ...]] = Counter()
+    matches: Counter[tuple[Any, ...]] = Counter()
     for first, end in pairwise([0, *cuts, len(rows)]):
-        found += answer(query.feed({"S": to_batch(rows[first:end])}))
+        matches += answer(query.feed({"S": to_batch(rows[first:end])}))
         query.restart()
     last = {"t": 10**6 * SECOND, "k": 99, "v": None, "s": None}
-    found += answer(query.feed({"S": to_batch([last])}))
-    assert found == case.answer(rows, ended=False), case.sql
+    matches += answer(query.feed({"S": to_batch([last])}))
+    assert matches == case.answer(rows, ended=False), case.sql
 
 
 def of_prices(prices: Sequence[float]) -> LocalDatabase:
@@ -80,27 +80,27 @@ def of_prices(prices: Sequence[float]) -> LocalDatabase:
 def test_the_shape_of_a_v() -> None:
     """As in Oracle's guide to pattern matching."""
     prices = (12, 17, 19, 21, 25, 12, 15, 20, 24, 25, 19, 15, 25, 25, 14, 12, 14, 24, 23, 22)
-    found = of_prices(prices).sql(
+    matches = of_prices(prices).sql(
         "SELECT * FROM S MATCH_RECOGNIZE (PARTITION BY s ORDER BY ts MEASURES STRT.ts AS a, "
         "LAST(DOWN.ts) AS b, LAST(UP.ts) AS c ONE ROW PER MATCH AFTER MATCH SKIP TO LAST UP "
         "PATTERN (STRT DOWN+ UP+) WITHIN INTERVAL '1' HOUR "
         "DEFINE DOWN AS DOWN.v < PREV(DOWN.v), UP AS UP.v > PREV(UP.v)) MR"
     )
-    seconds = [(a // SECOND, b // SECOND, c // SECOND) for _, a, b, c, _ in sorted(answer(found))]
+    seconds = [(a // SECOND, b // SECOND, c // SECOND) for _, a, b, c, _ in sorted(answer(matches))]
     assert seconds == [(4, 5, 9), (9, 11, 12), (13, 15, 17)]
 
 
 def test_a_fall_and_the_first_rise() -> None:
     """As in Flink's documentation."""
     prices = (12, 17, 19, 21, 25, 18, 15, 14, 24, 25, 19)
-    found = of_prices(prices).sql(
+    matches = of_prices(prices).sql(
         "SELECT * FROM S MATCH_RECOGNIZE (PARTITION BY s ORDER BY ts MEASURES START_ROW.ts AS a, "
         "LAST(PRICE_DOWN.ts) AS b, LAST(PRICE_UP.ts) AS c ONE ROW PER MATCH "
         "AFTER MATCH SKIP TO LAST PRICE_UP PATTERN (START_ROW PRICE_DOWN+ PRICE_UP) WITHIN 1 HOUR "
         "DEFINE PRICE_DOWN AS (LAST(PRICE_DOWN.v, 1) IS NULL AND PRICE_DOWN.v < START_ROW.v) OR "
         "PRICE_DOWN.v < LAST(PRICE_DOWN.v, 1), PRICE_UP AS PRICE_UP.v > LAST(PRICE_DOWN.v, 1)) M"
     )
-    assert [(a // SECOND, b // SECOND, c // SECOND) for _, a, b, c, _ in answer(found)] == [
+    assert [(a // SECOND, b // SECOND, c // SECOND) for _, a, b, c, _ in answer(matches)] == [
         (4, 7, 8)
     ]
 
@@ -108,12 +108,12 @@ def test_a_fall_and_the_first_rise() -> None:
 def test_while_a_mean_is_low() -> None:
     """As in Flink's documentation."""
     prices = (12, 17, 13, 16, 25, 2, 4, 10, 15, 25, 25, 30)
-    found = of_prices(prices).sql(
+    matches = of_prices(prices).sql(
         "SELECT * FROM S MATCH_RECOGNIZE (PARTITION BY s ORDER BY ts MEASURES FIRST(A.ts) AS a, "
         "LAST(A.ts) AS b, AVG(A.v) AS mean PATTERN (A+ B) WITHIN 1 HOUR "
         "DEFINE A AS AVG(A.v) < 15) M"
     )
-    rows = sorted((a // SECOND, b // SECOND, mean) for _, a, b, mean, _ in answer(found))
+    rows = sorted((a // SECOND, b // SECOND, mean) for _, a, b, mean, _ in answer(matches))
     assert rows == [(0, 3, 14.5), (5, 10, 13.5)]
 
 
@@ -134,9 +134,9 @@ def test_what_does_not_come_is_said_when_its_time_is_over(more: str) -> None:
     query = database([]).query(A_B_NOT_C.replace("'c'", f"'c'{more}"))
 
     def feed(*rows: Row) -> list[tuple[Any, ...]]:
-        found = answer(query.feed({"S": to_batch(rows)}))
+        matches = answer(query.feed({"S": to_batch(rows)}))
         query.restart()
-        return [tuple(one // SECOND if n else one for n, one in enumerate(r)) for r in found]
+        return [tuple(one // SECOND if n else one for n, one in enumerate(r)) for r in matches]
 
     assert feed(row(0, 0, 1, "a"), row(0, 0, 2, "a"), row(1, 0, 1, "x"), row(2, 0, 1, "b")) == []
     assert feed(row(3, 0, 2, "b"), row(5, 0, 2, "c")) == []  # exactly at the end is not absent
@@ -170,17 +170,17 @@ def test_states_of_the_automaton_are_bounded(monkeypatch: pytest.MonkeyPatch) ->
     rng = Random(1)
     rows = [row(n / 10, rng.randrange(7), 1, "b" if n % 97 == 96 else "a") for n in range(300)]
     query = database([]).query(statement)
-    found: Counter[tuple[Any, ...]] = Counter()
+    matches: Counter[tuple[Any, ...]] = Counter()
     states = []
     for first in range(0, len(rows), 50):
-        found += answer(query.feed({"S": to_batch(rows[first : first + 50])}))
+        matches += answer(query.feed({"S": to_batch(rows[first : first + 50])}))
         query.restart()
         [program] = [bucket.operator for stage in query.stages for bucket in stage.buckets]
         states.append(len(program.snapshot()["steps"][0]["states"]))
-    found += answer(query.feed({"S": to_batch([row(10**6, 0)])}))
+    matches += answer(query.feed({"S": to_batch([row(10**6, 0)])}))
     whole = answer(database([*rows, row(10**6, 0)]).sql(statement))
-    assert found == whole
-    assert len(found) > 2
+    assert matches == whole
+    assert len(matches) > 2
     assert max(states) <= 20
     assert min(states) == 0
 
@@ -265,8 +265,8 @@ def test_matches_are_rows_like_others(statement: str, rows: list[tuple[Any, ...]
     given += [row(8, 2, 2)]
     db = database(given, 2)
     db.create_table("T", pa.table({"k": pa.array([1]), "name": ["one"]}))
-    found = Counter(one[:-1] for one in answer(db.sql(statement)).elements())
-    assert found == Counter(rows)
+    matches = Counter(one[:-1] for one in answer(db.sql(statement)).elements())
+    assert matches == Counter(rows)
 
 
 def test_matches_stay_for_as_long_as_a_window_says() -> None:
@@ -278,17 +278,17 @@ def test_matches_stay_for_as_long_as_a_window_says() -> None:
 
 def test_explain_says_what_is_kept() -> None:
     db = database([])
-    told = db.sql(f"EXPLAIN SELECT * FROM {M} m")["plan"][0].as_py()
-    assert "Matches of (A B), for each k" in told
-    assert "kept until 5s after its first row" in told
+    plan = db.sql(f"EXPLAIN SELECT * FROM {M} m")["plan"][0].as_py()
+    assert "Matches of (A B), for each k" in plan
+    assert "kept until 5s after its first row" in plan
     drawn = db.sql(f"EXPLAIN (FORMAT DOT) SELECT * FROM {M} m")["plan"][0].as_py()
     assert "Matches of (A B)" in drawn
     near = (
         "S MATCH_RECOGNIZE (ORDER BY ts MEASURES v AS w PATTERN (A{1,3}) DEFINE A AS v > PREV(v))"
     )
-    told = db.sql(f"EXPLAIN SELECT * FROM {near} m")["plan"][0].as_py()
-    assert "kept until it has ended or failed" in told
-    assert "and the row before them" in told
+    plan = db.sql(f"EXPLAIN SELECT * FROM {near} m")["plan"][0].as_py()
+    assert "kept until it has ended or failed" in plan
+    assert "and the row before them" in plan
 
 
 OF_A = "ORDER BY ts MEASURES A.v AS x PATTERN"

@@ -61,10 +61,10 @@ def test_a_stream_is_measured_while_it_runs() -> None:
     assert measured.statistics.distinct["k"] == 7
     for second in range(30, 120):
         measured.add(rows(20 * second, 20), second * SECOND)
-    found = measured.statistics
-    assert found.rate == pytest.approx(20, rel=0.02)
-    assert found.distinct["id"] == pytest.approx(2400, rel=0.2)
-    assert "counts" not in found.distinct
+    statistics = measured.statistics
+    assert statistics.rate == pytest.approx(20, rel=0.02)
+    assert statistics.distinct["id"] == pytest.approx(2400, rel=0.2)
+    assert "counts" not in statistics.distinct
 
 
 def test_a_rate_follows_the_stream() -> None:

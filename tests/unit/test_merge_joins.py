@@ -116,8 +116,8 @@ def test_a_new_starting_tuple_joins_all_that_is_buffered() -> None:
     """Of the starting tuples a1 and b2 only b2 is new, and a2 has been admitted before."""
     arrivals = [*tuples(0, 1, 2, 9), *tuples(1, 0, 3, 9)]
     algorithm = MWJoin(JoinTask.uniform(2, 2))
-    found = named(run(algorithm, sorted(arrivals)))
-    assert found == ["a1 b1", "a1 b2", "a2 b1", "a2 b2", "a3 b3"]
+    results = named(run(algorithm, sorted(arrivals)))
+    assert results == ["a1 b1", "a1 b2", "a2 b1", "a2 b2", "a3 b3"]
 
 
 def test_starting_tuples_that_all_were_joined_before_give_nothing_again() -> None:
@@ -272,8 +272,8 @@ def test_conditions_of_any_kind(name: str) -> None:
             if max(times(result)) - min(times(result)) <= 5
             and number(result[0]) < number(result[1]) < number(result[2])
         ]
-        found = run(ALGORITHMS[name].start(case.task), arrivals)
-        assert sorted(found) == sorted(expected)
+        results = run(ALGORITHMS[name].start(case.task), arrivals)
+        assert sorted(results) == sorted(expected)
 
 
 @pytest.mark.parametrize("name", FORWARD)
@@ -293,8 +293,8 @@ def test_thousands_of_tuples(name: str) -> None:
     network = UNLIKE if ALGORITHMS[name].windows is Windows.ANY else UNIFORM
     rows = [[(one.time, one.key, 0, one.number) for one in line] for line in lines]
     expected = oracle.window_join(rows, network)
-    found = run(ALGORITHMS[name].start(JoinTask(network)), arrivals)
-    assert sorted(tuple(one.number for one in result) for result in found) == expected
+    results = run(ALGORITHMS[name].start(JoinTask(network)), arrivals)
+    assert sorted(tuple(one.number for one in result) for result in results) == expected
     assert len(expected) > 1000
 
 

@@ -85,23 +85,23 @@ MEASURES = Measures(
 def read(metrics: Iterable[Metric]) -> dict[str, Metric]:
     """What Prometheus would read."""
     text = written(metrics).decode()
-    found = {one.name: one for one in text_string_to_metric_families(text)}
-    for name, one in found.items():
+    families = {one.name: one for one in text_string_to_metric_families(text)}
+    for name, one in families.items():
         if name.startswith("nilometer"):
             assert one.documentation.endswith("."), name
             assert one.type in ("gauge", "counter"), name
-    return found
+    return families
 
 
-def whole(queries: list[QueryStatus], most: int = 1000) -> dict[str, Metric]:
+def whole(queries: list[QueryStatus], limit: int = 1000) -> dict[str, Metric]:
     samples = {one.name: SAMPLE for one in queries}
     return read(
         [
-            *query_metrics(queries, samples, most),
-            *stream_metrics([STREAM], 4_000_000, most),
-            *sensor_metrics([SENSOR, replace(SENSOR, number=1)], most),
-            *delivery_metrics([DELIVERY], most),
-            *alert_metrics([ALERT], most),
+            *query_metrics(queries, samples, limit),
+            *stream_metrics([STREAM], 4_000_000, limit),
+            *sensor_metrics([SENSOR, replace(SENSOR, number=1)], limit),
+            *delivery_metrics([DELIVERY], limit),
+            *alert_metrics([ALERT], limit),
             *database_metrics(MEASURES),
         ]
     )
@@ -168,40 +168,40 @@ def values(family: Metric) -> dict[tuple[str, ...], float]:
         ("nilometer_worker_resident_bytes", (), 400),
     ],
 )
-def test_what_is_told(name: str, labels: tuple[str, ...], value: float) -> None:
+def test_what_is_exported(name: str, labels: tuple[str, ...], value: float) -> None:
     assert values(whole([QUERY])[name])[labels] == value
 
 
 def test_names_cannot_break_the_text() -> None:
-    found = whole([replace(QUERY, name=HOSTILE)])
-    assert values(found["nilometer_query_result_rows"]) == {(HOSTILE,): 7}
+    families = whole([replace(QUERY, name=HOSTILE)])
+    assert values(families["nilometer_query_result_rows"]) == {(HOSTILE,): 7}
 
 
 def test_a_thousand_queries_and_temporary_ones_are_bounded() -> None:
     named = [replace(QUERY, name=f"q{at}", created=at) for at in range(1500)]
     passing = [replace(QUERY, name=f"run_{at}", is_temporary=True) for at in range(500)]
-    found = whole([*passing, *named])
-    assert values(found["nilometer_queries"])["running",] == 2000
-    assert values(found["nilometer_queries_left_out"]) == {(): 1000}
-    rows = values(found["nilometer_query_result_rows"])
+    families = whole([*passing, *named])
+    assert values(families["nilometer_queries"])["running",] == 2000
+    assert values(families["nilometer_queries_left_out"]) == {(): 1000}
+    rows = values(families["nilometer_query_result_rows"])
     assert list(rows) == [(f"q{at}",) for at in range(1000)]  # the same ones every time
-    per_query = [one for one in found.values() if one.name.startswith("nilometer_query_")]
+    per_query = [one for one in families.values() if one.name.startswith("nilometer_query_")]
     assert sum(len(one.samples) for one in per_query) == 1000 * len(per_query)
-    assert not any("run_" in str(one.labels) for f in found.values() for one in f.samples)
+    assert not any("run_" in str(one.labels) for f in families.values() for one in f.samples)
 
 
 def test_what_cannot_be_found_out_is_left_out() -> None:
-    found = read(database_metrics(Measures()))
-    assert not found["nilometer_engine_batch_seconds"].samples
-    assert not found["nilometer_disk_free_bytes"].samples
-    assert "nilometer_java_heap_bytes" not in found
+    families = read(database_metrics(Measures()))
+    assert not families["nilometer_engine_batch_seconds"].samples
+    assert not families["nilometer_disk_free_bytes"].samples
+    assert "nilometer_java_heap_bytes" not in families
 
 
 def test_every_rule_asks_for_metrics_that_there_are() -> None:
-    found = {s.name for one in whole([QUERY]).values() for s in one.samples}
+    exported = {s.name for one in whole([QUERY]).values() for s in one.samples}
     asked = set(re.findall(r"\bnilometer_[a-z_]+", RULES.read_text()))
     assert asked
-    assert asked <= found
+    assert asked <= exported
 
 
 def test_metrics_over_http_need_a_token(tmp_path: Path) -> None:
@@ -209,8 +209,8 @@ def test_metrics_over_http_need_a_token(tmp_path: Path) -> None:
         assert server.ask("GET", "/metrics", None).status_code == 401
         answer = server.ask("GET", "/metrics", "read")
         assert answer.status_code == 200
-        found = {one.name for one in text_string_to_metric_families(answer.text)}
-        assert {"nilometer_build_info", "nilometer_queries", "nilometer_engine_restarts"} <= found
+        names = {one.name for one in text_string_to_metric_families(answer.text)}
+        assert {"nilometer_build_info", "nilometer_queries", "nilometer_engine_restarts"} <= names
 
 
 def test_processes_are_found_by_their_parents(tmp_path: Path) -> None:
@@ -227,15 +227,15 @@ def test_processes_are_found_by_their_parents(tmp_path: Path) -> None:
     made(13, "python3 (x) y", 12, 3)
     made(14, "python3", 1, 999)
     (tmp_path / "15").mkdir()
-    found = processes_below(10, tmp_path)
-    page = found.java_bytes // 50 if found else 0
-    assert found == Processes(2, 10 * page, 50 * page)
+    processes = processes_below(10, tmp_path)
+    page = processes.java_bytes // 50 if processes else 0
+    assert processes == Processes(2, 10 * page, 50 * page)
     assert processes_below(99, tmp_path) is None
 
 
 def test_the_api_tells_how_rows_are_spread() -> None:
-    told = shape_of_query(QUERY, followers=0).model_dump()["spread"]
-    assert told == {
+    spread = shape_of_query(QUERY, followers=0).model_dump()["spread"]
+    assert spread == {
         "bucket_rows": [75, 15, 10],
         "key": "k = 1",
         "key_share": 0.5,

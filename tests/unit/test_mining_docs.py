@@ -47,11 +47,11 @@ def section(text: str, title: str) -> str:
 def statements() -> list[tuple[str, str]]:
     """The SQL examples, and where they stand."""
     pages = [DOCS / "mining.md", *sorted(DOCS.glob("mining/*.md"))]
-    found = []
+    examples = []
     for page in pages:
         for block in re.findall(r"```sql\n(.*?)```", page.read_text(), re.DOTALL):
-            found += [(page.name, one) for one in block.split("\n\n")]
-    return found
+            examples += [(page.name, one) for one in block.split("\n\n")]
+    return examples
 
 
 @cache
@@ -82,7 +82,7 @@ def results(name: str) -> set[str]:
 
 
 def default_of(argument: ColumnArgument | OptionArgument | TableArgument) -> str | None:
-    """As a page writes it; None if it is to be told in words, whatever they are."""
+    """As a page writes it; None if the page describes it in words, whatever they are."""
     if argument.required:
         return ""
     if not isinstance(argument, OptionArgument) or argument.default is None:
@@ -124,9 +124,9 @@ def test_a_page_has_the_columns_of_tables(name: str) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_a_page_has_the_results_of_its_function(name: str) -> None:
     page = page_of(name)
-    told = section(page, "Results")
+    text = section(page, "Results")
     listed = {row[0].strip("`") for row in cells(section(page, "What is reported"))}
-    words = set(re.findall(r"`([a-z_0-9]+)`", told))
+    words = set(re.findall(r"`([a-z_0-9]+)`", text))
     assert results(name) <= words | listed
     assert words <= results(name) | set(arguments(name)) | {"every"}
 

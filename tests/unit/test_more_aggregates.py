@@ -157,13 +157,13 @@ def test_over_windows_of_time(call: str, given_rows: list[Row], buckets: int) ->
     table = to_table(given_rows)
     db = LocalDatabase(buckets)
     db.create_stream("S", table, time="ts")
-    found = db.sql(f"SELECT window_start, {call} AS x FROM TUMBLE(S, 3 SECONDS) GROUP BY 1")
+    answer = db.sql(f"SELECT window_start, {call} AS x FROM TUMBLE(S, 3 SECONDS) GROUP BY 1")
     right = judge(
         "SELECT time_bucket(INTERVAL 3 SECONDS, ts, TIMESTAMPTZ '1970-01-01 00:00:00Z') AS w, "
         f"{CALLS[call]} AS x FROM S GROUP BY w",
         table,
     )
-    assert Counter(rows_of(found, 2)) == right
+    assert Counter(rows_of(answer, 2)) == right
 
 
 ORDERED: list[Row] = [
@@ -192,8 +192,8 @@ def test_orders_of_several_directions(order: str, expected: str) -> None:
     db.create_stream("S", to_table(ORDERED), time="ts")
     names = expected.split()
     called = f"array_agg(s ORDER BY {order}), first(s ORDER BY {order}), last(s ORDER BY {order})"
-    found = db.sql(f"SELECT {called} FROM TUMBLE(S, 1 SECOND) GROUP BY window_end")
-    assert rows_of(found, 3) == [(tuple(names), names[0], names[-1])]
+    answer = db.sql(f"SELECT {called} FROM TUMBLE(S, 1 SECOND) GROUP BY window_end")
+    assert rows_of(answer, 3) == [(tuple(names), names[0], names[-1])]
     numbered = f"SELECT s, ROW_NUMBER() OVER (ORDER BY {order}) AS r FROM S [RANGE 1 HOUR]"
     changes = db.sql(f"SELECT s FROM ({numbered}) x WHERE r <= 2").to_pylist()
     last = max(one["_time"] for one in changes if one["_time"].hour == 0)
@@ -208,7 +208,7 @@ def test_moments_are_exact_far_from_zero() -> None:
     values = [1e9 + one for one in (0.25, 0.5, 3.0, 7.75, -2.5)]
     db = LocalDatabase()
     db.create_stream("S", to_table([(0, 0, one, None) for one in values]), time="ts")
-    (found,) = rows_of(
+    (moments,) = rows_of(
         db.sql("SELECT skewness(v), kurtosis(v) FROM TUMBLE(S, 1 SECOND) GROUP BY window_end"), 2
     )
     exact = list(map(Fraction, values))
@@ -216,7 +216,7 @@ def test_moments_are_exact_far_from_zero() -> None:
     second, third, fourth = (
         float(sum((one - mean) ** power for one in exact) / len(exact)) for power in (2, 3, 4)
     )
-    assert found == pytest.approx((third / second**1.5, fourth / second**2 - 3), abs=1e-9)
+    assert moments == pytest.approx((third / second**1.5, fourth / second**2 - 3), abs=1e-9)
 
 
 def test_a_line_over_time_is_exact() -> None:
@@ -225,29 +225,29 @@ def test_a_line_over_time_is_exact() -> None:
     rows = [(t, begin + t, y, None) for t, y in line]
     db = LocalDatabase()
     db.create_stream("S", to_table(rows), time="ts")
-    found = db.sql(
+    row = db.sql(
         "SELECT regr_slope(v, k) AS s, regr_r2(v, k) AS r, corr(v, k) AS c, covar_samp(v, k) AS a "
         "FROM TUMBLE(S, 1 HOUR) GROUP BY window_end"
     ).to_pylist()[0]
-    assert found["s"] == pytest.approx(1e-9, rel=1e-12)
-    assert found["r"] == pytest.approx(1, rel=1e-12)
-    assert found["c"] == pytest.approx(1, rel=1e-12)
+    assert row["s"] == pytest.approx(1e-9, rel=1e-12)
+    assert row["r"] == pytest.approx(1, rel=1e-12)
+    assert row["c"] == pytest.approx(1, rel=1e-12)
     xs = [Fraction(x) for _, x, _, _ in rows]
     ys = [Fraction(y) for _, _, y, _ in rows]
     mean_x, mean_y = sum(xs) / 100, sum(ys) / 100
     exact = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / 99
-    assert found["a"] == float(exact)
+    assert row["a"] == float(exact)
 
 
 def test_an_approximate_percentile_is_a_value_of_the_column() -> None:
     large = 9_007_199_254_740_993  # no double
     db = LocalDatabase()
     db.create_stream("S", to_table([(0, large, 0.5, None)] * 3), time="ts")
-    found = db.sql(
+    answer = db.sql(
         "SELECT approx_percentile(k, 0.5) AS p FROM TUMBLE(S, 1 HOUR) GROUP BY window_end"
     )
-    assert found.column("p").to_pylist() == [large]
-    assert found.schema.field("p").type == pa.int64()
+    assert answer.column("p").to_pylist() == [large]
+    assert answer.schema.field("p").type == pa.int64()
 
 
 ALIKE = {
@@ -269,14 +269,14 @@ def test_several_beside_each_other(given_rows: list[Row], calls: list[str]) -> N
     db = LocalDatabase()
     db.create_stream("S", table, time="ts")
     listed = ", ".join(f"{call} AS x{i}" for i, call in enumerate(calls))
-    found = db.sql(f"SELECT window_start, {listed} FROM TUMBLE(S, 3 SECONDS) GROUP BY 1")
+    answer = db.sql(f"SELECT window_start, {listed} FROM TUMBLE(S, 3 SECONDS) GROUP BY 1")
     asked = ", ".join({**CALLS, **ALIKE}[call] for call in calls)
     right = judge(
         "SELECT time_bucket(INTERVAL 3 SECONDS, ts, TIMESTAMPTZ '1970-01-01 00:00:00Z') AS w, "
         f"{asked} FROM S GROUP BY w",
         table,
     )
-    assert Counter(rows_of(found, 1 + len(calls))) == right
+    assert Counter(rows_of(answer, 1 + len(calls))) == right
 
 
 @pytest.mark.parametrize("call", list(CALLS))
@@ -298,11 +298,11 @@ def test_while_rows_come_and_go(call: str, given_rows: list[Row], cuts: list[int
     parts.append(query.feed({"S": to_batch([last])}))
     changes = pa.concat_tables(parts)
     times = [_plain(one) for one in changes["_time"].to_pylist()]
-    told = list(zip(rows_of(changes, 2), times, changes["_diff"].to_pylist(), strict=True))
+    emitted = list(zip(rows_of(changes, 2), times, changes["_diff"].to_pylist(), strict=True))
     for second in range(16):
         at = second * SECOND
         folded: Counter[tuple[Any, ...]] = Counter()
-        for row, time, diff in told:
+        for row, time, diff in emitted:
             if time <= at:
                 folded[row] += diff
         recent = to_table([row for row in ordered if at - 3 * SECOND <= row[0] <= at])

@@ -27,7 +27,7 @@ VALUES = st.one_of(
 SMOOTH = st.lists(st.floats(-10, 10).map(lambda one: round(one, 3)), max_size=40)
 
 
-def found(values: Sequence[float], length: int, **options: float) -> list[Finding]:
+def findings(values: Sequence[float], length: int, **options: float) -> list[Finding]:
     finder = MotifFinder(length, **options)  # type: ignore[arg-type]
     finder.add(np.array(values))
     return finder.answer()
@@ -58,7 +58,7 @@ def test_the_profile_does_not_depend_on_level_and_height(level: float, height: f
 def test_findings_are_those_of_brute_force(values: list[float], length: int, radius: float) -> None:
     zone = math.ceil(length / 4)
     pieces = [values[at : at + length] for at in range(len(values) - length + 1)]
-    for one in found(values, length, motifs=3, discords=2, radius=radius):
+    for one in findings(values, length, motifs=3, discords=2, radius=radius):
         apart = [naive.distance(pieces[one.start], piece) for piece in pieces]
         others = {j: d for j, d in enumerate(apart) if abs(j - one.start) > zone}
         assert one.distance == pytest.approx(min(others.values()), abs=1e-9)
@@ -76,7 +76,7 @@ def test_the_first_motif_is_the_nearest_pair_and_the_first_discord_the_farthest(
     values: list[float], length: int
 ) -> None:
     profile = [one for one in naive.profile(values, length) if math.isfinite(one)]
-    answer = found(values, length, motifs=1, discords=1, radius=1.0)
+    answer = findings(values, length, motifs=1, discords=1, radius=1.0)
     motifs = [one for one in answer if one.kind is FindingKind.MOTIF]
     discords = [one for one in answer if one.kind is FindingKind.DISCORD]
     if not profile or abs(min(profile) - 1.0) < 1e-3:
@@ -97,7 +97,7 @@ def planted() -> np.ndarray:
 
 
 def test_a_wave_that_repeats_itself_is_found() -> None:
-    (motif,) = found(planted(), 80, motifs=1, discords=0)
+    (motif,) = findings(planted(), 80, motifs=1, discords=0)
     assert motif.start in motif.occurrences
     assert [round(one / 20) * 20 for one in motif.occurrences] == [200, 700, 1500]
 
@@ -105,7 +105,7 @@ def test_a_wave_that_repeats_itself_is_found() -> None:
 def test_a_beat_that_is_like_no_other_is_found() -> None:
     values = np.sin(np.arange(1000) / 4.0) + np.random.default_rng(3).normal(0, 0.05, 1000)
     values[500:512] += 2.0
-    (discord,) = found(values, 30, motifs=0, discords=1)
+    (discord,) = findings(values, 30, motifs=0, discords=1)
     assert 470 <= discord.start <= 512
     assert discord.occurrences == (discord.start,)
 
@@ -118,13 +118,13 @@ def test_motifs_are_those_of_stumpy() -> None:
     expected = stumpy.motifs(
         values, profile, max_distance=4.0, cutoff=np.inf, max_matches=None, max_motifs=3
     )[1]
-    answer = found(values, 80, motifs=3, discords=1, radius=4.0)
+    answer = findings(values, 80, motifs=3, discords=1, radius=4.0)
     assert [set(one.occurrences) for one in answer[:3]] == [set(row) - {-1} for row in expected]
     assert answer[3].start == int(profile.argmax())
 
 
 def test_exact_repeats_are_counted_from_the_first() -> None:
-    answer = found([0.0, 1.0, 5.0, 2.0, 7.0, 3.0, 3.0, 1.0] * 20, 8, motifs=1)
+    answer = findings([0.0, 1.0, 5.0, 2.0, 7.0, 3.0, 3.0, 1.0] * 20, 8, motifs=1)
     assert answer[0].start == 0
     assert answer[0].occurrences == tuple(range(0, 153, 8))
 
@@ -142,13 +142,13 @@ def test_exact_repeats_are_counted_from_the_first() -> None:
     ],
 )
 def test_windows_in_which_nothing_can_be_found(values: list[float]) -> None:
-    assert found(values, 5) == []
+    assert findings(values, 5) == []
 
 
 def test_a_flat_stretch_is_neither_motif_nor_discord() -> None:
     values = np.sin(np.arange(300) / 5.0) + np.random.default_rng(2).normal(0, 0.2, 300)
     values[60:100] = values[200:240] = 1.5
-    for one in found(values, 20, motifs=5, discords=5):
+    for one in findings(values, 20, motifs=5, discords=5):
         assert np.ptp(values[one.start : one.start + 20]) > 0
         assert np.ptp(values[one.nearest : one.nearest + 20]) > 0
 
@@ -182,9 +182,9 @@ def test_only_the_last_rows_are_looked_at() -> None:
 )
 @settings(max_examples=60, deadline=None)
 def test_the_answer_depends_on_the_window_alone(
-    values: list[float], cuts: list[int], gone: int, most: int | None
+    values: list[float], cuts: list[int], gone: int, limit: int | None
 ) -> None:
-    one_call = call(1, rows=most)
+    one_call = call(1, rows=limit)
     places = sorted(min(cut, len(values)) for cut in cuts)
     miner: Miner = FUNCTION.miner(one_call, {}, None)
     for begin, end in zip([0, *places], [*places, len(values)], strict=True):
@@ -192,7 +192,7 @@ def test_the_answer_depends_on_the_window_alone(
         miner.forget(min(gone, begin) * 1000)
         miner = FUNCTION.miner(one_call, {}, decode(encode(miner.save())))
     miner.forget(gone * 1000)
-    first = max(gone, 0 if most is None else len(values) - most)
+    first = max(gone, 0 if limit is None else len(values) - limit)
     fresh = FUNCTION.miner(one_call, {}, None)
     fresh.add(*rows(values[first:], first))
     assert miner.answer().equals(fresh.answer())

@@ -47,10 +47,10 @@ def rows_of(home: Home) -> list[int]:
 
 
 def test_moved_logs_are_found_without_being_named(plant: Path, tmp_path: Path) -> None:
-    told: list[str] = []
-    moved = move_logs(plant, str(tmp_path / "new"), tell=lambda name, _: told.append(name))
+    reported: list[str] = []
+    moved = move_logs(plant, str(tmp_path / "new"), tell=lambda name, _: reported.append(name))
     assert (moved.logs, moved.before) == (2, str(plant / "logs"))
-    assert sorted(told) == ["a", "b%20c"]
+    assert sorted(reported) == ["a", "b%20c"]
     assert logs_of(plant) == str(tmp_path / "new")
     assert sorted(one.name for one in (tmp_path / "new").iterdir()) == ["a", "b%20c"]
     (plant / "logs").rename(tmp_path / "old")
@@ -75,7 +75,7 @@ def test_other_logs_than_its_own_are_refused(plant: Path, tmp_path: Path) -> Non
     assert "secret" not in (new / PLACE_OF_LOGS).read_text()
 
 
-def test_a_damaged_note_of_the_place_is_told(plant: Path, tmp_path: Path) -> None:
+def test_a_damaged_note_of_the_place_is_reported(plant: Path, tmp_path: Path) -> None:
     move_logs(plant, str(tmp_path / "new"))
     note = plant / PLACE_OF_LOGS
     note.write_bytes(note.read_bytes().replace(b"new", b"old"))

@@ -225,13 +225,13 @@ def test_a_lazy_join_waits_for_its_interval_but_not_after_streams_say_they_passe
     name: str,
 ) -> None:
     task = JoinTask.per_stream([100, 100])  # so tau is 10
-    algorithm, told = ALGORITHMS[name].start(task), []
+    algorithm, counts = ALGORITHMS[name].start(task), []
     for one in streams_at([1, 3, 11, 12], [2, 4, 10, 13]):
-        told.append(len(algorithm.process(one)))
+        counts.append(len(algorithm.process(one)))
         saved, algorithm = algorithm.save(), ALGORITHMS[name].start(task)
         algorithm.load(saved)
     # 11 is the first that comes after the interval, and waits for 13 to come in order
-    assert told == [0, 0, 0, 0, 0, 0, 0, 6]
+    assert counts == [0, 0, 0, 0, 0, 0, 0, 6]
     assert len(algorithm.reach(0, 14)) == 10
 
 

@@ -91,13 +91,13 @@ def write(
 
 @pytest.mark.parametrize("form", [FORM_2006, FORM_2012])
 def test_both_forms_of_the_standard(tmp_path: Path, form: str) -> None:
-    (found,) = read_n42(write(tmp_path, form, PEAK))
-    assert found.live == 9.5
-    assert found.detector == "Aa1"
-    assert found.started == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp() * 1e6
-    assert found.counts.tolist() == PEAK.tolist()
-    assert found.edges == pytest.approx(np.arange(CHANNELS + 1) * WIDTH, abs=1e-5)
-    assert found.rebinned() == pytest.approx(PEAK, abs=0.1)
+    (spectrum,) = read_n42(write(tmp_path, form, PEAK))
+    assert spectrum.live == 9.5
+    assert spectrum.detector == "Aa1"
+    assert spectrum.started == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp() * 1e6
+    assert spectrum.counts.tolist() == PEAK.tolist()
+    assert spectrum.edges == pytest.approx(np.arange(CHANNELS + 1) * WIDTH, abs=1e-5)
+    assert spectrum.rebinned() == pytest.approx(PEAK, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -106,16 +106,16 @@ def test_both_forms_of_the_standard(tmp_path: Path, form: str) -> None:
 def test_counted_zeroes(tmp_path: Path, form: str, attribute: str) -> None:
     packed = counted_zeroes(PEAK.tolist())
     assert len(packed) < 15
-    (found,) = read_n42(write(tmp_path, form, packed, compression=attribute))
-    assert found.counts.tolist() == PEAK.tolist()
+    (spectrum,) = read_n42(write(tmp_path, form, packed, compression=attribute))
+    assert spectrum.counts.tolist() == PEAK.tolist()
 
 
 def test_other_channels_are_brought_into_ours(tmp_path: Path) -> None:
     """2048 channels of 3 keV: a peak at 2.223 MeV stays there, and no count gets lost."""
     place = 2223 / 3.0
     counts = np.round(1000 * np.exp(-(((np.arange(2048) + 0.5 - place) / 12) ** 2))).astype(int)
-    (found,) = read_n42(write(tmp_path, FORM_2012, counts, gain=3.0))
-    ours = found.rebinned()
+    (spectrum,) = read_n42(write(tmp_path, FORM_2012, counts, gain=3.0))
+    ours = spectrum.rebinned()
     assert ours.sum() == pytest.approx(counts.sum())
     assert (ours @ CENTRES) / ours.sum() == pytest.approx(2.223, abs=0.001)
 
@@ -135,17 +135,17 @@ def test_several_measurements_and_detectors(tmp_path: Path, text_of: TextOf) -> 
     written = [
         Measured((1, 0, n), (0, n), detector=f"D{n}", kind=kind) for n, kind in enumerate(kinds, 1)
     ]
-    found = read(tmp_path, text_of(written))
-    assert [one.detector for one in found] == ["D1", "D2", "D3"]
-    assert [one.counts.tolist() for one in found] == [[1, 0, 1], [1, 0, 2], [1, 0, 3]]
-    assert [one.edges[-1] for one in found] == pytest.approx([0.003, 0.006, 0.009])
+    spectra = read(tmp_path, text_of(written))
+    assert [one.detector for one in spectra] == ["D1", "D2", "D3"]
+    assert [one.counts.tolist() for one in spectra] == [[1, 0, 1], [1, 0, 2], [1, 0, 3]]
+    assert [one.edges[-1] for one in spectra] == pytest.approx([0.003, 0.006, 0.009])
 
 
 @TEXTS
 @pytest.mark.parametrize("ways", [Ways(namespace=False), Ways(separator=","), Ways(separator="\n")])
 def test_ways_of_writing(tmp_path: Path, text_of: TextOf, ways: Ways) -> None:
-    (found,) = read(tmp_path, text_of([Measured((0.25, 3, 1e3))], ways))
-    assert found.counts.tolist() == [0.25, 3, 1000]
+    (spectrum,) = read(tmp_path, text_of([Measured((0.25, 3, 1e3))], ways))
+    assert spectrum.counts.tolist() == [0.25, 3, 1000]
 
 
 @TEXTS
@@ -153,8 +153,8 @@ def test_ways_of_writing(tmp_path: Path, text_of: TextOf, ways: Ways) -> None:
 def test_a_prefix(tmp_path: Path, text_of: TextOf, declared: bool) -> None:
     text = re.sub(r"<(/?)(\w)", r"<\1n42:\2", text_of([Measured()]))
     text = text.replace("xmlns=", "xmlns:n42=" if declared else "of=")
-    (found,) = read(tmp_path, text)
-    assert found.counts.tolist() == [5, 0, 0, 7]
+    (spectrum,) = read(tmp_path, text)
+    assert spectrum.counts.tolist() == [5, 0, 0, 7]
 
 
 @TEXTS
@@ -162,8 +162,8 @@ def test_elements_of_others_are_not_ours(tmp_path: Path, text_of: TextOf) -> Non
     text = text_of([Measured()]).replace(
         "<ChannelData>", "<x:ChannelData>9</x:ChannelData><ChannelData>"
     )
-    (found,) = read(tmp_path, text)
-    assert found.counts.tolist() == [5, 0, 0, 7]
+    (spectrum,) = read(tmp_path, text)
+    assert spectrum.counts.tolist() == [5, 0, 0, 7]
 
 
 @pytest.mark.parametrize(
@@ -186,10 +186,10 @@ def test_live_times(tmp_path: Path, text_of: TextOf, text: str, seconds: float) 
     ("text", "hour"), [("", 3), ("Z", 3), ("+02:00", 1), ("-04:00", 7), (".1234567Z", 3)]
 )
 def test_instants_have_zones(tmp_path: Path, text_of: TextOf, text: str, hour: int) -> None:
-    (found,) = read(tmp_path, text_of([Measured()]).replace("05Z", "05" + text))
-    assert found.started is not None
-    assert datetime.fromtimestamp(found.started // 10**6, UTC).hour == hour
-    assert found.started % 10**6 == (123456 if "." in text else 0)
+    (spectrum,) = read(tmp_path, text_of([Measured()]).replace("05Z", "05" + text))
+    assert spectrum.started is not None
+    assert datetime.fromtimestamp(spectrum.started // 10**6, UTC).hour == hour
+    assert spectrum.started % 10**6 == (123456 if "." in text else 0)
 
 
 @TEXTS
@@ -204,8 +204,8 @@ def test_spectra_without_live_time_or_energies_are_left_out(
 ) -> None:
     whole = Measured((1, 2), detector="Whole")
     unfit = [replace(whole, live="PT0S"), replace(whole, energies=(0, 0, 0)), Measured((3,))]
-    (found,) = read(tmp_path, text_of([*unfit, whole]))
-    assert found.detector == "Whole"
+    (spectrum,) = read(tmp_path, text_of([*unfit, whole]))
+    assert spectrum.detector == "Whole"
     for one in unfit:
         with pytest.raises(N42Error, match="no gamma spectrum with live time and energies"):
             read(tmp_path, text_of([one]))
@@ -213,14 +213,14 @@ def test_spectra_without_live_time_or_energies_are_left_out(
 
 def test_boundaries_of_channels(tmp_path: Path) -> None:
     for energies in ((1, 2, 4, 7), (1, 2, 4, 7, 10)):
-        (found,) = read(tmp_path, text_2012([Measured(energies=energies, are_boundaries=True)]))
-        assert found.edges * 1000 == pytest.approx([1, 2, 4, 7, 10])
+        (spectrum,) = read(tmp_path, text_2012([Measured(energies=energies, are_boundaries=True)]))
+        assert spectrum.edges * 1000 == pytest.approx([1, 2, 4, 7, 10])
 
 
 def test_units_of_energy(tmp_path: Path) -> None:
     for unit, last in (("keV", 0.012), ("MeV", 12.0), ("eV", 0.000012)):
-        (found,) = read(tmp_path, text_2006([Measured()]).replace("keV", unit))
-        assert found.edges[-1] == pytest.approx(last)
+        (spectrum,) = read(tmp_path, text_2006([Measured()]).replace("keV", unit))
+        assert spectrum.edges[-1] == pytest.approx(last)
 
 
 def test_the_only_calibration_needs_no_reference(tmp_path: Path) -> None:
@@ -238,8 +238,8 @@ def test_nothing_is_made_up_for_spectra_without_calibration(tmp_path: Path) -> N
         text_2012(two).replace(' energyCalibrationReference="S0"', ""),
         text_2006(two).replace(' CalibrationIDs="S0"', ""),
     ):
-        (found,) = read(tmp_path, text)
-        assert found.edges[-1] == pytest.approx(0.020)
+        (spectrum,) = read(tmp_path, text)
+        assert spectrum.edges[-1] == pytest.approx(0.020)
 
 
 def test_calibrations_of_other_things(tmp_path: Path) -> None:

@@ -175,8 +175,10 @@ def test_boundaries(tmp_path: Path, energies: tuple[float, ...], why: str) -> No
 
 
 def test_deviations(tmp_path: Path) -> None:
-    told = "<EnergyValues>1 2</EnergyValues><EnergyDeviationValues>0 {}</EnergyDeviationValues>"
-    text = text_2012([Measured()]).replace("</EnergyCal", told + "</EnergyCal")
+    deviations = (
+        "<EnergyValues>1 2</EnergyValues><EnergyDeviationValues>0 {}</EnergyDeviationValues>"
+    )
+    text = text_2012([Measured()]).replace("</EnergyCal", deviations + "</EnergyCal")
     assert refuse(tmp_path, text.format(-2.5), "deviations .* are not read").hint is not None
     tmp_path.joinpath("none.n42").write_text(text.format(0))
     assert len(read_n42(tmp_path / "none.n42")) == 1

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from nilometer.errors import InputError
-from nilometer_papers.algorithms.nile.answer import Answer, Change, Output
+from nilometer_papers.algorithms.nile.answer import AnswerOperator, Change, Output
 from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival, Pipeline, Scheduling
 from nilometer_papers.algorithms.nile.select import Select
 from nilometer_papers.algorithms.nile.stream_scan import StreamScan
@@ -29,7 +29,7 @@ def arrivals(random: Random) -> list[Arrival]:
 
 
 def start(plan: Node, approach: Approach) -> Pipeline:
-    return Pipeline(Answer(operator(plan)), approach, lambda: 0, Scheduling.CLOCK)
+    return Pipeline(AnswerOperator(operator(plan)), approach, lambda: 0, Scheduling.CLOCK)
 
 
 @pytest.mark.parametrize("approach", Approach)
@@ -50,7 +50,7 @@ def test_answers_are_those_of_the_plain_query_at_every_instant(approach: Approac
 
 @pytest.mark.parametrize("approach", ON_TIME)
 def test_every_change_comes_out_at_its_instant(approach: Approach) -> None:
-    random, told = Random("instants"), 0
+    random, count = Random("instants"), 0
     for _ in range(40):
         plan, given = generate_plan(random, random.randint(1, 2)), arrivals(random)
         running = start(plan, approach)
@@ -63,8 +63,8 @@ def test_every_change_comes_out_at_its_instant(approach: Approach) -> None:
                 in_the_end[row] += change.sign
                 at_once[row] += change.sign if clock == change.instant else 0
         assert {k: v for k, v in at_once.items() if v} == {k: v for k, v in in_the_end.items() if v}
-        told += len(+in_the_end)
-    assert told > 100
+        count += len(+in_the_end)
+    assert count > 100
 
 
 def total() -> WAggregate:
@@ -124,9 +124,9 @@ def average_ms(selectivity: float, scheduling: Scheduling) -> dict[str, float]:
     """Response times of Figure 12 by approach, on a machine that takes no time at all."""
     sales = store_sales(600, seed=1)
     since = sales[0].time + WINDOW
-    found = respond(q1(WINDOW, selectivity), sales, since, 0, scheduling)
-    assert all(float(one["changes"]) > 100 * selectivity for one in found.values())
-    return {name: float(one["average_ms"]) for name, one in found.items()}
+    responses = respond(q1(WINDOW, selectivity), sales, since, 0, scheduling)
+    assert all(float(one["changes"]) > 100 * selectivity for one in responses.values())
+    return {name: float(one["average_ms"]) for name, one in responses.items()}
 
 
 @pytest.mark.parametrize("selectivity", [0.2, 0.4, 0.6, 0.8, 1.0])
@@ -134,11 +134,11 @@ def test_where_time_moves_with_arrivals_all_are_the_same_without_filtering(
     selectivity: float,
 ) -> None:
     """But TPA is never ten times better: at most 1 / selectivity times."""
-    found = average_ms(selectivity, Scheduling.ARRIVALS)
-    assert found["NTA"] == found["TPA"] > 0
-    assert found["TPA"] <= found["ITA"] <= found["TPA"] / selectivity
+    averages = average_ms(selectivity, Scheduling.ARRIVALS)
+    assert averages["NTA"] == averages["TPA"] > 0
+    assert averages["TPA"] <= averages["ITA"] <= averages["TPA"] / selectivity
     if selectivity == 1:
-        assert found["ITA"] == found["TPA"]
+        assert averages["ITA"] == averages["TPA"]
 
 
 @pytest.mark.parametrize("selectivity", [0.2, 1.0])
@@ -146,6 +146,6 @@ def test_with_a_clock_ita_waits_for_the_next_tuple_also_without_filtering(
     selectivity: float,
 ) -> None:
     """TPA and NTA tell an expiration at once; ITA is as late as where time moves with arrivals."""
-    found = average_ms(selectivity, Scheduling.CLOCK)
-    assert found["TPA"] == found["NTA"] == 0
-    assert found["ITA"] == average_ms(selectivity, Scheduling.ARRIVALS)["ITA"] > 0
+    averages = average_ms(selectivity, Scheduling.CLOCK)
+    assert averages["TPA"] == averages["NTA"] == 0
+    assert averages["ITA"] == average_ms(selectivity, Scheduling.ARRIVALS)["ITA"] > 0

@@ -80,41 +80,41 @@ def test_figure_2_voluntary_expiration(execution: str) -> None:
     sales = table(SALES, TEN_MINUTES, ["price"])
     db = LocalDatabase(2, execution)
     db.create_stream("SalesStream", sales, time="ts", lateness=3 * TEN_MINUTES)
-    query, found = db.query(TOTAL), []
+    query, emitted = db.query(TOTAL), []
     arrivals = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 10]
     for number in arrivals:
-        found += changes_of(query.feed({"SalesStream": sales.slice(number, 1).to_batches()[0]}))
+        emitted += changes_of(query.feed({"SalesStream": sales.slice(number, 1).to_batches()[0]}))
     later = table([(30, 1), (31, 6), (32, 6), (40, 6)], TEN_MINUTES, ["price"]).to_batches()[0]
-    found += changes_of(query.feed({"SalesStream": later}))
-    assert [answer(found, t * TEN_MINUTES) for t in (T1, T2, T3, T5, T6)] == [
+    emitted += changes_of(query.feed({"SalesStream": later}))
+    assert [answer(emitted, t * TEN_MINUTES) for t in (T1, T2, T3, T5, T6)] == [
         [28],
         [22],
         [13],
         [20],
         [15],
     ]
-    assert (8,) not in [row for row, _, _ in found]
+    assert (8,) not in [row for row, _, _ in emitted]
 
 
 @pytest.mark.parametrize("execution", EXECUTIONS)
-def test_figures_3_and_5_when_the_total_is_told(execution: str) -> None:
-    """Given: scheduled by input, the total is told only when a tuple passes the selection: 22 and
-    13 come with 7 at T5. Probing and negative tuples tell 22 as soon as 2 has come at T2."""
+def test_figures_3_and_5_when_the_total_is_emitted(execution: str) -> None:
+    """Given: scheduled by input, the total is emitted only when a tuple passes the selection: 22
+    and 13 come with 7 at T5. Probing and negative tuples emit 22 as soon as 2 has come at T2."""
     sales = table(SALES, TEN_MINUTES, ["price"])
     query = database({"SalesStream": sales}, execution).query(TOTAL)
-    told: dict[int, list[int]] = {}
+    totals: dict[int, list[int]] = {}
     for number in range(len(sales)):
         batch = sales.slice(number, 1).to_batches()[0]
         new = changes_of(query.feed({"SalesStream": batch}))
-        told[number + 1] = [row[0] for row, _, diff in new if diff > 0]
+        totals[number + 1] = [row[0] for row, _, diff in new if diff > 0]
     if execution == "ita":
-        assert told[T2] == told[T3] == told[T3 + 1] == []
-        assert told[T5] == [28, 22, 13]
+        assert totals[T2] == totals[T3] == totals[T3 + 1] == []
+        assert totals[T5] == [28, 22, 13]
     else:
-        assert told[T2] == [28, 22]
-        assert told[T3] == [13]
-        assert told[T3 + 1] == told[T5] == []
-        assert told[T6] == [20, 15]
+        assert totals[T2] == [28, 22]
+        assert totals[T3] == [13]
+        assert totals[T3 + 1] == totals[T5] == []
+        assert totals[T6] == [20, 15]
 
 
 ITEMS = "SELECT item, quantity FROM {} [RANGE 1 HOUR]"

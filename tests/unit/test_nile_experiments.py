@@ -101,8 +101,10 @@ def test_claims_about_response_times() -> None:
     assert times_faster("TPA", "ITA", 10, "at", ("a",), "").check(rows).holds
     assert not times_faster("TPA", "ITA", 10, "at", ("a", "b"), "").check(rows).holds
     assert times_faster("TPA", "ITA", 10, "at", ("a",), "").inequality.startswith("10 × average_ms")
-    told = times_faster("TPA", "ITA", 10, "at", ("a", "b"), "").check(rows).figures
-    assert told == "a: TPA 10, ITA 100 ms (30, 300 ms by expirations alone); b: TPA 10, ITA 20 ms"
+    figures = times_faster("TPA", "ITA", 10, "at", ("a", "b"), "").check(rows).figures
+    assert (
+        figures == "a: TPA 10, ITA 100 ms (30, 300 ms by expirations alone); b: TPA 10, ITA 20 ms"
+    )
     assert expirations_come_sooner("TPA", "ITA", 10, "at", ("a",)).check(rows).holds
     assert not expirations_come_sooner("TPA", "ITA", 10, "at", ("b",)).check(rows).holds
     assert same("TPA", "NTA", "at", ("a",), "").check(rows).holds

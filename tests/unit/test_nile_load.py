@@ -45,12 +45,12 @@ def test_ita_waits_for_the_next_tuple_that_passes(one_in: int) -> None:
     arrivals = sales(query, 1600)
     passing = [one.time for one in arrivals if one.values[2] < round(1000 / one_in)]
     ends = [time + WINDOW + 1 for time in passing]
-    told = [end for end in ends if end <= passing[-1]]
-    waits = [passing[bisect_right(passing, end - 1)] - end for end in told]
-    found = respond(query, arrivals, WINDOW, 0)
-    assert found["ITA"]["expired_ms"] == pytest.approx(sum(waits) / len(waits) / 1000, rel=0.02)
-    assert float(found["ITA"]["expired_ms"]) == pytest.approx(1000 * one_in / RATES, rel=0.3)
-    assert found["TPA"]["expired_ms"] == found["NTA"]["expired_ms"] == 0
+    expired = [end for end in ends if end <= passing[-1]]
+    waits = [passing[bisect_right(passing, end - 1)] - end for end in expired]
+    responses = respond(query, arrivals, WINDOW, 0)
+    assert responses["ITA"]["expired_ms"] == pytest.approx(sum(waits) / len(waits) / 1000, rel=0.02)
+    assert float(responses["ITA"]["expired_ms"]) == pytest.approx(1000 * one_in / RATES, rel=0.3)
+    assert responses["TPA"]["expired_ms"] == responses["NTA"]["expired_ms"] == 0
 
 
 def test_however_fast_a_machine_is_the_longest_wait_of_tpa_is_behind_a_scan() -> None:
@@ -58,8 +58,8 @@ def test_however_fast_a_machine_is_the_longest_wait_of_tpa_is_behind_a_scan() ->
     arrivals = sales(query, 900)
     ratios = []
     for microseconds in (0.1, 1.0, 10.0):
-        found = respond(query, arrivals, WINDOW, microseconds)
-        ratios.append(float(found["TPA"]["maximum_ms"]) / float(found["NTA"]["maximum_ms"]))
+        responses = respond(query, arrivals, WINDOW, microseconds)
+        ratios.append(float(responses["TPA"]["maximum_ms"]) / float(responses["NTA"]["maximum_ms"]))
     assert ratios == pytest.approx([ratios[0]] * 3, rel=0.02)
     assert ratios[0] > 1.05
 
@@ -75,10 +75,10 @@ def rows(figure: str, at: float, busy: float, **times: tuple[float, float]) -> l
             "algorithm": name,
             "changes": 10,
             "average_ms": average,
-            "maximum_ms": most,
+            "maximum_ms": maximum,
             "expired_ms": 2 * average,
         }
-        for name, (average, most) in times.items()
+        for name, (average, maximum) in times.items()
     ]
 
 

@@ -80,10 +80,10 @@ def check_each_step(plan: Node, arrivals: list[Arrival], approach: Approach) -> 
     assert isinstance(answer, Stateful)
     for arrival in arrivals:
         running.replay([arrival])
-        told = answer.local_clock if approach is Approach.ITA else min(s.time for s in scans)
+        clock = answer.local_clock if approach is Approach.ITA else min(s.time for s in scans)
         assert answer.local_clock <= min(one.time for one in scans)
         for at, rows in expected.items():
-            if at < told:
+            if at < clock:
                 assert fold(running.changes, at) == rows, (plan, approach, at)
 
 
@@ -109,7 +109,7 @@ def test_operators_of_any_kind_follow_each_other(approach: Approach) -> None:
 
 @pytest.mark.parametrize("approach", Approach)
 @pytest.mark.parametrize("name", PLANS)
-def test_answers_that_are_told_are_right_and_on_time_but_for_ita(
+def test_answers_that_are_emitted_are_right_and_on_time_but_for_ita(
     name: str, approach: Approach
 ) -> None:
     random = Random(f"steps {name}")

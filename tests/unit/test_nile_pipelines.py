@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nilometer_papers.algorithms.nile.answer import Answer
+from nilometer_papers.algorithms.nile.answer import AnswerOperator
 from nilometer_papers.algorithms.nile.operator import Operator
 from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival, Pipeline
 from nilometer_papers.algorithms.nile.plan_tuple import Held, PlanTuple
@@ -43,7 +43,7 @@ def arrive(stream: int, rows: Sequence[tuple[Any, ...]]) -> list[Arrival]:
 
 
 def start(root: Operator, approach: Approach) -> Pipeline:
-    return Pipeline(Answer(root), approach, lambda: 0)
+    return Pipeline(AnswerOperator(root), approach, lambda: 0)
 
 
 def run(root: Operator, approach: Approach, *streams: Sequence[tuple[Any, ...]]) -> Pipeline:
@@ -59,7 +59,7 @@ def total() -> WAggregate:
     return WAggregate(Select(scan, lambda values: values[0] > 4), [("SUM", key)])
 
 
-def told(running: Pipeline, after: int) -> list[tuple[float, float, Any]]:
+def results_of(running: Pipeline, after: int) -> list[tuple[float, float, Any]]:
     """(tick of the clock, tick from which it holds, value) of what came to the answer."""
     return [
         (clock / SECOND, change.instant / SECOND, change.values[0])
@@ -69,15 +69,15 @@ def told(running: Pipeline, after: int) -> list[tuple[float, float, Any]]:
 
 
 def test_figure_1a_under_ita_sums_come_when_a_tuple_passes_the_selection() -> None:
-    assert told(run(total(), Approach.ITA, SALES[:10]), after=5) == [(T1, T1, 28)]
-    sums = told(run(total(), Approach.ITA, SALES[:T5]), after=T1)
+    assert results_of(run(total(), Approach.ITA, SALES[:10]), after=5) == [(T1, T1, 28)]
+    sums = results_of(run(total(), Approach.ITA, SALES[:T5]), after=T1)
     assert sums == [(T5, T2, 22), (T5, T3, 13), (T5, T5, 20)]
 
 
 @pytest.mark.parametrize("approach", ON_TIME)
 def test_figures_3b_and_5b_sums_come_at_once(approach: Approach) -> None:
     running = run(total(), approach, SALES[:T5])
-    assert told(running, after=5) == [(T1, T1, 28), (T2, T2, 22), (T3, T3, 13), (T5, T5, 20)]
+    assert results_of(running, after=5) == [(T1, T1, 28), (T2, T2, 22), (T3, T3, 13), (T5, T5, 20)]
     scan, select, aggregate, _ = running.operators
     if approach is Approach.TPA:
         assert (scan.counters.tuples, aggregate.counters.tuples) == (11, 5)
@@ -101,7 +101,7 @@ def test_figure_2_a_tuple_on_its_way_keeps_older_ones_from_expiring(approach: Ap
     aggregate.probe()
     assert aggregate.local_clock <= T5 * SECOND
     running.replay(arrive(0, SALES[12:]))
-    sums = [value for _, _, value in told(running, after=T3)]
+    sums = [value for _, _, value in results_of(running, after=T3)]
     assert sums == [20, 15]
     assert 8 not in [change.values[0] for change in running.changes]
 
@@ -147,8 +147,8 @@ def test_figure_8_join(approach: Approach) -> None:
         both = [
             a for s, a in left for r, b in right if a == b and max(s, r) <= tick <= min(s, r) + 5
         ]
-        found = fold(running.changes, tick * SECOND)
-        assert sorted(row[0] for row in found.elements()) == sorted(both)
+        answer = fold(running.changes, tick * SECOND)
+        assert sorted(row[0] for row in answer.elements()) == sorted(both)
 
 
 def test_figure_4_several_windows_are_scanned_and_values_looked_up() -> None:
@@ -234,7 +234,7 @@ def test_erratum_a_tuple_expires_when_its_window_is_over_not_with_its_last_insta
 
 @pytest.mark.parametrize("approach", Approach)
 def test_work_takes_time_on_the_clock_and_changes_come_out_after_it(approach: Approach) -> None:
-    running = Pipeline(Answer(total()), approach, Ticks())
+    running = Pipeline(AnswerOperator(total()), approach, Ticks())
     running.replay(arrive(0, SALES))
     assert all(a <= b for a, b in pairwise(running.clocks))
     delays = [
@@ -252,7 +252,7 @@ def test_answers_of_tpa_and_nta_come_much_sooner_than_those_of_ita() -> None:
     average, largest, tuples, probes = {}, {}, {}, {}
     for approach in Approach:
         select = Select(StreamScan(0, 2 * SECOND), lambda values: values[0] > 11)
-        running = Pipeline(Answer(WAggregate(select, [("SUM", key)])), approach, Ticks())
+        running = Pipeline(AnswerOperator(WAggregate(select, [("SUM", key)])), approach, Ticks())
         running.replay(arrivals)
         delays = [
             clock - one.instant

@@ -76,9 +76,9 @@ class _Published(CapturingDisplayPublisher):
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
-    with asked_server(tmp_path) as found:
-        monkeypatch.setenv("NILOMETER_TOKEN", found.server.secrets["admin"])
-        yield found
+    with asked_server(tmp_path) as running:
+        monkeypatch.setenv("NILOMETER_TOKEN", running.server.secrets["admin"])
+        yield running
 
 
 @pytest.fixture
@@ -95,9 +95,9 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interacti
 
 def test_cells_are_run_by_a_server(asked: Asked, shell: InteractiveShell) -> None:
     assert shell.run_cell(f"%nilometer connect {asked.url}").success
-    done = shell.run_cell("%%nilometer found\nSHOW TABLES")
+    done = shell.run_cell("%%nilometer answer\nSHOW TABLES")
     assert done.success
-    assert shell.user_ns["found"] is done.result
+    assert shell.user_ns["answer"] is done.result
     assert "<td>T</td>" in done.result._repr_html_()
     said, cleared = shell.display_pub.outputs
     assert said["data"]["text/html"] == f"<p>waiting for {asked.url}: SHOW TABLES …</p>"
@@ -173,9 +173,9 @@ def test_a_folder_of_files(
         (str(tmp_path / "stored"), "is a stored database"),
     ):
         assert not shell.run_cell(f"%nilometer open {line}").success
-        told = "".join(capsys.readouterr())
-        assert said in told
-        assert "Traceback" not in told
+        output = "".join(capsys.readouterr())
+        assert said in output
+        assert "Traceback" not in output
     assert shell.run_cell("%%nilometer\nSELECT id FROM Rooms").success
 
 

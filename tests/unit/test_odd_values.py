@@ -33,21 +33,21 @@ NESTED = pa.StructArray.from_arrays([FAR, LATE], ["t", "d"])
 def test_a_value_that_python_does_not_have_is_written_as_text(
     column: pa.Array, odd: object, usual: object
 ) -> None:
-    found = rows_of(pa.table({"v": column}))
-    assert found == [{"v": odd}, {"v": usual}]
-    json.dumps(found)
+    rows = rows_of(pa.table({"v": column}))
+    assert rows == [{"v": odd}, {"v": usual}]
+    json.dumps(rows)
 
 
-def test_a_row_with_such_values_that_cannot_be_computed_is_told() -> None:
+def test_a_row_with_such_values_that_cannot_be_computed_is_reported() -> None:
     divided = Binary(Operator.DIVIDE, Constant(1), Argument(4))
     zeros = pa.array([0, 1])
     rows = Rows([FAR, LATE, NO_TEXT, NESTED, zeros], 2, ["t", "d", "s", "n", "v"])
     errors = RowErrors()
     with leaving_out(errors):
-        [values], kept = compute([(divided, pa.float64())], rows)
+        [values], mask = compute([(divided, pa.float64())], rows)
     assert values.to_pylist() == [1.0]
-    assert kept is not None
-    assert kept.tolist() == [1]
-    [told] = errors.noted
-    assert json.loads(told.row)["t"].startswith("17036-07-06")
-    assert json.loads(told.row)["s"] == "\ufffd"
+    assert mask is not None
+    assert mask.tolist() == [1]
+    [error] = errors.noted
+    assert json.loads(error.row)["t"].startswith("17036-07-06")
+    assert json.loads(error.row)["s"] == "\ufffd"

@@ -58,11 +58,11 @@ def _same(some: list[Cluster], others: list[Cluster]) -> bool:
     ]
 
 
-def _check(found: list[Cluster], naive: NaiveClusters, groups: list[Group]) -> None:
+def _check(clusters: list[Cluster], naive: NaiveClusters, groups: list[Group]) -> None:
     total = sum(map(len, groups))
-    assert [one.size for one in found] == [len(group) for group in groups]
-    assert [one.cluster for one in found] == list(range(1, len(groups) + 1))
-    for one, group in zip(found, groups, strict=True):
+    assert [one.size for one in clusters] == [len(group) for group in groups]
+    assert [one.cluster for one in clusters] == list(range(1, len(groups) + 1))
+    for one, group in zip(clusters, groups, strict=True):
         assert one.centre == pytest.approx(naive.items[group].mean(axis=0), rel=1e-9, abs=1e-9)
         radius = np.sqrt(naive.scatter(group) / len(group))
         assert one.radius == pytest.approx(radius, rel=1e-6, abs=1e-9)
@@ -71,13 +71,13 @@ def _check(found: list[Cluster], naive: NaiveClusters, groups: list[Group]) -> N
 
 @given(seeds, st.integers(8, 24), st.integers(1, 4), st.none() | st.floats(0.1, 20))
 def test_clusters_are_those_of_the_definition(
-    seed: int, most: int, clusters: int, apart: float | None
+    seed: int, limit: int, clusters: int, apart: float | None
 ) -> None:
     items = np.random.default_rng(seed).normal(size=(26, 3)) * [1, 5, 20]
-    found = OnlineClusters(clusters, apart=apart, micro_clusters=most)
-    found.add(items)
-    naive = NaiveClusters(items, most, clusters, apart)
-    _check(found.answer(), naive, naive.groups())
+    operator = OnlineClusters(clusters, apart=apart, micro_clusters=limit)
+    operator.add(items)
+    naive = NaiveClusters(items, limit, clusters, apart)
+    _check(operator.answer(), naive, naive.groups())
 
 
 @given(seeds, cuts, variants)
@@ -103,35 +103,35 @@ def test_in_a_window_only_its_items_matter(
 ) -> None:
     items = _items(seed)
     times = np.cumsum(np.random.default_rng(seed).integers(0, 4, len(items))) - 20
-    found = OnlineClusters(3, micro_clusters=8, window=window, **variant)
+    operator = OnlineClusters(3, micro_clusters=8, window=window, **variant)
     for number, part in enumerate(_split(len(items), places)):
-        found.add(items[part], times[part])
+        operator.add(items[part], times[part])
         before = int(times[part][-1]) - window
-        found.forget(before)
+        operator.forget(before)
         if number % 2:
-            found.answer()
-            saved = decode(encode(found.save()))
-            found = OnlineClusters(3, micro_clusters=8, window=window, **variant)
-            found.load(saved)
+            operator.answer()
+            saved = decode(encode(operator.save()))
+            operator = OnlineClusters(3, micro_clusters=8, window=window, **variant)
+            operator.load(saved)
         inside = (times >= before) & (np.arange(len(items)) < part.stop)
         fresh = OnlineClusters(3, micro_clusters=8, window=window, **variant)
         fresh.add(items[inside], times[inside])
-        assert _same(found.answer(), fresh.answer())
-        assert sum(one.size for one in found.answer()) == inside.sum()
+        assert _same(operator.answer(), fresh.answer())
+        assert sum(one.size for one in operator.answer()) == inside.sum()
 
 
 def test_in_a_window_clusters_are_those_of_the_panes_together() -> None:
     items = np.random.default_rng(4).normal(size=(40, 3)) * [1, 5, 20]
     times = np.arange(40)
-    found = OnlineClusters(3, micro_clusters=6, window=160)
-    found.add(items, times)
-    found.forget(5)
+    operator = OnlineClusters(3, micro_clusters=6, window=160)
+    operator.add(items, times)
+    operator.forget(5)
     naive = NaiveClusters(items, 6, 3)
     panes = [range(max(begin, 5), begin + 10) for begin in range(0, 40, 10)]
     parts = [part for pane in panes for part in naive.micro(pane)]
-    _check(found.answer(), naive, naive.groups(naive.condensed(parts)))
-    found.forget(1000)
-    assert found.answer() == []
+    _check(operator.answer(), naive, naive.groups(naive.condensed(parts)))
+    operator.forget(1000)
+    assert operator.answer() == []
 
 
 @given(seeds, st.integers(0, 40), variants)
@@ -143,18 +143,20 @@ def test_merged_parts_have_all_items(seed: int, cut: int, variant: dict[str, Any
     whole.add(items)
     first.merge(second)
     assert sum(one.size for one in first.answer()) == len(items)
-    means = [sum(one.centre * one.share for one in found.answer()) for found in (first, whole)]
+    means = [
+        sum(one.centre * one.share for one in operator.answer()) for operator in (first, whole)
+    ]
     assert means[0] == pytest.approx(means[1], rel=1e-9, abs=1e-9)
-    scatters = [_total_scatter(found.answer()) for found in (first, whole)]
+    scatters = [_total_scatter(operator.answer()) for operator in (first, whole)]
     assert scatters[0] == pytest.approx(scatters[1], rel=1e-9)
     if cut == 0:
         assert _same(first.answer(), whole.answer())
 
 
-def _total_scatter(found: list[Cluster]) -> float:
+def _total_scatter(clusters: list[Cluster]) -> float:
     """Of all items around the mean of all: it does not depend on how they are grouped."""
-    mean = sum(one.centre * one.share for one in found)
-    return sum(one.share * (one.radius**2 + ((one.centre - mean) ** 2).sum()) for one in found)
+    mean = sum(one.centre * one.share for one in clusters)
+    return sum(one.share * (one.radius**2 + ((one.centre - mean) ** 2).sum()) for one in clusters)
 
 
 def test_clusters_of_the_later_part_have_the_later_numbers() -> None:
@@ -203,10 +205,10 @@ def test_each_item_is_with_its_own_where_clusters_are_far_apart(
     truth = chance.integers(0, 6, 1500)
     centres = np.vstack([np.eye(length)[:3], -np.eye(length)[:3]]) * 40 * np.sqrt(length)
     items = centres[truth] + chance.normal(size=(1500, length))
-    found = OnlineClusters(6, micro_clusters=64, **options)
-    found.add(items)
-    assert adjusted_rand_score(truth, found.assign(items)) == 1
-    assert sorted(one.size for one in found.answer()) == sorted(np.bincount(truth).tolist())
+    operator = OnlineClusters(6, micro_clusters=64, **options)
+    operator.add(items)
+    assert adjusted_rand_score(truth, operator.assign(items)) == 1
+    assert sorted(one.size for one in operator.answer()) == sorted(np.bincount(truth).tolist())
 
 
 @pytest.mark.parametrize("length", [100, 300])
@@ -216,30 +218,30 @@ def test_in_many_dimensions_it_is_as_good_as_k_means_over_all_items(length: int)
     truth = chance.integers(0, 5, 1500)
     centres = chance.normal(size=(5, length)) * 0.65
     items = centres[truth] + chance.normal(size=(1500, length))
-    found = OnlineClusters(5, micro_clusters=128)
-    found.add(items)
+    operator = OnlineClusters(5, micro_clusters=128)
+    operator.add(items)
     batch = KMeans(5, n_init=4, random_state=0).fit_predict(items)
-    assert adjusted_rand_score(batch, found.assign(items)) > 0.95
+    assert adjusted_rand_score(batch, operator.assign(items)) > 0.95
 
 
 def test_a_cluster_that_begins_late_is_not_swallowed() -> None:
     chance = np.random.default_rng(0)
-    found = OnlineClusters(3, micro_clusters=16)
-    found.add(chance.normal(size=(3000, 4)))
-    found.add(chance.normal([50, 0, 0, 0], size=(3000, 4)))
-    found.add(chance.normal([0, 60, 0, 0], size=(5, 4)))
-    assert [one.size for one in found.answer()] == [3000, 3000, 5]
+    operator = OnlineClusters(3, micro_clusters=16)
+    operator.add(chance.normal(size=(3000, 4)))
+    operator.add(chance.normal([50, 0, 0, 0], size=(3000, 4)))
+    operator.add(chance.normal([0, 60, 0, 0], size=(5, 4)))
+    assert [one.size for one in operator.answer()] == [3000, 3000, 5]
 
 
 def test_clusters_keep_their_numbers_while_items_come() -> None:
     chance = np.random.default_rng(3)
     centres = np.array([[0.0, 0], [100, 0], [0, 100]])
-    found = OnlineClusters(3, micro_clusters=16)
-    found.add(centres)
+    operator = OnlineClusters(3, micro_clusters=16)
+    operator.add(centres)
     for _ in range(20):
         truth = chance.integers(0, 3, 50)
-        found.add(centres[truth] + chance.normal(size=(50, 2)))
-        assert found.assign(centres).tolist() == [1, 2, 3]
+        operator.add(centres[truth] + chance.normal(size=(50, 2)))
+        assert operator.assign(centres).tolist() == [1, 2, 3]
 
 
 def test_far_from_the_origin_distances_are_as_exact_as_near_it() -> None:
@@ -254,33 +256,36 @@ def test_far_from_the_origin_distances_are_as_exact_as_near_it() -> None:
 
 def test_the_state_does_not_grow_with_the_stream() -> None:
     chance = np.random.default_rng(0)
-    found = OnlineClusters(3, micro_clusters=32)
+    operator = OnlineClusters(3, micro_clusters=32)
     sizes = []
     for _ in range(40):
-        found.add(chance.normal(size=(50, 6)) * 10)
-        sizes.append(len(encode(found.save())))
+        operator.add(chance.normal(size=(50, 6)) * 10)
+        sizes.append(len(encode(operator.save())))
     assert max(sizes) < 32 * (6 + 3) * 8 + 500
 
 
 def test_items_that_cannot_be_used_are_left_out() -> None:
-    found = OnlineClusters(2, metric="cosine")
-    found.add([[1, np.nan], [0, 0], [3, 0], [1e200, 1], [1e-300, 0], [0, 5]])
-    assert [(one.size, one.centre.tolist()) for one in found.answer()] == [(2, [1, 0]), (1, [0, 1])]
-    assert found.assign([[np.inf, 1], [0, 0], [0, 1e-9]]).tolist() == [0, 0, 2]
+    operator = OnlineClusters(2, metric="cosine")
+    operator.add([[1, np.nan], [0, 0], [3, 0], [1e200, 1], [1e-300, 0], [0, 5]])
+    assert [(one.size, one.centre.tolist()) for one in operator.answer()] == [
+        (2, [1, 0]),
+        (1, [0, 1]),
+    ]
+    assert operator.assign([[np.inf, 1], [0, 0], [0, 1e-9]]).tolist() == [0, 0, 2]
     assert OnlineClusters().answer() == []
     assert OnlineClusters().assign([[1, 2]]).tolist() == [0]
 
 
 def test_misuse_is_refused() -> None:
-    found = OnlineClusters()
-    found.add([[1, 2]])
+    operator = OnlineClusters()
+    operator.add([[1, 2]])
     with pytest.raises(MiningError, match="items must be of one length"):
-        found.add([[1, 2, 3]])
+        operator.add([[1, 2, 3]])
     with pytest.raises(MiningError, match="only in a window"):
-        found.forget(3)
+        operator.forget(3)
     with pytest.raises(MiningError, match="clustered in the same way"):
-        found.merge(OnlineClusters(3))
-    found.merge(OnlineClusters())
+        operator.merge(OnlineClusters(3))
+    operator.merge(OnlineClusters())
     with pytest.raises(MiningError, match="there is no metric taxi"):
         OnlineClusters(metric="taxi")
     with pytest.raises(MiningError, match="at least twice as many") as refused:

@@ -15,16 +15,16 @@ async def app(scope: object, receive: object, send: object) -> None:
 
 def test_a_signal_within_another_does_not_cut_clients_short() -> None:
     """Python takes SIGINT before SIGTERM, whichever came first, and one within the other."""
-    told = []
+    calls = []
 
     def stopping() -> None:
-        told.append(True)
+        calls.append(True)
         server.handle_exit(signal.SIGTERM, None)
 
     server = OrderlyServer(uvicorn.Config(app, log_config=None), stopping)
     server.handle_exit(signal.SIGINT, None)
     server.handle_exit(signal.SIGINT, None)
-    assert (told, server.should_exit, server.force_exit) == ([True], True, False)
+    assert (calls, server.should_exit, server.force_exit) == ([True], True, False)
 
 
 def test_a_signal_to_a_server_that_ends_by_itself_does_not_cut_clients_short() -> None:

@@ -131,9 +131,9 @@ def check(statement: str, rows: list[Row], buckets: int, cuts: list[int]) -> Non
     # Four rows of other partitions end all that waits; LEAD does so only with rows of its own.
     last: list[Row] = [(10**6 * SECOND + n, 99, None, "z") for n in range(4)]
     parts.append(query.feed({"S": to_batch(last)}))
-    found = answer(pa.concat_tables(parts))
+    counts = answer(pa.concat_tables(parts))
     if "LEAD" not in statement:
-        assert Counter({r: n for r, n in found.items() if r in asked}) == asked
+        assert Counter({r: n for r, n in counts.items() if r in asked}) == asked
 
 
 @pytest.mark.parametrize("statement", OF_ROWS)
@@ -197,13 +197,13 @@ def test_no_more_is_kept_than_is_looked_at() -> None:
         "LAST_VALUE(v IGNORE NULLS) OVER w AS l, FIRST_VALUE(v) OVER w AS f FROM S "
         "WINDOW w AS (PARTITION BY k ORDER BY ts)"
     )
-    found = []
+    emitted = []
     for number in range(20):
         part = [(number * 100 * SECOND + n * SECOND, n % 3, float(n), "a") for n in range(99)]
-        found.append(query.feed({"S": to_batch(part)}))
+        emitted.append(query.feed({"S": to_batch(part)}))
         [program] = [bucket.operator for stage in query.stages for bucket in stage.buckets]
         assert sum(ref.rows for one in program.stored for ref in one.refs) <= 30
-    assert max(pa.concat_tables(found)["n"].to_pylist()) == 660
+    assert max(pa.concat_tables(emitted)["n"].to_pylist()) == 660
 
 
 @pytest.mark.parametrize(
@@ -322,11 +322,11 @@ def test_equal_rows_stay_in_their_order_while_they_wait() -> None:
     """Each of many equal rows sees the next once, also where some are given out and some wait."""
     query = database([], 1).query("SELECT LEAD(v, 2) OVER (PARTITION BY k ORDER BY ts) AS n FROM S")
     rows: list[Row] = [(key, key % 40, 1.0, "a") for key in range(40) for _ in range(3)]
-    found = [query.feed({"S": to_batch([*rows, (50, 99, None, None)])})]
+    emitted = [query.feed({"S": to_batch([*rows, (50, 99, None, None)])})]
     query.restart()
     later: list[Row] = [(60, key, 2.0, "a") for key in range(40)]
-    found.append(query.feed({"S": to_batch([*later, (70, 99, None, None)])}))
-    times = Counter(pa.concat_tables(found)["_time"].cast(pa.int64()).to_pylist())
+    emitted.append(query.feed({"S": to_batch([*later, (70, 99, None, None)])}))
+    times = Counter(pa.concat_tables(emitted)["_time"].cast(pa.int64()).to_pylist())
     assert times == Counter({**dict.fromkeys(range(40), 1), 60: 40})
 
 

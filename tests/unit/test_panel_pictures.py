@@ -46,8 +46,8 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("panels")) as found:
-        yield found
+    with served(tmp_path_factory.mktemp("panels")) as server:
+        yield server
 
 
 def stored(server: Served, name: str, rows: list[Row], schema: pa.Schema = ROWS) -> None:
@@ -87,8 +87,8 @@ def some_rows(chance: random.Random, count: int, keys: int = 3) -> list[Row]:
     ]
 
 
-def drawn(found: Picture) -> dict[str, list[list[Any]]]:
-    return {one["name"]: one["data"] for one in found.values["lines"]}
+def drawn(shown: Picture) -> dict[str, list[list[Any]]]:
+    return {one["name"]: one["data"] for one in shown.values["lines"]}
 
 
 def naive(rows: list[Row], at: Interval, step: int, series: bool) -> dict[str, list[list[Any]]]:
@@ -101,7 +101,7 @@ def naive(rows: list[Row], at: Interval, step: int, series: bool) -> dict[str, l
     ]
     if not series:
         good = [("v", time, value) for _, time, value in good]
-    found: dict[str, list[list[Any]]] = {}
+    lines: dict[str, list[list[Any]]] = {}
     good.sort(key=lambda one: (one[0], one[1] // step))
     for (name, _), bucket in groupby(good, key=lambda one: (one[0], one[1] // step)):
         points = [(time, value) for _, time, value in bucket]
@@ -111,8 +111,8 @@ def naive(rows: list[Row], at: Interval, step: int, series: bool) -> dict[str, l
             min(points, key=lambda one: one[1]),
             max(points, key=lambda one: one[1]),
         }
-        found.setdefault(name, []).extend([time / 1000, value] for time, value in sorted(kept))
-    return found
+        lines.setdefault(name, []).extend([time / 1000, value] for time, value in sorted(kept))
+    return lines
 
 
 @pytest.mark.parametrize("seed", range(share_of(4)))
@@ -124,10 +124,10 @@ def test_lines_keep_their_shape(server: Served, seed: int) -> None:
         start = BEGIN + chance.randrange(0, HOUR - length + 1)
         at = Interval(start, start + length)
         for by in ({"series": "k"}, {}):
-            found = drawn(picture(server, at, kind="line", stream="S", y=["v"], **by))
-            assert found == naive(rows, at, step_for(length, 249), bool(by))
-            assert all(len(one) <= 1000 for one in found.values())
-    assert len(found["v"]) > 900
+            lines = drawn(picture(server, at, kind="line", stream="S", y=["v"], **by))
+            assert lines == naive(rows, at, step_for(length, 249), bool(by))
+            assert all(len(one) <= 1000 for one in lines.values())
+    assert len(lines["v"]) > 900
 
 
 @pytest.mark.parametrize("how", ["avg", "min", "max", "sum", "count", "last"])
@@ -138,9 +138,9 @@ def test_values_are_combined(server: Served, how: str) -> None:
     ]  # fmt: skip
     stored(server, "S", rows)
     at = Interval(BEGIN, BEGIN + HOUR)
-    for kind, most in (("line", 300), ("bar", 60)):
-        found = drawn(picture(server, at, kind=kind, stream="s", y=["v"], combine=how))
-        step = step_for(HOUR, most)
+    for kind, limit in (("line", 300), ("bar", 60)):
+        lines = drawn(picture(server, at, kind=kind, stream="s", y=["v"], combine=how))
+        step = step_for(HOUR, limit)
         expected: dict[float, list[float]] = {}
         for one in rows:
             expected.setdefault(one[TIME] // step * step / 1000, []).append(one["v"])
@@ -152,7 +152,7 @@ def test_values_are_combined(server: Served, how: str) -> None:
             "count": len,
             "last": lambda vs: vs[-1],
         }[how]
-        (line,) = found.values()
+        (line,) = lines.values()
         assert [one[0] for one in line] == sorted(expected)
         assert [one[1] for one in line] == pytest.approx(
             [naively(expected[one]) for one in sorted(expected)]
@@ -162,17 +162,17 @@ def test_values_are_combined(server: Served, how: str) -> None:
 def test_all_that_is_stored(server: Served) -> None:
     rows = some_rows(random.Random(3), 500)
     stored(server, "S", rows)
-    found = picture(server, TimeRange().at(BEGIN), kind="line", stream="S", y=["v"])
-    assert found.values["low"] == rows[0][TIME] / 1000
-    assert found.values["high"] == rows[-1][TIME] / 1000
-    assert len(drawn(found)["v"]) > 300
+    shown = picture(server, TimeRange().at(BEGIN), kind="line", stream="S", y=["v"])
+    assert shown.values["low"] == rows[0][TIME] / 1000
+    assert shown.values["high"] == rows[-1][TIME] / 1000
+    assert len(drawn(shown)["v"]) > 300
 
 
 def test_too_many_lines_are_counted(server: Served) -> None:
     stored(server, "S", some_rows(random.Random(1), 2000, keys=40))
     at = Interval(BEGIN, BEGIN + HOUR)
-    found = picture(server, at, kind="line", stream="S", y=["v"], series="k")
-    assert (len(drawn(found)), found.left_out) == (MOST_SERIES, 41 - MOST_SERIES)
+    shown = picture(server, at, kind="line", stream="S", y=["v"], series="k")
+    assert (len(drawn(shown)), shown.left_out) == (MOST_SERIES, 41 - MOST_SERIES)
 
 
 def test_a_select_is_asked_with_the_range_of_the_page(server: Served) -> None:
@@ -181,12 +181,12 @@ def test_a_select_is_asked_with_the_range_of_the_page(server: Served) -> None:
     at = Interval(BEGIN + 600 * SECOND, BEGIN + 1200 * SECOND)
     inside = [one for one in rows if at.start <= one[TIME] <= at.end]  # type: ignore[operator]
     text = "SELECT COUNT(*) AS c FROM S WHERE _time >= :start AND _time <= :end;"
-    found = picture(server, at, kind="stat", select=text, y=["c"])
-    assert [one["value"] for one in found.values["figures"]] == [len(inside)]
+    shown = picture(server, at, kind="stat", select=text, y=["c"])
+    assert [one["value"] for one in shown.values["figures"]] == [len(inside)]
     text = "SELECT date_trunc('minute', _time) AS minute, n FROM S"
-    found = picture(server, at, kind="table", select=text, x="minute")
-    assert found.rows is not None
-    assert found.rows.num_rows == sum(
+    shown = picture(server, at, kind="table", select=text, x="minute")
+    assert shown.rows is not None
+    assert shown.rows.num_rows == sum(
         at.start <= one[TIME] // (60 * SECOND) * 60 * SECOND <= at.end  # type: ignore[operator]
         for one in rows
     )
@@ -197,14 +197,14 @@ def test_a_select_is_asked_with_the_range_of_the_page(server: Served) -> None:
 def test_the_newest_rows_stand_in_a_table(server: Served) -> None:
     rows = some_rows(random.Random(4), 1000)
     stored(server, "S", rows)
-    found = picture(server, Interval(BEGIN, BEGIN + HOUR), kind="table", stream="S", y=["n"])
-    assert found.rows is not None
-    assert found.rows["n"].to_pylist()[:50] == [one["n"] for one in rows[::-1]][:50]
-    assert found.rows.num_rows == MOST_ROWS
+    shown = picture(server, Interval(BEGIN, BEGIN + HOUR), kind="table", stream="S", y=["n"])
+    assert shown.rows is not None
+    assert shown.rows["n"].to_pylist()[:50] == [one["n"] for one in rows[::-1]][:50]
+    assert shown.rows.num_rows == MOST_ROWS
 
 
-def changes(*told: tuple[int, int, str, float]) -> list[Row]:
-    return [{TIME: BEGIN + t * SECOND, DIFF: d, "k": k, "v": v} for t, d, k, v in told]
+def changes(*entries: tuple[int, int, str, float]) -> list[Row]:
+    return [{TIME: BEGIN + t * SECOND, DIFF: d, "k": k, "v": v} for t, d, k, v in entries]
 
 
 def test_lines_of_an_answer_hold_until_they_change(server: Served) -> None:
@@ -220,10 +220,10 @@ def test_lines_of_an_answer_hold_until_they_change(server: Served) -> None:
         CHANGES,
     )  # fmt: skip
     at = Interval(BEGIN + 5 * SECOND, BEGIN + 40 * SECOND)
-    found = picture(server, at, kind="line", query="q", y=["v"], series="k")
+    shown = picture(server, at, kind="line", query="q", y=["v"], series="k")
     ms = BEGIN / 1000
-    assert found.values["steps"]
-    assert {name: [[t - ms, v] for t, v in line] for name, line in drawn(found).items()} == {
+    assert shown.values["steps"]
+    assert {name: [[t - ms, v] for t, v in line] for name, line in drawn(shown).items()} == {
         "a": [[5000, 1], [10_000, 2], [30_000, 3], [40_000, 3]],
         "b": [[5000, 5], [20_000, 5], [20_000, None]],
         "c": [[5000, 7], [40_000, 7]],
@@ -281,7 +281,9 @@ def test_heat_maps_and_maps(server: Served) -> None:
         ({"select": "SELECT v FROM S; SELECT 1"}, "expected a query"),
     ],
 )
-def test_what_cannot_be_shown_is_told(server: Served, panel: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_shown_is_reported(
+    server: Served, panel: dict[str, Any], message: str
+) -> None:
     stored(server, "S", [])
     with pytest.raises(NilometerError) as caught:
         picture(server, Interval(BEGIN, BEGIN + HOUR), **{"kind": "line", "y": ["v"], **panel})
@@ -305,16 +307,16 @@ def test_without_the_scope_read_nothing_is_shown(server: Served) -> None:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_addresses_say_ranges(name: str) -> None:
-    found = read_range(name, "", "")
-    assert found.address == {"range": name}
-    assert found.at(HOUR).end == HOUR
+    span = read_range(name, "", "")
+    assert span.address == {"range": name}
+    assert span.at(HOUR).end == HOUR
 
 
 def test_ranges_between_instants() -> None:
-    found = between(BEGIN + 1500 * 1000, BEGIN)
-    said = found.address
-    assert read_range("5m", said["from"], said["to"]) == found
-    assert not found.is_live
+    span = between(BEGIN + 1500 * 1000, BEGIN)
+    said = span.address
+    assert read_range("5m", said["from"], said["to"]) == span
+    assert not span.is_live
     assert read_range("", "yesterday", "now") == DEFAULT
     assert read_range("all", "", "") == TimeRange()
     assert read_range("90s", "", "").address == {"range": "90s"}
@@ -326,20 +328,20 @@ def test_ranges_between_instants() -> None:
 def test_ranges_are_widened_around_their_middle(seed: int) -> None:
     chance = random.Random(seed)
     start = BEGIN + chance.randrange(HOUR)
-    found = between(start, start + chance.randrange(HOUR))
-    now = found.end + chance.randrange(-HOUR, HOUR)  # type: ignore[operator]
-    wide = found.widened(now)
-    assert found.start is not None and found.end is not None  # noqa: PT018
+    span = between(start, start + chance.randrange(HOUR))
+    now = span.end + chance.randrange(-HOUR, HOUR)  # type: ignore[operator]
+    wide = span.widened(now)
+    assert span.start is not None and span.end is not None  # noqa: PT018
     assert wide.start is not None and wide.end is not None  # noqa: PT018
-    assert wide.end - wide.start == 2 * (found.end - found.start)
-    assert wide.end <= max(now, found.end)
-    assert wide.start <= found.start
+    assert wide.end - wide.start == 2 * (span.end - span.start)
+    assert wide.end <= max(now, span.end)
+    assert wide.start <= span.start
 
 
 @pytest.mark.parametrize("seed", range(share_of(200)))
 def test_steps_are_few(seed: int) -> None:
     chance = random.Random(seed)
-    length, most = int(10 ** chance.uniform(0, 17)), chance.randrange(1, 400)
-    step = step_for(length, most)
-    assert step * most >= length
-    assert step == 1 or step >= 86_400 * SECOND or step_for(length, most + 1) <= step
+    length, limit = int(10 ** chance.uniform(0, 17)), chance.randrange(1, 400)
+    step = step_for(length, limit)
+    assert step * limit >= length
+    assert step == 1 or step >= 86_400 * SECOND or step_for(length, limit + 1) <= step

@@ -85,8 +85,8 @@ def test_what_it_adds_is_there() -> None:
 def test_commands_without_it_say_what_to_install(
     line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = f"nilometer {line.removesuffix(' list')} needs nilometer-papers"
-    assert said(monkeypatch, capsys, line) == f"error: {told}: pip install nilometer-papers\n"
+    refusal = f"nilometer {line.removesuffix(' list')} needs nilometer-papers"
+    assert said(monkeypatch, capsys, line) == f"error: {refusal}: pip install nilometer-papers\n"
 
 
 @pytest.mark.usefixtures("without_papers")

@@ -50,14 +50,14 @@ def _no_column(_: object) -> Any:
     raise AssertionError
 
 
-def same(found: Any, value: object) -> bool:
-    if isinstance(value, float) and type(found) is float:
+def same(answer: Any, value: object) -> bool:
+    if isinstance(value, float) and type(answer) is float:
         if math.isnan(value):
-            return math.isnan(found)
-        return (found, math.copysign(1, found)) == (value, math.copysign(1, value))
+            return math.isnan(answer)
+        return (answer, math.copysign(1, answer)) == (value, math.copysign(1, value))
     if isinstance(value, timedelta):
-        return bool(found == value // timedelta(microseconds=1) or found == value)
-    return type(found) is type(value) and bool(found == value)
+        return bool(answer == value // timedelta(microseconds=1) or answer == value)
+    return type(answer) is type(value) and bool(answer == value)
 
 
 @given(VALUES)

@@ -29,7 +29,7 @@ MANY = 10**6
 symbols = st.sampled_from(["a", "a", "b", "c", None])
 series = st.lists(symbols, max_size=50)
 sparse = st.dictionaries(st.integers(0, 60), symbols, max_size=50).map(
-    lambda found: dict(sorted(found.items()))
+    lambda drawn: dict(sorted(drawn.items()))
 )
 periods = st.integers(1, 4)
 shares = st.sampled_from([0.1, 0.3, 0.5, 0.7, 1.0])
@@ -40,11 +40,11 @@ def texts(values: Any) -> pa.Array:
     return pa.array(list(values), pa.string())
 
 
-def supports(found: list[Pattern]) -> dict[tuple[str | None, ...], int]:
+def supports(patterns: list[Pattern]) -> dict[tuple[str | None, ...], int]:
     """The supports of patterns, none of which is there twice."""
-    assert len({one.symbols for one in found}) == len(found)
-    assert all(one.complete for one in found)
-    return {one.symbols: one.support for one in found}
+    assert len({one.symbols for one in patterns}) == len(patterns)
+    assert all(one.complete for one in patterns)
+    return {one.symbols: one.support for one in patterns}
 
 
 def expected(samples: dict[int, Any], period: int, share: float, kind: str) -> dict[Any, int]:
@@ -60,9 +60,11 @@ def test_patterns_are_those_written_out_for_any_split(
         part = list(samples.items())[begin:end]
         mined.add_at(np.array([one for one, _ in part]), texts(value for _, value in part))
         mined = PartialPatterns.load(saved_state.decode(saved_state.encode(mined.save())))
-    found = mined.patterns(kind, most=MANY)
-    assert supports(found) == expected(samples, period, share, kind)
-    assert [one.length for one in found] == sorted([one.length for one in found], reverse=True)
+    patterns = mined.patterns(kind, most=MANY)
+    assert supports(patterns) == expected(samples, period, share, kind)
+    assert [one.length for one in patterns] == sorted(
+        [one.length for one in patterns], reverse=True
+    )
     assert mined.segments == len(naive_segments(samples, period))
 
 
@@ -113,16 +115,16 @@ def test_bounded_hits_say_how_much_they_missed(
     mined.add(texts(values))
     for begin, end in pairwise([0, *sorted(cuts), len(values)]):
         apart.add(texts(values[begin:end]))
-    found = mined.patterns("all", most=MANY)
-    assert apart.patterns("all", most=MANY) == found
+    patterns = mined.patterns("all", most=MANY)
+    assert apart.patterns("all", most=MANY) == patterns
     assert len(mined._counts.hits) <= hits + max(1, hits // 4)
     segments = naive_segments(dict(enumerate(values)), period)
-    for one in found:
+    for one in patterns:
         true = naive_support(one.symbols, segments)
         assert one.support <= true <= one.support + one.missed
     exact = naive_patterns(segments, list("abcd"), share, "all")
     if mined._counts.exact:
-        assert {one.symbols: one.support for one in found} == exact
+        assert {one.symbols: one.support for one in patterns} == exact
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -180,10 +182,10 @@ def test_much_work_is_cut_short_and_says_so() -> None:
     mined.add(values)
     segments = naive_segments(dict(enumerate(values)), 40)
     for work, least in ((1e7, 2), (0, 1)):
-        found = mined.patterns(work=work)
-        assert len(found) >= least
-        assert not any(one.complete for one in found)
-        assert all(naive_support(one.symbols, segments) == one.support >= 18 for one in found)
+        patterns = mined.patterns(work=work)
+        assert len(patterns) >= least
+        assert not any(one.complete for one in patterns)
+        assert all(naive_support(one.symbols, segments) == one.support >= 18 for one in patterns)
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -274,9 +276,9 @@ def test_frequent_symbols_are_reported_although_their_segments_were_given_up() -
     noisy = np.where(dice.random(len(noisy)) < 0.2, dice.integers(0, 4, len(noisy)), noisy)
     mined = PartialPatterns(24, 0.8, hits=100)
     mined.add(noisy)
-    found = mined.patterns()
-    assert [one.length for one in found] == [1] * 24
-    for one in found:
+    patterns = mined.patterns()
+    assert [one.length for one in patterns] == [1] * 24
+    for one in patterns:
         [step] = [place for place, symbol in enumerate(one.symbols) if symbol is not None]
         assert one.support == np.count_nonzero(noisy[step::24] == step % 4)
         assert one.missed == 0
@@ -294,9 +296,9 @@ def test_several_periods_are_each_mined_as_if_alone() -> None:
         mined = PartialPatterns(period, 0.5)
         mined.add(samples)
         alone += [(period, one.text, one.support, one.segments) for one in mined.patterns()]
-    found = [(r["period"], r["pattern"], r["support"], r["segments"]) for r in rows]
-    assert found == alone
-    assert len({row[0] for row in found}) > 1
+    together = [(r["period"], r["pattern"], r["support"], r["segments"]) for r in rows]
+    assert together == alone
+    assert len({row[0] for row in together}) > 1
 
 
 def answered_in_parts(samples: list[str], call: CheckedCall) -> list[dict[str, Any]]:
@@ -319,6 +321,6 @@ def answered_in_parts(samples: list[str], call: CheckedCall) -> list[dict[str, A
         ({"periods": [0.0]}, "different whole numbers"),
     ],
 )
-def test_what_is_wrong_with_periods_is_told(options: dict[str, Any], message: str) -> None:
+def test_what_is_wrong_with_periods_is_reported(options: dict[str, Any], message: str) -> None:
     with pytest.raises(MiningError, match=message):
         FUNCTION.results(CheckedCall({"value": pa.string()}, OPTIONS | options))

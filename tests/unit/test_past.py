@@ -65,12 +65,12 @@ def some_rows(chance: random.Random, count: int) -> list[dict[str, object]]:
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StoredTable]:
     chance, folder = random.Random(1), tmp_path_factory.mktemp("past")
-    found: dict[str, StoredTable] = {}
+    tables: dict[str, StoredTable] = {}
     for name in ("A", "B"):
         place = folder / name
-        found[name] = LogTable(str(place), written(place, some_rows(chance, 400), SCHEMA, 7))
-    found["T"] = FixedTable(pa.table({"k": [1, 2, 3], "label": ["one", "two", None]}))
-    return found
+        tables[name] = LogTable(str(place), written(place, some_rows(chance, 400), SCHEMA, 7))
+    tables["T"] = FixedTable(pa.table({"k": [1, 2, 3], "label": ["one", "two", None]}))
+    return tables
 
 
 def run(
@@ -155,17 +155,17 @@ def test_what_is_left_out_does_not_matter(
 ) -> None:
     for seed in range(share_of(300)):
         sql = query(random.Random(seed))
-        found, _ = run(sandbox, sql, tables, "duckdb")
-        rows = sorted((tuple(row.values()) for row in _numbered(found)), key=repr)
+        answer, _ = run(sandbox, sql, tables, "duckdb")
+        rows = sorted((tuple(row.values()) for row in _numbered(answer)), key=repr)
         wanted = [tuple(map(_plain, row)) for row in oracle(sql)]
         assert [tuple(map(_plain, row)) for row in rows] == wanted, (seed, sql)
 
 
 def _numbered(rows: pa.Table) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = rows.rename_columns(
+    numbered: list[dict[str, object]] = rows.rename_columns(
         [str(n) for n in range(rows.num_columns)]
     ).to_pylist()
-    return found
+    return numbered
 
 
 def _plain(value: object) -> object:
@@ -193,10 +193,10 @@ def test_a_range_of_time_is_all_that_is_read(
         monkeypatch.setattr(segment_chunks, cache, BlockCache())
     minute = "2026-01-01 00:05"
     sql = f"SELECT COUNT(*) FROM A WHERE {TIME} BETWEEN '{minute}:00' AND '{minute}:20'"
-    found, question = run(sandbox, sql, tables)
+    answer, question = run(sandbox, sql, tables)
     assert question.tables["A"].bounds == (BEGIN + 300 * SECOND, BEGIN + 320 * SECOND)
     assert 0 < sum(read) < 60
-    assert found.to_pylist() == [{"count": oracle(sql)[0][0]}]
+    assert answer.to_pylist() == [{"count": oracle(sql)[0][0]}]
 
 
 def test_only_columns_that_occur_are_read(sandbox: Sandbox, tables: dict[str, StoredTable]) -> None:
@@ -340,8 +340,8 @@ def test_types_are_those_of_duckdb(sandbox: Sandbox) -> None:
 def test_every_function_is_known_to_be_harmless_or_is_refused(sandbox: Sandbox) -> None:
     """A new DuckDB may have new functions: they are refused until somebody has looked at them."""
     with duckdb.connect() as connection:
-        found = connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()")
-        known = {str(row[0]).lower() for row in found.fetchall()}
+        result = connection.execute("SELECT DISTINCT function_name FROM duckdb_functions()")
+        known = {str(row[0]).lower() for row in result.fetchall()}
     refused = {"read_text", "read_blob", "glob", "getvariable", "write_log", "sleep_ms", "lpad"}
     assert not refused & safe_functions()
     others = [one for one in known - safe_functions() if one.isidentifier() and one[0] != "_"]

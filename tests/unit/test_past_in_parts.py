@@ -40,7 +40,7 @@ def sandbox() -> Iterator[Sandbox]:
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     chance, folder = random.Random(1), tmp_path_factory.mktemp("past")
     layout = LogLayout(SCHEMA, TIME)
-    found: Tables = {}
+    tables: Tables = {}
     for name in ("A", "B"):
         place = str(folder / name)
         writer = LogWriter.open(place, layout, LogOptions(history=1 << 60, segment=1 << 14))
@@ -50,9 +50,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
         if name == "A":
             writer.pack()
         writer.close()
-        found[name] = LogTable(place, LogReader.open(place))
-    found["T"] = FixedTable(pa.table({"k": [1, 2, 3], "label": ["one", "two", None]}))
-    return found
+        tables[name] = LogTable(place, LogReader.open(place))
+    tables["T"] = FixedTable(pa.table({"k": [1, 2, 3], "label": ["one", "two", None]}))
+    return tables
 
 
 def asked(sandbox: Sandbox, tables: Tables, sql: str, dialect: str = "duckdb") -> PastQuestion:
@@ -75,14 +75,14 @@ def answer_in_parts(
     """What tasks do, one after the other."""
     whole, use = tables["A"], question.tables["A"]
     assert isinstance(whole, LogTable)
-    found = [made.schema.empty_table()]
+    results = [made.schema.empty_table()]
     for span in gathered(whole.spans(use), parts):
         part = LogTable(whole.location, whole.reader, (span.start, span.end))
         others = {n: tables[n].read(question.tables[n]) for n in made.part_tables}
         rows = sandbox.run(made.part, {**others, "A": part.read(use)})
-        found.append(rows.rename_columns(made.schema.names))
+        results.append(rows.rename_columns(made.schema.names))
     others = {n: tables[n].read(question.tables[n]) for n in made.whole_tables}
-    return sandbox.run(made.whole, {**others, PARTS: pa.concat_tables(found)})
+    return sandbox.run(made.whole, {**others, PARTS: pa.concat_tables(results)})
 
 
 @pytest.mark.generated
@@ -165,13 +165,13 @@ def test_spans_hold_every_row_once(tables: Tables) -> None:
         for parts in (1, 2, 3, 100):
             spans = gathered(spans_of(table.location), parts)
             assert len(spans) <= parts
-            found = [
+            numbers = [
                 one
                 for span in spans
                 for rows in table.reader.batches(span=(span.start, span.end))
                 for one in rows.to_pylist()
             ]
-            assert found == wanted
+            assert numbers == wanted
 
 
 def test_spans_hold_the_same_rows_when_files_are_packed_meanwhile(tmp_path: Path) -> None:
@@ -186,13 +186,13 @@ def test_spans_hold_the_same_rows_when_files_are_packed_meanwhile(tmp_path: Path
     wanted = [one for batch in reader.batches() for one in batch.to_pylist()]
     writer.pack()
     writer.close()
-    found = [
+    numbers = [
         one
         for span in spans
         for batch in reader.batches(span=(span.start, span.end))
         for one in batch.to_pylist()
     ]
-    assert found == wanted
+    assert numbers == wanted
 
 
 def test_a_range_of_time_has_fewer_bytes(tables: Tables) -> None:
@@ -219,7 +219,7 @@ def test_fields_of_a_struct_are_not_columns_of_the_same_name(sandbox: Sandbox) -
     tables: Tables = {"A": FixedTable(rows)}
     sql = "SELECT A.k, SUM(v) AS a, SUM(A.v) AS b, SUM(r.v) AS c FROM A GROUP BY k"
     made = parted(sandbox, tables, asked(sandbox, tables, sql))
-    found = sandbox.run(made.part, {"A": rows})
-    assert found.num_columns == 3  # the key, and two sums
-    whole = sandbox.run(made.whole, {PARTS: found.rename_columns(made.schema.names)})
+    partial = sandbox.run(made.part, {"A": rows})
+    assert partial.num_columns == 3  # the key, and two sums
+    whole = sandbox.run(made.whole, {PARTS: partial.rename_columns(made.schema.names)})
     assert whole.to_pylist() == [{"k": 1, "a": 5.0, "b": 5.0, "c": 12.0}]

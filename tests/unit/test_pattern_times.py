@@ -90,8 +90,8 @@ class Backtracking:
                 is_greedy = str(op) == "MAX_REPEAT"
                 yield from self.repeat(list(body), few, most, place, is_greedy)
             case "ASSERT" | "ASSERT_NOT":
-                found = [*_first(self.sequence(list(given_to[1]), 0, place))]
-                yield from (place for _ in "1" if bool(found) == (str(op) == "ASSERT"))
+                matched = [*_first(self.sequence(list(given_to[1]), 0, place))]
+                yield from (place for _ in "1" if bool(matched) == (str(op) == "ASSERT"))
             case _:
                 raise AssertionError(op)
 
@@ -109,24 +109,24 @@ class Backtracking:
             yield place
 
 
-def _first(found: Iterator[int]) -> Iterator[int]:
-    for one in found:
+def _first(ends: Iterator[int]) -> Iterator[int]:
+    for one in ends:
         yield one
         return
 
 
 def _is_in(items: Any, letter: str) -> bool:
     is_negated = str(items[0][0]) == "NEGATE"
-    found = False
+    is_inside = False
     for op, given_to in items:
         match str(op):
             case "LITERAL":
-                found |= ord(letter) == given_to
+                is_inside |= ord(letter) == given_to
             case "RANGE":
-                found |= given_to[0] <= ord(letter) <= given_to[1]
+                is_inside |= given_to[0] <= ord(letter) <= given_to[1]
             case "CATEGORY":
-                found |= letter.isdigit()  # of \d alone
-    return found != is_negated
+                is_inside |= letter.isdigit()  # of \d alone
+    return is_inside != is_negated
 
 
 PIECES = st.recursive(

@@ -38,8 +38,8 @@ def drawn(expected: np.ndarray, spectra: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).poisson(expected, (spectra, len(expected))).astype(float)
 
 
-def near(found: MeasuredPeaks, energy: float) -> np.ndarray:
-    return np.abs(found.energy - energy) < SCALE.width(np.array(energy)) / 2
+def near(peaks: MeasuredPeaks, energy: float) -> np.ndarray:
+    return np.abs(peaks.energy - energy) < SCALE.width(np.array(energy)) / 2
 
 
 CONTINUUM = 2000 * np.exp(-ENERGY / 2) + 5
@@ -48,16 +48,16 @@ LINES = {2.223: 4000.0, 3.93: 900.0, 4.44: 1500.0, 7.63: 800.0}
 
 def test_lines_on_a_continuum_are_found_where_they_are_with_their_areas_and_errors() -> None:
     expected = CONTINUUM + sum(line(energy, area) for energy, area in LINES.items())
-    found = SpectrumPeaks(SCALE).find(drawn(expected, 400, 1))
+    peaks = SpectrumPeaks(SCALE).find(drawn(expected, 400, 1))
     for energy, area in LINES.items():
-        mine = near(found, energy)
-        assert np.unique(found.spectrum[mine]).tolist() == found.spectrum[mine].tolist()
+        mine = near(peaks, energy)
+        assert np.unique(peaks.spectrum[mine]).tolist() == peaks.spectrum[mine].tolist()
         assert mine.sum() >= 398
-        assert abs(found.energy[mine].mean() - energy) < 0.1 * SCALE.channel_width
-        assert abs(found.area[mine].mean() / area - 1) < 0.03
-        pulls = (found.area[mine] - area) / found.sigma[mine]
+        assert abs(peaks.energy[mine].mean() - energy) < 0.1 * SCALE.channel_width
+        assert abs(peaks.area[mine].mean() / area - 1) < 0.03
+        pulls = (peaks.area[mine] - area) / peaks.sigma[mine]
         assert 0.9 < pulls.std() < 1.15
-    others = ~np.any([near(found, energy) for energy in LINES], axis=0)
+    others = ~np.any([near(peaks, energy) for energy in LINES], axis=0)
     assert others.sum() <= 400 * 0.05
 
 
@@ -68,12 +68,12 @@ def test_noise_has_no_more_false_peaks_than_its_significance_says(
     spectra = drawn(np.full(1024, level), 3000, 2)
     scale = EnergyScale(fwhm=12.0)
     for least in (2.5, 3.5):
-        found = SpectrumPeaks(scale, least, most=1000).find(spectra)
+        peaks = SpectrumPeaks(scale, least, most=1000).find(spectra)
         # Rice: how often a Gaussian process of this filter rises above a level.
         rate = _risings(scale) * np.exp(-(least**2) / 2) * 1024
-        assert least_share * rate < len(found.area) / 3000 < 1.1 * rate
-    found = SpectrumPeaks(scale, 5.0).find(spectra)
-    assert len(found.area) <= 3
+        assert least_share * rate < len(peaks.area) / 3000 < 1.1 * rate
+    peaks = SpectrumPeaks(scale, 5.0).find(spectra)
+    assert len(peaks.area) <= 3
 
 
 def _risings(scale: EnergyScale) -> float:
@@ -103,24 +103,24 @@ def test_one_spectrum_is_least_squares_at_each_channel_and_scipys_peaks() -> Non
     ratio = weights @ counts / np.sqrt(weights**2 @ counts)
     ratio[:10] = ratio[-10:] = 0
     places, _ = find_peaks(ratio, height=6)
-    found = SpectrumPeaks(scale, 6).find([counts])
+    peaks = SpectrumPeaks(scale, 6).find([counts])
     assert len(places) == 3
-    assert (np.abs(found.channel - places) <= 0.5).all()
-    np.testing.assert_allclose(found.area, (weights @ counts)[places], rtol=0.02)
-    np.testing.assert_allclose(found.significance, ratio[places], rtol=0.02)
+    assert (np.abs(peaks.channel - places) <= 0.5).all()
+    np.testing.assert_allclose(peaks.area, (weights @ counts)[places], rtol=0.02)
+    np.testing.assert_allclose(peaks.significance, ratio[places], rtol=0.02)
 
 
 @pytest.mark.parametrize("apart", [16.0, 20.0, 24.0, 40.0])
 def test_neighbours_do_not_take_from_each_other(apart: float) -> None:
     scale = EnergyScale(fwhm=10.0)
     pair = line(100.3, 5000, scale, 200) + line(100.3 + apart, 2000, scale, 200)
-    found = SpectrumPeaks(scale).find(drawn(50 + pair, 200, 4))
+    peaks = SpectrumPeaks(scale).find(drawn(50 + pair, 200, 4))
     for energy, area in ((100.3, 5000), (100.3 + apart, 2000)):
-        mine = np.abs(found.energy - energy) < 3
+        mine = np.abs(peaks.energy - energy) < 3
         assert mine.sum() == 200
-        assert found.energy[mine].mean() == pytest.approx(energy, abs=0.1)
-        assert found.area[mine].mean() == pytest.approx(area, rel=0.01)
-        assert 0.85 < found.area[mine].std() / found.sigma[mine].mean() < 1.25
+        assert peaks.energy[mine].mean() == pytest.approx(energy, abs=0.1)
+        assert peaks.area[mine].mean() == pytest.approx(area, rel=0.01)
+        assert 0.85 < peaks.area[mine].std() / peaks.sigma[mine].mean() < 1.25
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.25, 0.5])
@@ -130,10 +130,10 @@ def test_lines_as_narrow_as_a_channel_are_measured_between_channels_too(
 ) -> None:
     scale = EnergyScale(fwhm=fwhm)
     counts = 20 + line(50.5 + shift, 3000, scale, 100)
-    found = SpectrumPeaks(scale).find([counts])
-    assert len(found.energy) == 1
-    assert found.energy[0] == pytest.approx(50.5 + shift, abs=0.3)
-    assert found.area[0] == pytest.approx(3000, rel=0.2)
+    peaks = SpectrumPeaks(scale).find([counts])
+    assert len(peaks.energy) == 1
+    assert peaks.energy[0] == pytest.approx(50.5 + shift, abs=0.3)
+    assert peaks.area[0] == pytest.approx(3000, rel=0.2)
 
 
 def test_a_background_is_taken_away_with_its_variance() -> None:
@@ -160,9 +160,9 @@ def test_the_variance_of_the_background_counts() -> None:
 def test_a_slope_is_no_part_of_a_peak_near_the_end() -> None:
     scale = EnergyScale(fwhm=10.0)
     counts = 3000.0 - 10 * np.arange(200) + line(8.5, 5000, scale, 200)
-    found = SpectrumPeaks(scale).find([counts])
-    assert found.area == pytest.approx([5000], rel=0.02)
-    assert found.energy == pytest.approx([8.5], abs=0.5)
+    peaks = SpectrumPeaks(scale).find([counts])
+    assert peaks.area == pytest.approx([5000], rel=0.02)
+    assert peaks.energy == pytest.approx([8.5], abs=0.5)
 
 
 def test_of_two_within_a_width_the_higher_stays() -> None:
@@ -170,19 +170,19 @@ def test_of_two_within_a_width_the_higher_stays() -> None:
     spectra = drawn(40 + line(150.5, 900, scale, 300), 400, 10)
     weights = np.array([_weights(scale, channel, 300) for channel in range(300)])
     ratios = spectra @ weights.T / np.sqrt(spectra @ (weights**2).T)
-    found = SpectrumPeaks(scale).find(spectra)
-    mine = np.abs(found.energy - 150.5) < 20
+    peaks = SpectrumPeaks(scale).find(spectra)
+    mine = np.abs(peaks.energy - 150.5) < 20
     highest = ratios[:, 130:171].argmax(axis=1) + 130
     doubled = [len(find_peaks(one[130:171], height=4)[0]) > 1 for one in ratios]
     assert sum(doubled) >= 5
     for row in np.flatnonzero(doubled):
-        (middle,) = found.channel[mine & (found.spectrum == row)]
+        (middle,) = peaks.channel[mine & (peaks.spectrum == row)]
         assert abs(middle - highest[row]) <= 0.5
 
 
 def test_the_most_significant_peaks_stay() -> None:
     spectra = drawn(CONTINUUM + sum(line(energy, area) for energy, area in LINES.items()), 50, 7)
-    every, two = (SpectrumPeaks(SCALE, most=most).find(spectra) for most in (99, 2))
+    every, two = (SpectrumPeaks(SCALE, most=limit).find(spectra) for limit in (99, 2))
     expected = []
     for spectrum in range(50):
         mine = np.flatnonzero(every.spectrum == spectrum)
@@ -211,10 +211,10 @@ def table(*columns: pa.Array) -> pa.RecordBatch:
 
 
 def look(worker: RowWorker, **columns: pa.Array) -> list[tuple[Any, ...]]:
-    found = worker.look(columns)
-    assert (np.diff(found.rows) >= 0).all()
-    values = [column.to_pylist() for column in found.columns]
-    return list(zip(found.rows.tolist(), *values, strict=True))
+    result = worker.look(columns)
+    assert (np.diff(result.rows) >= 0).all()
+    values = [column.to_pylist() for column in result.columns]
+    return list(zip(result.rows.tolist(), *values, strict=True))
 
 
 PEAK = (10 + line(40.5, 900, EnergyScale(fwhm=6.0), 80)).round().tolist()
@@ -232,23 +232,23 @@ def test_rows_that_are_no_spectra_have_no_peaks_and_lengths_may_differ() -> None
         [1e300] * 80,
     ]
     rows = [PEAK, *bad, PEAK[10:], [0.0] * 80, PEAK]
-    found = look(worker, counts=pa.array(rows, LISTS))
-    assert [row[0] for row in found] == [0, 8, 10]
-    assert [row[1] for row in found] == pytest.approx([40.0, 30.0, 40.0], abs=0.01)
-    assert [row[2] - row[1] for row in found] == [0.5] * 3
-    assert found[0][3] == pytest.approx(900, rel=0.02)
-    assert found[0][6:] == (None, None)
+    peaks = look(worker, counts=pa.array(rows, LISTS))
+    assert [row[0] for row in peaks] == [0, 8, 10]
+    assert [row[1] for row in peaks] == pytest.approx([40.0, 30.0, 40.0], abs=0.01)
+    assert [row[2] - row[1] for row in peaks] == [0.5] * 3
+    assert peaks[0][3] == pytest.approx(900, rel=0.02)
+    assert peaks[0][6:] == (None, None)
     assert look(worker, counts=pa.array([None, None], LISTS)) == []
     assert look(worker, counts=pa.array([], LISTS)) == []
 
 
 def test_peaks_have_the_names_of_lines() -> None:
     lines = table(pa.array([41.0, 60.0, None, 40.0]), pa.array(["Fe", "Al", "Si", None]))
-    (found,) = look(
+    (peak,) = look(
         FUNCTION.row_worker(call(tables=("lines",)), {"lines": lines}),
         counts=pa.array([PEAK], LISTS),
     )
-    assert found[6:] == ("Fe", 41.0)
+    assert peak[6:] == ("Fe", 41.0)
 
 
 def test_backgrounds_come_from_a_column_or_from_a_table() -> None:
@@ -258,8 +258,8 @@ def test_backgrounds_come_from_a_column_or_from_a_table() -> None:
     by_column = FUNCTION.row_worker(call(("background", "scale")), {})
     scale = pa.array([1.0, 1.0, 1.0, None, 1.0])
     assert [row[0] for row in look(by_column, counts=counts, background=background)] == [0]
-    found = look(by_column, counts=counts, background=background, scale=scale)
-    assert [row[0] for row in found] == [0]
+    peaks = look(by_column, counts=counts, background=background, scale=scale)
+    assert [row[0] for row in peaks] == [0]
     blank = table(pa.array([PEAK, PEAK], LISTS), pa.array([5.0, 5.0]))
     by_table = FUNCTION.row_worker(call(("live",), ("blank",)), {"blank": blank})
     live = pa.array([5.0, 0.5, None, 0.01, 0.1])
@@ -328,5 +328,5 @@ def test_a_blank_that_cannot_be_used_is_refused(counts: Any, live: Any, detail: 
 def test_the_columns_are_those_that_were_announced() -> None:
     announced = find_function("PEAKS").results(call())
     for rows in ([], [PEAK], [None]):
-        found = FUNCTION.row_worker(call(), {}).look({"counts": pa.array(rows, LISTS)})
-        assert [column.type for column in found.columns] == [one.kind for one in announced]
+        result = FUNCTION.row_worker(call(), {}).look({"counts": pa.array(rows, LISTS)})
+        assert [column.type for column in result.columns] == [one.kind for one in announced]

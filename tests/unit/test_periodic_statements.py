@@ -94,13 +94,13 @@ def test_the_day_is_the_best_period_of_a_real_meter(window: str) -> None:
     )
     database = LocalDatabase()
     database.create_stream("Meter", stream, time="ts")
-    found = database.sql(
+    answer = database.sql(
         f"SELECT * FROM PERIODS(Meter{window}, value => P, step => 1 MINUTE, every => 7 DAYS) "
         "WHERE rank <= 5"
     )
     # The answer after the last row; a window has another one when it is half empty.
-    end = pc.min(pc.filter(found["_time"], pc.greater(found["_time"], stream["ts"][-1])))
-    held = found.filter(pc.and_(pc.equal(found["_time"], end), pc.greater(found["_diff"], 0)))
+    end = pc.min(pc.filter(answer["_time"], pc.greater(answer["_time"], stream["ts"][-1])))
+    held = answer.filter(pc.and_(pc.equal(answer["_time"], end), pc.greater(answer["_diff"], 0)))
     best = held.sort_by("rank").to_pylist()[0]
     assert best["period"] == pytest.approx(1440, rel=0.002)
     assert best["seconds"] == best["period"] * 60.0

@@ -31,14 +31,14 @@ OPTIONS = {option.name: option.default for option in FUNCTION.options}
 symbols = st.sampled_from(["a", "b", "c", None])
 series = st.lists(symbols, max_size=60)
 sparse = st.dictionaries(st.integers(0, 200), symbols, max_size=40).map(
-    lambda found: dict(sorted(found.items()))
+    lambda drawn: dict(sorted(drawn.items()))
 )
 
 
-def counted(found: Periodicity) -> dict[str, dict[object, int]]:
+def counted(periodicity: Periodicity) -> dict[str, dict[object, int]]:
     """The counts of a Periodicity that are not zero, by symbol and lag."""
-    found._convolve()
-    pairs, names = found._pairs, found.symbols.names
+    periodicity._convolve()
+    pairs, names = periodicity._pairs, periodicity.symbols.names
     tables = {"matches": pairs.matches, "begins": pairs.begins}
     result: dict[str, dict[object, int]] = {
         name: {(names[code], lag): int(table[code, lag]) for code, lag in np.argwhere(table)}
@@ -49,8 +49,8 @@ def counted(found: Periodicity) -> dict[str, dict[object, int]]:
 
 
 def expected(samples: dict[int, str | None], longest: int) -> dict[str, dict[object, int]]:
-    found = naive_counts(samples, longest + 1)  # the lag that shows whether the longest is a peak
-    return {name: {key: n for key, n in one.items() if n} for name, one in found.items()}
+    counts = naive_counts(samples, longest + 1)  # the lag that shows whether the longest is a peak
+    return {name: {key: n for key, n in one.items() if n} for name, one in counts.items()}
 
 
 def texts(values: list[str | None]) -> pa.Array:
@@ -65,13 +65,13 @@ def by_position(values: list[str | None]) -> dict[int, str | None]:
 def test_pairs_are_those_written_out_for_any_split(
     samples: dict[int, str | None], longest: int, cuts: list[int]
 ) -> None:
-    found = Periodicity(longest)
+    periodicity = Periodicity(longest)
     edges = [0, *sorted(cuts), len(samples)]
     for begin, end in pairwise(edges):
         part = list(samples.items())[begin:end]
-        found.add_at(np.array([one for one, _ in part]), texts([value for _, value in part]))
-        found = Periodicity.load(saved_state.decode(saved_state.encode(found.save())))
-    assert counted(found) == expected(samples, longest)
+        periodicity.add_at(np.array([one for one, _ in part]), texts([value for _, value in part]))
+        periodicity = Periodicity.load(saved_state.decode(saved_state.encode(periodicity.save())))
+    assert counted(periodicity) == expected(samples, longest)
 
 
 @given(series, series, st.integers(1, 30))
@@ -82,8 +82,8 @@ def test_parts_are_merged(first: list[str | None], second: list[str | None], lon
     both.add(texts(first + second))
     one.merge(other)
     assert counted(one) == counted(both)
-    for found in (one, both):
-        found.add(texts(second))
+    for periodicity in (one, both):
+        periodicity.add(texts(second))
     assert counted(one) == counted(both)
     assert one.periods() == both.periods()
 
@@ -92,28 +92,28 @@ def test_parts_are_merged(first: list[str | None], second: list[str | None], lon
 def test_the_first_samples_are_forgotten(
     first: list[str | None], second: list[str | None], count: int, longest: int
 ) -> None:
-    found = WindowPeriodicity(longest)
-    found.add(texts(first))
-    found.forget(count)
-    found.add(texts(second))
+    periodicity = WindowPeriodicity(longest)
+    periodicity.add(texts(first))
+    periodicity.forget(count)
+    periodicity.add(texts(second))
     rest = [(place, value) for place, value in enumerate(first + second)]
     rest = rest[min(count, len(first)) :]
     if count >= len(first):
         rest = list(enumerate(second))
-    assert counted(found) == expected(dict(rest), longest)
-    anew = WindowPeriodicity(longest, FirstSeen(32, found.symbols.names))
+    assert counted(periodicity) == expected(dict(rest), longest)
+    anew = WindowPeriodicity(longest, FirstSeen(32, periodicity.symbols.names))
     anew.add_at(np.array([place for place, _ in rest]), texts([value for _, value in rest]))
-    assert found.periods(least=0.0) == anew.periods(least=0.0)
+    assert periodicity.periods(least=0.0) == anew.periods(least=0.0)
 
 
 @given(sparse, st.integers(1, 30), st.integers(0, 40))
 def test_samples_with_gaps_are_forgotten(
     samples: dict[int, str | None], longest: int, count: int
 ) -> None:
-    found = WindowPeriodicity(longest)
-    found.add_at(np.array(list(samples)), texts(list(samples.values())))
-    found.forget(count)
-    assert counted(found) == expected(dict(list(samples.items())[count:]), longest)
+    periodicity = WindowPeriodicity(longest)
+    periodicity.add_at(np.array(list(samples)), texts(list(samples.values())))
+    periodicity.forget(count)
+    assert counted(periodicity) == expected(dict(list(samples.items())[count:]), longest)
 
 
 def test_large_blocks_and_gaps_are_counted() -> None:
@@ -121,17 +121,17 @@ def test_large_blocks_and_gaps_are_counted() -> None:
     places = np.cumsum(draw.choice([1, 1, 1, 1, 1, 1, 9, 10**12], 20_000))
     values = texts(draw.choice(["a", "b"], len(places)).tolist())
     samples = dict(zip(places.tolist(), values.to_pylist(), strict=True))
-    found = Periodicity(7)
-    found.add_at(places, values)
-    assert counted(found) == expected(samples, 7)
+    periodicity = Periodicity(7)
+    periodicity.add_at(places, values)
+    assert counted(periodicity) == expected(samples, 7)
 
 
 @given(st.lists(st.sampled_from(["a", "b", None]), min_size=8, max_size=60), st.data())
 def test_what_is_reported_is_what_is_defined(values: list[str | None], data: Any) -> None:
     samples = by_position(values)
-    found = WindowPeriodicity(20)
-    found.add(texts(values))
-    for one in found.periods(most=1000, least=0.0):
+    periodicity = WindowPeriodicity(20)
+    periodicity.add(texts(values))
+    for one in periodicity.periods(most=1000, least=0.0):
         assert 2 <= one.period <= min(20, len(values) // 2)
         assert one.score == pytest.approx(naive_score(samples, one.period, one.symbol))
         assert one.score > 0
@@ -148,9 +148,9 @@ def test_a_hidden_period_is_found_first(period: int) -> None:
     values = [
         draw.choice("abcd") if draw.random() < 0.2 else one for one in pattern * (1200 // period)
     ]
-    found = Periodicity(150)
-    found.add(values)
-    whole = [one for one in found.periods(most=100) if one.symbol is None]
+    periodicity = Periodicity(150)
+    periodicity.add(values)
+    whole = [one for one in periodicity.periods(most=100) if one.symbol is None]
     assert whole[0].period == period
     repeated = [one for one in whole[1:] if one.period % period == 0]
     assert {one.multiple_of for one in repeated} == {period}
@@ -159,49 +159,49 @@ def test_a_hidden_period_is_found_first(period: int) -> None:
 
 
 def test_the_longest_period_is_found_too() -> None:
-    found = Periodicity(12)
-    found.add(list("abcdefghijkl" * 12))
-    assert found.periods()[0].period == 12
+    periodicity = Periodicity(12)
+    periodicity.add(list("abcdefghijkl" * 12))
+    assert periodicity.periods()[0].period == 12
 
 
 def test_noise_has_no_periods() -> None:
     for seed in range(10):
         draw = np.random.default_rng(seed)
-        found = Periodicity(400)
-        found.add(draw.choice(list("abcd"), 2000).tolist())
-        assert found.periods() == []
+        periodicity = Periodicity(400)
+        periodicity.add(draw.choice(list("abcd"), 2000).tolist())
+        assert periodicity.periods() == []
 
 
 def test_a_series_of_one_symbol_or_none_has_no_periods() -> None:
     for values in ([], ["a"], ["a"] * 100, [None] * 100):
-        found = WindowPeriodicity(10)
-        found.add(texts(values))
-        assert found.periods() == []
+        periodicity = WindowPeriodicity(10)
+        periodicity.add(texts(values))
+        assert periodicity.periods() == []
 
 
 def test_symbols_beyond_those_told_apart_match_nothing() -> None:
-    found = Periodicity(10, FirstSeen(2))
-    found.add(list("abcabcabcabc" * 5))
-    assert found.symbols.names == ["a", "b"]
-    best = found.periods()[0]
+    periodicity = Periodicity(10, FirstSeen(2))
+    periodicity.add(list("abcabcabcabc" * 5))
+    assert periodicity.symbols.names == ["a", "b"]
+    best = periodicity.periods()[0]
     assert (best.period, best.symbol, best.confidence) == (3, "a", 1.0)
-    whole = [one for one in found.periods() if one.symbol is None and one.period == 3]
+    whole = [one for one in periodicity.periods() if one.symbol is None and one.period == 3]
     assert whole[0].confidence == pytest.approx(2 / 3)
     with pytest.raises(MiningError, match="more symbols than it distinguishes"):
-        Periodicity(10, FirstSeen(5)).merge(found)
+        Periodicity(10, FirstSeen(5)).merge(periodicity)
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    found = Periodicity(10)
-    found.add(["a", "b"])
+    periodicity = Periodicity(10)
+    periodicity.add(["a", "b"])
     with pytest.raises(MiningError, match="ascend"):
-        found.add_at(np.array([1]), ["a"])
+        periodicity.add_at(np.array([1]), ["a"])
     with pytest.raises(MiningError, match="other lags"):
-        found.merge(Periodicity(11))
+        periodicity.merge(Periodicity(11))
     with pytest.raises(MiningError, match="other symbols"):
-        found.merge(Periodicity(10, Levels([1])))
+        periodicity.merge(Periodicity(10, Levels([1])))
     with pytest.raises(MiningError, match="does not keep"):
-        WindowPeriodicity(10).merge(found)
+        WindowPeriodicity(10).merge(periodicity)
     with pytest.raises(MiningError, match="breaks must be ascending numbers"):
         Levels([2, 1])
 
@@ -251,9 +251,9 @@ def test_answers_are_independent_of_the_split(
 def test_phases_are_those_written_out(
     samples: dict[int, str | None], period: int, symbol: str
 ) -> None:
-    found = WindowPeriodicity(12, FirstSeen(3, ["a", "b", "c"]))
-    found.add_at(np.array(list(samples)), texts(list(samples.values())))
-    one = found._with_phase(Period(period, symbol, 0, 0.0, 0.0, 0.0, 0.0))
+    periodicity = WindowPeriodicity(12, FirstSeen(3, ["a", "b", "c"]))
+    periodicity.add_at(np.array(list(samples)), texts(list(samples.values())))
+    one = periodicity._with_phase(Period(period, symbol, 0, 0.0, 0.0, 0.0, 0.0))
     assert (one.phase, one.phase_confidence) == naive_phase(samples, period, symbol)
 
 
@@ -311,10 +311,10 @@ def meter() -> tuple[Any, Any]:
 
 def test_the_day_is_the_best_period_of_a_real_meter(meter: tuple[Any, Any]) -> None:
     _, power = meter
-    found = Periodicity(10_080, Levels(quantile_breaks(power[:1000], 4)))
+    periodicity = Periodicity(10_080, Levels(quantile_breaks(power[:1000], 4)))
     for part in np.array_split(power, 7):
-        found.add(part)
-    periods = found.periods()
+        periodicity.add(part)
+    periods = periodicity.periods()
     assert [one.period for one in periods[:3]] == [1440, 1440, 1440]
     whole = [one for one in periods if one.symbol is None]
     assert whole[0] == Period(
@@ -340,9 +340,9 @@ def test_the_day_is_settled_by_several_days(start: int) -> None:
         rows = list(csv.DictReader(lines))[start : start + 17_000]
     for column in ("V", "I", "P", "S"):
         values = np.array([float(row[column]) for row in rows])
-        found = Periodicity(10_080, Levels(np.unique(np.quantile(values, [0.25, 0.5, 0.75]))))
-        found.add(values)
-        best = next(one for one in found.periods() if one.symbol is None)
+        periodicity = Periodicity(10_080, Levels(np.unique(np.quantile(values, [0.25, 0.5, 0.75]))))
+        periodicity.add(values)
+        best = next(one for one in periodicity.periods() if one.symbol is None)
         assert abs(best.period - 1440) <= 4, column
 
 
@@ -354,9 +354,9 @@ def test_what_is_done_at_about_the_same_time_has_the_period_of_the_day(seed: int
     for number in range(days):
         begin = round(number * day + 120 + draw.normal(0, 8))
         values[begin : begin + 60] = 1
-    found = Periodicity(5 * day + 20, Levels([0.5]))
-    found.add(values)
-    best = next(one for one in found.periods() if one.symbol is None)
+    periodicity = Periodicity(5 * day + 20, Levels([0.5]))
+    periodicity.add(values)
+    best = next(one for one in periodicity.periods() if one.symbol is None)
     assert abs(best.period - day) <= 1
 
 
@@ -366,6 +366,6 @@ def test_the_day_is_found_by_the_function(meter: tuple[Any, Any]) -> None:
     for window, options in ((None, {}), (None, {"step": MINUTE}), (2 * week, {"step": MINUTE})):
         call = CheckedCall({"value": pa.float64()}, OPTIONS | options, window)
         rows = list(zip(times.tolist(), power.tolist(), strict=True))
-        found = mined(rows, call, [], window)
-        assert found[0]["period"] == pytest.approx(1440, rel=0.01)
-        assert json.dumps(found)
+        answer = mined(rows, call, [], window)
+        assert answer[0]["period"] == pytest.approx(1440, rel=0.01)
+        assert json.dumps(answer)

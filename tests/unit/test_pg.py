@@ -154,8 +154,8 @@ def test_parameters_of_all_types(server: PgServer) -> None:
             sql = f'SELECT COUNT(*) FROM climate WHERE "{name}" <= %s'
             wanted = sum(row[name] is not None and row[name] <= value for row in ROWS)
             for form in ("%s", "%b", "%t"):
-                found = connection.execute(sql.replace("%s", form), [value]).fetchone()
-                assert found == (wanted,), (name, form)
+                answer = connection.execute(sql.replace("%s", form), [value]).fetchone()
+                assert answer == (wanted,), (name, form)
         assert connection.execute("SELECT %s::text, %s::int", [None, 7]).fetchone() == (None, 7)
         hostile = "'; DROP TABLE climate; --"
         assert connection.execute("SELECT %s", [hostile]).fetchone() == (hostile,)
@@ -239,9 +239,9 @@ def test_sqlalchemy_and_pandas(server: PgServer) -> None:
         table = pd.read_sql("SELECT _time, v FROM climate ORDER BY _time", connection)
     assert len(table) == 100
     assert str(table.dtypes["v"]) == "float64"
-    found = sa.inspect(engine)
-    assert set(found.get_table_names()) >= {"climate", "places"}
-    columns = {one["name"]: str(one["type"]) for one in found.get_columns("climate")}
+    inspector = sa.inspect(engine)
+    assert set(inspector.get_table_names()) >= {"climate", "places"}
+    columns = {one["name"]: str(one["type"]) for one in inspector.get_columns("climate")}
     assert columns["v"].startswith("DOUBLE PRECISION")
     assert columns["_time"].startswith("TIMESTAMP")
     engine.dispose()
@@ -259,8 +259,8 @@ def test_a_statement_can_be_cancelled(server: PgServer) -> None:
 
 def test_rows_come_in_parts(server: PgServer) -> None:
     with psycopg.connect(server.dsn()) as connection, connection.cursor() as cursor:
-        found = list(cursor.stream("SELECT k FROM climate ORDER BY _time"))
-    assert [row[0] for row in found] == expected("k")
+        rows = list(cursor.stream("SELECT k FROM climate ORDER BY _time"))
+    assert [row[0] for row in rows] == expected("k")
 
 
 def test_errors_leave_the_connection_usable(server: PgServer) -> None:

@@ -51,10 +51,10 @@ def connected(java: Any, server: PgServer, scope: str = "read", more: str = "") 
 
 def rows_of(results: Any) -> list[tuple[Any, ...]]:
     count = results.getMetaData().getColumnCount()
-    found = []
+    rows = []
     while results.next():
-        found.append(tuple(results.getObject(n + 1) for n in range(count)))
-    return found
+        rows.append(tuple(results.getObject(n + 1) for n in range(count)))
+    return rows
 
 
 @pytest.mark.parametrize("mode", ["", "?preferQueryMode=simple", "?binaryTransfer=false"])
@@ -94,8 +94,8 @@ def test_rows_come_in_pieces_where_the_driver_asks_for_that(java: Any, server: P
         connection.setAutoCommit(False)
         asked = connection.createStatement()
         asked.setFetchSize(7)
-        found = rows_of(asked.executeQuery("SELECT k FROM climate ORDER BY _time"))
-        assert [row[0] for row in found] == [row["k"] for row in ROWS]
+        rows = rows_of(asked.executeQuery("SELECT k FROM climate ORDER BY _time"))
+        assert [row[0] for row in rows] == [row["k"] for row in ROWS]
         connection.commit()
 
 

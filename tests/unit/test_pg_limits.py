@@ -110,17 +110,17 @@ def test_a_token_has_its_share_of_connections(clients: Clients) -> None:
     with clients.connect("write") as other:
         assert other.execute("SELECT 1").fetchone() == (1,)
     own.pop().close()
-    found = list[psycopg.Connection[Any]]()
+    connections = list[psycopg.Connection[Any]]()
 
     def comes_in() -> bool:
         try:
-            found.append(clients.connect())
+            connections.append(clients.connect())
         except psycopg.OperationalError:
             return False
         return True
 
     wait_for(comes_in)
-    for one in (*own, *found):
+    for one in (*own, *connections):
         one.close()
 
 
@@ -129,8 +129,8 @@ def test_the_catalog_is_asked_as_a_statement(clients: Clients) -> None:
     with clients.connect() as connection:
         with pytest.raises(psycopg.Error, match="the answer is too large"):
             connection.execute("SELECT * FROM generate_series(1, 100000000)")
-        found = connection.execute("SELECT COUNT(*) FROM generate_series(1, 1000)").fetchone()
-        assert found == (1000,)
+        row = connection.execute("SELECT COUNT(*) FROM generate_series(1, 1000)").fetchone()
+        assert row == (1000,)
 
 
 def test_questions_to_the_catalog_count_for_their_token(clients: Clients) -> None:
@@ -186,19 +186,19 @@ def test_answers_that_are_not_read_are_bounded(clients: Clients) -> None:
             raw.sendall(portal(b"p%d" % n))
         raw.sendall(message(b"S", b"") + message(b"Q", b"COMMIT\0") + message(b"S", b""))
         raw.sendall(portal(b"again") + message(b"S", b"") + message(b"X", b""))
-        told = bytearray()
-        while found := raw.recv(1 << 16):
-            told += found
-    assert told.count(b"bytes of answers are held") == 1
-    assert told.count(b"s\0\0\0\x04") == 6  # rows of five, and once more after the commit
+        received = bytearray()
+        while part := raw.recv(1 << 16):
+            received += part
+    assert received.count(b"bytes of answers are held") == 1
+    assert received.count(b"s\0\0\0\x04") == 6  # rows of five, and once more after the commit
 
 
 def test_prepared_statements_are_bounded(clients: Clients, tmp_path: Path) -> None:
     with clients.connect() as connection:
         text = b"SELECT '" + b"x" * 19_000 + b"'"
         for n in range(80):
-            found = connection.pgconn.prepare(f"s{n}".encode(), text)
-            if b"prepared statements are too long" in found.error_message:
+            result = connection.pgconn.prepare(f"s{n}".encode(), text)
+            if b"prepared statements are too long" in result.error_message:
                 break
         assert 50 < n < 60
         assert connection.execute("SELECT 1").fetchone() == (1,)

@@ -44,20 +44,20 @@ def windows(picture: QueryPicture, graph: int = 0) -> dict[str, PicturedWindow]:
 
 def test_a_path_has_a_derived_window_that_says_what_it_follows_from(db: LocalDatabase) -> None:
     picture = pictured(db, _PATH)
-    found = windows(picture)
-    assert {name: one.is_derived for name, one in found.items()} == {
+    by_name = windows(picture)
+    assert {name: one.is_derived for name, one in by_name.items()} == {
         "AB": False,
         "AC": True,
         "BC": False,
     }
-    assert found["AC"].after == PicturedBound(
+    assert by_name["AC"].after == PicturedBound(
         "A",
         "C",
         15_000_000,
         None,
         ("B at most 5s after A (WINDOW(A, B) = 5s)", "C at most 10s after B (DWINDOW(B, C) = 10s)"),
     )
-    assert found["BC"].before == PicturedBound("C", "B", 0, 0, ())
+    assert by_name["BC"].before == PicturedBound("C", "B", 0, 0, ())
     assert picture.emits == "append"
     assert picture.columns == ("k", "ts", "ts", "_time")
 

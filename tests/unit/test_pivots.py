@@ -49,8 +49,8 @@ VALUES = ("v, w", "w", "v AS 'first', w AS 'second'")
 @st.composite
 def pivots(draw: st.DrawFn) -> str:
     """A statement over {W}, whose rows have {E} as a column if that is not empty."""
-    found = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=2, unique=True))
-    asked = ", ".join(f"{one} AS a{n}" for n, one in enumerate(found))
+    aggregates = draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=2, unique=True))
+    asked = ", ".join(f"{one} AS a{n}" for n, one in enumerate(aggregates))
     pick, where = draw(st.sampled_from(PICKS)), draw(st.sampled_from(("", " WHERE v > 0")))
     if draw(st.booleans()):
         return f"SELECT * FROM {{W}} PIVOT ({asked} FOR {pick} GROUP BY {{E}}s)"
@@ -77,13 +77,13 @@ def held(given: list[Row]) -> pa.Table:
 
 def counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
     """The rows of an answer that came and did not go."""
-    found: Counter[tuple[Any, ...]] = Counter()
+    counts: Counter[tuple[Any, ...]] = Counter()
     copies = table["_diff"].to_pylist() if "_diff" in table.column_names else [1] * len(table)
     shown = table.drop_columns([n for n in ("_time", "_diff") if n in table.column_names])
     columns = [one.to_pylist() for one in shown.columns]
     for row, many in zip(zip(*columns, strict=True), copies, strict=True):
-        found[plain(row)] += many
-    return +found
+        counts[plain(row)] += many
+    return +counts
 
 
 @pytest.mark.parametrize("part", range(3))
@@ -108,9 +108,9 @@ def test_windows_at_instants(part: int) -> None:
         asked = statement.format(W="S [RANGE 2 SECONDS]", E="")
         if "GROUP BY" not in asked and "UNPIVOT" in asked:
             asked += " EMIT CHANGES"
-        found = db.sql(asked, at=EPOCH + timedelta(microseconds=now))
+        answer = db.sql(asked, at=EPOCH + timedelta(microseconds=now))
         inside = [row for row in given if now - 2 * SECOND <= row[0] <= now]
-        assert counted(found) == judge(statement.format(W="W", E=""), held(inside))
+        assert counted(answer) == judge(statement.format(W="W", E=""), held(inside))
 
     check_generated(check, part, 120, deadline=None)
 
@@ -122,20 +122,20 @@ def test_windows_of_time(part: int) -> None:
         windows = draw.draw(st.sampled_from((("TUMBLE", 1, 1), ("HOP", 2, 1))))
         kind, size, slide = windows[0], windows[1] * SECOND, windows[2] * SECOND
         db = database(given, draw.draw(st.integers(1, 3)))
-        told = written(kind, size, slide, 0)
-        found = db.sql(statement.format(W=told, E="window_end, "))
+        window = written(kind, size, slide, 0)
+        result = db.sql(statement.format(W=window, E="window_end, "))
         judged = judge(
             statement.format(W="W", E="window_end, "), in_windows(given, kind, size, slide, 0)
         )
-        assert answer(found) == judged
+        assert answer(result) == judged
 
     check_generated(check, part, 120, deadline=None)
 
 
 def table(statement: str) -> pa.Table:
     db = nm.connect()
-    found = [("x", "a", 1, 2.5), ("x", "b", 2, None), ("y", "a", 3, 4.5), ("y", None, 4, 5.5)]
-    columns = dict(zip("rkvw", map(list, zip(*found, strict=True)), strict=True))
+    rows = [("x", "a", 1, 2.5), ("x", "b", 2, None), ("y", "a", 3, 4.5), ("y", None, 4, 5.5)]
+    columns = dict(zip("rkvw", map(list, zip(*rows, strict=True)), strict=True))
     db.create_table("T", pa.table(columns))
     return db.sql(statement)
 
@@ -195,8 +195,8 @@ def test_columns_have_names(statement: str, rows: list[dict[str, Any]]) -> None:
 
 
 def test_pivot_may_be_a_name() -> None:
-    found = table("SELECT pivot.v AS unpivot FROM T pivot WHERE pivot.v > 3")
-    assert found.to_pylist() == [{"unpivot": 4}]
+    answer = table("SELECT pivot.v AS unpivot FROM T pivot WHERE pivot.v > 3")
+    assert answer.to_pylist() == [{"unpivot": 4}]
 
 
 @pytest.mark.parametrize(

@@ -47,20 +47,20 @@ def test_patterns_are_asked_one_by_one() -> None:
         "s LIKE ALL ('a%', '%b', NULL)",
     )
     listed = ", ".join(f"{one} AS c{number}" for number, one in enumerate(asked))
-    found = db.sql(f"SELECT {listed} FROM T WHERE s IS NOT NULL ORDER BY s")
-    assert [list(row.values()) for row in found.to_pylist()] == [
+    answer = db.sql(f"SELECT {listed} FROM T WHERE s IS NOT NULL ORDER BY s")
+    assert [list(row.values()) for row in answer.to_pylist()] == [
         [True, True, True, False, False, None],
         [False, True, False, True, True, False],
     ]
 
 
 def test_rows_with_nulls_are_compared_value_by_value() -> None:
-    found = pa.table({"a": [1, None, None, 1], "b": [2, 2, 3, None]})
+    table = pa.table({"a": [1, None, None, 1], "b": [2, 2, 3, None]})
     db = nm.connect()
-    db.create_table("T", found)
+    db.create_table("T", table)
     asked = db.sql("SELECT (a, b) = (1, 2) AS same, (a, b) <> (1, 2) AS other FROM T")
-    told = {(one["same"], one["other"]) for one in asked.to_pylist()}
-    assert told == {(True, False), (None, None), (False, True)}
+    pairs = {(one["same"], one["other"]) for one in asked.to_pylist()}
+    assert pairs == {(True, False), (None, None), (False, True)}
 
 
 @pytest.mark.parametrize(

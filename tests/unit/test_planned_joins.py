@@ -43,9 +43,9 @@ def rows(load: StreamLoad, random: np.random.Generator) -> pa.Table:
 
 def test_explain_shows_the_order_of_the_heuristic(db: LocalDatabase) -> None:
     """Each origin has its own: rows are found by key, so a step costs what matches."""
-    told = explain_plan(db.plan(STATEMENT.format(""))).splitlines()
-    (first,) = (i for i, line in enumerate(told) if line.startswith("Probe order of new rows"))
-    assert told[first : first + 5] == [
+    lines = explain_plan(db.plan(STATEMENT.format(""))).splitlines()
+    (first,) = (i for i, line in enumerate(lines) if line.startswith("Probe order of new rows"))
+    assert lines[first : first + 5] == [
         "Probe order of new rows (as declared; chosen again as rates change)",
         "  new S1  S2, S3, S4  (4,100 rows probed per second)",
         "  new S2  S3, S4, S1  (455 rows probed per second)",
@@ -57,8 +57,8 @@ def test_explain_shows_the_order_of_the_heuristic(db: LocalDatabase) -> None:
 @pytest.mark.parametrize("hint", ["EAGER", "LAZY", "MULTIWAY_HASH(buckets = 5)"])
 def test_loops_of_a_hint_have_the_papers_best_order(db: LocalDatabase, hint: str) -> None:
     """Section 5.1: the best global order is S2, S1, S3, S4."""
-    told = explain_plan(db.plan(STATEMENT.format(f"/*+ {hint} */"))).splitlines()
-    assert "  order: S2, S1, S3, S4" in told
+    lines = explain_plan(db.plan(STATEMENT.format(f"/*+ {hint} */"))).splitlines()
+    assert "  order: S2, S1, S3, S4" in lines
 
 
 def test_the_planned_order_probes_fewer_rows(
@@ -80,9 +80,9 @@ def probed(
 
     def count(*given):
         nonlocal counted
-        found = look_up(*given)
-        counted += found.total
-        return found
+        candidates = look_up(*given)
+        counted += candidates.total
+        return candidates
 
     query, results = db.query(STATEMENT.format("")), 0
     with monkeypatch.context() as patched:

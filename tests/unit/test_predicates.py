@@ -177,5 +177,5 @@ def test_an_sql_predicate_that_fails_on_the_data_says_where() -> None:
 def test_bounds_of_a_symmetric_between_may_be_in_any_order() -> None:
     db = nm.connect()
     db.create_table("T", pa.table({"v": [0, 1, 2, 3, None]}))
-    found = db.sql("SELECT v BETWEEN SYMMETRIC 2 AND 1 AS within FROM T ORDER BY v")
-    assert found["within"].to_pylist() == [None, False, True, True, False]
+    answer = db.sql("SELECT v BETWEEN SYMMETRIC 2 AND 1 AS within FROM T ORDER BY v")
+    assert answer["within"].to_pylist() == [None, False, True, True, False]

@@ -80,9 +80,9 @@ PROMISES = {
         "unit/test_lease.py::test_who_has_lost_it_changes_nothing",
     ],
     "a row that cannot be computed does not stop its query": [
-        "spark/test_poison_rows.py::test_rows_that_cannot_be_computed_are_left_out_and_told",
+        "spark/test_poison_rows.py::test_rows_that_cannot_be_computed_are_left_out_and_reported",
         "spark/test_poison_rows.py::test_a_named_query_goes_on_unless_it_is_told_to_stop",
-        "unit/test_odd_values.py::test_a_row_with_such_values_that_cannot_be_computed_is_told",
+        "unit/test_odd_values.py::test_a_row_with_such_values_that_cannot_be_computed_is_reported",
     ],
     "of two writers in an object store one is the last": [
         "unit/test_log_takeover.py::test_a_writer_is_stopped_in_an_append_while_another_takes_over",

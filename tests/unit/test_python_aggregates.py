@@ -27,16 +27,16 @@ class Total:
     """A sum that takes values back."""
 
     def __init__(self) -> None:
-        self.told: list[int] = []
+        self.values: list[int] = []
 
     def update(self, value: int) -> None:
-        self.told.append(value)
+        self.values.append(value)
 
     def retract(self, value: int) -> None:
-        self.told.remove(value)
+        self.values.remove(value)
 
     def finish(self) -> int:
-        return sum(self.told)
+        return sum(self.values)
 
 
 class Product:
@@ -71,7 +71,7 @@ rows = st.lists(
     ),
     min_size=1,
     max_size=25,
-).map(lambda found: sorted(found, key=lambda row: row[0]))
+).map(lambda drawn: sorted(drawn, key=lambda row: row[0]))
 
 
 def database(given: list[Row]) -> LocalDatabase:
@@ -90,8 +90,8 @@ def database(given: list[Row]) -> LocalDatabase:
 
 
 def batch(given: list[Row]) -> pa.RecordBatch:
-    found = [dict(zip(SCHEMA.names, (t * SECOND, *more), strict=True)) for t, *more in given]
-    return pa.RecordBatch.from_pylist(found, SCHEMA)
+    rows = [dict(zip(SCHEMA.names, (t * SECOND, *more), strict=True)) for t, *more in given]
+    return pa.RecordBatch.from_pylist(rows, SCHEMA)
 
 
 @settings(max_examples=40)
@@ -104,20 +104,20 @@ def test_they_are_what_built_in_ones_are(given: list[Row], parts: list[int], key
     statement = f"SELECT {columns} FROM S [RANGE 4 SECONDS] {by}"
     expected = db.sql(statement).to_pylist()
     require_equal(expected)
-    running, found, rest = db.query(statement), [], given
+    running, emitted, rest = db.query(statement), [], given
     for size in (*parts, len(given)):
         some, rest = rest[:size], rest[size:]
         if some:
-            found += running.feed({"S": batch(some)}).to_pylist()
+            emitted += running.feed({"S": batch(some)}).to_pylist()
             running.restart()
-    require_equal(found)
+    require_equal(emitted)
     end = given[-1][0] * SECOND
     before = [one for one in expected if stamp(one) < end]
-    assert sorted(repr(one) for one in found if stamp(one) < end) == sorted(map(repr, before))
+    assert sorted(repr(one) for one in emitted if stamp(one) < end) == sorted(map(repr, before))
 
 
-def require_equal(found: list[dict[str, Any]]) -> None:
-    for row in found:
+def require_equal(emitted: list[dict[str, Any]]) -> None:
+    for row in emitted:
         for number, call in enumerate(PAIRS):
             assert row[f"a{number}"] == row[f"b{number}"], (call, row)
 
@@ -127,23 +127,23 @@ def stamp(row: dict[str, Any]) -> int:
 
 
 def test_only_what_has_changed_is_told_to_one_that_can_retract() -> None:
-    told: list[tuple[str, int]] = []
+    calls: list[tuple[str, int]] = []
 
     class Watched(Total):
         def update(self, value: int) -> None:
-            told.append(("+", value))
+            calls.append(("+", value))
             super().update(value)
 
         def retract(self, value: int) -> None:
-            told.append(("-", value))
+            calls.append(("-", value))
             super().retract(value)
 
     made = PythonAggregate("watched", Watched)
     assert made([1, 2, 3, 4]) == 10
     assert made([2, 3, 4, 4]) == 13
-    assert told[4:] == [("-", 1), ("+", 4)]
+    assert calls[4:] == [("-", 1), ("+", 4)]
     assert made([7]) == 7  # less to tell anew
-    assert told[6:] == [("+", 7)]
+    assert calls[6:] == [("+", 7)]
     assert made([]) is None
     assert made(None) is None
     assert PythonAggregate("lists", Total.__mro__[0])([1]) == 1
@@ -181,12 +181,12 @@ def test_an_object_that_raised_is_not_asked_again() -> None:
 def test_structs_and_arrays_can_be_collected() -> None:
     db = LocalDatabase()
     db.create_stream("S", pa.Table.from_batches([batch([(1, 0, 5, 1), (2, 0, 4, 2)])]), time="ts")
-    found = db.sql(
+    rows = db.sql(
         "SELECT array_agg(struct(v, w)) AS a, array_agg(array(w, v)) AS b "
         "FROM TUMBLE(TABLE S, DESCRIPTOR(ts), INTERVAL '1' MINUTE) GROUP BY window_start"
     ).to_pylist()
-    assert found[0]["a"] == [{"v": 5, "w": 1}, {"v": 4, "w": 2}]
-    assert found[0]["b"] == [[1, 5], [2, 4]]
+    assert rows[0]["a"] == [{"v": 5, "w": 1}, {"v": 4, "w": 2}]
+    assert rows[0]["b"] == [[1, 5], [2, 4]]
 
 
 @pytest.mark.parametrize(
@@ -212,8 +212,8 @@ def test_without_spark_a_database_has_them() -> None:
     frame = pd.DataFrame({"ts": pd.to_datetime([0, 1], unit="s", utc=True), "v": [3.0, 5.0]})
     db.create_stream("S", frame, time="ts")
     db.create_aggregate("spread", lambda v: v.max() - v.min())
-    found = db.sql("SELECT spread(v) AS s FROM S GROUP BY window(ts, '1 minute')").to_pandas()
-    assert found["s"].tolist() == [2.0]
+    drawn = db.sql("SELECT spread(v) AS s FROM S GROUP BY window(ts, '1 minute')").to_pandas()
+    assert drawn["s"].tolist() == [2.0]
     with pytest.raises(InputError, match="the aggregate half has no method finish"):
         db.create_aggregate("half", type("Half", (), {"update": print}))
     with pytest.raises(InputError, match="function sum already exists"):

@@ -64,8 +64,8 @@ def test_the_same_name_from_many_threads_is_made_once(bench: Bench) -> None:
         return "made"
 
     with ThreadPoolExecutor(8) as threads:
-        found = sorted(threads.map(make, range(8)))
-    assert found == ["made", *["taken"] * 7]
+        outcomes = sorted(threads.map(make, range(8)))
+    assert outcomes == ["made", *["taken"] * 7]
     assert bench.starts.count == 1
 
 
@@ -100,9 +100,9 @@ def test_who_waits_for_a_run_that_is_dropped_gets_a_new_one() -> None:
 
     def other() -> QueryRun:
         waits.set()
-        with runs.alone("Q") as found:
-            found.state = RunState(QueryPhase.RUNNING)
-            return found
+        with runs.alone("Q") as run:
+            run.state = RunState(QueryPhase.RUNNING)
+            return run
 
     with ThreadPoolExecutor(1) as threads:
         with runs.alone("q") as first:

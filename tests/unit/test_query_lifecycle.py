@@ -293,7 +293,7 @@ def test_what_is_being_done_is_done_before_the_supervisor_has_stopped() -> None:
     assert may_end.is_set()
 
 
-def test_a_disk_without_room_is_no_limit_and_is_told(
+def test_a_disk_without_room_is_no_limit_and_is_reported(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(bench.queries, "q", limits=lambda usual: QueryLimits(results=1000))

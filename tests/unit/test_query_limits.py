@@ -86,9 +86,9 @@ def test_what_becomes_of_rows_that_cannot_be_computed() -> None:
     assert stop == QueryLimits(on_error=OnError.STOP)
     assert shown_limits(stop) == "on_error = 'stop'"
     assert limits("on_error = SKIP", stop) == QueryLimits(on_error=OnError.SKIP)
-    with pytest.raises(NilometerError, match="option on_error cannot be explode") as told:
+    with pytest.raises(NilometerError, match="option on_error cannot be explode") as error:
         limits("on_error = 'explode'")
-    assert "'skip' to leave out" in str(told.value)
+    assert "'skip' to leave out" in str(error.value)
 
 
 def test_which_rows_are_shed() -> None:
@@ -104,13 +104,13 @@ def test_which_rows_are_shed() -> None:
         limits("shed_by = 'k'")
     with pytest.raises(NilometerError, match="option shed must be greater than zero"):
         limits("shed = 0")
-    with pytest.raises(NilometerError, match="option shed cannot be used") as told:
+    with pytest.raises(NilometerError, match="option shed cannot be used") as error:
         limits("shed = 'often'")
-    assert "cannot read a number of rows" in str(told.value)
+    assert "cannot read a number of rows" in str(error.value)
 
 
 @pytest.mark.parametrize("number", ["0", "1025", "-1", "two", "1.5", "9" * 5000, "none"])
 def test_what_cannot_be_a_number_of_buckets(number: str) -> None:
-    with pytest.raises(NilometerError, match="option buckets cannot be") as told:
+    with pytest.raises(NilometerError, match="option buckets cannot be") as error:
         limits(f"buckets = '{number}'")
-    assert "write a number from 1 to 1024" in str(told.value)
+    assert "write a number from 1 to 1024" in str(error.value)

@@ -186,13 +186,13 @@ def test_where_positions_are_not_known_micro_batches_tell() -> None:
         ),
     ],
 )
-def test_causes_are_told_in_words(stall: Stall, words: str) -> None:
+def test_causes_are_described_in_words(stall: Stall, words: str) -> None:
     status = query("q", QueryPhase.STALLED, stall)
     assert stall.cause == words
     assert texts(query_problem(status)) == [f"It is stalled: {words}."]
-    told = shape_of_query(status, 0).stalled
-    assert told is not None
-    assert (told.reason, told.text) == (stall.reason.value, words)
+    shown = shape_of_query(status, 0).stalled
+    assert shown is not None
+    assert (shown.reason, shown.text) == (stall.reason.value, words)
 
 
 def test_prometheus_is_told_of_stalls_silence_and_lags() -> None:
@@ -227,12 +227,12 @@ def test_the_page_of_a_stream_tells_of_silence() -> None:
 
 def test_the_page_of_a_stream_tells_of_a_backlog() -> None:
     assert texts(unshipped_note(None)) == texts(unshipped_note(ALIVE)) == []
-    [told] = texts(unshipped_note(replace(ALIVE, unshipped=1, unshipped_since=0)))
-    assert told.startswith("1 row is on the server's disk, on the way to the object store, the old")
+    [note] = texts(unshipped_note(replace(ALIVE, unshipped=1, unshipped_since=0)))
+    assert note.startswith("1 row is on the server's disk, on the way to the object store, the old")
     assert texts(backlog_note(None)) == texts(backlog_note(ALIVE)) == []
-    [told] = texts(backlog_note(replace(ALIVE, backlog=1004)))
-    assert told.startswith("1 004 readings had been kept at their source")
-    assert told.endswith("their time is that of their arrival.")
+    [note] = texts(backlog_note(replace(ALIVE, backlog=1004)))
+    assert note.startswith("1 004 readings had been kept at their source")
+    assert note.endswith("their time is that of their arrival.")
 
 
 def sample(seconds: int, rate: float = 5.0) -> HealthSample:
@@ -245,8 +245,8 @@ def test_charts_run_to_now_and_show_silence_as_a_gap() -> None:
     ends = [point.split(",")[0] for point in str(line.attributes["points"]).split()]
     assert ends == ["0.0", "35.0", "70.0"]  # of 140
     value = CHARTS[0].lines[0].value
-    found = line_points([sample(0), sample(20), sample(100)], value)
+    points = line_points([sample(0), sample(20), sample(100)], value)
     base = NOW // 1000
-    assert found == [
+    assert points == [
         (base, 5.0), (base + 20_000, 5.0), (base + 20_001, None), (base + 100_000, 5.0)
     ]  # fmt: skip

@@ -84,7 +84,9 @@ class OneQuery:
         return [NamedQuery("q", "SELECT 1", "append", QueryState.RUNNING, 0, None)]
 
 
-def test_how_far_a_query_of_its_own_is_behind_is_told_by_its_slowest_reader(tmp_path: Path) -> None:
+def test_how_far_a_query_of_its_own_is_behind_is_how_far_its_slowest_reader_is(
+    tmp_path: Path,
+) -> None:
     runs, log = RunTable(None), tmp_path / "A"
     with runs.alone("q") as run:
         run.state = RunState(QueryPhase.RUNNING)
@@ -116,8 +118,8 @@ def test_one_of_a_thousand_queries_is_found_without_looking_at_the_others() -> N
 
     class Many(OneQuery):
         def queries(self) -> list[NamedQuery]:
-            kept = QueryState.STOPPED
-            return [NamedQuery(f"Q{n}", "SELECT 1", "append", kept, 0, None) for n in range(1000)]
+            state = QueryState.STOPPED
+            return [NamedQuery(f"Q{n}", "SELECT 1", "append", state, 0, None) for n in range(1000)]
 
     def log_of(name: str) -> str:
         looked.append(name)
@@ -125,9 +127,9 @@ def test_one_of_a_thousand_queries_is_found_without_looking_at_the_others() -> N
 
     catalog = cast("SensorCatalog", Many())
     statuses = QueryStatuses(catalog, RunTable(None), log_of, list, lambda: 0)
-    found = statuses.find("q7")
-    assert found is not None
-    assert found.name == "Q7"
+    status = statuses.find("q7")
+    assert status is not None
+    assert status.name == "Q7"
     assert looked == ["Q7"]
-    assert found in statuses.all()
+    assert status in statuses.all()
     assert statuses.find("none") is None

@@ -47,11 +47,11 @@ class Names:
         self.asked.append(host)
         known = self.answers[host]
         addresses = known[0] if len(known) == 1 else known.pop(0)
-        found: list[Any] = []
+        answers: list[Any] = []
         for one in addresses:
             family = socket.AF_INET6 if ":" in one else socket.AF_INET
-            found.append((family, socket.SOCK_STREAM, 6, "", (one, port)))
-        return found
+            answers.append((family, socket.SOCK_STREAM, 6, "", (one, port)))
+        return answers
 
 
 @pytest.fixture
@@ -107,18 +107,18 @@ def sense(kind: str, address: str, private: bool) -> str:
             await stream.close_stream()
             await asyncio.sleep(0)
 
-    with pytest.raises((OSError, InputError, TimeoutError)) as found:
+    with pytest.raises((OSError, InputError, TimeoutError)) as error:
         asyncio.run(work())
-    return str(found.value)
+    return str(error.value)
 
 
 def deliver(kind: str, url: str, private: bool, tmp_path: Path) -> str:
     """What a delivery says when its receiver cannot be reached."""
     given = {"url": url, "timeout": "30s"} | ({"private": "yes"} if private else {})
     given |= {"topic": "t"} if kind == "mqtt" else {"secret": "s"}
-    with pytest.raises((ReceiverError, InputError)) as found:
+    with pytest.raises((ReceiverError, InputError)) as error:
         send(kind, given, tmp_path)
-    return str(found.value)
+    return str(error.value)
 
 
 def send(kind: str, given: dict[str, str], tmp_path: Path) -> None:
@@ -205,8 +205,11 @@ def test_numbers_that_only_some_take_for_an_address_are_refused(
     contact: Contact, host: str
 ) -> None:
     with listening() as (port, heard):
-        told = contact(f"{host}:{port}", True)
-    assert f"the host {host} is neither a name nor an address" in told or "the url cannot" in told
+        problem = contact(f"{host}:{port}", True)
+    assert (
+        f"the host {host} is neither a name nor an address" in problem
+        or "the url cannot" in problem
+    )
     assert heard == []
 
 
@@ -279,8 +282,8 @@ def test_the_next_address_is_tried_if_one_does_not_answer(names: Names) -> None:
             raise ConnectionRefusedError
         return address
 
-    found = asyncio.run(connect_within("boiler", 80, Reach.PRIVATE, connect))
-    assert found == "127.0.0.2"
+    reached = asyncio.run(connect_within("boiler", 80, Reach.PRIVATE, connect))
+    assert reached == "127.0.0.2"
 
 
 # Who is at an address proves by its certificate that it has the name, and not the address.
@@ -338,7 +341,7 @@ def test_nothing_else_opens_connections() -> None:
         r"create_connection\(|open_connection\(|httpx\.(Async)?Client|urlopen\(|_client\.connect\("
         r"|http\.client|create_datagram_endpoint|open_unix_connection|\.connect_ex\("
     )
-    found = {
+    openers = {
         path.relative_to(SOURCES).as_posix()
         for path in SOURCES.rglob("*.py")
         if opens.search(path.read_text())
@@ -356,4 +359,4 @@ def test_nothing_else_opens_connections() -> None:
     # cluster, which connect to their driver.
     ours = {"client/client.py", "client/async_client.py", "demo/broker.py", "engine/channel.py"}
     ours |= {"spark/served_files.py"}
-    assert found - guarded == ours
+    assert openers - guarded == ours

@@ -18,8 +18,8 @@ from tests.unit.log_samples import LAYOUT, OPTIONS_TO_PACK, rows_from
 
 
 def numbers(rows: pa.Table) -> list[int]:
-    found: list[int] = rows["k"].to_pylist()
-    return found
+    values: list[int] = rows["k"].to_pylist()
+    return values
 
 
 def test_the_newest_come_first_and_then_what_is_new(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_rows_may_be_deleted_before_they_are_looked_at(tmp_path: Path) -> None:
         for first in range(10, 5_000, 100):
             writer.append(rows_from(first, 100))
         assert writer.trim() > 0
-        found = numbers(readings.take(10_000))
-        assert found[0] > 10
-        assert found == list(range(found[0], 5_010))
+        values = numbers(readings.take(10_000))
+        assert values[0] > 10
+        assert values == list(range(values[0], 5_010))
 
 
 def test_a_declared_time_is_the_time_of_the_chart(tmp_path: Path) -> None:

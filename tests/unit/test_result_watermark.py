@@ -17,7 +17,7 @@ class _Parts:
 
 
 @pytest.mark.parametrize(
-    ("frontiers", "told"),
+    ("frontiers", "watermark"),
     [
         ({"a": 7, "b": 5}, 5),
         ({"a": 7}, None),  # one bucket has said nothing yet
@@ -29,26 +29,26 @@ class _Parts:
         ),  # nothing is older: nothing new, but it looks like lag
     ],
 )
-def test_a_watermark_is_told_once_it_says_something(
-    frontiers: dict[str, int], told: int | None
+def test_a_watermark_is_written_once_it_says_something(
+    frontiers: dict[str, int], watermark: int | None
 ) -> None:
     parts: Any = _Parts()
     ResultLog(parts, queries=1, senders=2).append([], frontiers, RowErrors(), ("q", 1))
-    assert parts.watermark == told
+    assert parts.watermark == watermark
 
 
-@pytest.mark.parametrize(("told", "expected"), [(EARLIEST, None), (-FOREVER, None), (5, 5)])
-def test_a_stream_without_rows_has_no_watermark(told: int, expected: int | None) -> None:
+@pytest.mark.parametrize(("stated", "expected"), [(EARLIEST, None), (-FOREVER, None), (5, 5)])
+def test_a_stream_without_rows_has_no_watermark(stated: int, expected: int | None) -> None:
     bucket = {
         **{name: [0] for name in ("rows", "late", "without_time", "shed", "buffered")},
         "names": ["A"],
         "internal": [False],
         "copies": [1],
-        "watermarks": [told],
+        "watermarks": [stated],
         **dict.fromkeys(("results", "state_bytes", "chunks", "bucket"), 0),
         "buckets": 1,
         "look": [0, 0, []],
     }
     report = {"observedMetrics": {"nilometer-x": {"buckets": [json.dumps(bucket)]}}}
-    [found] = progress_metrics(report)
-    assert found.streams["A"].watermark == expected
+    [metrics] = progress_metrics(report)
+    assert metrics.streams["A"].watermark == expected

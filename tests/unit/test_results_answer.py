@@ -79,24 +79,24 @@ def rows_in(table: pa.Table) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in plain.to_pylist()]
 
 
-async def changes_from(results: QueryResults, offset: Offset, most: int) -> list[Change]:
-    found: list[Any] = []
+async def changes_from(results: QueryResults, offset: Offset, limit: int) -> list[Change]:
+    changes: list[Any] = []
     while True:
-        page = await results.page(Offset.read(str(offset)), most)
-        found += rows_in(page.rows)
+        page = await results.page(Offset.read(str(offset)), limit)
+        changes += rows_in(page.rows)
         offset = page.next
         if page.at_end:
-            return found
+            return changes
 
 
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 1 << 32),
     asked=st.sets(st.integers(0, 7)),
-    most=st.integers(1, 9),
+    limit=st.integers(1, 9),
 )
 def test_an_answer_and_the_changes_that_follow_it_are_all_changes(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, asked: set[int], most: int
+    tmp_path_factory: pytest.TempPathFactory, seed: int, asked: set[int], limit: int
 ) -> None:
     folder = tmp_path_factory.mktemp("answers")
     queries, log = StoredQueries(folder), make_changelog(seed)
@@ -111,7 +111,7 @@ def test_an_answer_and_the_changes_that_follow_it_are_all_changes(
             before = float("-inf") if watermark is None else watermark
             assert Counter(rows_in(answer.rows)) == fold(log.changes, before)
             assert answer.instant == (None if watermark is None else watermark - 1)
-            followed = asyncio.run(changes_from(results, answer.offset, most))
+            followed = asyncio.run(changes_from(results, answer.offset, limit))
             later = [one for one in log.changes if one[2] >= before]
             assert Counter(followed) == Counter(later)
             both = Counter(rows_in(answer.rows))
@@ -138,9 +138,9 @@ class _CountingReader(LogReader):
 
     @classmethod
     def of(cls, location: str) -> _CountingReader:
-        found = cls.open(location)
-        assert isinstance(found, cls)
-        return found
+        reader = cls.open(location)
+        assert isinstance(reader, cls)
+        return reader
 
     def read(self, *args: Any, **named: Any) -> Iterator[Any]:
         for frame in super().read(*args, **named):
@@ -211,28 +211,28 @@ def test_an_answer_that_does_not_fit_is_refused_until_the_log_has_changed_much(
 
 
 def test_only_the_answers_that_were_asked_for_last_are_kept(queries: StoredQueries) -> None:
-    kept = KeptAnswers(limit=2)
+    answers = KeptAnswers(limit=2)
     readers = []
     for name in ("p", "q", "r"):
         with queries.create(name, CHANGES) as log:
             log.append(changes(("a", 1, 1, 1)), watermark=2)
         readers.append(LogReader.open(queries.log_of(name)))
-    folds = [kept.of(reader) for reader in readers]
-    assert kept.of(readers[2]) is folds[2]
-    assert kept.of(readers[1]) is folds[1]
-    assert kept.of(readers[0]) is not folds[0]
+    folds = [answers.of(reader) for reader in readers]
+    assert answers.of(readers[2]) is folds[2]
+    assert answers.of(readers[1]) is folds[1]
+    assert answers.of(readers[0]) is not folds[0]
 
 
 def test_answers_that_take_too_much_together_are_not_kept(queries: StoredQueries) -> None:
-    kept = KeptAnswers(all_bytes=1)
+    answers = KeptAnswers(all_bytes=1)
     for name in ("p", "q"):
         with queries.create(name, CHANGES) as log:
             log.append(changes(("a", 1, 1, 1)), watermark=2)
     first, second = (LogReader.open(queries.log_of(name)) for name in ("p", "q"))
-    fold = kept.of(first)
+    fold = answers.of(first)
     fold.now(10)
-    kept.of(second)
-    assert kept.of(first) is not fold
+    answers.of(second)
+    assert answers.of(first) is not fold
 
 
 def test_rows_without_a_watermark_are_not_final(queries: StoredQueries) -> None:

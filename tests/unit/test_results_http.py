@@ -79,10 +79,10 @@ def test_pages_in_every_format(queries: StoredQueries, server: WebServer) -> Non
     assert rest["watermark"] == "1970-01-01T00:00:00.000002Z"
 
     lines = get(server, "/queries/q/results?limit=2", Accept="application/x-ndjson")
-    found = [json.loads(line) for line in lines.text.splitlines()]
-    assert [one["row"]["n"] for one in found[:-1]] == [0, 1]
-    assert lines.headers["nilometer-next"] == found[-1]["offset"] == page["next"]
-    after_first = get(server, f"/queries/q/results?offset={found[0]['offset']}").json()
+    records = [json.loads(line) for line in lines.text.splitlines()]
+    assert [one["row"]["n"] for one in records[:-1]] == [0, 1]
+    assert lines.headers["nilometer-next"] == records[-1]["offset"] == page["next"]
+    after_first = get(server, f"/queries/q/results?offset={records[0]['offset']}").json()
     assert numbers(after_first["rows"]) == [1, 2]
 
     arrow = get(server, "/queries/q/results?format=arrow&limit=2")
@@ -156,10 +156,10 @@ def test_a_follower_of_a_changelog_that_comes_too_late_gets_the_base(
             base, rows = next(events), next(events)
         assert base["event"] == "base"
         assert base["data"]["rows"] == 1
-        told = rows["data"]["rows"]
-        assert told[0]["_time"] == base["data"]["instant"]
+        shown = rows["data"]["rows"]
+        assert shown[0]["_time"] == base["data"]["instant"]
         added: Counter[int] = Counter()
-        for one in told:
+        for one in shown:
             added[one["n"]] += one["_diff"]
         assert +added == Counter({40: 1})
         assert get(server, "/queries/q/answer").json()["rows"] == [{"k": "a", "n": 40}]
@@ -228,8 +228,8 @@ def test_lines_as_they_come(queries: StoredQueries, server: WebServer) -> None:
             lines = response.iter_lines()
             assert json.loads(next(lines))["watermark"] is None
             log.append(numbered(7, 2))
-            found = [json.loads(next(lines)) for _ in range(2)]
-            assert [one["row"]["n"] for one in found] == [7, 8]
+            records = [json.loads(next(lines)) for _ in range(2)]
+            assert [one["row"]["n"] for one in records] == [7, 8]
 
 
 def test_too_many_followers_are_refused(queries: StoredQueries, server: WebServer) -> None:
@@ -337,9 +337,9 @@ def test_heartbeats_while_nothing_happens(queries: StoredQueries) -> None:
         telling = tell(
             queries.results("q"), None, lambda: queries.status("q"), max_rows=10, heartbeat=0.05
         )
-        found = [await anext(telling) for _ in range(3)]
+        events = [await anext(telling) for _ in range(3)]
         await telling.aclose()
-        return found
+        return events
 
     with queries.create("q") as log:
         log.append(numbered(0, 1))
@@ -380,7 +380,7 @@ def test_who_follows_is_told_that_the_server_stops(queries: StoredQueries) -> No
             max_rows=10,
             ending=lambda: error,
         )
-        return [told async for told in telling]
+        return [event async for event in telling]
 
     with queries.create("q"):
         *_, last = asyncio.run(follow())
@@ -392,22 +392,22 @@ def test_who_follows_is_told_that_the_server_stops(queries: StoredQueries) -> No
 def test_who_follows_is_told_that_the_token_has_ended(
     queries: StoredQueries, server: WebServer, how: str
 ) -> None:
-    told: list[dict[str, Any]] = []
+    records: list[dict[str, Any]] = []
     with queries.create("q") as log:
         log.append(numbered(0, 3))
         path = f"{server.url}/queries/q/results?follow=true&format=jsonl&from=start"
         with httpx.stream("GET", path, headers=HEADERS, timeout=LONG) as answer:
             for line in filter(None, answer.iter_lines()):
-                told.append(json.loads(line))
+                records.append(json.loads(line))
                 queries.token = (
                     None if how == "revoked" else StoredToken("test", "", frozenset(), 0, None)
                 )
-                if len(told) == 1:
+                if len(records) == 1:
                     log.append(numbered(3, 3))
-    assert told[-1]["end"]["error"]["kind"] == (
+    assert records[-1]["end"]["error"]["kind"] == (
         "UnauthorizedError" if how == "revoked" else "ForbiddenError"
     )
-    assert len(told) < 6, "nothing that came later"
+    assert len(records) < 6, "nothing that came later"
 
 
 def test_followers_that_come_and_go_while_rows_come(

@@ -25,33 +25,33 @@ FORGETFUL = LogOptions(fsync=Fsync.NEVER, segment=1024, history=0)
 
 
 def numbers(page: Page) -> list[int]:
-    found: list[int] = page.rows.column("n").to_pylist()
-    return found
+    values: list[int] = page.rows.column("n").to_pylist()
+    return values
 
 
 async def pages_from(
-    results: QueryResults, offset: Offset | None, most: int
+    results: QueryResults, offset: Offset | None, limit: int
 ) -> tuple[list[int], list[Page]]:
     """All rows from an offset on, and the pages they came in."""
-    found: list[int] = []
+    values: list[int] = []
     pages = []
     while True:
-        page = await results.page(offset, most)
-        assert page.rows.num_rows <= most
+        page = await results.page(offset, limit)
+        assert page.rows.num_rows <= limit
         pages.append(page)
-        found += numbers(page)
+        values += numbers(page)
         if page.at_end:
-            return found, pages
+            return values, pages
         offset = page.next
 
 
 @settings(max_examples=15)
 @given(
     appends=st.lists(st.tuples(st.integers(0, 9), st.booleans()), min_size=1, max_size=12),
-    most=st.integers(1, 12),
+    limit=st.integers(1, 12),
 )
 def test_going_on_anywhere_gives_every_row_once(
-    tmp_path_factory: pytest.TempPathFactory, appends: list[tuple[int, bool]], most: int
+    tmp_path_factory: pytest.TempPathFactory, appends: list[tuple[int, bool]], limit: int
 ) -> None:
     folder = tmp_path_factory.mktemp("pages")
     queries, total = StoredQueries(folder), 0
@@ -64,13 +64,13 @@ def test_going_on_anywhere_gives_every_row_once(
 
         async def check() -> None:
             results = queries.results("q")
-            everything, pages = await pages_from(results, None, most)
+            everything, pages = await pages_from(results, None, limit)
             assert everything == list(range(total))
             assert all(page.watermark is None or page.watermark <= total for page in pages)
             for page in pages:
                 for taken in range(page.rows.num_rows + 1):
                     offset = Offset.read(str(page.start.after(taken)))
-                    rest, _ = await pages_from(results, offset, most)
+                    rest, _ = await pages_from(results, offset, limit)
                     assert rest == list(range(page.start.position.row + taken, total))
 
         asyncio.run(check())
@@ -78,13 +78,13 @@ def test_going_on_anywhere_gives_every_row_once(
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("most", [0, 1, 7, 40, 1000])
-def test_the_latest_rows(queries: StoredQueries, most: int) -> None:
+@pytest.mark.parametrize("limit", [0, 1, 7, 40, 1000])
+def test_the_latest_rows(queries: StoredQueries, limit: int) -> None:
     with queries.create("q", options=SMALL) as log:
         for first in range(0, 40, 4):
             log.append(numbered(first, 4))
-        page = asyncio.run(queries.results("q").latest(most))
-        assert numbers(page) == list(range(max(0, 40 - most), 40))
+        page = asyncio.run(queries.results("q").latest(limit))
+        assert numbers(page) == list(range(max(0, 40 - limit), 40))
 
 
 def test_the_place_of_every_row(queries: StoredQueries) -> None:
@@ -95,8 +95,8 @@ def test_the_place_of_every_row(queries: StoredQueries) -> None:
         for row in range(61):
             place = reader.place_of(row)
             assert place.row == row
-            found = [n for frame in reader.read(place) for n in frame.rows.column("n").to_pylist()]
-            assert found == list(range(row, 60))
+            values = [n for frame in reader.read(place) for n in frame.rows.column("n").to_pylist()]
+            assert values == list(range(row, 60))
 
 
 def test_rows_that_are_deleted_while_a_place_is_looked_for_are_gone(
@@ -187,8 +187,8 @@ def test_a_page_of_large_rows_ends_before_it_is_too_large(queries: StoredQueries
             texts = pa.array(["x" * 1_000_000] * 6)
             columns = [rows.column("n"), texts, rows.column(TIME)]
             log.append(pa.RecordBatch.from_arrays(columns, schema=schema))
-        found, pages = asyncio.run(pages_from(queries.results("q"), None, 1000))
-        assert found == list(range(60))
+        values, pages = asyncio.run(pages_from(queries.results("q"), None, 1000))
+        assert values == list(range(60))
         assert max(page.rows.nbytes for page in pages) < 24_000_000
 
 

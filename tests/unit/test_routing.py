@@ -53,7 +53,7 @@ def test_without_a_key_every_combination_meets_in_one_bucket(buckets: int, strea
         for bucket, part in enumerate(parts[stream]):
             for i in part.column("id").to_pylist():
                 where[stream][i].add(bucket)
-        assert {len(found) for found in where[stream].values()} == {routing.copies(stream)}
+        assert {len(copies) for copies in where[stream].values()} == {routing.copies(stream)}
     for chosen in product(*(w.values() for w in where)):
         assert len(set.intersection(*chosen)) == 1
 
@@ -109,7 +109,7 @@ def check_meetings(routing: Routing, keys: tuple[StreamKeys, ...]) -> None:
         for bucket, part in enumerate(routing.split(everything, stream)):
             for row in zip(*part.to_pydict().values(), strict=True):
                 homes[row].add(bucket)
-        assert {len(found) for found in homes.values()} == {routing.copies(stream)}
+        assert {len(buckets) for buckets in homes.values()} == {routing.copies(stream)}
         where.append(homes)
     for chosen in product(table, repeat=len(keys)):
         if belong_together(keys, chosen):
@@ -147,10 +147,10 @@ def window(*partition: int) -> RowsWindow:
 
 def test_rows_windows_are_split_by_a_key_within_their_partitions() -> None:
     keys: tuple[StreamKeys, ...] = (((0,), (1,)), ((1,), (0,)))
-    found = route_with_rows(keys, (window(1, 0), None), 4)
-    assert (found.key, found.routing.buckets, found.undivided) == (0, 4, ())
-    found = route_with_rows(keys, (window(1), window(0)), 4)
-    assert (found.key, found.routing.places, found.undivided) == (1, (((1,),), ((0,),)), ())
+    route = route_with_rows(keys, (window(1, 0), None), 4)
+    assert (route.key, route.routing.buckets, route.undivided) == (0, 4, ())
+    route = route_with_rows(keys, (window(1), window(0)), 4)
+    assert (route.key, route.routing.places, route.undivided) == (1, (((1,),), ((0,),)), ())
 
 
 @pytest.mark.parametrize(
@@ -169,6 +169,6 @@ def test_a_rows_window_that_no_common_key_divides_needs_one_bucket(
     windows: tuple[RowsWindow | None, ...],
     undivided: tuple[int, ...],
 ) -> None:
-    found = route_with_rows(keys, windows, 4)
-    assert (found.key, found.routing.buckets, found.undivided) == (None, 1, undivided)
-    assert [len(part) for part in found.routing.split(rows(5, 2), 0)] == [5]
+    route = route_with_rows(keys, windows, 4)
+    assert (route.key, route.routing.buckets, route.undivided) == (None, 1, undivided)
+    assert [len(part) for part in route.routing.split(rows(5, 2), 0)] == [5]

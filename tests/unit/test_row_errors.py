@@ -61,7 +61,7 @@ def test_what_is_left_is_what_can_be_computed(
     kinds = [evaluate(one, columns_of([]), 0).type for one in expressions]
     errors = RowErrors()
     with leaving_out(errors):
-        found, kept = compute(
+        columns, mask = compute(
             list(zip(expressions, kinds, strict=True)),
             Rows(columns_of(rows), len(rows), ["a", "b"], "S"),
         )
@@ -71,8 +71,8 @@ def test_what_is_left_is_what_can_be_computed(
             expected.append(tuple(value_alone(one, row) for one in expressions))
         except PredicateError:
             bad.append(dict(zip("ab", row, strict=True)))
-    assert list(zip(*(one.to_pylist() for one in found), strict=True)) == expected
-    assert (kept is None) == (not bad)
+    assert list(zip(*(one.to_pylist() for one in columns), strict=True)) == expected
+    assert (mask is None) == (not bad)
     assert errors.count == len(bad)
     assert [json.loads(one.row) for one in errors.noted] == bad
     assert {one.stream for one in errors.noted} <= {"S"}
@@ -85,10 +85,10 @@ def test_a_condition_does_not_hold_where_it_cannot_be_computed(
     test = Binary(Operator.GREATER, QUOTIENT, Constant(0))
     errors = RowErrors()
     with leaving_out(errors):
-        found = passing(test, Rows(columns_of(rows), len(rows)), "a / b > 0")
+        mask = passing(test, Rows(columns_of(rows), len(rows)), "a / b > 0")
     bad = [a is not None and b == 0 for a, b in rows]
     held = [None not in (a, b) and b != 0 and a / b > 0 for a, b in rows]
-    assert found.tolist() == held
+    assert mask.tolist() == held
     assert errors.count == sum(bad)
     assert all("in: a / b > 0" in one.reason for one in errors.noted)
 

@@ -23,8 +23,8 @@ NAN = float("nan")
 def ends(times: list[int], *columns: pa.Array, count: int = 1, partition=(), order=()) -> list:
     rows = pa.RecordBatch.from_arrays(list(columns), [f"c{i}" for i in range(len(columns))])
     window = RowsWindow(count, partition, order, None)
-    found = window_ends(rows, np.array(times, dtype=np.int64), window)
-    return [None if end == OPEN else end for end in found.tolist()]
+    ends = window_ends(rows, np.array(times, dtype=np.int64), window)
+    return [None if end == OPEN else end for end in ends.tolist()]
 
 
 def test_a_row_leaves_when_the_nth_later_one_comes() -> None:
@@ -128,8 +128,8 @@ def test_a_row_is_gone_at_the_very_time_of_the_nth_later_one() -> None:
     B              19 20         |
     """
     running = stage(1, RangeWindow("B", 0))
-    found = running.feed([to_batch([row(10), row(20, key=1)]), to_batch([row(19), row(20)])])
-    assert times(found) == [19]
+    joined = running.feed([to_batch([row(10), row(20, key=1)]), to_batch([row(19), row(20)])])
+    assert times(joined) == [19]
     assert times(running.feed([to_batch([row(30)]), None])) == []
 
 
@@ -164,14 +164,14 @@ def test_what_lags_keeps_rows_that_have_left_the_window() -> None:
     running = stage(1, RangeWindow("B", 0))
     running.feed([to_batch([row(t) for t in range(10)]), to_batch([row(0)])])
     assert held(running)[0] == 10
-    found = running.feed([None, to_batch([row(t) for t in range(10)])])
-    assert times(found) == list(range(9))
+    joined = running.feed([None, to_batch([row(t) for t in range(10)])])
+    assert times(joined) == list(range(9))
 
 
 def test_bounds_apply_on_top() -> None:
     running = stage(3, PairWindow("A", "B", 0, 5))
-    found = running.feed([to_batch([row(1), row(4), row(99)]), to_batch([row(8)])])
-    assert times(found) == [8]
+    joined = running.feed([to_batch([row(1), row(4), row(99)]), to_batch([row(8)])])
+    assert times(joined) == [8]
     assert held(running)[0] <= 2
 
 
@@ -187,8 +187,8 @@ def test_merged_chunks_hold_their_ends() -> None:
     running.feed([None, to_batch([row(0, key=1)])])
     for t in range(FANOUT + 3):
         running.feed([to_batch([row(t)]), None])
-    found = running.feed([None, to_batch([row(t) for t in range(FANOUT + 2)])])
-    assert times(found) == list(range(FANOUT + 2))
+    joined = running.feed([None, to_batch([row(t) for t in range(FANOUT + 2)])])
+    assert times(joined) == list(range(FANOUT + 2))
 
 
 def test_rows_held_back_of_a_stream_far_ahead_still_find_their_partners() -> None:
@@ -229,5 +229,5 @@ def test_a_rewritten_chunk_keeps_rows_that_only_count(monkeypatch: pytest.Monkey
     running.feed([to_batch([row(12, key=1)]), None, None])
     running.feed([to_batch([row(20, key=2)]), to_batch([row(30, key=9)]), None])
     running.feed([to_batch([row(40, key=2)]), None, None])
-    found = running.feed([to_batch([row(50)]), None, to_batch([row(19), row(25)])])
-    assert times(found) == [19]
+    joined = running.feed([to_batch([row(50)]), None, to_batch([row(19), row(25)])])
+    assert times(joined) == [19]

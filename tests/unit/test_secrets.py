@@ -101,9 +101,9 @@ def test_a_secret_is_read_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> N
     assert with_secrets("secret('PLANT')") == "a/b'c@d"
     assert with_secrets("mqtt://ann:secret('PLANT')@host") == "mqtt://ann:a%2Fb%27c%40d@host"
     assert shown_text("cannot reach a/b'c@d or a%2Fb%27c%40d") == "cannot reach … or …"
-    with pytest.raises(InputError, match="there is no secret OTHER") as found:
+    with pytest.raises(InputError, match="there is no secret OTHER") as error:
         with_secrets("secret('OTHER')")
-    assert found.value.detail == "the environment variable NILOMETER_SECRET_OTHER is not set"
+    assert error.value.detail == "the environment variable NILOMETER_SECRET_OTHER is not set"
 
 
 @pytest.fixture
@@ -117,9 +117,9 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_secret_may_lie_in_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = folder / "PLANT_2"
-    with pytest.raises(InputError, match="there is no secret PLANT_2") as found:
+    with pytest.raises(InputError, match="there is no secret PLANT_2") as error:
         with_secrets("secret('PLANT_2')")
-    assert found.value.detail == (
+    assert error.value.detail == (
         "the environment variable NILOMETER_SECRET_PLANT_2 is not set, "
         f"and {file} cannot be read: No such file or directory"
     )
@@ -182,7 +182,7 @@ CLEAR = "is stored in the catalog in plain text: secret('NAME') in its place kee
         ),
     ],
 )  # fmt: skip
-def test_a_secret_in_the_clear_is_told(
+def test_a_secret_in_the_clear_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
 ) -> None:
     monkeypatch.setenv("NILOMETER_SECRET_PLANT", "hunter2")
@@ -236,7 +236,7 @@ def test_a_reference_that_is_none_is_refused(value: str) -> None:
         read_one(f"CREATE STREAM S (v INT) FROM http WITH (token = {value})")
 
 
-def test_a_secret_that_is_not_set_is_told_at_once(tmp_path: Path) -> None:
+def test_a_secret_that_is_not_set_is_reported_at_once(tmp_path: Path) -> None:
     text = "CREATE STREAM S (v INT) FROM http WITH (token = secret('NOWHERE'))"
     with (
         SensorCatalog.open(tmp_path / "c.db") as catalog,

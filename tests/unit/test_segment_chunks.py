@@ -55,10 +55,10 @@ def test_chunks_are_the_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
                     assert numbers(list(reader.batches())) == list(range(written))
                     low = chance.randrange(written + 2)
                     high = low + chance.randrange(30)
-                    found = numbers(list(reader.batches((low, high))))
-                    assert found == sorted(set(found))
+                    values = numbers(list(reader.batches((low, high))))
+                    assert values == sorted(set(values))
                     wanted = {*range(low, high + 1)} & {*range(written)}
-                    assert wanted <= set(found) <= {*range(written)}
+                    assert wanted <= set(values) <= {*range(written)}
 
 
 def test_what_was_decoded_is_not_decoded_again(
@@ -88,7 +88,7 @@ def test_a_log_of_the_same_name_is_another_one(tmp_path: Path) -> None:
     for first in (0, 1000):
         with LogWriter.open(tmp_path / "log", LogLayout(SCHEMA, TIME)) as writer:
             writer.append(rows_from(first, 5))
-            found = numbers(list(LogReader.open(tmp_path / "log").batches()))
-            assert found == list(range(first, first + 5))
+            values = numbers(list(LogReader.open(tmp_path / "log").batches()))
+            assert values == list(range(first, first + 5))
         for file in (tmp_path / "log").iterdir():
             file.unlink()

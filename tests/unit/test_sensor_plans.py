@@ -128,10 +128,10 @@ def test_sensors_that_are_contacted(sql: str, names: list[str]) -> None:
 
 
 def test_the_time_is_no_column_of_a_star() -> None:
-    found = plan("SELECT * FROM Sensors A, Sensors B WINDOW = 1 S")
-    assert isinstance(found, JoinPlan)
-    assert [item.name for item in found.items].count("_time") == 1
-    assert len(found.items) == 9
+    join = plan("SELECT * FROM Sensors A, Sensors B WINDOW = 1 S")
+    assert isinstance(join, JoinPlan)
+    assert [item.name for item in join.items].count("_time") == 1
+    assert len(join.items) == 9
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_the_time_is_no_column_of_a_star() -> None:
     ],
 )  # fmt: skip
 def test_conditions_that_choose_sensors(sql: str, condition: str | None) -> None:
-    found = {sensor_condition(join, source) for join, source in sensor_sources(sql)}
-    assert found == {condition}
+    conditions = {sensor_condition(join, source) for join, source in sensor_sources(sql)}
+    assert conditions == {condition}
 
 
 @pytest.mark.parametrize(
@@ -281,9 +281,9 @@ def test_explain() -> None:
 
 
 def test_static_rows_are_answered_by_the_table_of_rows() -> None:
-    found = plan("SELECT SensorID FROM Sensors WHERE floor = 1")
-    assert isinstance(found, JoinPlan)
-    relation = found.sources[0].relation
+    join = plan("SELECT SensorID FROM Sensors WHERE floor = 1")
+    assert isinstance(join, JoinPlan)
+    relation = join.sources[0].relation
     assert (relation.name, relation.is_table) == (rows_name("Sensors"), True)
     assert relation.columns == ("SensorID", "Location", "floor")
 
@@ -323,7 +323,7 @@ def test_refused_named_queries(sql: str, text: str) -> None:
     assert "^" in str(refused.value)
 
 
-def test_errors_inside_a_named_query_are_told_at_its_words() -> None:
+def test_errors_inside_a_named_query_are_reported_at_its_words() -> None:
     with pytest.raises(NilometerError) as refused:
         plan("SELECT k FROM Broken")
     assert "SELECT nope FROM Alarms [RANGE 1 S] EMIT CHANGES\n           ^^^^" in str(refused.value)

@@ -1,4 +1,4 @@
-"""Whom to ask for a database that is in use: told by its server, and believed only of that."""
+"""Whom to ask for a database that is in use: its server says so, and only its word counts."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_a_server_is_found_while_it_has_the_folder(folder: Path) -> None:
     home = open_home(folder)
     assert find_server(folder) is None  # no server, but a program
     with announced_at(folder, "https://0.0.0.0:8642"):
-        found = find_server(folder)
-        assert found is not None
-        assert (found.address, found.pid) == ("https://127.0.0.1:8642", os.getpid())
+        server = find_server(folder)
+        assert server is not None
+        assert (server.address, server.pid) == ("https://127.0.0.1:8642", os.getpid())
         assert (folder / SERVER_FILE).stat().st_mode & 0o777 == 0o600
     assert not (folder / SERVER_FILE).exists()
     with announced_at(folder, ADDRESS):
         home.close()
-        assert find_server(folder) is None  # killed: what it told does not count
+        assert find_server(folder) is None  # killed: what it wrote does not count
         assert holder_of(folder) is None
 
 
@@ -103,9 +103,9 @@ def test_the_error_says_how_to_ask(folder: Path, monkeypatch: pytest.MonkeyPatch
         assert f"NILOMETER_TOKEN=… nilometer sql --server {ADDRESS}" in str(caught.value)
         assert "nilometer tokens create" in str(caught.value)
         monkeypatch.setenv("NILOMETER_TOKEN", " nm_secret \n")
-        found = asked(folder)
-        assert found == Server(ADDRESS, "nm_secret")
-        assert "nm_secret" not in repr(found)
+        server = asked(folder)
+        assert server == Server(ADDRESS, "nm_secret")
+        assert "nm_secret" not in repr(server)
     home.close()
     assert asked(folder) is None
 
@@ -158,6 +158,6 @@ def test_options_of_a_server_without_one(tmp_path: Path) -> None:
     ("url", "is_warned"),
     [(ADDRESS, False), ("http://[::1]:1", False), ("https://far:1", False), ("http://far", True)],
 )
-def test_a_token_in_the_clear_is_told(url: str, is_warned: bool) -> None:
+def test_a_token_in_the_clear_is_reported(url: str, is_warned: bool) -> None:
     assert (Server(url, "nm_x").warning is not None) is is_warned
     assert Server(url).warning is None

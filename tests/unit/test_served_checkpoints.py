@@ -129,8 +129,8 @@ def test_a_checkpoint_that_was_dropped_does_not_come_back(
 def test_no_path_leads_elsewhere(server: CheckpointServer, folder: Path, path: str) -> None:
     address = server.serve(folder)
     for method, operation in ("GET", "OPEN"), ("PUT", "CREATE&data=true"), ("DELETE", "DELETE"):
-        status, told = Client(address).ask(method, f"{path}?op={operation}", b"x")
-        assert status == 400, told
+        status, answer = Client(address).ask(method, f"{path}?op={operation}", b"x")
+        assert status == 400, answer
     client = Client(address)
     assert client.create("/mine", b"mine") == 201
     renamed = client.at.removeprefix("/webhdfs/v1") + path
@@ -154,9 +154,9 @@ def test_strangers_learn_nothing(server: CheckpointServer, folder: Path) -> None
     for guess in "", "/", f"/{secrets.token_hex(16)}", str(folder), f"{url.path[:-1]}g":
         for method, operation in ("GET", "LISTSTATUS"), ("PUT", "MKDIRS"), ("DELETE", "DELETE"):
             stranger = Client(f"webhdfs://{url.netloc}{guess}")
-            status, told = stranger.ask(method, f"/state?op={operation}")
-            assert status == 403, (guess, told)
-            assert "java.io.IOException" in str(told)
+            status, answer = stranger.ask(method, f"/state?op={operation}")
+            assert status == 403, (guess, answer)
+            assert "java.io.IOException" in str(answer)
     assert (folder / "state").is_dir()
 
 

@@ -57,9 +57,9 @@ def test_what_is_there_is_the_same_from_afar(place: ServedPlace, tmp_path: Path)
     far, near = place.files(0), here.files(0)
     assert far.write(0, 7, 1, [entry], is_whole=True) == near.read_batch(0) == far.read_batch(0)
     assert far.numbers() == near.numbers() == [0]
-    (found,) = far.read_batch(0).entries
-    assert [far.read(one) for one in found.chunks.values()] == [large, b"small"]
-    assert [near.read(one) for one in found.frames] == [b"frame"] * 5
+    (shipped,) = far.read_batch(0).entries
+    assert [far.read(one) for one in shipped.chunks.values()] == [large, b"small"]
+    assert [near.read(one) for one in shipped.frames] == [b"frame"] * 5
 
 
 def test_a_header_of_megabytes_is_read_whole(place: ServedPlace, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_old_files_are_deleted_from_afar(place: ServedPlace, tmp_path: Path) -> 
     assert names == {"000000000003.batch", last.chunks["c"].file}
 
 
-def test_what_is_missing_or_damaged_is_told(place: ServedPlace, tmp_path: Path) -> None:
+def test_what_is_missing_or_damaged_is_reported(place: ServedPlace, tmp_path: Path) -> None:
     files = place.files(0)
     with pytest.raises(FileNotFoundError):
         files.read_batch(0)

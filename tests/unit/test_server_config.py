@@ -59,28 +59,28 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_a_whole_file(tmp_path: Path) -> None:
-    found = read_config(write(tmp_path, WHOLE))
-    settings = found.settings
+    config = read_config(write(tmp_path, WHOLE))
+    settings = config.settings
     assert (settings.port, settings.allowed_hosts) == (9000, ("plant.example",))
     assert settings.certificate == tmp_path / "tls/cert.pem"
     assert settings.temporary_after == 5.0
     assert settings.host == "127.0.0.1"
-    assert (found.limits.results, found.limits.history) == (1 << 30, 86_400_000_000)
-    assert found.streams.history == 7 * 86_400_000_000
-    assert found.streams.options == {
+    assert (config.limits.results, config.limits.history) == (1 << 30, 86_400_000_000)
+    assert config.streams.history == 7 * 86_400_000_000
+    assert config.streams.options == {
         "disk": "20GB",
         "when_full": "drop_oldest",
         "durability": "disk",
         "ship_every": "5s",
     }
-    assert found.functions["near"].returns == "boolean"
-    assert found.functions["root"].function(9) == 3
-    assert found.functions["root"].by_row
-    assert [found.functions[name].cost for name in ("root", "near")] == [50, None]
-    assert [name for name, one in found.functions.items() if one.aggregate] == ["total"]
-    assert found.units["celsius"](1.5) == 1
-    assert found.files == (tmp_path / "recordings",)
-    assert found.delivery_folders == (tmp_path / "out",)
+    assert config.functions["near"].returns == "boolean"
+    assert config.functions["root"].function(9) == 3
+    assert config.functions["root"].by_row
+    assert [config.functions[name].cost for name in ("root", "near")] == [50, None]
+    assert [name for name, one in config.functions.items() if one.aggregate] == ["total"]
+    assert config.units["celsius"](1.5) == 1
+    assert config.files == (tmp_path / "recordings",)
+    assert config.delivery_folders == (tmp_path / "out",)
 
 
 def test_without_a_file_the_defaults_hold() -> None:

@@ -46,13 +46,13 @@ def listening(
 
 def read_all(connection: socket.socket) -> bytes:
     """What comes until the other side hangs up."""
-    found = b""
+    content = b""
     try:
         while piece := connection.recv(65536):
-            found += piece
+            content += piece
     except ConnectionResetError:
         pass
-    return found
+    return content
 
 
 def connect(port: int) -> socket.socket:
@@ -75,9 +75,9 @@ def test_the_head_of_a_second_request_is_not_waited_for_either(
     protocol = protocol_for(settings)
     with listening(tmp_path, settings, protocol) as port, connect(port) as second:
         second.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        found = b""
-        while b"alive" not in found:
-            found += second.recv(65536)
+        received = b""
+        while b"alive" not in received:
+            received += second.recv(65536)
         monkeypatch.setattr(protocol, "head_seconds", 0.2)
         second.sendall(b"GET /he")
         assert b"HTTP/1.1 " not in read_all(second)

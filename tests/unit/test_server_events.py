@@ -24,18 +24,18 @@ ANN = Asker("ann", frozenset({Scope.READ}))
 
 @pytest.fixture
 def plant(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path) as found:
-        yield found
+    with served(tmp_path) as server:
+        yield server
 
 
 @pytest.fixture
-def told(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+def captured(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     caplog.set_level(logging.DEBUG, "nilometer")
     return caplog
 
 
-def events(told: pytest.LogCaptureFixture, name: str) -> list[logging.LogRecord]:
-    return [one for one in told.records if event_of(one) == name]
+def events(captured: pytest.LogCaptureFixture, name: str) -> list[logging.LogRecord]:
+    return [one for one in captured.records if event_of(one) == name]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def events(told: pytest.LogCaptureFixture, name: str) -> list[logging.LogRecord]
         ("SELECT x'6869' , 'hunter2'", "SELECT '…' , '…'"),
     ],
 )
-def test_values_and_comments_of_statements_are_not_told(text: str, shown: str) -> None:
+def test_values_and_comments_of_statements_are_not_logged(text: str, shown: str) -> None:
     assert without_values(text) == shown
 
 
@@ -60,71 +60,73 @@ def test_a_long_statement_is_cut() -> None:
     assert len(without_values("SELECT " + "v, " * 50_000)) == 201
 
 
-def test_a_slow_statement_is_told(told: pytest.LogCaptureFixture) -> None:
+def test_a_slow_statement_is_logged(captured: pytest.LogCaptureFixture) -> None:
     with StatementLog(0.0).told("SELECT v FROM A WHERE s = 'hunter2'", ANN):
         pass
     with StatementLog(1000.0).told("SELECT v", ANN):
         pass
-    [one] = events(told, "slow_statement")
+    [one] = events(captured, "slow_statement")
     assert fields_of(one)["statement"] == "SELECT v FROM A WHERE s = '…'"
     assert one.levelno == logging.WARNING
 
 
-def test_refused_statements_are_told_by_how_bad_they_are(told: pytest.LogCaptureFixture) -> None:
+def test_refused_statements_are_logged_by_how_bad_they_are(
+    captured: pytest.LogCaptureFixture,
+) -> None:
     log = StatementLog(1000.0)
     for error in (InputError("cannot read 'hunter2' of the server's"), TimeLimitError("too long")):
         with pytest.raises(type(error)), log.told("SELECT 1", ANN):
             raise error
-    found = events(told, "statement_refused")
-    assert [one.levelno for one in found] == [logging.INFO, logging.WARNING]
-    assert fields_of(found[0])["reason"] == "cannot read '…' of the server's"
-    assert all(spared_by(one) == "ann" for one in found)
+    records = events(captured, "statement_refused")
+    assert [one.levelno for one in records] == [logging.INFO, logging.WARNING]
+    assert fields_of(records[0])["reason"] == "cannot read '…' of the server's"
+    assert all(spared_by(one) == "ann" for one in records)
 
 
-def test_declarations_are_told_and_rows_are_not(told: pytest.LogCaptureFixture) -> None:
+def test_declarations_are_logged_and_rows_are_not(captured: pytest.LogCaptureFixture) -> None:
     log = StatementLog(1000.0)
     log.ran(read_one("CREATE TABLE T (v INT)"), ANN, "table T created")
     log.ran(read_one("INSERT INTO T VALUES (1)"), ANN, "1 row inserted")
-    assert [fields_of(one)["outcome"] for one in events(told, "statement_run")] == [
+    assert [fields_of(one)["outcome"] for one in events(captured, "statement_run")] == [
         "table T created"
     ]
 
 
-def test_statements_over_http_are_told(plant: Served, told: pytest.LogCaptureFixture) -> None:
+def test_statements_over_http_are_logged(plant: Served, captured: pytest.LogCaptureFixture) -> None:
     assert plant.sql("CREATE TABLE T (v INT)").status_code == 200
     assert plant.sql("CREATE TABLE T (v INT) WITH 'hunter2'").status_code == 400
     assert plant.sql("CREATE STREAM A (v INT) FROM tcp", "read").status_code == 403
-    assert len(events(told, "statement_run")) == 1
-    levels = [one.levelno for one in events(told, "statement_refused")]
+    assert len(events(captured, "statement_run")) == 1
+    levels = [one.levelno for one in events(captured, "statement_refused")]
     assert levels == [logging.INFO, logging.WARNING]
-    assert "hunter2" not in told.text
+    assert "hunter2" not in captured.text
 
 
-def test_tokens_that_are_refused_are_told_without_the_token(
-    plant: Served, told: pytest.LogCaptureFixture
+def test_tokens_that_are_refused_are_logged_without_the_token(
+    plant: Served, captured: pytest.LogCaptureFixture
 ) -> None:
     wrong = "nm_" + "x" * 43
     assert plant.ask("GET", "/queries", wrong).status_code == 401
     assert plant.ask("GET", "/queries", None).status_code == 401
-    found = events(told, "access_refused")
-    assert [fields_of(one)["path"] for one in found] == ["/queries", "/queries"]
-    assert all(spared_by(one) == fields_of(one)["client"] == "127.0.0.1" for one in found)
-    assert "xxx" not in told.text
+    records = events(captured, "access_refused")
+    assert [fields_of(one)["path"] for one in records] == ["/queries", "/queries"]
+    assert all(spared_by(one) == fields_of(one)["client"] == "127.0.0.1" for one in records)
+    assert "xxx" not in captured.text
 
 
-def test_failures_of_queries_are_told(told: pytest.LogCaptureFixture) -> None:
+def test_failures_of_queries_are_logged(captured: pytest.LogCaptureFixture) -> None:
     state = RunState(QueryPhase.RUNNING).failed("no room", 0, BackOff(), 1.0)
     tell_failed("q", state, 0)
     tell_failed("q", state.given_up("a limit"), 0)
     tell_well("q", 2)
     tell_dead_letters("q", 0)
     tell_dead_letters("q", 3)
-    assert [(event_of(one), one.levelno) for one in told.records] == [
+    assert [(event_of(one), one.levelno) for one in captured.records] == [
         ("query_restarts", logging.WARNING),
         ("query_failed", logging.ERROR),
         ("query_recovered", logging.INFO),
         ("query_dead_letters", logging.WARNING),
     ]
-    assert fields_of(told.records[0]) == {
+    assert fields_of(captured.records[0]) == {
         "query": "q", "reason": "no room", "failures": 1, "seconds": 1.0
     }  # fmt: skip

@@ -22,8 +22,8 @@ from tests.served import Served, served
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path) as found:
-        yield found
+    with served(tmp_path) as server:
+        yield server
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_client_that_goes_before_it_is_answered_is_no_error(
     assert caplog.text == ""
 
 
-def test_an_error_of_ours_is_told_even_if_the_client_has_gone(
+def test_an_error_of_ours_is_reported_even_if_the_client_has_gone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def inner(scope: Scope, receive: Receive, send: Send) -> None:

@@ -58,8 +58,8 @@ def loggers() -> Iterator[None]:
         "uvicorn",
         "uvicorn.access",
     ]
-    found = [logging.getLogger(name) for name in names]
-    before = [(one, one.level, list(one.handlers)) for one in found]
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(one, one.level, list(one.handlers)) for one in loggers]
     yield
     for one, level, handlers in before:
         one.setLevel(level)
@@ -67,23 +67,23 @@ def loggers() -> Iterator[None]:
 
 
 @given(st.text())
-def test_a_line_is_one_line_whatever_is_told(text: str) -> None:
+def test_a_line_is_one_line_whatever_is_logged(text: str) -> None:
     line = Lines("text").format(record("query %s failed", text))
     assert line.isprintable()
     assert len(line.splitlines()) == 1
-    found = json.loads(Lines("json").format(record("query %s failed", text, name="e", query=text)))
-    assert found["event"] == "e"
+    fields = json.loads(Lines("json").format(record("query %s failed", text, name="e", query=text)))
+    assert fields["event"] == "e"
 
 
 def test_json_has_the_fields_and_none_of_them_replaces_what_stands_there() -> None:
     one = record(
         "q failed", name="query_failed", query="q", failures=2, time="never", rate=float("nan")
     )
-    found = json.loads(Lines("json").format(one))
-    assert list(found)[:5] == ["time", "level", "logger", "event", "message"]
-    assert (found["query"], found["failures"], found["rate"]) == ("q", 2, "nan")
-    assert found["time"].endswith("Z")
-    assert found["time"].startswith("20")
+    line = json.loads(Lines("json").format(one))
+    assert list(line)[:5] == ["time", "level", "logger", "event", "message"]
+    assert (line["query"], line["failures"], line["rate"]) == ("q", 2, "nan")
+    assert line["time"].endswith("Z")
+    assert line["time"].startswith("20")
 
 
 def test_lines_cannot_be_forged_and_have_no_tokens() -> None:
@@ -107,30 +107,30 @@ def test_a_traceback_stands_in_the_same_line() -> None:
 
 def test_who_can_cause_events_cannot_fill_the_log() -> None:
     now = [0.0]
-    kept = Kept()
-    sparing = Sparing([kept], lambda: now[0])
+    handler = Kept()
+    sparing = Sparing([handler], lambda: now[0])
     for number in range(1000):
         one = record("refused %s", number, name="access_refused", spare=f"10.0.{number % 4}.1")
         sparing.handle(one)
         sparing.handle(record("a query failed"))
-    told = [line for line in kept.lines if line.startswith("refused")]
-    assert len(told) == 4 * MOST_OF_ONE
-    assert kept.lines.count("a query failed") == 1000
+    refused = [line for line in handler.lines if line.startswith("refused")]
+    assert len(refused) == 4 * MOST_OF_ONE
+    assert handler.lines.count("a query failed") == 1000
     now[0] = WITHIN
     sparing.tell_rest()
-    assert kept.lines[-1] == f"access refused: {1000 - 4 * MOST_OF_ONE} more within a minute"
+    assert handler.lines[-1] == f"access refused: {1000 - 4 * MOST_OF_ONE} more within a minute"
     sparing.handle(record("refused again", name="access_refused", spare="10.0.0.1"))
-    assert kept.lines[-1] == "refused again"
+    assert handler.lines[-1] == "refused again"
 
 
 def test_many_addresses_are_bounded_together() -> None:
-    kept = Kept()
-    sparing = Sparing([kept], lambda: 0.0)
+    handler = Kept()
+    sparing = Sparing([handler], lambda: 0.0)
     for number in range(5000):
         sparing.handle(record("refused", name="access_refused", spare=str(number)))
-    assert len(kept.lines) == MOST_OF_KIND
+    assert len(handler.lines) == MOST_OF_KIND
     sparing.tell_rest(at_once=True)
-    assert kept.lines[-1] == f"access refused: {5000 - MOST_OF_KIND} more within a minute"
+    assert handler.lines[-1] == f"access refused: {5000 - MOST_OF_KIND} more within a minute"
 
 
 def test_files_are_bounded_and_private(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_one_file_alone_begins_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-def test_a_full_disk_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "server.log"
     path.symlink_to("/dev/full")
     file = RotatingFile(path, LogSettings(max_bytes=1 << 40))
@@ -191,10 +191,10 @@ def test_what_comes_before_the_file_stands_in_it(
     logging.getLogger("py4j").error("not told")
     log.spark.take(b"late\n")
     log.close()
-    told = [
+    messages = [
         json.loads(line)["message"] for line in (tmp_path / "server.log").read_text().splitlines()
     ]
-    assert told == ["early", "late", "wrong"]
+    assert messages == ["early", "late", "wrong"]
     assert (tmp_path / "server-spark.log").read_text() == "WARN Spark: \\x1b[0m early\nlate\n"
     assert [json.loads(one)["message"] for one in capsys.readouterr().err.splitlines()] == ["wrong"]
 
@@ -225,10 +225,10 @@ def test_what_processes_write_comes_line_by_line(tmp_path: Path) -> None:
 def test_settings_of_the_file_and_of_the_command(tmp_path: Path) -> None:
     config = tmp_path / "plant.toml"
     config.write_text('[log]\nlevel = "debug"\nfile = "plant.log"\nfiles = 2\nslow_seconds = 1\n')
-    found = read_log_settings(config)
-    assert found == LogSettings(tmp_path / "plant.log", "debug", files=2, slow_seconds=1.0)
-    assert read_config(config).log == found
-    assert found.spark_file_in(tmp_path / "db") == tmp_path / "plant-spark.log"
+    settings = read_log_settings(config)
+    assert settings == LogSettings(tmp_path / "plant.log", "debug", files=2, slow_seconds=1.0)
+    assert read_config(config).log == settings
+    assert settings.spark_file_in(tmp_path / "db") == tmp_path / "plant-spark.log"
     assert read_log_settings(config, level="error").level == "error"
     usual = read_log_settings(None)
     assert usual.file_in(tmp_path) == tmp_path / "server.log"

@@ -31,7 +31,7 @@ def try_all(server: Served, examples: int) -> int:
     """Send so many requests to every operation; how many operations there are."""
     server.database.pretend_spark_lives()
     api = schemathesis.openapi.from_asgi("/openapi.json", server.app)
-    operations = [found.ok() for found in api.get_all_operations()]
+    operations = [endpoint.ok() for endpoint in api.get_all_operations()]
     for operation in operations:
 
         @settings(

@@ -26,14 +26,14 @@ CAMERAS = "CREATE SENSOR TABLE Cameras (id INT, seen STREAM (v INT) FROM tcp)"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path) as found:
-        yield found
+    with served(tmp_path) as server:
+        yield server
 
 
 def error_of(answer: object) -> dict[str, object]:
-    found: dict[str, object] = answer.json()["error"]  # type: ignore[attr-defined]
-    assert set(found) == {"message", "detail", "hint", "kind", "position"}
-    return found
+    error: dict[str, object] = answer.json()["error"]  # type: ignore[attr-defined]
+    assert set(error) == {"message", "detail", "hint", "kind", "position"}
+    return error
 
 
 def operations(server: Served) -> Iterator[tuple[str, str]]:
@@ -331,17 +331,17 @@ def test_a_query_can_be_found_by_its_name(server: Served) -> None:
     assert server.ask("GET", made.headers["Location"]).json()["name"] == "a ?#é"
 
 
-def test_unforeseen_errors_are_told_by_an_id(
+def test_unforeseen_errors_are_reported_by_an_id(
     server: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.database.failure = ZeroDivisionError("secret words")
     answer = server.sql("SHOW TABLES")
     assert answer.status_code == 500
-    told = error_of(answer)
-    assert re.fullmatch(r"error [0-9a-f]{12}", str(told["detail"]))
+    error = error_of(answer)
+    assert re.fullmatch(r"error [0-9a-f]{12}", str(error["detail"]))
     assert "secret words" not in answer.text
     assert "Traceback" not in answer.text
-    assert str(told["detail"]) in caplog.text
+    assert str(error["detail"]) in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -364,9 +364,9 @@ def test_every_refusal_has_one_shape(
 
 
 def test_an_error_says_where(server: Served) -> None:
-    told = error_of(server.sql("SHOW\n  NOTHING"))
-    assert told["kind"] == "SqlSyntaxError"
-    assert told["position"] == {"line": 2, "column": 3, "start": 7, "end": 14}
+    error = error_of(server.sql("SHOW\n  NOTHING"))
+    assert error["kind"] == "SqlSyntaxError"
+    assert error["position"] == {"line": 2, "column": 3, "start": 7, "end": 14}
 
 
 # Files and secrets
@@ -478,8 +478,8 @@ def test_limits_of_a_query_that_is_posted_are_bounded_too(
     answer = server.ask("POST", "/queries", "write", json=given)
     assert answer.status_code == status, answer.text
     if status == 201:
-        kept = server.database.kept["q"].limits
-        assert kept == QueryLimits(results=results or 10 << 20, state=5)
+        query_limits = server.database.kept["q"].limits
+        assert query_limits == QueryLimits(results=results or 10 << 20, state=5)
 
 
 def test_a_token_has_its_share_of_queries(tmp_path: Path) -> None:
@@ -507,19 +507,19 @@ def test_alerts_and_dashboards_are_bounded(tmp_path: Path) -> None:
         assert error_of(answer)["message"] == "there are 2 alerts already"
         assert server.sql("CREATE ALERT a ON s WHEN v > 1", "admin").status_code != 429
         body = {"title": "x", "panels": []}
-        found = [
+        statuses = [
             server.ask("PUT", f"/dashboards/{name}", scope, json=body).status_code
             for name, scope in (("a", "write"), ("A", "write"), ("b", "write"), ("b", "admin"))
         ]
-        assert found == [200, 200, 429, 200]
+        assert statuses == [200, 200, 429, 200]
 
 
 def test_a_token_has_its_share_of_statements_and_followers() -> None:
     shares = Shares(1, "statements of one token run or wait")
     with shares.one("a"), shares.one("b"):
-        with pytest.raises(LimitError, match="1 statements of one token") as found, shares.one("a"):
+        with pytest.raises(LimitError, match="1 statements of one token") as error, shares.one("a"):
             pass
-        assert found.value.detail == "that is the maximum for a"
+        assert error.value.detail == "that is the maximum for a"
     with shares.one("a"):
         pass
     followers = Followers(10, 2)

@@ -13,8 +13,8 @@ from tests.served import Served, served
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path) as found:
-        yield found
+    with served(tmp_path) as server:
+        yield server
 
 
 def post(
@@ -22,8 +22,8 @@ def post(
 ) -> tuple[int, dict[str, Any]]:
     body = {"statement": statement, "parameters": parameters}
     answer = server.ask("POST", "/sql", scope, json=body)
-    found: dict[str, Any] = answer.json()
-    return answer.status_code, found
+    content: dict[str, Any] = answer.json()
+    return answer.status_code, content
 
 
 def test_values_are_bound(server: Served) -> None:
@@ -63,16 +63,16 @@ def test_values_are_bound(server: Served) -> None:
 def test_what_is_refused(
     server: Served, statement: str, parameters: dict[str, Any], message: str
 ) -> None:
-    status, found = post(server, statement, **parameters)
-    assert (status, found["error"]["message"]) == (400, message)
+    status, content = post(server, statement, **parameters)
+    assert (status, content["error"]["message"]) == (400, message)
 
 
 def test_several_statements_run_up_to_the_first_that_fails(server: Served) -> None:
     both = "CREATE TABLE T (k INT); INSERT INTO T VALUES (:k), (:k);"
     assert post(server, both, k=7)[1]["message"] == "inserted 2 rows into T"
-    status, found = post(server, "DELETE FROM T;\nDELETE FROM Nothing; DROP TABLE T")
+    status, content = post(server, "DELETE FROM T;\nDELETE FROM Nothing; DROP TABLE T")
     assert status == 400
-    error = found["error"]
+    error = content["error"]
     assert error["position"]["line"] == 2
     assert error["detail"].endswith("statement 2 of 3; those before it were run")
     rows = server.catalog.table("T")

@@ -21,9 +21,9 @@ from tests.served import served
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     monkeypatch.setattr(module, "_GRACE_SECONDS", 0.0)
-    found = threading.Event()
-    yield found
-    found.set()
+    event = threading.Event()
+    yield event
+    event.set()
 
 
 def test_who_asked_is_told_in_time_whatever_the_statement_does(gate: threading.Event) -> None:
@@ -63,8 +63,8 @@ def test_who_waits_in_vain_is_told_to_come_again(
         loop = asyncio.get_running_loop()
         later = loop.time() + 2 * LONG
         monkeypatch.setattr(loop, "time", lambda: later)
-        told = await asyncio.gather(*asked, return_exceptions=True)
-        kinds = [type(one) for one in told]
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+        kinds = [type(one) for one in outcomes]
         assert kinds.count(TimeLimitError) == 4
         assert kinds.count(LimitError) == 2  # one has waited, for one there was no room
         gate.set()

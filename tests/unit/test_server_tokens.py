@@ -40,11 +40,11 @@ def tokens(catalog: SensorCatalog, clocks: Clocks) -> Tokens:
 def test_a_token_is_found_by_itself_alone(tokens: Tokens) -> None:
     secret = tokens.create("ann", Scope.WRITE)
     assert re.fullmatch(r"nm_[A-Za-z0-9_-]{43}", secret)
-    found = tokens.find(secret)
-    assert found is not None
-    assert (found.name, scopes_of(found)) == ("ann", {Scope.WRITE})
-    assert found.hash == hash_of(secret) != secret
-    for other in ("", secret[:-1], secret + "x", secret.lower(), "nm_", "\udc80", found.hash):
+    token = tokens.find(secret)
+    assert token is not None
+    assert (token.name, scopes_of(token)) == ("ann", {Scope.WRITE})
+    assert token.hash == hash_of(secret) != secret
+    for other in ("", secret[:-1], secret + "x", secret.lower(), "nm_", "\udc80", token.hash):
         assert tokens.find(other) is None
 
 
@@ -90,18 +90,18 @@ def test_without_the_catalog_nobody_is_let_in_for_long(tokens: Tokens, clocks: C
 def test_the_first_token_is_made_once(tokens: Tokens) -> None:
     first = tokens.create_first()
     assert first is not None
-    found = tokens.find(first)
-    assert found is not None
-    assert scopes_of(found) == {Scope.ADMIN}
+    token = tokens.find(first)
+    assert token is not None
+    assert scopes_of(token) == {Scope.ADMIN}
     assert tokens.create_first() is None
 
 
 def test_only_a_hash_is_kept(tmp_path: Path) -> None:
     with SensorCatalog.open(tmp_path / "catalog.sqlite") as catalog:
         secret = Tokens(catalog).create("ann", Scope.READ)
-    kept = b"".join(one.read_bytes() for one in tmp_path.iterdir())
-    assert hash_of(secret).encode() in kept
-    assert secret.encode() not in kept
+    content = b"".join(one.read_bytes() for one in tmp_path.iterdir())
+    assert hash_of(secret).encode() in content
+    assert secret.encode() not in content
 
 
 # Sessions
@@ -165,10 +165,10 @@ def test_the_command_makes_lists_and_revokes(tmp_path: Path) -> None:
     with SensorCatalog.open(tmp_path / "catalog.sqlite") as catalog:
         tokens = Tokens(catalog)
         tokens.refresh()
-        found = tokens.find(made.output.strip())
-        assert found is not None
-        assert found.expires is not None
-        assert found.expires - found.created == pytest.approx(30 * 86400 * SECOND, abs=60 * SECOND)
+        token = tokens.find(made.output.strip())
+        assert token is not None
+        assert token.expires is not None
+        assert token.expires - token.created == pytest.approx(30 * 86400 * SECOND, abs=60 * SECOND)
     listed = runner.invoke(app, ["tokens", "list", *db])
     assert "ann" in listed.output
     assert "write" in listed.output
@@ -181,6 +181,6 @@ def test_the_command_makes_lists_and_revokes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("what", [["list"], ["revoke", "ann"]])
 def test_a_database_is_not_made_by_looking_for_its_tokens(tmp_path: Path, what: list[str]) -> None:
     missing = tmp_path / "plnat"
-    told = CliRunner().invoke(app, ["tokens", *what, "--db", str(missing)])
-    assert "there is no database in" in str(told.exception)
+    result = CliRunner().invoke(app, ["tokens", *what, "--db", str(missing)])
+    assert "there is no database in" in str(result.exception)
     assert not missing.exists()

@@ -30,11 +30,11 @@ def in_pieces(
     values: Sequence[float], cuts: Sequence[int], shape: Sequence[float], limit: float, how: str
 ) -> list[ShapeMatch]:
     """The matches of values that come in pieces, the matcher saved and loaded between them."""
-    matcher, found = ShapeMatcher(shape, limit, how), []
+    matcher, matches = ShapeMatcher(shape, limit, how), []
     for begin, end in zip([0, *cuts], [*cuts, len(values)], strict=True):
-        found += matcher.add(np.array(values[begin:end]))
+        matches += matcher.add(np.array(values[begin:end]))
         matcher = ShapeMatcher(shape, limit, how).load(decode(encode(matcher.save())))
-    return found
+    return matches
 
 
 def random_series(seed: int, count: int) -> list[float]:
@@ -60,12 +60,12 @@ def test_matches_are_those_of_brute_force(
     values = random_series(seed, count)
     apart = naive.distances(values, shape, how == "z")
     assume(not _nearly_tie([*apart, limit]))  # the two may round differently
-    found = ShapeMatcher(shape, limit, how).add(np.array(values))
-    assert [one.start for one in found] == naive.matches(values, shape, limit, how == "z")
-    assert [one.distance for one in found] == pytest.approx([apart[one.start] for one in found])
+    matches = ShapeMatcher(shape, limit, how).add(np.array(values))
+    assert [one.start for one in matches] == naive.matches(values, shape, limit, how == "z")
+    assert [one.distance for one in matches] == pytest.approx([apart[one.start] for one in matches])
     half = len(shape) // 2
-    assert all(one.end == one.start + len(shape) - 1 for one in found)
-    assert all(one.known == one.end + half for one in found)
+    assert all(one.end == one.start + len(shape) - 1 for one in matches)
+    assert all(one.known == one.end + half for one in matches)
 
 
 def _nearly_tie(apart: list[float]) -> bool:
@@ -121,24 +121,24 @@ def test_candidates_leave_none_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_candidates_are_few_where_few_are_close() -> None:
     random = np.random.default_rng(3)
     values, shape = random.normal(size=50_000), z_normalized(random.normal(size=100))
-    found = shape_candidates.z_candidates(values, shape, math.sqrt(2 * 100 * 0.65))
-    assert 0 < len(found) < 100
+    candidates = shape_candidates.z_candidates(values, shape, math.sqrt(2 * 100 * 0.65))
+    assert 0 < len(candidates) < 100
 
 
 def test_equal_matches_that_overlap_are_reported_once() -> None:
     series = [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]
-    found = ShapeMatcher([0.0, 1.0, 0.0, 1.0], 0.1).add(series)
-    assert [one.start for one in found] == [0]
+    matches = ShapeMatcher([0.0, 1.0, 0.0, 1.0], 0.1).add(series)
+    assert [one.start for one in matches] == [0]
 
 
 def test_of_matches_that_overlap_the_best_is_reported() -> None:
     series = [0.0, 1.0, 2.1, 3.0, 4.0, 5.0, 6.5, 5.0, 3.0, 2.0, 1.0]
     apart = naive.distances(series, [1.0, 2.0, 3.0, 4.0], True)
     best = apart.index(min(apart))
-    found = ShapeMatcher([1.0, 2.0, 3.0, 4.0], 2.0).add(series)
+    matches = ShapeMatcher([1.0, 2.0, 3.0, 4.0], 2.0).add(series)
     assert apart[best - 1] < 2.0
     assert apart[best + 1] < 2.0
-    assert [one.start for one in found] == [best]
+    assert [one.start for one in matches] == [best]
 
 
 def test_a_series_shorter_than_the_shape_has_no_match() -> None:
@@ -185,9 +185,9 @@ def shape_table(positions: list[int | None], values: list[float | None]) -> pa.R
 
 
 def follow(follower: Follower, times: list[int], values: list[float | None]) -> list[tuple]:
-    found = follower.follow(np.array(times), {"value": pa.array(values, pa.float64())})
-    columns = [column.cast(pa.int64()).to_pylist() for column in found.columns[1:]]
-    return list(zip(found.rows.tolist(), *columns, strict=True))
+    result = follower.follow(np.array(times), {"value": pa.array(values, pa.float64())})
+    columns = [column.cast(pa.int64()).to_pylist() for column in result.columns[1:]]
+    return list(zip(result.rows.tolist(), *columns, strict=True))
 
 
 def test_the_function_reports_at_the_row_that_makes_a_match_known() -> None:

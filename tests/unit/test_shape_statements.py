@@ -44,35 +44,35 @@ def starts(table: pa.Table) -> list[int]:
 
 def test_matches_of_a_stream(db: LocalDatabase) -> None:
     shape = "shape => (SELECT at, v FROM Wave)"
-    found = db.sql(f"SELECT * FROM MATCHES(S, value => v, {shape})")
+    answer = db.sql(f"SELECT * FROM MATCHES(S, value => v, {shape})")
     expected = ShapeMatcher(WAVE).add(series())
-    assert starts(found) == [one.start for one in expected] == [100, 300, 500]
-    assert sorted(found["distance"].to_pylist()) == sorted(one.distance for one in expected)
-    known = sorted(one // SECOND for one in found["_time"].cast(pa.int64()).to_pylist())
+    assert starts(answer) == [one.start for one in expected] == [100, 300, 500]
+    assert sorted(answer["distance"].to_pylist()) == sorted(one.distance for one in expected)
+    known = sorted(one // SECOND for one in answer["_time"].cast(pa.int64()).to_pylist())
     assert known == [one.known for one in expected]
 
 
 def test_matches_of_each_key(db: LocalDatabase) -> None:
     shape = "shape => (SELECT at, v FROM Wave WHERE at % 2 = 0)"
-    found = db.sql(f"SELECT sensor, starts FROM MATCHES(S, by => sensor, value => v, {shape})")
+    answer = db.sql(f"SELECT sensor, starts FROM MATCHES(S, by => sensor, value => v, {shape})")
     expected = [
         2 * one.start + odd
         for odd in (0, 1)
         for one in ShapeMatcher(WAVE[::2]).add(series()[odd::2])
     ]
-    assert starts(found) == sorted(expected)
+    assert starts(answer) == sorted(expected)
 
 
 def test_shapes_of_one_statement_are_not_those_of_the_next(db: LocalDatabase) -> None:
     """Both had the first one's: what was made of tables was kept by names that came again."""
-    found = [
+    answers = [
         db.sql(
             "SELECT * FROM MATCHES(S, value => v, normalize => 'none', distance => 6, "
             f"shape => (SELECT at, 5 * v + {level} FROM Wave))"
         )
         for level in (7, 1_000)
     ]
-    assert [starts(one) for one in found] == [[100, 300, 500], []]
+    assert [starts(one) for one in answers] == [[100, 300, 500], []]
 
 
 def test_a_shape_without_points_is_refused_whatever_ran_before(db: LocalDatabase) -> None:
@@ -84,13 +84,13 @@ def test_a_shape_without_points_is_refused_whatever_ran_before(db: LocalDatabase
 
 
 def test_motifs_of_a_window(db: LocalDatabase) -> None:
-    found = db.sql(
+    answer = db.sql(
         "SELECT * FROM MOTIFS(S [RANGE 5 MINUTES], value => v, length => 20, motifs => 1, "
         "every => 200 SECONDS, radius => 4)"
     )
     for instant in (200, 400, 600):
         now = pa.scalar(instant * SECOND, pa.int64())
-        until = found.filter(pa.compute.less_equal(found["_time"].cast(pa.int64()), now))
+        until = answer.filter(pa.compute.less_equal(answer["_time"].cast(pa.int64()), now))
         folded = {}
         for row in until.to_pylist():
             diff = row.pop("_diff")

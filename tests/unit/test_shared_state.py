@@ -50,10 +50,10 @@ class Plant(World):
 
     def tags(self) -> dict[str, str]:
         """By which queries know that they share."""
-        found = {}
+        tags = {}
         for one in self.control.reports():
-            found |= {one.query: one.content["subplan"]} if "subplan" in one.content else {}
-        return found
+            tags |= {one.query: one.content["subplan"]} if "subplan" in one.content else {}
+        return tags
 
     def check(self, *names: str) -> None:
         self.settle()
@@ -250,9 +250,9 @@ def test_queries_with_the_same_sub_plan_come_to_the_same_bucket_as_long_as_it_ha
     assert [place(f"a{n}", None) for n in range(3)] == [0, 1, 2]
     assert [place(f"b{n}", "b") for n in range(3)] == [3, 3, 3]
     assert [place(f"c{n}", "c") for n in range(2)] == [0, 0]
-    found = [place(f"d{n}", "d") for n in range(60)]
-    assert found[:16] == [found[0]] * 16, "together at first"
-    counts = Counter([0, 1, 2, 3, 3, 3, 0, 0, *found])
+    buckets = [place(f"d{n}", "d") for n in range(60)]
+    assert buckets[:16] == [buckets[0]] * 16, "together at first"
+    counts = Counter([0, 1, 2, 3, 3, 3, 0, 0, *buckets])
     assert max(counts.values()) - min(counts.values()) <= 16, "not all wait for one bucket"
 
 

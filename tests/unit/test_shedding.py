@@ -54,14 +54,14 @@ def test_the_rows_that_are_read_are_those_worth_most(
 ) -> None:
     columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
     batch = pa.RecordBatch.from_arrays(columns, ["k", "v"])
-    found = select_rows(batch, batch, UTILITY, share)
+    selected = select_rows(batch, batch, UTILITY, share)
     ranks = sorted(zip([worth(*row) for row in rows], hash_rows(batch.columns), strict=True))
     least = ranks[len(rows) - math.ceil(share * len(rows))]
     read = [
         (worth(*row), one) >= least for row, one in zip(rows, hash_rows(batch.columns), strict=True)
     ]
     wanted = [row for row, is_read in zip(rows, read, strict=True) if is_read]
-    assert list(zip(*(c.to_pylist() for c in found.columns), strict=True)) == wanted
+    assert list(zip(*(c.to_pylist() for c in selected.columns), strict=True)) == wanted
     assert len(wanted) >= share * len(rows)
     some = [place for place in range(len(rows)) if chosen.random() < 0.5]
     of_some = select_rows(batch.take(pa.array(some, pa.int64())), batch, UTILITY, share)
@@ -70,9 +70,9 @@ def test_the_rows_that_are_read_are_those_worth_most(
 
 def test_without_a_utility_rows_are_shed_evenly() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array(range(10_000))], ["v"])
-    found = select_rows(batch, batch, None, 0.25)
-    assert len(found) == 2500
-    assert found.column(0).to_numpy().mean() == pytest.approx(5000, abs=200)
+    chosen = select_rows(batch, batch, None, 0.25)
+    assert len(chosen) == 2500
+    assert chosen.column(0).to_numpy().mean() == pytest.approx(5000, abs=200)
 
 
 def test_how_many_rows_are_read() -> None:
@@ -124,8 +124,8 @@ def test_who_reads_some_sensors_of_a_table_sheds_the_same_rows_as_who_reads_all(
         feed = SimpleNamespace(where=where, utility=None)
         opened = cast(Any, SimpleNamespace(feed=feed, log="", layout=None))
         left = run._shed(reads, opened, Position(0, 0), LogRows(rows, None, end, 0))
-        found: list[int] = left.column(1).to_pylist()
-        return found
+        values: list[int] = left.column(1).to_pylist()
+        return values
 
     of_all = read(None, everything)
     assert len(of_all) == 100
@@ -158,15 +158,15 @@ def test_what_cannot_be_a_utility(world: World, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  ", "COUNT(*)", "v + MAX(v)", "(SELECT MAX(v) FROM A)"])
-def test_what_is_not_over_one_row_is_told_so(world: World, text: str) -> None:
+def test_what_is_not_over_one_row_is_refused(world: World, text: str) -> None:
     with pytest.raises(SqlError, match="expected an expression over one row"):
         compile_utility(text, world.catalog, world.catalog.relations["A"])
 
 
 def test_an_error_shows_the_place_in_the_option(world: World) -> None:
-    with pytest.raises(UnknownNameError) as told:
+    with pytest.raises(UnknownNameError) as error:
         compile_utility("k + priority", world.catalog, world.catalog.relations["A"])
-    assert "    k + priority\n        ^^^^^^^^\n" in str(told.value)
+    assert "    k + priority\n        ^^^^^^^^\n" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_what_a_row_is_worth(world: World, text: str, value: float) -> None:
     utility = compile_utility(text, world.catalog, world.catalog.relations["A"])
     rows = [{"k": 1, "v": v, "ts": v} for v in (7, 0)]
     batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
-    (kept,) = select_rows(batch, batch, utility, 0.5).to_pylist()
-    assert kept["v"] == 7, f"it is worth {value}"
+    (row,) = select_rows(batch, batch, utility, 0.5).to_pylist()
+    assert row["v"] == 7, f"it is worth {value}"
 
 
 def append(world: World, values: range) -> None:
@@ -196,11 +196,11 @@ def append(world: World, values: range) -> None:
 
 
 def values_of(world: World, query: str) -> list[int]:
-    found: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     for row, copies in world.published(query).items():
-        found[dict(row)["v"]] += copies
-    assert set(found.values()) <= {1}
-    return sorted(found)
+        counts[dict(row)["v"]] += copies
+    assert set(counts.values()) <= {1}
+    return sorted(counts)
 
 
 def shed_rows(world: World) -> dict[str, list[int]]:

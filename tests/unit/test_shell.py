@@ -47,8 +47,8 @@ from tests.results_server import ROWS, numbered
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Iterator[Asked]:
-    with asked_server(tmp_path) as found:
-        yield found
+    with asked_server(tmp_path) as server:
+        yield server
 
 
 class Typed:
@@ -63,10 +63,10 @@ class Typed:
 
     def run(self, text: str, *, well: bool = True) -> str:
         """What the shell shows for a text."""
-        begun, told = len(self.out.getvalue()), len(self.err.getvalue())
+        begun, err_begun = len(self.out.getvalue()), len(self.err.getvalue())
         is_well = self.shell.run(text.splitlines(keepends=True), "here.sql")
         assert is_well is well, self.err.getvalue()
-        return self.out.getvalue()[begun:] if well else self.err.getvalue()[told:]
+        return self.out.getvalue()[begun:] if well else self.err.getvalue()[err_begun:]
 
 
 @pytest.fixture
@@ -125,14 +125,14 @@ def test_what_there_is(typed: Typed, asked: Asked) -> None:
     doing = {"sensors": 3, "connected": 2, "readers": 1, "rows": 7, "stored_bytes": 10**6}
     more = {"watermark": datetime(2026, 1, 31, tzinfo=UTC), "held_by": "x\x1b", "full": True}
     place = SimpleNamespace(look=lambda _: pa.Table.from_pylist([{"name": "A", **doing, **more}]))
-    told = state_of(cast(Place, place), "a")
-    assert told is not None
-    assert told.startswith("A: 2 of 3 sensors connected, 1 reader, 7 rows ever, 1.0 MB stored")
+    text = state_of(cast(Place, place), "a")
+    assert text is not None
+    assert text.startswith("A: 2 of 3 sensors connected, 1 reader, 7 rows ever, 1.0 MB stored")
     assert "STRING" in typed.run("\\d `T`")
     assert "kind" in typed.run("\\dt")
     assert "sensor table" in typed.run("\\ds")
-    told = typed.run("\\d Nothing", well=False)
-    assert "there is no" in told
+    text = typed.run("\\d Nothing", well=False)
+    assert "there is no" in text
     assert "there is no command \\nothing" in typed.run("\\nothing", well=False)
 
 
@@ -172,8 +172,8 @@ def test_files_within_files(typed: Typed, tmp_path: Path) -> None:
     inner, outer, endless = (tmp_path / one for one in ("inner.sql", "outer.sql", "endless.sql"))
     inner.write_text("CREATE TABLE FromFile (k INT);\nDROP TABLE Nothing;\n")
     outer.write_text(f"\\i {inner}\n")
-    told = typed.run(f"\\i {outer}", well=False)
-    assert f"{inner}:2: error: " in told
+    text = typed.run(f"\\i {outer}", well=False)
+    assert f"{inner}:2: error: " in text
     assert "FromFile" in typed.run("\\d")
     endless.write_text(f"\\i {endless}\n")
     assert "include each other recursively" in typed.run(f"\\i {endless}", well=False)
@@ -267,7 +267,7 @@ class Playing:
             typed.shell.is_interactive = True
             with create_app_session(input=keyboard, output=DummyOutput()):
                 terminal.run(list_all(typed.shell.place))
-        self.shown, self.told = typed.out.getvalue(), typed.err.getvalue()
+        self.shown, self.errors = typed.out.getvalue(), typed.err.getvalue()
 
 
 def test_typing(typed: Typed) -> None:
@@ -282,7 +282,7 @@ def test_typing(typed: Typed) -> None:
     assert played.shown.startswith("Nilometer ")
     assert "1 sensor table, 1 table (\\d lists them)" in played.shown
     assert "<script>alert(1)</script>" in played.shown
-    assert "Nothing" in played.told
+    assert "Nothing" in played.errors
     assert "kind" not in played.shown
     assert played.history.get_strings()[0] == "SELECT v\nFROM T;"
     assert not any("half" in one for one in played.history.get_strings())
@@ -291,7 +291,7 @@ def test_typing(typed: Typed) -> None:
 def test_ctrl_d_leaves(typed: Typed) -> None:
     played = Playing(typed, "\x04")
     assert "Help: \\?" in played.shown
-    assert played.told == ""
+    assert played.errors == ""
 
 
 def test_an_editor(typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,7 +317,7 @@ class Known:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "offered"),
     [
         ("SELECT roo", ["room"]),
         ("SELECT * FROM Rea", ["Readings"]),
@@ -334,7 +334,7 @@ class Known:
         ("SELECT 'Rea", []),
     ],
 )
-def test_completion(text: str, found: list[str]) -> None:
+def test_completion(text: str, offered: list[str]) -> None:
     known = Known()
     listed = [Listed("Readings", "stream"), Listed("odd\x1b name", "table"), Listed("hot", "query")]
     completer = StatementCompleter(Names(known, listed))  # type: ignore[arg-type]
@@ -342,7 +342,7 @@ def test_completion(text: str, found: list[str]) -> None:
     document = Document(before + after, len(before))
     event = CompleteEvent(completion_requested=True)
     completions = list(completer.get_completions(document, event))
-    assert list(dict.fromkeys(one.text for one in completions))[: len(found) or None] == found
+    assert list(dict.fromkeys(one.text for one in completions))[: len(offered) or None] == offered
     assert not any("\x1b" in one.display_text for one in completions)
 
 

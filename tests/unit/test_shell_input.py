@@ -25,8 +25,8 @@ TEXTS = st.lists(PARTS, max_size=25).map("".join)
 
 @given(TEXTS)
 def test_nothing_is_lost_between_statements(text: str) -> None:
-    found, rest = split_text(text)
-    assert ";".join([*found, rest]) == text
+    statements, rest = split_text(text)
+    assert ";".join([*statements, rest]) == text
 
 
 @given(TEXTS)
@@ -35,9 +35,9 @@ def test_lines_give_what_the_whole_gives(text: str) -> None:
     """However a text is cut into lines, its statements are those of the whole."""
     if "\\" in text:
         return
-    found, rest = split_text(text)
+    statements, rest = split_text(text)
     pieces = [one.text for one in read_pieces(text.splitlines(keepends=True))]
-    assert pieces == [one.strip() for one in [*found, rest] if has_words(one)]
+    assert pieces == [one.strip() for one in [*statements, rest] if has_words(one)]
 
 
 @given(TEXTS)
@@ -64,7 +64,7 @@ def test_enter_runs_what_is_complete(text: str, complete: bool) -> None:
     assert is_complete(text) is complete
 
 
-def test_lines_are_told() -> None:
+def test_pieces_have_the_numbers_of_their_lines() -> None:
     pieces = list(read_pieces(["-- a comment\n", "\n", "SELECT\n", "1; SELECT 2;\n", "\\d\n", "X"]))
     assert [(one.text, one.line) for one in pieces] == [
         ("-- a comment\n\nSELECT\n1", 1),
@@ -137,7 +137,7 @@ def test_a_long_history_is_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyP
     file = tmp_path / "history"
     monkeypatch.setenv("NILOMETER_HISTORY", str(file))
     file.write_text("".join(f"\n# 2026-01-31\n+SELECT {n};\n" for n in range(60_000)))
-    found = list(open_history().load_history_strings())
+    lines = list(open_history().load_history_strings())
     assert file.stat().st_size < 1 << 20
-    assert found == [f"SELECT {n};" for n in range(59_999, 59_999 - len(found), -1)]
-    assert len(found) > 20_000
+    assert lines == [f"SELECT {n};" for n in range(59_999, 59_999 - len(lines), -1)]
+    assert len(lines) > 20_000

@@ -21,7 +21,7 @@ def test_expressions_of_one_text_mean_the_same() -> None:
     for text in (*CASTS, *LISTS, *NUMBERS, *TEXTS, *TIMES):
         [bound] = read_conditions(text, {"x_": types})
         meanings[str(bound)].add(repr(compile_over(bound, bound.columns, {}, "UTC")))
-    assert [text for text, found in meanings.items() if len(found) > 1] == []
+    assert [text for text, different in meanings.items() if len(different) > 1] == []
     assert len(meanings) > 600
 
 

@@ -66,12 +66,12 @@ def naive(by: list[Sorted], size: int) -> list[int]:
         for one, column in zip(by, values, strict=True):
             a, b = column[first], column[second]
             if a is None or b is None:
-                found = (a is not None) - (b is not None)
-                found = found if one.nulls_first else -found
+                sign = (a is not None) - (b is not None)
+                sign = sign if one.nulls_first else -sign
             else:
-                found = -compare(a, b) if one.descending else compare(a, b)
-            if found:
-                return found
+                sign = -compare(a, b) if one.descending else compare(a, b)
+            if sign:
+                return sign
         return first - second
 
     return sorted(range(size), key=cmp_to_key(order))
@@ -134,8 +134,8 @@ def test_ordered_answers_of_tables_and_streams_beside_duckdb(data: st.DataObject
     times = pa.array([0] * len(rows), pa.timestamp("us", "UTC"))
     db.create_stream("S", table.append_column("ts", times), time="ts")
     for source in ("T", "S"):
-        found = db.sql(f"SELECT k, s, x, _order FROM {source}{tail}{last}")
-        plain = found.select(names).to_pylist()
+        answer = db.sql(f"SELECT k, s, x, _order FROM {source}{tail}{last}")
+        plain = answer.select(names).to_pylist()
         assert [tuple(row.values()) for row in plain] == expected, (source, tail, last)
     if "2" not in terms:
         assert db.sql(f"SELECT k FROM T{tail}{last}").column_names == ["k"]

@@ -23,12 +23,12 @@ OSError: the store does not answer
 """
 
 
-def test_what_a_source_in_python_raised_is_told() -> None:
-    told = explain_failure(PySparkException(message=_PYTHON_SOURCE))
-    assert told.message == "Spark could not do this"
-    assert told.detail == "OSError: the store does not answer"
+def test_what_a_source_in_python_raised_is_reported() -> None:
+    error = explain_failure(PySparkException(message=_PYTHON_SOURCE))
+    assert error.message == "Spark could not do this"
+    assert error.detail == "OSError: the store does not answer"
 
 
-def test_what_spark_says_is_told_where_no_python_is_to_blame() -> None:
-    told = explain_failure(PySparkException(message="[NO_ROOM] There is no room. SQLSTATE: 53100"))
-    assert told.detail == "There is no room."
+def test_what_spark_says_is_reported_where_no_python_is_to_blame() -> None:
+    error = explain_failure(PySparkException(message="[NO_ROOM] There is no room. SQLSTATE: 53100"))
+    assert error.detail == "There is no room."

@@ -53,7 +53,7 @@ def bursts(seed: int) -> pa.Table:
 
 def test_peaks_of_what_has_accumulated_are_the_lines_of_what_is_in_the_box() -> None:
     stream = bursts(1)
-    found = check_any_split(
+    rows = check_any_split(
         f"SELECT box, rows, total, live_total, energy, area, line FROM PEAKS({ACCUMULATED} A, "
         f"counts => total, live => live_total, fwhm => {FWHM}, "
         "blank => (SELECT counts, live FROM Blank), lines => (SELECT energy, name FROM Lines))",
@@ -62,10 +62,10 @@ def test_peaks_of_what_has_accumulated_are_the_lines_of_what_is_in_the_box() -> 
         seed=1,
         lateness=2,
     ).to_pylist()
-    lines = {row["box"]: row["line"] for row in found if row["rows"] >= 4}
+    lines = {row["box"]: row["line"] for row in rows if row["rows"] >= 4}
     assert lines == {box: "Cl" if box % 2 else "Fe" for box in range(10)}
     finder = SpectrumPeaks(EnergyScale(fwhm=FWHM))
-    for row in found:
+    for row in rows:
         blank = np.round(100 * BLANK)
         alone = finder.find([row["total"]], blank, row["live_total"] / 100.0)
         assert row["energy"] in alone.energy.tolist()
@@ -74,7 +74,7 @@ def test_peaks_of_what_has_accumulated_are_the_lines_of_what_is_in_the_box() -> 
 
 @pytest.mark.parametrize("columns", ["pattern, class", "pattern, class, weight"])
 def test_boxes_are_of_the_class_of_what_is_in_them(columns: str) -> None:
-    found = check_any_split(
+    rows = check_any_split(
         f"SELECT box, total, class, confidence, second, nearest FROM CLASSIFY({ACCUMULATED} A, "
         "pattern => total, scale => 'shares', "
         f"knowledge => (SELECT {columns} FROM Library))",
@@ -82,13 +82,13 @@ def test_boxes_are_of_the_class_of_what_is_in_them(columns: str) -> None:
         TABLES,
         seed=2,
     ).to_pylist()
-    assert len(found) == 50
-    assert all(row["class"] == ("salt" if row["box"] % 2 else "iron") for row in found)
+    assert len(rows) == 50
+    assert all(row["class"] == ("salt" if row["box"] % 2 else "iron") for row in rows)
     shares = [one / one.sum() for one in (BLANK + peak for peak in PEAKS.values())]
     weights = [1.0, 1.1] if "weight" in columns else None
     known = PatternClassifier(shares, list(PEAKS), weights)
-    alone = known.classify([np.array(row["total"]) / sum(row["total"]) for row in found])
-    np.testing.assert_allclose([row["confidence"] for row in found], alone.confidence, rtol=1e-9)
+    alone = known.classify([np.array(row["total"]) / sum(row["total"]) for row in rows])
+    np.testing.assert_allclose([row["confidence"] for row in rows], alone.confidence, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -128,19 +128,19 @@ def test_refusals_are_kind(statement: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(("channels", "found"), [(1 << 15, 1), ((1 << 15) + 1, 0)])
-def test_spectra_longer_than_any_detector_makes_are_left_out(channels: int, found: int) -> None:
+@pytest.mark.parametrize(("channels", "count"), [(1 << 15, 1), ((1 << 15) + 1, 0)])
+def test_spectra_longer_than_any_detector_makes_are_left_out(channels: int, count: int) -> None:
     line = [100.0 if place in (50, 51) else 1.0 for place in range(channels)]
     times = pa.array([0], pa.timestamp("us", tz="UTC"))
     database = LocalDatabase()
     database.create_stream("S", pa.table({"ts": times, "counts": pa.array([line])}), time="ts")
-    assert len(database.sql("SELECT energy FROM PEAKS(S, counts => counts, fwhm => 2)")) == found
+    assert len(database.sql("SELECT energy FROM PEAKS(S, counts => counts, fwhm => 2)")) == count
 
 
 def test_one_long_array_does_not_make_room_in_all_other_rows() -> None:
     rows = [[1.0, 2.0]] * 100_000 + [[1.0] * 1_000_000]
-    found = [(places, matrix.shape) for places, matrix in matrices_of(pa.array(rows))]
-    assert [(len(places), shape) for places, shape in found] == [
+    pieces = [(places, matrix.shape) for places, matrix in matrices_of(pa.array(rows))]
+    assert [(len(places), shape) for places, shape in pieces] == [
         (100_000, (100_000, 2)),
         (1, (1, 1_000_000)),
     ]

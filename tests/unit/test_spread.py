@@ -26,10 +26,10 @@ def metrics(*looks: Look) -> JoinMetrics:
 def look_at(values: list[int]) -> Look:
     """What a bucket reports of a micro-batch with these keys."""
     exact = Counter(values)
-    found = (
+    looks = (
         KeyCount(0, key, n, f"k = {key}") for key, n in exact.items() if n > len(values) / MOST_KEYS
     )
-    return Look(len(values), len(values), tuple(found))
+    return Look(len(values), len(values), tuple(looks))
 
 
 @settings(max_examples=1000)
@@ -45,9 +45,9 @@ def test_the_counts_of_many_micro_batches_keep_their_bound(batches: list[list[in
         return
     [spread] = spreads
     assert spread.rows == exact.total()
-    [(_, most)] = exact.most_common(1)
-    assert spread.key_rows <= most
-    assert spread.key_rows >= most - exact.total() / 16
+    [(_, highest)] = exact.most_common(1)
+    assert spread.key_rows <= highest
+    assert spread.key_rows >= highest - exact.total() / 16
     if spread.key is not None:
         assert spread.key_rows <= exact[int(spread.key.removeprefix("k = "))]
 
@@ -95,7 +95,7 @@ def test_what_is_old_is_forgotten() -> None:
     assert counter.spreads(740 * SECOND) == []
 
 
-def test_a_micro_batch_of_minutes_is_told() -> None:
+def test_a_micro_batch_of_minutes_is_reported() -> None:
     """A hot key makes micro-batches long: that is when it has to be seen."""
     counter = SpreadCounter()
     for number in range(3):
@@ -221,17 +221,17 @@ def test_keys_of_plans_have_names(
         db.create_stream(name, pa.Table.from_batches([rows(keys[:0])]), time="ts")
     query = db.query(statement)
     query.feed({"A": rows(keys)})
-    found = query.stages[stage].metrics()
-    assert len(found.buckets) == buckets
-    texts = {one.text: one.rows for look in found.buckets for one in look.keys}
+    metrics = query.stages[stage].metrics()
+    assert len(metrics.buckets) == buckets
+    texts = {one.text: one.rows for look in metrics.buckets for one in look.keys}
     if key is None:
         assert max(texts, key=lambda one: texts[one]) == "id = 7 AND v = 1"
-        assert sum(look.rows for look in found.buckets) == 1500
+        assert sum(look.rows for look in metrics.buckets) == 1500
     elif stage:
         assert all(one.startswith(key) for one in texts)
     else:
         assert texts[key] == np.count_nonzero(keys == 7)
-        full = max(found.buckets, key=lambda look: look.rows)
+        full = max(metrics.buckets, key=lambda look: look.rows)
         assert key in {one.text for one in full.keys}
 
 
@@ -267,7 +267,7 @@ def test_a_join_spread_by_hand_has_the_same_results(seed: int, buckets: int) -> 
         db.create_stream(name, pa.Table.from_batches([batch.slice(0, 0)]), time="ts")
     db.create_table("Parts", pa.table({"part": pa.array(range(4), pa.int64())}))
     query = db.query(_SPREAD_JOIN)
-    found = query.feed(given)
+    answer = query.feed(given)
     left, right = (
         list(
             zip(
@@ -281,7 +281,7 @@ def test_a_join_spread_by_hand_has_the_same_results(seed: int, buckets: int) -> 
     expected = Counter(
         (a, b) for at, k, a in left for bt, j, b in right if k == j and abs(at - bt) <= 5000
     )
-    pairs = zip(found["a"].to_pylist(), found["b"].to_pylist(), strict=True)
+    pairs = zip(answer["a"].to_pylist(), answer["b"].to_pylist(), strict=True)
     assert Counter(pairs) == expected
     full = max(look.rows for look in query.stages[0].metrics().buckets)
     together = sum(k == 7 for _, k, _ in (*left, *right))

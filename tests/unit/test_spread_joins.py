@@ -49,12 +49,12 @@ def test_every_result_of_a_join_comes_once(data: st.DataObject) -> None:
     parts = data.draw(st.sampled_from(divisors(buckets)[1:]))
     stream = data.draw(st.integers(0, len(case.keys) - 1))
     kernel = data.draw(st.sampled_from((Kernel.HASH, Kernel.HASH, Kernel.MERGE, Kernel.NESTED)))
-    cuts = data.draw(join_splits(case, most=8))
+    cuts = data.draw(join_splits(case, max_batches=8))
     restart = data.draw(st.none() | st.integers(0, len(cuts) - 1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", data.draw(st.sampled_from((2, 3, 16))))
-        found, until = run(case, case.stage(kernel, buckets, (parts, stream)), cuts, restart)
-    assert found == naive.graph_join(case, until)
+        results, until = run(case, case.stage(kernel, buckets, (parts, stream)), cuts, restart)
+    assert results == naive.graph_join(case, until)
 
 
 def check(draw: st.DataObject) -> None:
@@ -64,15 +64,15 @@ def check(draw: st.DataObject) -> None:
     parting = Parting(stream_of(plan, draw), draw.draw(st.sampled_from(divisors(buckets))))
     query = LocalChanges(spread_joins(plan, parting), Execution.TPA)
     whole = changes_of(LocalChanges(plan, Execution.TPA).run_all(database(rows).tables))
-    found = changes_of(query.run_all(database(rows).tables))
-    check_net(found)
-    check_same(found, whole, Execution.TPA, case)
+    emitted = changes_of(query.run_all(database(rows).tables))
+    check_net(emitted)
+    check_same(emitted, whole, Execution.TPA, case)
     batches = draw.draw(splits(rows, most=3))
     execution = draw.draw(st.sampled_from(Execution))
     query = LocalChanges(spread_joins(plan, parting), execution, {"T": rows.static()})
-    found = changes_of(streamed(query, rows, batches, len(batches) - 1))
-    check_net(found)
-    check_same(found, settled(whole, case, rows), execution, case)
+    emitted = changes_of(streamed(query, rows, batches, len(batches) - 1))
+    check_net(emitted)
+    check_same(emitted, settled(whole, case, rows), execution, case)
 
 
 def changing_plan(rows: ChangeData, case: ChangeCase, buckets: int = 1) -> ChangesPlan:
@@ -86,7 +86,7 @@ def changing_plan(rows: ChangeData, case: ChangeCase, buckets: int = 1) -> Chang
 def stream_of(plan: Plan, draw: st.DataObject) -> str:
     """One of the streams that can be dealt out."""
     try:
-        found = choose_stream(plan, None)
+        stream = choose_stream(plan, None)
     except InputError:
         assume(False)
         raise
@@ -96,7 +96,7 @@ def stream_of(plan: Plan, draw: st.DataObject) -> str:
             return choose_stream(plan, wanted)
         except InputError:
             continue
-    return found
+    return stream
 
 
 def first_join(plan: Plan) -> JoinPlan:
@@ -157,9 +157,9 @@ def test_a_plan_with_a_grouping_deals_groups_out_once_more() -> None:
     assert isinstance(spread, ChangesPlan)
     one, other = (LocalChanges(each, None).run_all(db.tables) for each in (plan, spread))
     assert as_rows(one) == as_rows(other)
-    told = explain_plan(spread)
-    assert "4 buckets, rows of B with the same key in 2" in told
-    assert "rows partitioned by all columns" in told
+    text = explain_plan(spread)
+    assert "4 buckets, rows of B with the same key in 2" in text
+    assert "rows partitioned by all columns" in text
     even = spread_joins(plan, Parting("B", 1))
     assert isinstance(even, ChangesPlan)
     assert "Runs in 2 stages" in explain_plan(even)
@@ -167,8 +167,8 @@ def test_a_plan_with_a_grouping_deals_groups_out_once_more() -> None:
 
 
 def test_explain_tells_how_a_join_is_spread() -> None:
-    told = explain_plan(spread_joins(hot(8).plan(PAIRS), Parting("A", 4)))
-    assert told.endswith(
+    text = explain_plan(spread_joins(hot(8).plan(PAIRS), Parting("A", 4)))
+    assert text.endswith(
         "Runs in one stage of 8 buckets, a grid of 2 x 4: the rows of A with the same key are "
         "spread over 4\n  replicated to several buckets: B 4 times"
     )

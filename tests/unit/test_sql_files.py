@@ -14,7 +14,7 @@ import pytest
 from nilometer.errors import NilometerError, OnlySparkError
 from nilometer.local.database import LocalDatabase
 from nilometer.sql.statements import read_query
-from tests.sql_bench import FUNCTIONS, Answer, Bench, compare
+from tests.sql_bench import FUNCTIONS, Bench, BenchAnswer, compare
 from tests.sql_files import Failure, Query, read_file
 
 FILES: Final = sorted(Path(__file__).parents[1].joinpath("sql").glob("*.test"))
@@ -36,9 +36,9 @@ def test_answers(file: Path) -> None:
         except OnlySparkError:
             left += 1
             continue
-        found = asked.run_all(db.tables)
-        rows_found = list(zip(*(one.to_pylist() for one in found.columns), strict=True))
-        problems += compare(bench, query, Answer(found.column_names, rows_found))
+        answer = asked.run_all(db.tables)
+        rows = list(zip(*(one.to_pylist() for one in answer.columns), strict=True))
+        problems += compare(bench, query, BenchAnswer(answer.column_names, rows))
     assert not problems, "\n\n".join(problems)
     assert left <= ONLY_SPARK * len(queries)
 

@@ -24,8 +24,8 @@ class Machine:
         """What the clock says after so many seconds, having been looked at each second."""
         for _ in range(int(seconds)):
             self.true += SECOND
-            found = self.clock()
-        return found
+            now = self.clock()
+        return now
 
     @property
     def error(self) -> int:
@@ -84,9 +84,9 @@ def test_it_never_goes_back_nor_far_from_what_it_was(
     for off, seconds in changes:
         machine.off = off * SECOND
         for _ in range(seconds):
-            found = machine.after(1)
-            assert found > last
-            last = found
+            now = machine.after(1)
+            assert now > last
+            last = now
     machine.off = 0
     machine.after(400)
     assert machine.error == 0

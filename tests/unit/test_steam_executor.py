@@ -10,7 +10,7 @@ import pytest
 from nilometer.errors import InputError
 from nilometer_papers.algorithms.join_task import JoinTask
 from nilometer_papers.algorithms.m_tuple import one_tuple
-from nilometer_papers.algorithms.nile.answer import Answer
+from nilometer_papers.algorithms.nile.answer import AnswerOperator
 from nilometer_papers.algorithms.nile.pipeline import Approach, Pipeline, Scheduling
 from nilometer_papers.algorithms.registry import ALGORITHMS, Windows
 from nilometer_papers.algorithms.steam.executor import Clock, Executor
@@ -44,22 +44,22 @@ def left_deep(scans: Sequence[PlanOperator], spec: WJoinSpec) -> PlanOperator:
     return root
 
 
-def found_by(executor: Executor, root: PlanOperator) -> list[tuple[int, ...]]:
+def results_of(executor: Executor, root: PlanOperator) -> list[tuple[int, ...]]:
     return sorted(tuple(m.number for m in one.members) for _, one in executor.run(root))
 
 
 @pytest.mark.parametrize("release", Release)
 @pytest.mark.parametrize("buckets", [1, 3])
 def test_w_joins_that_pull_find_what_there_is(release: Release, buckets: int) -> None:
-    random, found = Random("pulled"), 0
+    random, count = Random("pulled"), 0
     for _ in range(40):
         case = generate(random, Windows.UNIFORM)
         executor, scans = start(case.streams)
         assert case.task.window is not None
         root = left_deep(scans, WJoinSpec(case.task.window, buckets=buckets, release=release))
-        assert found_by(executor, root) == case.expected
-        found += len(case.expected)
-    assert found > 40
+        assert results_of(executor, root) == case.expected
+        count += len(case.expected)
+    assert count > 40
 
 
 @pytest.mark.parametrize("name", WORKS)
@@ -69,7 +69,7 @@ def test_every_algorithm_runs_as_a_plan_operator(name: str) -> None:
         case = generate(random, Windows.UNIFORM)
         executor, scans = start(case.streams)
         root = MultiwayJoin(scans, ALGORITHMS[name].start(case.task))
-        assert found_by(executor, root) == case.expected
+        assert results_of(executor, root) == case.expected
 
 
 @pytest.mark.parametrize("approach", [Approach.ITA, Approach.NTA])
@@ -79,7 +79,7 @@ def test_plans_of_nile_run_by_pulling(approach: Approach) -> None:
         plan = nile_plans.generate_plan(random, 2)
         arrivals = nile_plans.generate_inputs(random)
         running = Pipeline(
-            Answer(nile_plans.operator(plan)), approach, lambda: 0, Scheduling.PULLED
+            AnswerOperator(nile_plans.operator(plan)), approach, lambda: 0, Scheduling.PULLED
         )
         running.replay(arrivals)
         running.finish()
@@ -126,7 +126,7 @@ def test_a_silent_stream_keeps_no_other_from_being_read() -> None:
         pass
     assert root.get_next() is None
     assert [len(scan.queue) for scan in scans] == [0, 0, 0]
-    assert root.children[0].given == 49
+    assert root.children[0].emitted == 49
 
 
 def test_one_reading_of_figure_5_lets_higher_joins_starve() -> None:
@@ -149,8 +149,8 @@ def test_select_asks_on_and_project_makes_members_anew() -> None:
     executor, scans = start([tuples(0, 1, 2, 3, 4)])
     even = Select(scans[0], lambda members: members[0].number % 2 == 1)
     twice = Project(even, lambda members: members * 2)
-    assert found_by(executor, twice) == [(1, 1), (3, 3)]
-    assert even.given == 2
+    assert results_of(executor, twice) == [(1, 1), (3, 3)]
+    assert even.emitted == 2
     assert twice.newest == (4,)
 
 

@@ -22,9 +22,9 @@ from tests.unit.log_samples import LAYOUT, rows_from
 SECOND = 1_000_000
 
 
-def simulated(uses: list[LogUse], free: int, most: int) -> int | None:
+def simulated(uses: list[LogUse], free: int, limit: int) -> int | None:
     sizes = [float(one.bytes) for one in uses]
-    for second in range(1, most):
+    for second in range(1, limit):
         sizes = [
             min(max(one.peak, one.bytes), size + (one.rate or 0))
             for one, size in zip(uses, sizes, strict=True)
@@ -49,12 +49,12 @@ def test_the_disk_is_full_when_a_simulation_says_so(seed: int) -> None:
         for _ in range(chance.randint(0, 6))
     ]
     free = chance.randint(1, 6000)
-    wanted, found = simulated(uses, free, 3000), seconds_until_full(uses, free)
+    wanted, estimate = simulated(uses, free, 3000), seconds_until_full(uses, free)
     if wanted is None:
-        assert found is None or found > 2990
+        assert estimate is None or estimate > 2990
     else:
-        assert found is not None
-        assert abs(found - wanted) <= 1.01
+        assert estimate is not None
+        assert abs(estimate - wanted) <= 1.01
 
 
 def test_growth_is_that_of_rows_over_a_day() -> None:
@@ -79,7 +79,7 @@ def test_a_log_says_when_its_limit_is_reached() -> None:
     assert LogUse("a", "stream", 100, 1100, FOREVER, None).seconds_left is None
 
 
-def test_little_room_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_little_room_is_reported_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     query = NamedQuery("q", "SELECT", "append", cast(Any, None), 0, None, {"results": 200_000})
     catalog = SimpleNamespace(declarations=list, queries=lambda: [query], alerts=list)
     home = SimpleNamespace(
@@ -97,9 +97,9 @@ def test_little_room_is_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixtu
             now += 60 * SECOND
         rows = watch.show().rows
     assert rows is not None
-    told = [one.getMessage() for one in caplog.records if "query q" in one.getMessage()]
-    assert len(told) == 1
-    assert "reaches its limit in about" in told[0]
+    messages = [one.getMessage() for one in caplog.records if "query q" in one.getMessage()]
+    assert len(messages) == 1
+    assert "reaches its limit in about" in messages[0]
     first = rows.to_pylist()[0]
     assert (first["name"], first["limit_bytes"], first["history"]) == ("q", 200_000, "forever")
     assert first["bytes_per_day"] > 100_000
@@ -114,8 +114,8 @@ def test_the_growth_of_all_logs_agrees_with_when_the_disk_is_full() -> None:
     free = 10 * 86_400 * 100 + 2 * 86_400  # a hundred days of one, and a day of the other
     left = seconds_until_full((passing, daily, kept), free)
     assert left == 100 * 86_400
-    found = StorageUse((passing, daily, kept), free, left)
-    assert found.bytes_per_day == free // 100
+    storage = StorageUse((passing, daily, kept), free, left)
+    assert storage.bytes_per_day == free // 100
     assert StorageUse((passing, daily), free, None).bytes_per_day == 2 * 86_400
     assert StorageUse((passing,), free, None).bytes_per_day == 0
     unseen = LogUse("S", "stream", 1_000, None, 0, None)

@@ -48,14 +48,14 @@ def read(stream: FileStream, pieces: int = 1_000_000) -> tuple[list[Any], list[A
     bad: list[Any] = []
     keys: list[bytes] = []
     for _ in range(pieces):
-        found = stream.read_stream()
-        if isinstance(found, list):
-            bad += found
-        elif found.status is END:
+        reading = stream.read_stream()
+        if isinstance(reading, list):
+            bad += reading
+        elif reading.status is END:
             break
-        elif found.status is NEW_VALUE:
-            rows += found.value.to_pylist()
-            keys.append(found.key)
+        elif reading.status is NEW_VALUE:
+            rows += reading.value.to_pylist()
+            keys.append(reading.key)
     return rows, bad, keys
 
 
@@ -78,8 +78,8 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 def test_all_rows_in_bulk(tmp_path: Path, ending: str) -> None:
     rows = [row(number) for number in range(20_000)]
     stream = opened(at(write(tmp_path / f"a.{ending}", rows)))
-    found, bad, keys = read(stream)
-    assert found == rows
+    taken, bad, keys = read(stream)
+    assert taken == rows
     assert bad == []
     assert len(keys) < 50
 
@@ -88,8 +88,8 @@ def test_all_rows_in_bulk(tmp_path: Path, ending: str) -> None:
 def test_several_files_in_the_order_of_their_names(tmp_path: Path, ending: str) -> None:
     for number in (2, 0, 1):
         write(tmp_path / f"part{number}.{ending}", [row(number * 3 + one) for one in range(3)])
-    found, _, keys = read(opened(at(tmp_path / f"part*.{ending}")))
-    assert found == [row(number) for number in range(9)]
+    taken, _, keys = read(opened(at(tmp_path / f"part*.{ending}")))
+    assert taken == [row(number) for number in range(9)]
     for stored in range(len(keys) + 1):
         again, _, _ = read(opened(at(tmp_path / f"part*.{ending}", frozenset(keys[:stored]))))
         assert again == [row(number) for number in range(stored * 3, 9)]
@@ -102,8 +102,8 @@ def test_several_files_in_the_order_of_their_names(tmp_path: Path, ending: str) 
 def test_instants_with_and_without_a_zone(tmp_path: Path, text: str, broken: bool) -> None:
     file = tmp_path / "a.csv"
     file.write_text(f"at,n\n{text},1\n" + (f"{text},x\n" if broken else ""))
-    found, bad, _ = read(opened(at(file)))
-    assert found == [{"n": 1, "t": None, "at": START + timedelta(seconds=1)}]
+    taken, bad, _ = read(opened(at(file)))
+    assert taken == [{"n": 1, "t": None, "at": START + timedelta(seconds=1)}]
     assert len(bad) == broken
 
 
@@ -145,8 +145,8 @@ def test_numbers_are_times_in_their_unit_and_every_row_is_stored_or_refused(
             bad = 3
         file.write_text("\n".join(texts) + "\n")
     pieces = 20 if follow == "true" else 1_000_000
-    found, refused, _ = read(opened(at(file, form=EpochTimes(unit), follow=follow)), pieces)
-    assert found == rows
+    taken, refused, _ = read(opened(at(file, form=EpochTimes(unit), follow=follow)), pieces)
+    assert taken == rows
     assert len(refused) == bad
 
 
@@ -169,8 +169,8 @@ def test_texts_of_a_pattern_are_times_and_every_row_is_stored_or_refused(
     else:
         file.write_text("".join(json.dumps(one) + "\n" for one in texts))
     sensor = at(file, form=WrittenTimes("dd-MMM-yyyy H:mm:ss"), follow=follow)
-    found, refused, _ = read(opened(sensor), 20 if follow == "true" else 1_000_000)
-    assert found == rows
+    taken, refused, _ = read(opened(sensor), 20 if follow == "true" else 1_000_000)
+    assert taken == rows
     assert len(refused) == len(bad)
 
 
@@ -178,8 +178,8 @@ def test_texts_of_a_pattern_are_times_and_every_row_is_stored_or_refused(
 def test_a_name_in_the_declared_case_comes_before_others(tmp_path: Path, follow: str) -> None:
     file = tmp_path / "a.csv"
     file.write_text("N,n,at\n1,2,2026-01-01\n")
-    found, _, _ = read(opened(at(file, follow=follow)), 3)
-    assert [one["n"] for one in found] == [2]
+    taken, _, _ = read(opened(at(file, follow=follow)), 3)
+    assert [one["n"] for one in taken] == [2]
 
 
 ODD = pa.schema([("a.b", pa.int64()), ("my größe", pa.string()), ("At", TIMESTAMP)])
@@ -191,8 +191,8 @@ def test_columns_of_odd_names(tmp_path: Path, follow: str, mark: str) -> None:
     file = tmp_path / "a.csv"
     file.write_text(f'{mark}AT, a.b ,"my größe",x,x\n2026-01-01,1,"a,b",y,z\n', encoding="utf-8")
     sensor = SensorAddress("T", "s", str(file), {"follow": follow}, ODD, "At", "t/1", frozenset())
-    found, bad, _ = read(opened(sensor), 3)
-    assert (found, bad) == ([{"a.b": 1, "my größe": "a,b", "At": START}], [])
+    taken, bad, _ = read(opened(sensor), 3)
+    assert (taken, bad) == ([{"a.b": 1, "my größe": "a,b", "At": START}], [])
 
 
 @pytest.mark.parametrize("follow", ["false", "true"])
@@ -215,16 +215,16 @@ def test_headers_that_are_refused(tmp_path: Path, follow: str, header: str, mess
 def test_eight_digits_are_a_number_where_a_unit_is_declared(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("n,at\n1,20260101\n")
-    found, bad, _ = read(opened(at(file, form=EpochTimes(EpochUnit.SECONDS))))
+    taken, bad, _ = read(opened(at(file, form=EpochTimes(EpochUnit.SECONDS))))
     assert bad == []
-    assert found[0]["at"] == datetime(1970, 8, 23, 11, 48, 21, tzinfo=UTC)
+    assert taken[0]["at"] == datetime(1970, 8, 23, 11, 48, 21, tzinfo=UTC)
 
 
 def test_a_number_that_cannot_be_seconds_is_refused_with_what_it_would_mean(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("n,at\n1,1393263000000\n")
-    found, (bad,), _ = read(opened(at(file)))
-    assert found == []
+    taken, (bad,), _ = read(opened(at(file)))
+    assert taken == []
     assert bad.reason == (
         "column at: no time between 1700 and 9999 in seconds since 1970 (1393263000000 would be "
         "2014-02-24 as milliseconds, 1970-01-17 as microseconds): 1393263000000"
@@ -234,9 +234,9 @@ def test_a_number_that_cannot_be_seconds_is_refused_with_what_it_would_mean(tmp_
 def test_fractions_of_seconds_and_compact_dates(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("n,at\n1,1767225600.25\n2,20260101\n3,20260101T000001Z\n4, 1767225602 \n5,\n")
-    found, bad, _ = read(opened(at(file)))
+    taken, bad, _ = read(opened(at(file)))
     assert bad == []
-    assert [one["at"] and (one["at"] - START).total_seconds() for one in found] == [
+    assert [one["at"] and (one["at"] - START).total_seconds() for one in taken] == [
         0.25,
         0,
         1,
@@ -262,9 +262,9 @@ def test_a_restart_at_any_row_of_a_replay_loses_none(tmp_path: Path, ending: str
     stream = opened(at(file, speed="recorded"), lambda: now[0])
     stored: list[int] = []
     for _ in range(60):
-        found, _, keys = read(stream, 1)
-        stored += [one["n"] for one in found]
-        if found:
+        taken, _, keys = read(stream, 1)
+        stored += [one["n"] for one in taken]
+        if taken:
             rest, _, _ = read(opened(at(file, frozenset(keys))))
             assert stored + [one["n"] for one in rest] == good
         now[0] += 0.25
@@ -276,9 +276,9 @@ def test_only_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     file.write_text(
         "n,t,at,more\n1,0.5,2026-01-01,a\n2,x,2026-01-01,b\n3,1\n4,2.0,,d\n99999999999999999999,1,,\n"
     )
-    found, bad, _ = read(opened(at(file)))
-    assert [one["n"] for one in found] == [1, 4]
-    assert found[1] == {"n": 4, "t": 2.0, "at": None}
+    taken, bad, _ = read(opened(at(file)))
+    assert [one["n"] for one in taken] == [1, 4]
+    assert taken[1] == {"n": 4, "t": 2.0, "at": None}
     assert [one.reason for one in bad] == [
         "column t is double, got 'x'",
         "a line of 2 cells where 4 were expected",
@@ -286,8 +286,8 @@ def test_only_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     ]
     lines = tmp_path / "a.jsonl"
     lines.write_text('{"n": 1}\n{oops\n\n{"n": "many"}\n[1]\n{"n": 2, "x": 1}\n')
-    found, bad, _ = read(opened(at(lines)))
-    assert [one["n"] for one in found] == [1, 2]
+    taken, bad, _ = read(opened(at(lines)))
+    assert [one["n"] for one in taken] == [1, 2]
     assert [one.reason.split(":")[0] for one in bad] == [
         "malformed JSON",
         "column n is int64, got 'many'",
@@ -301,14 +301,14 @@ def test_recorded_and_chosen_speed(tmp_path: Path) -> None:
     for speed, factor in (("recorded", 1.0), ("10", 10.0)):
         now = [100.0]
         stream = opened(at(file, speed=speed), partial(now.__getitem__, 0))
-        told: list[tuple[float, int]] = []
-        while (found := stream.read_stream()).status is not END:
-            if found.status is NO_VALUE:
+        played: list[tuple[float, int]] = []
+        while (reading := stream.read_stream()).status is not END:
+            if reading.status is NO_VALUE:
                 now[0] += stream.interval
             else:
-                told += [(now[0] - 100.0, one["n"]) for one in found.value.to_pylist()]
-        assert [number for _, number in told] == [0, 1, 2, 2, 7]
-        for instant, number in told:
+                played += [(now[0] - 100.0, one["n"]) for one in reading.value.to_pylist()]
+        assert [number for _, number in played] == [0, 1, 2, 2, 7]
+        for instant, number in played:
             assert number / factor - 1e-6 <= instant < number / factor + 0.01
     with pytest.raises(InputError, match="only rows with a time can be replayed at a speed"):
         opened(at(file, time=None, speed="10"))
@@ -318,8 +318,8 @@ def test_recorded_and_chosen_speed(tmp_path: Path) -> None:
 def test_lines_that_are_added_are_followed(tmp_path: Path, ending: str) -> None:
     file = write(tmp_path / f"a.{ending}", [row(0), row(1)])
     stream = opened(at(file, follow="yes"))
-    found, _, keys = read(stream, 5)
-    assert found == [row(0), row(1)]
+    taken, _, keys = read(stream, 5)
+    assert taken == [row(0), row(1)]
     more = (tmp_path / f"b.{ending}", [row(2)])
     line = write(*more).read_text().splitlines()[-1]
     more[0].unlink()
@@ -328,8 +328,8 @@ def test_lines_that_are_added_are_followed(tmp_path: Path, ending: str) -> None:
         growing.flush()
         assert read(stream, 3) == ([], [], [])
         growing.write(line[5:] + "\n")
-    found, _, more_keys = read(stream, 3)
-    assert found == [row(2)]
+    taken, _, more_keys = read(stream, 3)
+    assert taken == [row(2)]
     again = opened(at(file, frozenset(keys), follow="yes"))
     assert read(again, 3)[0] == [row(2)]
     assert read(opened(at(file, frozenset(more_keys), follow="yes")), 3)[0] == []
@@ -362,8 +362,8 @@ def test_a_file_is_either_stored_or_refused_line_by_line(
         value = _expected(cells)
         good += [value] if value is not None else []
         refused += value is None
-    found, bad, _ = read(opened(at(file)))
-    assert [(one["n"], one["t"]) for one in found] == good
+    taken, bad, _ = read(opened(at(file)))
+    assert [(one["n"], one["t"]) for one in taken] == good
     assert len(bad) == refused
     counted = [cells for cells in lines if len(cells) == 2]
     rest = [one for cells in counted[stops:] if (one := _expected(cells)) is not None]

@@ -64,23 +64,23 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
 
 def read(address: str, times: int = 1, **options: str) -> list[Any]:
     """What some readings bring, errors among them."""
-    found: list[Any] = []
+    answers: list[Any] = []
 
     async def work() -> None:
         stream = await opened(address, **options)
         for _ in range(times):
             try:
-                found.append(await stream.read_stream())
+                answers.append(await stream.read_stream())
             except Exception as error:
-                found.append(error)
+                answers.append(error)
 
     run(work)
-    return found
+    return answers
 
 
 def test_every_answer_is_a_reading(sensors: HttpSensors) -> None:
-    found = read(sensors.url(1), 3)
-    assert [one.value["reading"] for one in found] == [0, 1, 2]
+    answers = read(sensors.url(1), 3)
+    assert [one.value["reading"] for one in answers] == [0, 1, 2]
     assert sensors.counts()["/sensor/1"] == 3
 
 
@@ -109,30 +109,30 @@ def test_sensors_do_not_ask_at_the_same_instant(sensors: HttpSensors) -> None:
 
 
 def test_nothing_new_is_no_value(sensors: HttpSensors) -> None:
-    found = read(sensors.url("tagged"), 6)
-    assert [one.value["reading"] if one.status != NO_VALUE else None for one in found] == [
+    answers = read(sensors.url("tagged"), 6)
+    assert [one.value["reading"] if one.status != NO_VALUE else None for one in answers] == [
         0, None, None, 1, None, None,
     ]  # fmt: skip
 
 
 def test_lists_and_paths(sensors: HttpSensors) -> None:
-    (found,) = read(sensors.url("list"))
-    assert [one.value for one in found] == [{"reading": 0}, {"reading": 1}]
-    (found,) = read(sensors.url("nested"), field="data.items", fields="reading=r.n")
-    assert [one.value for one in found] == [{"reading": 0}]
-    (found,) = read(sensors.url("nested"), field="data.nothing")
-    assert isinstance(found, BadReadingError)
-    assert found.reason == "nothing at data.nothing"
+    (answer,) = read(sensors.url("list"))
+    assert [one.value for one in answer] == [{"reading": 0}, {"reading": 1}]
+    (answer,) = read(sensors.url("nested"), field="data.items", fields="reading=r.n")
+    assert [one.value for one in answer] == [{"reading": 0}]
+    (answer,) = read(sensors.url("nested"), field="data.nothing")
+    assert isinstance(answer, BadReadingError)
+    assert answer.reason == "nothing at data.nothing"
 
 
 def test_chunks_redirections_and_tokens(sensors: HttpSensors) -> None:
     assert read(sensors.url("chunked"))[0].value == {"reading": 0}
     assert read(sensors.url("redirect"))[0].value["sensor"] == 77
-    (found,) = read(sensors.url("circle"), redirects="3")
-    assert str(found) == "more than 3 redirections"
+    (answer,) = read(sensors.url("circle"), redirects="3")
+    assert str(answer) == "more than 3 redirections"
     assert sensors.counts()["/circle"] == 4
-    (found,) = read(sensors.url("secret"))
-    assert str(found) == "the sensor answered 401 Unauthorized"
+    (answer,) = read(sensors.url("secret"))
+    assert str(answer) == "the sensor answered 401 Unauthorized"
     assert read(sensors.url("secret"), token="open")[0].value == {"reading": 1}
     headers = '{"Authorization": "Bearer open"}'
     assert read(sensors.url("secret"), headers=headers)[0].value == {"reading": 2}
@@ -179,7 +179,7 @@ def test_a_redirection_to_another_server_is_not_followed(sensors: HttpSensors, t
     run(work)
 
 
-def test_failures_are_told(sensors: HttpSensors) -> None:
+def test_failures_are_reported(sensors: HttpSensors) -> None:
     fails, again = read(sensors.url("fails"), 2)
     assert isinstance(fails, HttpStatusError)
     assert str(fails) == str(again) == "the sensor answered 500 Internal Server Error"
@@ -243,9 +243,9 @@ def test_https(tmp_path: Path) -> None:
         server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context)
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         for options in ({"ca": str(tls.authority)}, {"insecure": "yes"}):
-            found = await (await opened(url, **options)).read_stream()
-            assert isinstance(found, Reading)
-            assert found.value == [1, 2.5]
+            reading = await (await opened(url, **options)).read_stream()
+            assert isinstance(reading, Reading)
+            assert reading.value == [1, 2.5]
         with pytest.raises(ssl.SSLError):
             await (await opened(url)).read_stream()
         server.close()
@@ -292,10 +292,10 @@ def test_answers_do_not_depend_on_how_they_are_cut(
         answer = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
     places = sorted({0, len(answer), *(one for one in cuts if one < len(answer))})
     reader = AnswerReader(200)
-    found = [reader.feed(answer[start:end]) for start, end in pairwise(places)]
-    assert found[-1] is not None
-    assert (found[-1].body, found[-1].status) == (body, 200)
-    assert not any(found[:-1])
+    responses = [reader.feed(answer[start:end]) for start, end in pairwise(places)]
+    assert responses[-1] is not None
+    assert (responses[-1].body, responses[-1].status) == (body, 200)
+    assert not any(responses[:-1])
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -50,30 +50,30 @@ def opened(sensor: SensorAddress) -> KafkaStream:
 
 
 def read(stream: KafkaStream) -> list[Any]:
-    found = stream.read_stream()
-    return found if isinstance(found, list) else []
+    readings = stream.read_stream()
+    return readings if isinstance(readings, list) else []
 
 
 def take(stream: KafkaStream, count: int) -> list[Any]:
     """So many readings and bad ones, and whatever comes with the last of them."""
-    found: list[Any] = []
+    readings: list[Any] = []
     patience = Patience(60)
-    while sum(is_told(one) for one in found) < count:
-        assert not patience.ended, f"got {found}"
-        found += read(stream)
-    return found
+    while sum(is_message(one) for one in readings) < count:
+        assert not patience.ended, f"got {readings}"
+        readings += read(stream)
+    return readings
 
 
-def is_told(one: Any) -> bool:
+def is_message(one: Any) -> bool:
     return isinstance(one, BadReadingError) or not isinstance(one.value, pa.RecordBatch)
 
 
-def values(found: list[Any]) -> list[Any]:
-    return [one.value for one in found if isinstance(one, Reading) and is_told(one)]
+def values(readings: list[Any]) -> list[Any]:
+    return [one.value for one in readings if isinstance(one, Reading) and is_message(one)]
 
 
-def keys(found: list[Any]) -> frozenset[bytes]:
-    return frozenset(one.key for one in found if isinstance(one, Reading))
+def keys(readings: list[Any]) -> frozenset[bytes]:
+    return frozenset(one.key for one in readings if isinstance(one, Reading))
 
 
 def test_messages_are_readings_and_parts_of_them_columns(cluster: KafkaCluster) -> None:
@@ -98,8 +98,8 @@ def test_messages_are_readings_and_parts_of_them_columns(cluster: KafkaCluster) 
     )
     parts = "id=key, at=timestamp, site=header.s, p=partition, o=offset, t=topic"
     stream = opened(at(f"{cluster.url}/parts", columns, start="start", fields="x=v", parts=parts))
-    found = take(stream, 1)
-    assert values(found) == [
+    readings = take(stream, 1)
+    assert values(readings) == [
         {
             "x": 1.5,
             "id": 7,
@@ -131,11 +131,11 @@ def test_all_partitions_of_several_topics_are_read_from_where_they_were(
         cluster.send(f"many{number % 2}", number, partition=number // 2 % 4)
     sensor = at(f"{cluster.url}/many0,many1", start="start")
     stream = opened(sensor)
-    found = take(stream, 40)
+    readings = take(stream, 40)
     stream.close_stream()
-    assert sorted(values(found)) == list(range(40))
+    assert sorted(values(readings)) == list(range(40))
     cluster.send("many1", 40, partition=3)
-    again = opened(at(sensor.address, delivered=keys(found)))
+    again = opened(at(sensor.address, delivered=keys(readings)))
     assert values(take(again, 1)) == [40]
     again.close_stream()
 
@@ -146,10 +146,10 @@ def test_whatever_part_of_the_readings_was_stored_the_others_come_again(
     for number in range(12):
         cluster.send("cut", number, partition=number % 3)
     stream = opened(at(f"{cluster.url}/cut", start="start"))
-    found = take(stream, 12)
+    readings = take(stream, 12)
     stream.close_stream()
-    for cut in range(len(found) + 1):
-        stored = found[:cut]
+    for cut in range(len(readings) + 1):
+        stored = readings[:cut]
         again = opened(at(f"{cluster.url}/cut", delivered=keys(stored), start="start"))
         rest = values(take(again, 12 - len(values(stored))))
         again.close_stream()
@@ -162,13 +162,19 @@ def test_start(cluster: KafkaCluster) -> None:
     first = read(stream)
     assert values(first) == []
     cluster.send("begun", 2, 3)
-    found = take(stream, 2)
-    assert [(one.value, one.queued) for one in found if is_told(one)] == [(2, False), (3, False)]
+    readings = take(stream, 2)
+    assert [(one.value, one.queued) for one in readings if is_message(one)] == [
+        (2, False),
+        (3, False),
+    ]
     stream.close_stream()
     # The position of a topic of which nothing has come yet is stored, too.
     again = opened(at(f"{cluster.url}/begun", delivered=keys(first)))
-    found = take(again, 2)
-    assert [(one.value, one.queued) for one in found if is_told(one)] == [(2, True), (3, True)]
+    readings = take(again, 2)
+    assert [(one.value, one.queued) for one in readings if is_message(one)] == [
+        (2, True),
+        (3, True),
+    ]
     again.close_stream()
     future = opened(at(f"{cluster.url}/begun", start="2100-01-01"))
     assert values(read(future)) == []
@@ -178,16 +184,16 @@ def test_start(cluster: KafkaCluster) -> None:
 def test_what_is_no_reading_is_set_apart_with_its_place(cluster: KafkaCluster) -> None:
     cluster.send("bad", b"{", 1, None, b'"' + b"y" * 400 + b'"', partition=1)
     stream = opened(at(f"{cluster.url}/bad", start="start", max_bytes="300"))
-    found = take(stream, 4)
+    readings = take(stream, 4)
     stream.close_stream()
-    told = [one.reason for one in found if isinstance(one, BadReadingError)]
-    assert told[0].startswith("malformed JSON: ")
-    assert told[0].endswith(" (bad/1 at offset 0)")
-    assert told[1] == "a message without a value (bad/1 at offset 2)"
-    assert told[2] == "a message of more than 300 bytes (bad/1 at offset 3)"
-    assert values(found) == [1]
+    reasons = [one.reason for one in readings if isinstance(one, BadReadingError)]
+    assert reasons[0].startswith("malformed JSON: ")
+    assert reasons[0].endswith(" (bad/1 at offset 0)")
+    assert reasons[1] == "a message without a value (bad/1 at offset 2)"
+    assert reasons[2] == "a message of more than 300 bytes (bad/1 at offset 3)"
+    assert values(readings) == [1]
     # Its last message was bad: that it was read is stored all the same.
-    again = opened(at(f"{cluster.url}/bad", delivered=keys(found)))
+    again = opened(at(f"{cluster.url}/bad", delivered=keys(readings)))
     cluster.send("bad", 5, partition=1)
     assert values(take(again, 1)) == [5]
     again.close_stream()
@@ -200,17 +206,17 @@ def test_tombstones_may_be_ignored(cluster: KafkaCluster) -> None:
     stream.close_stream()
 
 
-def test_how_many_messages_wait_is_told(
+def test_how_many_messages_wait_is_reported(
     cluster: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka_consumer, "_COUNT_EVERY", 0.0)
     cluster.send("waiting", *range(5000))
     stream = opened(at(f"{cluster.url}/waiting", start="start"))
-    found = take(stream, 1)
-    while stream.behind is None:  # not all partitions have told yet
-        found += take(stream, 1)
-    assert len(values(found)) + stream.behind == 5000
-    take(stream, 5000 - len(values(found)))
+    readings = take(stream, 1)
+    while stream.behind is None:  # not all partitions have reported yet
+        readings += take(stream, 1)
+    assert len(values(readings)) + stream.behind == 5000
+    take(stream, 5000 - len(values(readings)))
     wait_for(lambda: read(stream) or stream.behind == 0)
     stream.close_stream()
 
@@ -222,13 +228,15 @@ def fill(cluster: KafkaCluster, topic: str, above: int) -> int:
     return low
 
 
-def test_messages_that_retention_has_removed_are_counted_and_told(cluster: KafkaCluster) -> None:
+def test_messages_that_retention_has_removed_are_counted_and_reported(
+    cluster: KafkaCluster,
+) -> None:
     cluster.send("short", 1, 2, 3)
     stream = opened(at(f"{cluster.url}/short", start="start"))
-    found = take(stream, 3)
+    readings = take(stream, 3)
     stream.close_stream()
     low = fill(cluster, "short", 5)
-    again = opened(at(f"{cluster.url}/short", delivered=keys(found)))
+    again = opened(at(f"{cluster.url}/short", delivered=keys(readings)))
     assert again.dropped == low - 3
     (letter, position) = read(again)
     assert letter.reason == (
@@ -279,20 +287,20 @@ def test_partitions_that_are_added_are_read_from_their_start(
     all_places: Callable[[TopicConsumer], list[Any]] = TopicConsumer.places
     monkeypatch.setattr(TopicConsumer, "places", lambda self: all_places(self)[:3])
     stream = opened(at(f"{cluster.url}/grows", refresh="100ms"))
-    found = read(stream)
-    assert values(found) == []
+    readings = read(stream)
+    assert values(readings) == []
     monkeypatch.undo()
     assert values(take(stream, 1)) == [2]
     stream.close_stream()
     # So are those that were added while nobody listened.
-    again = opened(at(f"{cluster.url}/grows", delivered=keys(found)))
+    again = opened(at(f"{cluster.url}/grows", delivered=keys(readings)))
     later = take(again, 1)
     assert values(later) == [2]
     again.close_stream()
 
 
 @pytest.mark.parametrize(
-    ("address", "options", "told"),
+    ("address", "options", "message"),
     [
         ("mqtt://h/x", {}, "not Kafka's"),
         ("kafka://h", {}, "names no topic"),
@@ -311,8 +319,8 @@ def test_partitions_that_are_added_are_read_from_their_start(
         ("kafka://127.0.0.1/a", {"start": "soon"}, "option start of stream type kafka"),
     ],
 )
-def test_what_cannot_work_is_refused(address: str, options: dict[str, str], told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_what_cannot_work_is_refused(address: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         opened(at(address, **options))
 
 

@@ -40,9 +40,9 @@ def test_every_message_comes_once_and_in_order(broker: Mosquitto, version: str, 
         stream = await opened(sensor)
         assert stream.can_wait == (qos > 0)
         with MqttSensors(broker.port, qos=qos, count=500, rate=2000, prefix=topic) as sensors:
-            found = await take(stream, 500)
+            taken = await take(stream, 500)
             assert await asyncio.to_thread(sensors.wait) == 500
-        assert [one["reading"] for one in values(found)] == list(range(500))
+        assert [one["reading"] for one in values(taken)] == list(range(500))
         assert await nothing_more(stream, 0.1)
         await stream.close_stream()
 
@@ -54,9 +54,9 @@ def test_many_sensors_share_one_connection(broker: Mosquitto) -> None:
         addresses = [at(f"{broker.url}/many/{one}", owner="many") for one in range(60)]
         streams = await asyncio.gather(*(opened(one) for one in addresses))
         with MqttSensors(broker.port, sensors=60, count=600, prefix="many") as sensors:
-            found = await asyncio.gather(*(take(one, 10) for one in streams))
+            taken = await asyncio.gather(*(take(one, 10) for one in streams))
             sensors.wait()
-        for number, readings in enumerate(found):
+        for number, readings in enumerate(taken):
             assert [one["reading"] for one in values(readings)] == list(range(10))
             assert {one["sensor"] for one in values(readings)} == {number}
         (client,) = {one._connection.session.client for one in streams}  # type: ignore[union-attr]
@@ -71,11 +71,11 @@ def test_overlapping_filters_each_get_every_message_once(broker: Mosquitto) -> N
         filters = ["lap/a/t", "lap/+/t", "lap/a/+", "lap/#", "lap/a/#"]
         streams = [await opened(at(f"{broker.url}/{one}")) for one in filters]
         publish(broker, ("lap/a/t", '{"reading": 1}'), ("lap/b/t", '{"reading": 2}'))
-        found = [
+        taken = [
             [one["reading"] for one in values(await take(stream, count))]
             for stream, count in zip(streams, [1, 2, 1, 2, 1], strict=True)
         ]
-        assert found == [[1], [1, 2], [1], [1, 2], [1]]
+        assert taken == [[1], [1, 2], [1], [1, 2], [1]]
         for stream in streams:
             assert await nothing_more(stream, 0.1)
             await stream.close_stream()
@@ -115,17 +115,17 @@ def test_user_properties_become_columns(broker: Mosquitto) -> None:
                 properties="at=sent.at",
             )
         )
-        told = Properties(PacketTypes.PUBLISH)
-        told.UserProperty = [("other", "x"), ("sent.at", "2026-01-31T12:00:00Z")]
-        told.MessageExpiryInterval = 60
-        publish(broker, ("told/hall", "21.5"), protocol=paho.MQTTv5, properties=told)
+        properties = Properties(PacketTypes.PUBLISH)
+        properties.UserProperty = [("other", "x"), ("sent.at", "2026-01-31T12:00:00Z")]
+        properties.MessageExpiryInterval = 60
+        publish(broker, ("told/hall", "21.5"), protocol=paho.MQTTv5, properties=properties)
         publish(broker, ("told/hall", '{"t": 22}'))
         first, second = values(await take(stream, 2))
         assert (first["room"], first["t"], second) == ("hall", 21.5, {"room": "hall", "t": 22})
         builder = RowBuilder(Declaration("S", columns, "mqtt", time="at"))
-        found = builder.from_values([first])
-        assert found.times is not None
-        assert (found.times.tolist(), found.refused) == ([1_769_860_800_000_000], {})
+        built = builder.from_values([first])
+        assert built.times is not None
+        assert (built.times.tolist(), built.refused) == ([1_769_860_800_000_000], {})
         await stream.close_stream()
 
     run(work)
@@ -283,9 +283,9 @@ def test_a_reading_is_a_plain_tuple(broker: Mosquitto) -> None:
         client.publish("tuple", "1", 1, properties=properties).wait_for_publish(LONG)
         client.disconnect()
         client.loop_stop()
-        (found,) = await take(stream, 1)
-        assert isinstance(found, Reading)
-        assert found.value == 1
+        (reading,) = await take(stream, 1)
+        assert isinstance(reading, Reading)
+        assert reading.value == 1
         await stream.close_stream()
 
     run(work)

@@ -29,12 +29,12 @@ MARKS = st.sampled_from(["a", "b", "", "+"])
 
 
 def length(number: int) -> bytes:
-    found = b""
+    encoded = b""
     while True:
         number, byte = divmod(number, 128)
-        found += bytes([byte | (128 if number else 0)])
+        encoded += bytes([byte | (128 if number else 0)])
         if not number:
-            return found
+            return encoded
 
 
 def published(topic: bytes, payload: bytes, qos: int, number: int, version: int) -> bytes:
@@ -53,35 +53,35 @@ def published(topic: bytes, payload: bytes, qos: int, number: int, version: int)
     ),
     cuts=st.lists(st.integers(0, 1500)),
     version=st.sampled_from([V3, V5]),
-    most=st.sampled_from([60, 100_000]),
+    limit=st.sampled_from([60, 100_000]),
 )
 def test_messages_do_not_depend_on_how_bytes_are_cut(
-    messages: list[tuple[bytes, bytes, int, int]], cuts: list[int], version: int, most: int
+    messages: list[tuple[bytes, bytes, int, int]], cuts: list[int], version: int, limit: int
 ) -> None:
     texts = [published(*one, version) for one in messages]
     text = b"".join(texts)
     places = sorted({0, len(text), *(one for one in cuts if one < len(text))})
-    splitter = Splitter(most)
-    found = [
+    splitter = Splitter(limit)
+    packets = [
         packet
         for start, end in zip(places, [*places[1:], len(text)], strict=True)
         for packet in splitter.feed(text[start:end])
     ]
-    assert len(found) == len(messages)
-    for packet, whole, (topic, payload, qos, number) in zip(found, texts, messages, strict=True):
+    assert len(packets) == len(messages)
+    for packet, whole, (topic, payload, qos, number) in zip(packets, texts, messages, strict=True):
         seen = read_publish(packet, version)
         body = len(whole) - (2 if len(whole) < 130 else 3)
-        assert packet.cut == (body > most)
+        assert packet.cut == (body > limit)
         assert (seen.topic, seen.qos, seen.number) == (topic, qos, number if qos else 0)
-        assert seen.payload == (payload[: most - body] if packet.cut else payload)
+        assert seen.payload == (payload[: limit - body] if packet.cut else payload)
 
 
 def test_connect_is_what_the_standard_shows() -> None:
     """3.1.1, figure 3.6, with another keep-alive and client."""
-    told = connect(
+    packet = connect(
         V3, "c", clean=False, keep_alive=10, user="u", password="p", session=0, inflight=1
     )
-    assert told == b"\x10\x13\x00\x04MQTT\x04\xc0\x00\x0a\x00\x01c\x00\x01u\x00\x01p"
+    assert packet == b"\x10\x13\x00\x04MQTT\x04\xc0\x00\x0a\x00\x01c\x00\x01u\x00\x01p"
 
 
 @given(
@@ -99,8 +99,8 @@ def test_of_all_filters_of_one_shape_at_most_one_matches(
         matches = _matches(own.split("/"), topic)
         assert (filter_of(text, shape(own)) == own) == matches
         if matches:
-            found = wildcard_levels(text, own)
-            assert len(found) == levels.count("+") + ends
+            matched = wildcard_levels(text, own)
+            assert len(matched) == levels.count("+") + ends
 
 
 def _matches(levels: list[str], topic: list[str]) -> bool:

@@ -63,10 +63,10 @@ def test_what_was_not_stored_is_delivered_again(broker: Mosquitto, version: str,
     async def dies() -> None:
         stream = await opened(sensor)
         publish(broker, *[(topic, f'{{"reading": {one}}}') for one in range(4)], qos=qos)
-        found = await take(stream, 4, store=False)
-        for one in found[:2]:
+        taken = await take(stream, 4, store=False)
+        for one in taken[:2]:
             one.stored()
-        keys.extend(one.key for one in found[:3])
+        keys.extend(one.key for one in taken[:3])
         assert stream._connection is not None
         last = "PUBACK" if qos == 1 else "PUBCOMP"
         said = f"Received {last} from {stream._connection.session.client} "
@@ -149,11 +149,11 @@ def test_messages_wait_in_the_session_while_a_sensor_is_paused(
         publish(broker, ("wait/a", '{"reading": 1}'), ("wait/b", '{"reading": 2}'))
         # The second sensor's message comes before the sensor is open again: it is kept for it.
         a = await opened(first)
-        (kept,) = await take(a, 1)
-        assert (kept.value, kept.queued) == ({"reading": 1}, True)
+        (reading,) = await take(a, 1)
+        assert (reading.value, reading.queued) == ({"reading": 1}, True)
         b = await opened(second)
-        (kept,) = await take(b, 1)
-        assert (kept.value, kept.queued) == ({"reading": 2}, True)
+        (reading,) = await take(b, 1)
+        assert (reading.value, reading.queued) == ({"reading": 2}, True)
         seconds += 1.0  # the backlog is over
         publish(broker, ("wait/a", '{"reading": 4}'))
         (new,) = await take(a, 1)
@@ -203,10 +203,10 @@ def test_unread_messages_slow_the_broker_and_none_is_lost(broker: Mosquitto) -> 
             await asyncio.sleep(0.3)
             assert stream._subscription is not None
             assert len(stream._subscription.unread) <= 41
-            found = []
-            while len(found) < 500:
-                found += await take(stream, 1)
-            assert [one["reading"] for one in values(found)] == list(range(500))
+            taken = []
+            while len(taken) < 500:
+                taken += await take(stream, 1)
+            assert [one["reading"] for one in values(taken)] == list(range(500))
             await stream.close_stream()
 
     run(work)
@@ -222,8 +222,8 @@ def test_qos_0_keeps_the_newest_and_counts_what_was_dropped(
         with MqttSensors(broker.port, qos=0, count=300, prefix="flood") as sensors:
             await asyncio.to_thread(sensors.wait)
         await until(lambda: stream.dropped == 200)
-        found = await take(stream, 100)
-        assert [one["reading"] for one in values(found)] == list(range(200, 300))
+        taken = await take(stream, 100)
+        assert [one["reading"] for one in values(taken)] == list(range(200, 300))
         assert stream.dropped == 200
         await stream.close_stream()
 

@@ -31,11 +31,11 @@ def read(address: str, columns: pa.Schema = COLUMNS) -> list[Reading]:
     async def work() -> list[Reading]:
         stream = PythonStream()
         await stream.init_stream(at(address, columns))
-        found = []
+        values = []
         while (one := await stream.read_stream()).status is not END:
-            found.append(one)
+            values.append(one)
         await stream.close_stream()
-        return found
+        return values
 
     return asyncio.run(asyncio.wait_for(work(), LONG))
 
@@ -85,7 +85,7 @@ def iter_of(*values: Any) -> Iterator[Any]:
     yield from values
 
 
-def test_a_failing_generator_is_told(source: Callable[[Callable[..., Any]], str]) -> None:
+def test_a_failing_generator_is_reported(source: Callable[[Callable[..., Any]], str]) -> None:
     def fails() -> Iterator[int]:
         yield 1
         raise OSError("no sensor")
@@ -108,15 +108,15 @@ def test_a_value_is_not_lost_when_nobody_waits(source: Callable[[Callable[..., A
     async def work() -> list[Any]:
         stream = PythonStream()
         await stream.init_stream(at("tested"))
-        found: list[Any] = []
-        while len(found) < 3:
+        values: list[Any] = []
+        while len(values) < 3:
             try:
                 async with asyncio.timeout(0.02):
-                    found.append((await stream.read_stream()).value)
+                    values.append((await stream.read_stream()).value)
             except TimeoutError:
                 pass
         await stream.close_stream()
-        return found
+        return values
 
     for function in (slow, async_slow):
         source(function)
@@ -162,18 +162,18 @@ def test_a_value_that_comes_when_its_reader_is_cancelled_is_not_lost(
     async def work() -> list[Any]:
         stream = PythonStream()
         await stream.init_stream(at("tested"))
-        found: list[Any] = []
-        while len(found) < 3:
+        values: list[Any] = []
+        while len(values) < 3:
             reading = asyncio.ensure_future(stream.read_stream())
             await asyncio.sleep(0)
             assert stream._source is not None
             assert stream._source._next is not None
             stream._source._next.add_done_callback(lambda _, reading=reading: reading.cancel())
             with suppress(asyncio.CancelledError):
-                found.append((await reading).value)
-            found.append((await stream.read_stream()).value)
+                values.append((await reading).value)
+            values.append((await stream.read_stream()).value)
         await stream.close_stream()
-        return found
+        return values
 
     for function in (numbers, async_numbers):
         source(function)

@@ -20,7 +20,7 @@ COLUMNS = pa.schema([("n", pa.int64()), ("t", pa.float64()), ("k", pa.string()),
 
 
 def rows(
-    most: int = 1_000_000,
+    limit: int = 1_000_000,
     delivered: frozenset[bytes] = frozenset(),
     columns: pa.Schema = COLUMNS,
     **options: str,
@@ -34,12 +34,12 @@ def rows(
             SensorAddress("T", "s", "", {"rate": "max", **options}, columns, time, "i", delivered)
         )
         batches, keys = [], []
-        while sum(map(len, batches)) < most:
-            found = await stream.read_stream()
-            if found.status is END:
+        while sum(map(len, batches)) < limit:
+            reading = await stream.read_stream()
+            if reading.status is END:
                 break
-            batches.append(found.value)
-            keys.append(found.key or b"")
+            batches.append(reading.value)
+            keys.append(reading.key or b"")
         return batches, keys
 
     batches, keys = asyncio.run(work())
@@ -65,12 +65,12 @@ def test_a_restart_goes_on_after_the_last_stored_reading(stop: int, seed: int) -
 
 def test_distributions() -> None:
     values = "t=normal(20,3), n=counter(5,2), k=choice(a,b)"
-    found, _ = rows(count="20000", seed="1", values=values)
-    t = found["t"].to_numpy()
+    made, _ = rows(count="20000", seed="1", values=values)
+    t = made["t"].to_numpy()
     assert abs(t.mean() - 20) < 0.1
     assert abs(t.std() - 3) < 0.1
-    assert found["n"].to_pylist() == list(range(5, 40_005, 2))
-    assert 9_000 < found["k"].to_pylist().count("a") < 11_000
+    assert made["n"].to_pylist() == list(range(5, 40_005, 2))
+    assert 9_000 < made["k"].to_pylist().count("a") < 11_000
     t = rows(count="20000", seed="1", values="t=uniform(-1, 3)")[0]["t"].to_numpy()
     assert -1 <= t.min() < -0.9
     assert 2.9 < t.max() <= 3
@@ -82,12 +82,12 @@ def test_distributions() -> None:
 
 
 def test_arrivals_are_exponential_and_bursts_come_in_between() -> None:
-    found, _ = rows(20_000, seed="3", rate="max", start="1000")
-    at = found["at"].cast(pa.int64()).to_numpy()
+    made, _ = rows(20_000, seed="3", rate="max", start="1000")
+    at = made["at"].cast(pa.int64()).to_numpy()
     assert at[0] >= 1_000_000_000
     assert (np.diff(at) >= 0).all()
-    found, _ = rows(seed="3", count="5000", start="0", burst="10 every 1ms")
-    at = found["at"].cast(pa.int64()).to_numpy()
+    made, _ = rows(seed="3", count="5000", start="0", burst="10 every 1ms")
+    at = made["at"].cast(pa.int64()).to_numpy()
     counts = np.bincount(at[at % 1000 == 0] // 1000)[1:]
     assert (counts >= 10).all()
 
@@ -110,9 +110,9 @@ def test_the_rate_is_kept() -> None:
 def test_columns_of_every_kind_have_values() -> None:
     kinds = [pa.int8(), pa.int32(), pa.float32(), pa.bool_(), pa.decimal128(10, 2), pa.string()]
     columns = pa.schema([(f"c{place}", kind) for place, kind in enumerate(kinds)])
-    found, _ = rows(count="100", columns=columns)
-    assert found.schema == columns
-    assert all(found[name].null_count == 0 for name in columns.names)
+    made, _ = rows(count="100", columns=columns)
+    assert made.schema == columns
+    assert all(made[name].null_count == 0 for name in columns.names)
 
 
 @pytest.mark.parametrize(

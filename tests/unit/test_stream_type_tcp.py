@@ -25,51 +25,51 @@ def read(address: str, **options: str) -> tuple[list[Any], Exception]:
     async def work() -> tuple[list[Any], Exception]:
         stream = TcpStream()
         await stream.init_stream(SensorAddress("T", "s", address, options, COLUMNS, None, "i"))
-        found: list[Any] = []
+        readings: list[Any] = []
         while True:
             try:
-                found += await stream.read_stream()
+                readings += await stream.read_stream()
             except Exception as error:
                 await stream.close_stream()
                 await asyncio.sleep(0)
-                return found, error
+                return readings, error
 
     return asyncio.run(asyncio.wait_for(work(), LONG))
 
 
 def test_lines_of_csv() -> None:
     with TcpSensors('1,20.5,hall\r\n\n2,,"a, ""b"""\n3,1\nx,1,y\n') as sensors:
-        found, error = read(sensors.url)
+        readings, error = read(sensors.url)
     assert isinstance(error, ConnectionError)
     assert str(error) == "the sensor has closed the connection"
-    assert [one.value for one in found if not isinstance(one, BadReadingError)] == [
+    assert [one.value for one in readings if not isinstance(one, BadReadingError)] == [
         {"n": 1, "t": 20.5, "room": "hall"},
         {"n": 2, "t": None, "room": 'a, "b"'},
         {"n": "x", "t": 1.0, "room": "y"},
     ]
-    assert found[2].reason == "a line of 2 cells where 3 were expected"
+    assert readings[2].reason == "a line of 2 cells where 3 were expected"
 
 
 def test_a_header_and_another_separator() -> None:
     with TcpSensors("room;n;other\nhall;7;z\n") as sensors:
-        found, _ = read(sensors.url, header="yes", separator=";")
-    assert [one.value for one in found] == [{"room": "hall", "n": 7, "other": "z"}]
+        readings, _ = read(sensors.url, header="yes", separator=";")
+    assert [one.value for one in readings] == [{"room": "hall", "n": 7, "other": "z"}]
 
 
 def test_lines_of_json_and_a_silent_sensor() -> None:
     with TcpSensors('{"n": 1, "x": {"t": 2}}\n{oops\n', stay=True) as sensors:
-        found, error = read(sensors.url, format="json", fields="n=n, t=x.t", silence="200ms")
-    assert found[0].value == {"n": 1, "t": 2}
-    assert found[1].reason.startswith("malformed JSON")
+        readings, error = read(sensors.url, format="json", fields="n=n, t=x.t", silence="200ms")
+    assert readings[0].value == {"n": 1, "t": 2}
+    assert readings[1].reason.startswith("malformed JSON")
     assert str(error) == "no line for 0.2 s"
 
 
 def test_an_endless_line_is_refused_once() -> None:
     with TcpSensors("1" * 100_000 + "\n2,2,b\n") as sensors:
-        found, _ = read(sensors.url, max_line="1KB")
-    assert found[0].reason == "a line of more than 1024 bytes"
-    assert len(found) == 2
-    assert found[1].value == {"n": 2, "t": 2.0, "room": "b"}
+        readings, _ = read(sensors.url, max_line="1KB")
+    assert readings[0].reason == "a line of more than 1024 bytes"
+    assert len(readings) == 2
+    assert readings[1].value == {"n": 2, "t": 2.0, "room": "b"}
 
 
 @given(
@@ -80,11 +80,11 @@ def test_lines_do_not_depend_on_how_they_are_cut(lines: list[bytes], cuts: list[
     text = b"".join(line + b"\n" for line in lines)
     places = sorted({0, len(text), *(one for one in cuts if one < len(text))})
     splitter = LineSplitter(8)
-    found: list[bytes | None] = []
+    pieces: list[bytes | None] = []
     for start, end in zip(places, [*places[1:], len(text)], strict=True):
         for one in splitter.feed(text[start:end]):
-            found.append(None if isinstance(one, BadReadingError) else one)
-    assert found == [line if len(line) <= 8 else None for line in lines if line]
+            pieces.append(None if isinstance(one, BadReadingError) else one)
+    assert pieces == [line if len(line) <= 8 else None for line in lines if line]
 
 
 @pytest.mark.parametrize("address", ["host:1", "tcp://host", "udp://host:1", "tcp://h:99999"])

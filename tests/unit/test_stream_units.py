@@ -77,8 +77,8 @@ class Spectra:
         self.events.append(one)
         if len(self.events) < 3:
             return None
-        found, self.events = sum(self.events), []
-        return (found,)
+        total, self.events = sum(self.events), []
+        return (total,)
 
     def finish(self) -> list[tuple[float]]:
         return [(sum(self.events),)] if self.events else []
@@ -96,9 +96,9 @@ def test_a_class_keeps_something_for_every_sensor(site: Site) -> None:
         wait_for(lambda: len(site.stored("T")) == 4)
         site.leave("T")
         wait_for(lambda: len(site.stored("T")) == 6)  # what finish gives, when it is closed
-    found = [(row["id"], row["r"]["x"]) for row in site.stored("T")]
-    assert [x for number, x in found if number == 1] == [6.0, 15.0, 7.0]
-    assert [x for number, x in found if number == 2] == [600.0, 1500.0, 700.0]
+    rows = [(row["id"], row["r"]["x"]) for row in site.stored("T")]
+    assert [x for number, x in rows if number == 1] == [6.0, 15.0, 7.0]
+    assert [x for number, x in rows if number == 2] == [600.0, 1500.0, 700.0]
     assert sorted((one.sensor, one.address) for one in Spectra.made) == [("1", "a1"), ("2", "a2")]
 
 
@@ -162,7 +162,7 @@ def test_a_reading_is_acknowledged_once_what_came_of_it_is_stored(site: Site) ->
     unit = lambda one: None if one == 2.0 else [one, one]  # noqa: E731
     read_through(site, unit, *words, rows=6)
     assert len(seen) == 4
-    assert all(found.count(float(at)) == 2 for at, found in enumerate(seen) if at != 2)
+    assert all(stamps.count(float(at)) == 2 for at, stamps in enumerate(seen) if at != 2)
 
 
 def test_keys_are_kept_also_of_readings_that_give_nothing(site: Site) -> None:

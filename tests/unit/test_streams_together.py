@@ -58,8 +58,8 @@ rows = st.lists(
 ).map(sorted)
 
 
-def to_batch(found: Sequence[Row]) -> pa.RecordBatch:
-    columns = list(zip(*found, strict=True)) or [()] * len(SCHEMA)
+def to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
@@ -120,8 +120,8 @@ def test_as_duckdb_says(
         query.restart()
     last: Row = (10**6 * SECOND, None, None)
     parts.append(query.feed({"S": to_batch([last]), "R": to_batch([last])}))
-    told = answer(pa.concat_tables(parts))
-    assert right <= told <= judge(statement, [*first, last], [*second, last])
+    answered = answer(pa.concat_tables(parts))
+    assert right <= answered <= judge(statement, [*first, last], [*second, last])
 
 
 @pytest.mark.parametrize("statement", HELD)

@@ -147,9 +147,9 @@ def db() -> LocalDatabase:
 
 def answer(db: LocalDatabase, sql: str) -> list[Any]:
     """All rows that were appended, or those that hold at the end."""
-    found = db.sql(sql.replace("[]", "[RANGE 1 HOUR]"))
-    rows = found.to_pylist()
-    if "_diff" not in found.schema.names:
+    table = db.sql(sql.replace("[]", "[RANGE 1 HOUR]"))
+    rows = table.to_pylist()
+    if "_diff" not in table.schema.names:
         return sorted(repr(canonical(list(row.values())[:-1])) for row in rows)
     held: dict[str, int] = {}
     for row in rows:
@@ -178,12 +178,12 @@ def test_the_answer_is_that_of_plain_sql(
 
 
 def test_first_rows_of_each_window(db: LocalDatabase) -> None:
-    found = db.sql(
+    table = db.sql(
         "SELECT window_end, k, y FROM TUMBLE(TABLE C, DESCRIPTOR(ts), INTERVAL '2' SECONDS) "
         "QUALIFY ROW_NUMBER() OVER (PARTITION BY window_end ORDER BY y DESC) <= 1"
     )
-    assert found.schema.names == ["window_end", "k", "y", "_time"]
-    assert sorted(found["y"].to_pylist()) == [20.0, 40.0, 60.0]
+    assert table.schema.names == ["window_end", "k", "y", "_time"]
+    assert sorted(table["y"].to_pylist()) == [20.0, 40.0, 60.0]
 
 
 def test_the_largest_groups_of_each_window(db: LocalDatabase) -> None:
@@ -253,6 +253,6 @@ def test_what_cannot_be_asked_is_said(db: LocalDatabase, sql: str, said: str, hi
 
 
 def test_nobody_sees_the_columns_that_stand_for_subqueries(db: LocalDatabase) -> None:
-    found = db.sql("SELECT * FROM A WHERE x > (SELECT MAX(k) FROM Rooms) OR k = 1")
-    assert found.schema.names == ["ts", "k", "x", "_time"]
-    assert re.search("subquery#|group#", str(found.schema)) is None
+    table = db.sql("SELECT * FROM A WHERE x > (SELECT MAX(k) FROM Rooms) OR k = 1")
+    assert table.schema.names == ["ts", "k", "x", "_time"]
+    assert re.search("subquery#|group#", str(table.schema)) is None

@@ -82,7 +82,7 @@ rows = st.lists(
         st.sampled_from([None, "a", "b"]),
     ),
     max_size=15,
-).map(lambda found: [(number, *one) for number, one in enumerate(found)])
+).map(lambda drawn: [(number, *one) for number, one in enumerate(drawn)])
 
 
 def table(given_rows: Sequence[Row]) -> pa.Table:
@@ -95,9 +95,9 @@ def plain(row: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(round(float(one), 9) if isinstance(one, int | float) else one for one in row)
 
 
-def answer(found: pa.Table) -> Counter[tuple[Any, ...]]:
+def answer(table: pa.Table) -> Counter[tuple[Any, ...]]:
     counted: Counter[tuple[Any, ...]] = Counter()
-    for *row, _, copies in zip(*(column.to_pylist() for column in found.columns), strict=True):
+    for *row, _, copies in zip(*(column.to_pylist() for column in table.columns), strict=True):
         counted[plain(row)] += copies
     return +counted
 
@@ -209,5 +209,5 @@ def test_a_stream_is_joined_with_ranks_of_a_table() -> None:
     first = query.feed({"S": pa.record_batch({"ts": times[:1], "k": [2]})})
     query.restart()
     second = query.feed({"S": pa.record_batch({"ts": times[1:], "k": [1]})})
-    found = pa.concat_tables([first, second]).to_pylist()
-    assert [(row["k"], row["r"], row["_diff"]) for row in found] == [(2, 1, 1)]
+    rows = pa.concat_tables([first, second]).to_pylist()
+    assert [(row["k"], row["r"], row["_diff"]) for row in rows] == [(2, 1, 1)]

@@ -20,13 +20,13 @@ def test_floats_are_read_as_what_they_were(values: list[float | None]) -> None:
         if value is None:
             assert text.as_py() is None
             continue
-        found = text.as_py()
-        read = float(found.replace("Infinity", "inf"))
+        spelled = text.as_py()
+        read = float(spelled.replace("Infinity", "inf"))
         assert read == value or (math.isnan(read) and math.isnan(value))
         if math.isfinite(value):
-            assert "." in found
-            assert ("E" in found) == (value != 0 and not 1e-3 <= abs(value) < 1e7)
-            digits = found.partition("E")[0].lstrip("-0.").replace(".", "").rstrip("0")
+            assert "." in spelled
+            assert ("E" in spelled) == (value != 0 and not 1e-3 <= abs(value) < 1e7)
+            digits = spelled.partition("E")[0].lstrip("-0.").replace(".", "").rstrip("0")
             assert len(digits) <= len(repr(value).partition("e")[0].replace(".", "").lstrip("-0"))
 
 
@@ -44,10 +44,10 @@ def test_the_usual_values_look_as_they_do_in_spark() -> None:
         ([{"a": 'x"', "b": 1.5}], pa.struct({"a": "str", "b": "f8"}), ['{"a":"x\\"","b":1.5}']),
         ([[("k", None)]], pa.map_(pa.string(), pa.int8()), ['{"k":null}']),
     ]:
-        found = text_values(pa.array([*values, None], kind)).to_pylist()
-        assert found[-1] is None
+        texts = text_values(pa.array([*values, None], kind)).to_pylist()
+        assert texts[-1] is None
         wanted = [one or "0.30000000000000004" for one in expected]
-        assert found[:-1] == wanted
+        assert texts[:-1] == wanted
 
 
 @given(st.lists(st.none() | st.datetimes(datetime(1700, 1, 1), datetime(9999, 1, 1))))
@@ -77,8 +77,8 @@ def test_objects_are_json(values: list[str | None], name: str) -> None:
     kind = pa.list_(pa.struct({"f": pa.string(), "g": pa.int64()}))
     columns = [pa.array(values, pa.string()), pa.array(nested, kind)]
     lines = json_objects([name, "n"], columns, len(values)).to_pylist()
-    found = [json.loads(line, object_pairs_hook=list) for line in lines]
+    objects = [json.loads(line, object_pairs_hook=list) for line in lines]
     expected = [
         [(name, v), ("n", None if v is None else [[("f", v), ("g", None)]])] for v in values
     ]
-    assert found == expected
+    assert objects == expected

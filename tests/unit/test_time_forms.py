@@ -52,8 +52,8 @@ def micros(moment: datetime) -> int:
 def naive(number: int, unit: EpochUnit) -> int | None:
     """The instant of a whole number, by the definition; None: there is none."""
     nanos = number * {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}[unit.value]
-    found = nanos // 1000
-    return found if EARLIEST <= found <= LATEST else None
+    instant = nanos // 1000
+    return instant if EARLIEST <= instant <= LATEST else None
 
 
 @given(
@@ -78,21 +78,22 @@ def test_whole_numbers_count_exactly_alone_and_in_columns(
             with pytest.raises(pa.ArrowInvalid):
                 read_times(column, form)
         else:
-            found = read_times(column, form)
-            assert found.type == INSTANT
-            assert found.cast(pa.int64()).to_pylist() == expected_all
+            times = read_times(column, form)
+            assert times.type == INSTANT
+            assert times.cast(pa.int64()).to_pylist() == expected_all
 
 
 @given(RECENT, st.sampled_from([EpochUnit.SECONDS, EpochUnit.MILLIS, EpochUnit.MICROS]))
 def test_fractions_count_to_the_nearest_microsecond(moment: datetime, unit: EpochUnit) -> None:
     exact = Fraction(micros(moment)) / unit.micros
     number = float(exact)
-    found = EpochTimes(unit).read(number)
-    assert abs(found - Fraction(number) * unit.micros) <= 2
+    instant = EpochTimes(unit).read(number)
+    assert abs(instant - Fraction(number) * unit.micros) <= 2
     decimal = Decimal(micros(moment)) / int(unit.micros)
     assert EpochTimes(unit).read(decimal) == micros(moment)
     assert (
-        read_times(pa.array([number, None]), EpochTimes(unit)).cast(pa.int64())[0].as_py() == found
+        read_times(pa.array([number, None]), EpochTimes(unit)).cast(pa.int64())[0].as_py()
+        == instant
     )
 
 
@@ -121,8 +122,8 @@ def test_what_is_written_by_a_pattern_is_read_by_it(
     text = moment.strftime(written.replace("%Y", f"{moment.year:04}"))
     form = WrittenTimes(pattern)
     assert form.read(text) == micros(moment)
-    found = read_times(pa.array([text, None, ""]), form).cast(pa.int64()).to_pylist()
-    assert found == [micros(moment), None, None]
+    times = read_times(pa.array([text, None, ""]), form).cast(pa.int64()).to_pylist()
+    assert times == [micros(moment), None, None]
 
 
 @pytest.mark.parametrize(
@@ -262,8 +263,8 @@ def test_a_default_is_for_times_that_say_nothing() -> None:
         ]
     )
     default = EpochTimes(EpochUnit.NANOS)
-    found = [form_of(one) for one in with_forms(columns, default)]
-    assert found == [EpochTimes(EpochUnit.MILLIS), default, default, None]
+    forms = [form_of(one) for one in with_forms(columns, default)]
+    assert forms == [EpochTimes(EpochUnit.MILLIS), default, default, None]
     assert pat.is_list(with_forms(columns, default).field("c").type)
     assert with_forms(columns, None).equals(columns, check_metadata=True)
 
@@ -273,9 +274,9 @@ def run(catalog: SensorCatalog, sql: str) -> Any:
 
 
 def table_rows(catalog: SensorCatalog) -> list[dict[str, Any]]:
-    found = catalog.table("t")
-    assert found is not None
-    rows: list[dict[str, Any]] = found.to_pylist()
+    table = catalog.table("t")
+    assert table is not None
+    rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
@@ -357,5 +358,5 @@ def test_forms_survive_a_reopening(catalog_url: str) -> None:
 def test_made_up_numbers_are_times_in_seconds(described: str) -> None:
     name, arguments = described.rstrip(")").split("(")
     make = value_maker((name, tuple(arguments.split(", "))), INSTANT)
-    found = make(np.random.default_rng(7), 1)
-    assert found.to_pylist() == [datetime(2014, 2, 24, 17, 30, tzinfo=UTC)]
+    times = make(np.random.default_rng(7), 1)
+    assert times.to_pylist() == [datetime(2014, 2, 24, 17, 30, tzinfo=UTC)]

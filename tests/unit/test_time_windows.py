@@ -88,35 +88,35 @@ JUDGED_AT_INSTANTS = (
 
 def in_windows(given: Sequence[Row], kind: str, size: int, slide: int, offset: int) -> pa.Table:
     """The rows, once for each of their windows."""
-    found = []
+    rows = []
     if kind == "SESSION":
-        found = [(*row, start, end) for row, start, end in sessions(given, size)]
+        rows = [(*row, start, end) for row, start, end in sessions(given, size)]
     else:
         for row in given:
             first = (row[0] - offset) // slide * slide + offset
             while first + size > row[0]:
-                found.append((*row, first, first + size))
+                rows.append((*row, first, first + size))
                 first -= slide
     schema = pa.schema([*SCHEMA, ("window_start", TIMESTAMP), ("window_end", TIMESTAMP)])
-    columns = list(zip(*found, strict=True)) or [()] * len(schema)
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def sessions(given: Sequence[Row], gap: int) -> list[tuple[Row, int, int]]:
     """The rows with the starts and ends of the sessions of their keys."""
-    found = []
+    rows = []
     for key in {row[1] for row in given}:
         mine = sorted((row for row in given if row[1] == key), key=lambda row: row[0])
         session: list[Row] = []
         for row in [*mine, None]:
             if session and (row is None or row[0] - session[-1][0] > gap):
                 bounds = session[0][0], session[-1][0] + gap
-                found += [(one, *bounds) for one in session]
+                rows += [(one, *bounds) for one in session]
                 session = []
             if row is not None:
                 session.append(row)
-    return found
+    return rows
 
 
 def written(kind: str, size: int, slide: int, offset: int) -> str:
@@ -124,8 +124,8 @@ def written(kind: str, size: int, slide: int, offset: int) -> str:
     if kind == "SESSION":
         return f"SESSION(TABLE S PARTITION BY k, DESCRIPTOR(ts), {size // 1000} MILLISECONDS)"
     names = ("SIZE", "OFFSET") if kind == "TUMBLE" else ("SLIDE", "SIZE", "OFFSET")
-    told = ", ".join(f"{name} => {lengths[name] // 1000} MILLISECONDS" for name in names)
-    return f"{kind}(TABLE S, DESCRIPTOR(ts), {told})"
+    arguments = ", ".join(f"{name} => {lengths[name] // 1000} MILLISECONDS" for name in names)
+    return f"{kind}(TABLE S, DESCRIPTOR(ts), {arguments})"
 
 
 def to_batch(given: Sequence[Row]) -> pa.RecordBatch:
@@ -222,9 +222,9 @@ def streamed(
 def test_changes_hold_until_windows_end() -> None:
     db = database([(0, 1, 1.0, "a"), (2 * SECOND, 1, 1.0, "a"), (7 * SECOND, 1, 1.0, "a")], 1)
     asked = "SELECT k, COUNT(*) AS n FROM S GROUP BY window(ts, '5 seconds'), k EMIT CHANGES"
-    found = db.sql(asked).to_pylist()
-    told = sorted((int(r["_time"].timestamp()), r["_diff"], r["n"]) for r in found)
-    assert told == [(0, 1, 1), (2, -1, 1), (2, 1, 2), (5, -1, 2), (7, 1, 1), (10, -1, 1)]
+    rows = db.sql(asked).to_pylist()
+    changes = sorted((int(r["_time"].timestamp()), r["_diff"], r["n"]) for r in rows)
+    assert changes == [(0, 1, 1), (2, -1, 1), (2, 1, 2), (5, -1, 2), (7, 1, 1), (10, -1, 1)]
 
 
 @pytest.mark.parametrize(
@@ -287,9 +287,9 @@ def test_windows_can_be_written_in_several_ways(asked: str, same: str) -> None:
 )
 def test_a_window_is_a_value_with_a_start_and_an_end(item: str, group: str, name: str) -> None:
     db = database([(SECOND, 1, 1.0, "a"), (2 * SECOND, 1, 1.0, "a")], 1)
-    found = db.sql(f"SELECT {item}, COUNT(*) AS n FROM S GROUP BY {group}")
-    assert found.schema.field(0).type == pa.struct([("start", TIMESTAMP), ("end", TIMESTAMP)])
-    [row] = found.to_pylist()
+    answer = db.sql(f"SELECT {item}, COUNT(*) AS n FROM S GROUP BY {group}")
+    assert answer.schema.field(0).type == pa.struct([("start", TIMESTAMP), ("end", TIMESTAMP)])
+    [row] = answer.to_pylist()
     first, last = (1, 6) if name == "session_window" else (0, 4)
     assert row[name] == {
         "start": EPOCH + timedelta(seconds=first),
@@ -362,9 +362,9 @@ def test_rows_beside_static_tables_are_appended(
     connection.register("T", TABLE)
     right = Counter(map(plain, connection.execute(statement).fetchall()))
     assert answer(database(given_rows, buckets).sql(statement)) == right
-    told = streamed(given_rows, statement, buckets, cuts)
+    emitted = streamed(given_rows, statement, buckets, cuts)
     last = streamed([], statement, buckets, [])
-    assert told - last == right
+    assert emitted - last == right
 
 
 @pytest.mark.parametrize(
@@ -398,10 +398,10 @@ def test_rows_that_count_for_ever() -> None:
         "SELECT k, COUNT(*) AS n, SUM(v) AS t, AVG(v) AS m FROM S [UNBOUNDED] "
         "GROUP BY k EMIT CHANGES EVERY 1 DAY"
     )
-    found = {r["k"]: (r["n"], r["t"], r["m"]) for r in db.sql(asked).to_pylist()}
+    by_key = {r["k"]: (r["n"], r["t"], r["m"]) for r in db.sql(asked).to_pylist()}
     for key in range(3):
         values = [row[2] for row in given_rows if row[1] == key]
-        assert found[key] == (len(values), sum(values), sum(values) / len(values))
+        assert by_key[key] == (len(values), sum(values), sum(values) / len(values))
     assert set(db.sql("SELECT DISTINCT s FROM S [UNBOUNDED]")["_diff"].to_pylist()) == {1}
     asked = (
         "SELECT k, COUNT(*) AS n, MAX(ts) AS last, MIN(v) AS least FROM S [UNBOUNDED] GROUP BY k"
@@ -410,8 +410,8 @@ def test_rows_that_count_for_ever() -> None:
     for number in range(20):
         part = [(number * 100 * SECOND + n * SECOND, n % 3, 1.0, "a") for n in range(100)]
         query.feed({"S": to_batch(part)})
-        kept = [bucket.operator.rows_held[0] for s in query.stages for bucket in s.buckets]
-        assert sum(kept) <= 3, "rows that have been counted are kept"
+        held = [bucket.operator.rows_held[0] for s in query.stages for bucket in s.buckets]
+        assert sum(held) <= 3, "rows that have been counted are kept"
 
 
 @given(rows, st.integers(1, 3), st.lists(st.integers(0, 25), max_size=3))
@@ -430,9 +430,9 @@ def test_extremes_of_rows_that_count_for_ever(
     parts.append(query.feed({"S": to_batch([(100 * SECOND, None, None, None)])}))
     changes = pa.concat_tables(parts)
     shown = changes.drop_columns(["_time", "_diff"])
-    told = zip(*(column.to_pylist() for column in shown.columns), strict=True)
+    answers = zip(*(column.to_pylist() for column in shown.columns), strict=True)
     times = changes["_time"].cast(pa.int64()).to_pylist()
-    every = list(zip(map(plain, told), times, changes["_diff"].to_pylist(), strict=True))
+    every = list(zip(map(plain, answers), times, changes["_diff"].to_pylist(), strict=True))
     for at in {row[0] for row in ordered}:
         held: Counter[tuple[Any, ...]] = Counter()
         for row, time, diff in every:

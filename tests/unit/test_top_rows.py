@@ -35,8 +35,8 @@ def compare(a: Any, b: Any) -> int:
         return (a is not None) - (b is not None)
     if isinstance(a, tuple):
         for x, y in zip(a, b, strict=False):
-            if found := compare(x, y):
-                return found
+            if sign := compare(x, y):
+                return sign
         return len(a) - len(b)
     if isinstance(a, str) and isinstance(b, str):
         a, b = a.encode(), b.encode()
@@ -50,8 +50,8 @@ def compare_rows(order: Sequence[SortKey], a: tuple[Any, ...], b: tuple[Any, ...
         x, y = a[key.column], b[key.column]
         if (x is None) != (y is None):
             return 1 if (x is None) != key.nulls_first else -1
-        if found := compare(x, y):
-            return -found if key.descending else found
+        if sign := compare(x, y):
+            return -sign if key.descending else sign
     return compare(a, b)
 
 
@@ -66,8 +66,8 @@ def test_codes_compare_as_values_do(kind: pa.DataType) -> None:
     codes = order_codes(pa.array(values, kind)).tolist()
     for a, x in zip(values, codes, strict=True):
         for b, y in zip(values, codes, strict=True):
-            found = compare(_plain(a), _plain(b))
-            assert (x > y) - (x < y) == (found > 0) - (found < 0), (a, b)
+            sign = compare(_plain(a), _plain(b))
+            assert (x > y) - (x < y) == (sign > 0) - (sign < 0), (a, b)
 
 
 def _plain(value: Any) -> Any:
@@ -133,8 +133,8 @@ def test_shown_copies_over_time(
     given_ = RowEvents(*(table[:, i].copy() for i in range(3)))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(top_counts, "_SMALL", small)
-        found = TopCounts(offset, offset + limit).changes(np.array(counts, np.int64), given_)
-    changes = zip(found.rows.tolist(), found.times.tolist(), found.diffs.tolist(), strict=True)
+        shown = TopCounts(offset, offset + limit).changes(np.array(counts, np.int64), given_)
+    changes = zip(shown.rows.tolist(), shown.times.tolist(), shown.diffs.tolist(), strict=True)
     assert sorted(changes) == sorted(change for change in expected if change[2])
 
 

@@ -1,4 +1,4 @@
-"""A sensor read by itself: what it sends is told, and nothing of it is kept."""
+"""A sensor read by itself: what it sends is shown, and nothing of it is kept."""
 
 from __future__ import annotations
 
@@ -30,45 +30,45 @@ _TABLE = Declaration(
 )
 
 
-def tried(text: str, seconds: float = 30.0, most: int = 3) -> TrialResult:
+def tried(text: str, seconds: float = 30.0, limit: int = 3) -> TrialResult:
     units = Units()
     known = {"farm": _TABLE}
     trial = required_trial(read_statements(text))
     with declared_aside(trial, lambda name: known.get(name.lower()), units.find) as (made, sensor):
-        return read_aside(made, sensor, units.find, seconds=seconds, max_rows=most, enough=most)
+        return read_aside(made, sensor, units.find, seconds=seconds, max_rows=limit, enough=limit)
 
 
 def test_a_stream_is_read_until_there_is_enough() -> None:
-    found = tried(
+    trial = tried(
         "CREATE STREAM S (v DOUBLE) FROM synthetic WITH (rate = 200, values = 'v=uniform(5,6)')"
     )
-    assert found.came >= 3
-    assert len(found.readings) == 3
-    assert all(5 <= one["v"] <= 6 and "_sensor" not in one for one in found.readings)
-    assert (found.refused, found.last_error) == (0, None)
+    assert trial.came >= 3
+    assert len(trial.readings) == 3
+    assert all(5 <= one["v"] <= 6 and "_sensor" not in one for one in trial.readings)
+    assert (trial.refused, trial.last_error) == (0, None)
 
 
 def test_new_sensors_of_a_table_are_read_before_they_are_inserted() -> None:
-    found = tried("INSERT INTO farm VALUES ('barn', '{}'), ('stable', '{}')")
-    assert (found.stream, found.sensor) == ("Farm", "barn")
-    assert len(found.readings) == 3
+    trial = tried("INSERT INTO farm VALUES ('barn', '{}'), ('stable', '{}')")
+    assert (trial.stream, trial.sensor) == ("Farm", "barn")
+    assert len(trial.readings) == 3
 
 
 def test_a_table_comes_with_its_first_sensor() -> None:
-    found = tried(
+    trial = tried(
         "CREATE SENSOR TABLE T (n INT, R STREAM(v DOUBLE) FROM synthetic WITH (rate = 200)); "
         "INSERT INTO T VALUES (4, '{}')"
     )
-    assert (found.stream, found.sensor, len(found.readings)) == ("T", "4", 3)
+    assert (trial.stream, trial.sensor, len(trial.readings)) == ("T", "4", 3)
 
 
-def test_what_cannot_be_reached_is_told(tmp_path: Path) -> None:
-    found = tried(
+def test_what_cannot_be_reached_is_reported(tmp_path: Path) -> None:
+    trial = tried(
         "CREATE STREAM S (v INT) FROM tcp WITH (address = 'tcp://127.0.0.1:9')", seconds=1.0
     )
-    assert found.readings == ()
-    assert found.errors > 0
-    assert "refused" in str(found.last_error).lower()
+    assert trial.readings == ()
+    assert trial.errors > 0
+    assert "refused" in str(trial.last_error).lower()
 
 
 @pytest.mark.parametrize(

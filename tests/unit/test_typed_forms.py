@@ -66,9 +66,9 @@ def test_windows_at_instants(statement: str, given_rows: list[windows.Row], half
     db, now = nm.connect(), half * SECOND // 2
     db.create_stream("S", held(given_rows), time="ts")
     at = EPOCH + timedelta(microseconds=now)
-    found = db.sql(statement.format(W="S [RANGE 2 SECONDS]"), at=at)
+    answer = db.sql(statement.format(W="S [RANGE 2 SECONDS]"), at=at)
     inside = [row for row in given_rows if now - 2 * SECOND <= row[0] <= now]
-    assert counted(found) == windows.judge(statement.format(W="W"), held(inside))
+    assert counted(answer) == windows.judge(statement.format(W="W"), held(inside))
 
 
 @pytest.mark.parametrize("statement", BUCKETS)
@@ -100,8 +100,8 @@ def test_distinct_on_of_a_stream_changes() -> None:
     db = nm.connect()
     at = [datetime(2026, 1, 31, 12, 0, second, tzinfo=UTC) for second in (0, 1, 2)]
     db.create_stream("A", pa.table({"ts": at, "k": [1, 1, 2], "v": [5, 7, 1]}), time="ts")
-    found = db.sql("SELECT DISTINCT ON (k) k, v FROM A [RANGE 1 MINUTE] ORDER BY k, v DESC")
-    columns = (found[name].to_pylist() for name in ("k", "v", "_diff"))
+    answer = db.sql("SELECT DISTINCT ON (k) k, v FROM A [RANGE 1 MINUTE] ORDER BY k, v DESC")
+    columns = (answer[name].to_pylist() for name in ("k", "v", "_diff"))
     changes = zip(*columns, strict=True)
     assert list(changes)[:4] == [(1, 5, 1), (1, 5, -1), (1, 7, 1), (2, 1, 1)]
 
@@ -112,17 +112,17 @@ def test_a_question_has_one_instant() -> None:
     recent = [begin - timedelta(hours=1), begin - timedelta(days=2)]
     db.create_stream("A", pa.table({"ts": recent, "k": [1, 2]}), time="ts")
     db.create_table("T", pa.table({"k": [1, 2]}))
-    found = db.sql("SELECT k FROM A WHERE ts > now() - INTERVAL 1 DAY")
-    assert found["k"].to_pylist() == [1]
+    answer = db.sql("SELECT k FROM A WHERE ts > now() - INTERVAL 1 DAY")
+    assert answer["k"].to_pylist() == [1]
     for source in ("T", "A"):
-        found = db.sql(
+        answer = db.sql(
             "SELECT now() AS a, current_timestamp AS b, current_date() AS c, curdate() AS d, "
             f"current_timestamp() AS e FROM {source}"
         )
-        [asked] = set(found["a"].to_pylist())
+        [asked] = set(answer["a"].to_pylist())
         assert begin <= asked <= datetime.now(UTC)
-        assert {one for name in "be" for one in found[name].to_pylist()} == {asked}
-        assert {one for name in "cd" for one in found[name].to_pylist()} == {asked.date()}
+        assert {one for name in "be" for one in answer[name].to_pylist()} == {asked}
+        assert {one for name in "cd" for one in answer[name].to_pylist()} == {asked.date()}
 
 
 def test_a_stream_that_goes_on_has_no_instant() -> None:
@@ -139,7 +139,7 @@ def test_intervals_of_computed_numbers() -> None:
     db = nm.connect()
     begin = datetime(2026, 1, 31, tzinfo=UTC)
     db.create_table("T", pa.table({"t": [begin, begin], "k": pa.array([1, -2], pa.int32())}))
-    found = db.sql(
+    answer = db.sql(
         "SELECT t + INTERVAL k DAYS AS a, t + INTERVAL (k * 2) HOUR AS b, t + k * INTERVAL '1' "
         "MINUTE AS c FROM T ORDER BY k DESC"
     )
@@ -147,7 +147,7 @@ def test_intervals_of_computed_numbers() -> None:
         [begin + timedelta(**{unit: one * many}) for one in (1, -2)]
         for unit, many in (("days", 1), ("hours", 2), ("minutes", 1))
     )
-    assert [found[name].to_pylist() for name in "abc"] == [days, hours, minutes]
+    assert [answer[name].to_pylist() for name in "abc"] == [days, hours, minutes]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_what_only_spark_can_say_tells_why(expression: str, detail: str) -> None
 
 
 def test_the_last_row_before_is_what_asof_joins() -> None:
-    """What is told in the place of ASOF JOIN says the same, over generated rows of DuckDB."""
+    """What is suggested in place of ASOF JOIN says the same, over generated rows of DuckDB."""
 
     @given(windows.rows, windows.rows)
     @settings(max_examples=40, deadline=None)
@@ -246,7 +246,7 @@ def test_the_last_row_before_is_what_asof_joins() -> None:
         db = LocalDatabase(2)
         db.create_stream("A", held(left), time="ts")
         db.create_stream("B", held(once), time="ts")
-        found = db.sql(
+        answer = db.sql(
             "SELECT A.ts, A.v AS x, B.v AS y FROM A, B [PARTITION BY k ROWS 1] "
             "DWINDOW(B, A) = 1 DAY WHERE A.k = B.k"
         )
@@ -256,7 +256,7 @@ def test_the_last_row_before_is_what_asof_joins() -> None:
             connection.register("B", held(once))
             asked = "SELECT A.ts, A.v, B.v FROM A ASOF JOIN B ON A.k = B.k AND A.ts >= B.ts"
             right_rows = Counter(map(windows.plain, connection.execute(asked).fetchall()))
-        assert windows.answer(found) == right_rows
+        assert windows.answer(answer) == right_rows
 
     check()
 
@@ -288,15 +288,15 @@ def test_samples_are_the_same_rows_in_every_run(statement: str, percent: int, se
         db = windows.database(given_rows, 2)
         taken = [row for row in given_rows if sampled(row, percent, seed)]
         db.create_stream("Taken", held(taken), time="ts")
-        told = f" TABLESAMPLE ({percent} PERCENT) REPEATABLE ({seed})"
-        found = db.sql(statement.replace("{T}", told))
+        sample = f" TABLESAMPLE ({percent} PERCENT) REPEATABLE ({seed})"
+        answer = db.sql(statement.replace("{T}", sample))
         right = db.sql(
             statement.replace("S{T}", "Taken").replace(
                 "S [RANGE 2 SECONDS]{T}", "Taken [RANGE 2 SECONDS]"
             )
         )
-        names = found.column_names
-        assert Counter(map(repr, found.to_pylist())) == Counter(map(repr, right.to_pylist()))
+        names = answer.column_names
+        assert Counter(map(repr, answer.to_pylist())) == Counter(map(repr, right.to_pylist()))
         assert names == right.column_names
 
     check()
@@ -331,7 +331,7 @@ def test_functions_of_that_name_may_be_registered() -> None:
 
 
 def test_what_is_said_instead_can_be_written() -> None:
-    """What is told in the place of others' functions is read, and known."""
+    """What is suggested in place of others' functions is read, and known."""
     db = nm.connect()
     at = pa.array([0], pa.timestamp("us", "UTC"))
     columns = {"ts": at, "a": at, "b": at, "s": ["a"], "x": [1.0], "k": [1], "c": [True]}
@@ -340,7 +340,9 @@ def test_what_is_said_instead_can_be_written() -> None:
     for said in {part for one in INSTEAD.values() for part in one.split(", or ")}:
         if said.startswith(("FROM", "the columns", "* EXCEPT", "get_json", "to_timestamp")):
             continue
-        told = said.removesuffix(" of two times")
-        if told in of_lists:
-            told = told.replace("(a, x)", "(array(x), x)").replace("size(a)", "size(array(a))")
-        db.sql(f"SELECT {told} AS found FROM T")
+        expression = said.removesuffix(" of two times")
+        if expression in of_lists:
+            expression = expression.replace("(a, x)", "(array(x), x)").replace(
+                "size(a)", "size(array(a))"
+            )
+        db.sql(f"SELECT {expression} AS answer FROM T")

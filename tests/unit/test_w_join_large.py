@@ -33,13 +33,13 @@ NESTED_LOOPS = ["NLW", "BEW", "RIPPLE", "NLW_PATH", "GRAPH_BEW"]
 def arrivals() -> list[StreamTuple]:
     """Streams of different rates; C is late by more than the window."""
     random = Random("large")
-    found = []
+    arriving = []
     for stream, (count, pause, delay) in enumerate(((1500, 8, 0), (1500, 8, 50), (750, 16, 1000))):
         time = 0
         for number in range(count):
             time += random.randint(0, 2 * pause)
-            found.append((time + delay, StreamTuple(time, random.randrange(20), stream, number)))
-    return [one for _, one in sorted(found)]
+            arriving.append((time + delay, StreamTuple(time, random.randrange(20), stream, number)))
+    return [one for _, one in sorted(arriving)]
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,9 @@ def judged() -> dict[Windows, list[tuple[int, ...]]]:
 def test_duckdb_finds_the_same(name: str, judged: dict[Windows, list[tuple[int, ...]]]) -> None:
     windows = ALGORITHMS[name].windows
     results = run(ALGORITHMS[name].start(TASKS[windows]), arrivals())
-    found = sorted(tuple(one.number for one in result) for result in results)
-    assert len(found) > 1000
-    assert found == judged[windows]
+    numbers = sorted(tuple(one.number for one in result) for result in results)
+    assert len(numbers) > 1000
+    assert numbers == judged[windows]
 
 
 @pytest.mark.parametrize("name", NESTED_LOOPS)
@@ -67,10 +67,10 @@ def test_nested_loops_join_on_any_condition(name: str) -> None:
         near = Where(lambda a, b: a.key <= b.key <= a.key + 2)  # type: ignore[operator]
         task = JoinTask(case.task.network, near)
         results = run(ALGORITHMS[name].start(task), case.arrivals)
-        found = sorted(tuple(one.number for one in result) for result in results)
+        numbers = sorted(tuple(one.number for one in result) for result in results)
         streams = [[(one.time, one.key, 0, one.number) for one in line] for line in case.streams]
-        assert found == naive.window_join(streams, case.task.network, keyed=False, test=_near)
-        total += len(found)
+        assert numbers == naive.window_join(streams, case.task.network, keyed=False, test=_near)
+        total += len(numbers)
     assert total > 100
 
 

@@ -81,9 +81,9 @@ MARKS = st.none() | st.integers(0, 30)
 
 
 @given(st.lists(st.tuples(MARKS, MARKS, MARKS)))
-def test_a_stated_watermark_is_the_largest_so_far(steps) -> None:
-    """Largest timestamps, lateness and silence do not matter where a stream states it."""
-    marks = Watermarks([StreamClock(lateness=2, idle=1, stated=True), StreamClock()])
+def test_a_stated_watermark_is_the_largest_that_was_stated(steps) -> None:
+    """Largest timestamps, lateness and silence do not matter then."""
+    marks = Watermarks([StreamClock(lateness=2, idle=1, told=True), StreamClock()])
     stated_before: list[int] = []
     for now, (largest, stated, other) in enumerate(steps):
         marks.advance([largest, other], now, None, [stated, None])
@@ -91,12 +91,12 @@ def test_a_stated_watermark_is_the_largest_so_far(steps) -> None:
         assert marks.marks[0] == max(stated_before, default=NEVER)
 
 
-def test_a_stated_watermark_needs_no_clock() -> None:
-    assert not StreamClock(idle=5, stated=True).needs_now
+def test_stated_watermarks_need_no_clock() -> None:
+    assert not StreamClock(idle=5, told=True).needs_now
     assert StreamClock(idle=5).needs_now
 
 
-def test_a_silent_stream_follows_one_that_states_its_watermark() -> None:
+def test_a_silent_stream_follows_one_whose_watermark_is_stated() -> None:
     marks = Watermarks([StreamClock(stated=True), StreamClock(idle=10)])
     marks.advance([None, 1], 0, None, [5, None])
     marks.advance([None, None], 20, None, [7, None])

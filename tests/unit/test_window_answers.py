@@ -50,7 +50,7 @@ rows = st.lists(
         st.sampled_from([None, -1.5, 0.25, 1.0, 2.0, 4.0]),
     ),
     max_size=40,
-).map(lambda found: sorted(found, key=lambda row: row[0]))
+).map(lambda drawn: sorted(drawn, key=lambda row: row[0]))
 
 
 def stream(given_rows: list[Row]) -> pa.Table:
@@ -64,16 +64,16 @@ def stream(given_rows: list[Row]) -> pa.Table:
     )
 
 
-def database(name: str, found: pa.Table, time: str) -> LocalDatabase:
+def database(name: str, table: pa.Table, time: str) -> LocalDatabase:
     db = LocalDatabase(buckets=2)
-    db.create_stream(name, found, time=time)
+    db.create_stream(name, table, time=time)
     return db
 
 
-def counted(found: pa.Table) -> Counter[tuple[Any, ...]]:
+def counted(table: pa.Table) -> Counter[tuple[Any, ...]]:
     """Rows that were appended; or the answer after each change, netted."""
     counts: Counter[tuple[Any, ...]] = Counter()
-    for row in found.to_pylist():
+    for row in table.to_pylist():
         copies = row.pop("_diff", 1)
         counts[tuple(row.values())] += copies
     return Counter({row: count for row, count in counts.items() if count})
@@ -108,12 +108,12 @@ DUCK = (
 @given(rows)
 @settings(max_examples=30, deadline=None)
 def test_as_duckdb_says(statement: str, given_rows: list[Row]) -> None:
-    found = stream(given_rows)
+    table = stream(given_rows)
     with connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        connection.register("S", found)
+        connection.register("S", table)
         right = connection.execute(statement).fetchall()
-    ours = database("S", found, "ts").sql(statement).drop_columns(["_time"])
+    ours = database("S", table, "ts").sql(statement).drop_columns(["_time"])
     assert counted(ours) == Counter(right)
 
 
@@ -124,17 +124,17 @@ def test_across_a_restart(given_rows: list[Row], cut: int) -> None:
         "SELECT window_end, k, SUM(v) - LAG(SUM(v)) OVER (PARTITION BY k ORDER BY window_end) "
         f"AS d FROM {MINUTE} GROUP BY window_end, k"
     )
-    found = stream(given_rows)
-    query = database("S", found.slice(0, 0), "ts").query(statement)
+    table = stream(given_rows)
+    query = database("S", table.slice(0, 0), "ts").query(statement)
     parts = []
-    for part in (found.slice(0, cut), found.slice(cut)):
+    for part in (table.slice(0, cut), table.slice(cut)):
         parts += [query.feed({"S": batch}) for batch in part.combine_chunks().to_batches()]
         query.restart()
-    whole = database("S", found, "ts").sql(statement)
+    whole = database("S", table, "ts").sql(statement)
     last = max((row[0] for row in given_rows), default=0)
     due = [row for row in whole.to_pylist() if row["_time"].timestamp() <= last]
-    told = [row for part in parts for row in part.to_pylist()]
-    assert Counter(map(repr, told)) == Counter(map(repr, due))
+    emitted = [row for part in parts for row in part.to_pylist()]
+    assert Counter(map(repr, emitted)) == Counter(map(repr, due))
 
 
 @pytest.mark.parametrize(

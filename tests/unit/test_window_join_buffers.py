@@ -133,11 +133,11 @@ def test_a_rewritten_chunk_drops_rows_without_partners() -> None:
 @pytest.mark.parametrize("kernel", list(Kernel))
 def test_the_number_of_chunks_grows_with_the_logarithm_of_the_window(kernel: Kernel) -> None:
     running = stage(UniformWindow(10_000), kernel=kernel)
-    most = 0
+    largest = 0
     for t in range(1000):
         running.feed([rows(t), rows(t, key=1)])
-        most = max(most, len(running.buckets[0].operator.buffers[0].refs))
-    assert most <= 3 * FANOUT
+        largest = max(largest, len(running.buckets[0].operator.buffers[0].refs))
+    assert largest <= 3 * FANOUT
     assert len(running.stores[0].chunks) == sum(
         len(buffer.refs) for buffer in running.buckets[0].operator.buffers
     )
@@ -155,12 +155,12 @@ def test_large_chunks_are_merged_no_more(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_memory_follows_the_window_not_the_stream() -> None:
     running = stage(UniformWindow(100))
-    most = 0
+    largest = 0
     for start in range(0, 10_000, 10):
         times = range(start, start + 10)
         running.feed([rows(*times), rows(*times, key=1)])
-        most = max(most, sum(map(len, held(running))))
-    assert most <= 2 * 2 * 110 + 20
+        largest = max(largest, sum(map(len, held(running))))
+    assert largest <= 2 * 2 * 110 + 20
 
 
 def test_a_hot_key_with_many_candidates_is_joined_in_blocks(
@@ -169,10 +169,10 @@ def test_a_hot_key_with_many_candidates_is_joined_in_blocks(
     monkeypatch.setattr("nilometer.kernels.window_join.MOST_CANDIDATES", 64)
     running = stage(UniformWindow(50), streams="ABC")
     batch = rows(*range(12))
-    found = running.feed([batch, batch, batch])
-    assert count(found) == 12**3
-    assert max(map(len, found)) <= 64 + 12
-    ids = np.array([[c.to_pylist() for c in part.columns[1:]] for part in found], dtype=object)
+    joined = running.feed([batch, batch, batch])
+    assert count(joined) == 12**3
+    assert max(map(len, joined)) <= 64 + 12
+    ids = np.array([[c.to_pylist() for c in part.columns[1:]] for part in joined], dtype=object)
     assert len({tuple(row) for part in ids for row in zip(*part, strict=True)}) == 12**3
 
 
@@ -191,8 +191,8 @@ def test_results_carry_their_latest_time() -> None:
 
 def test_a_single_stream_passes_through_and_nothing_is_kept() -> None:
     running = stage(streams="A")
-    found = running.feed([rows(5, 3, None)])
-    assert sorted(t for part in found for t in part.column("_time").to_pylist()) == [3, 5]
+    joined = running.feed([rows(5, 3, None)])
+    assert sorted(t for part in joined for t in part.column("_time").to_pylist()) == [3, 5]
     assert held(running) == [[]]
 
 
@@ -207,8 +207,8 @@ def test_a_static_table_joins_for_ever_and_has_no_say_in_time() -> None:
     running = static(UniformWindow(10))
     running.hold(2, rows(EARLIEST))
     for t in (-1000, 0, 10**15):
-        [found] = running.feed([rows(t), rows(t + 3), None])
-        assert found.column("_time").to_pylist() == [t + 3]
+        [joined] = running.feed([rows(t), rows(t + 3), None])
+        assert joined.column("_time").to_pylist() == [t + 3]
     assert held(running)[2] == [EARLIEST]
 
 

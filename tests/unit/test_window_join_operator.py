@@ -35,15 +35,15 @@ def run(case: JoinCase, micro_batches, stage, restart_at: int | None = None) -> 
             running = running.resume(running.snapshot())
         rows = [case.batch(s, *part) for s, part in enumerate(parts)]
         before = [list(bucket.watermarks.marks) for bucket in running.buckets]
-        found = running.feed(rows)
-        check_nothing_dead_joined(found, case, before[0], parts)
+        joined = running.feed(rows)
+        check_nothing_dead_joined(joined, case, before[0], parts)
         check_rows_held(running, rows)
-        results += found
+        results += joined
     return results_of(results)
 
 
-def check_nothing_dead_joined(found, case: JoinCase, watermarks: list[int], parts) -> None:
-    for result in results_of(found):
+def check_nothing_dead_joined(joined, case: JoinCase, watermarks: list[int], parts) -> None:
+    for result in results_of(joined):
         for stream, number in enumerate(result):
             is_old = number < parts[stream][0]
             time = case.streams[stream][number][0]
@@ -64,8 +64,8 @@ def check_against_naive_join(data: st.DataObject) -> None:
     parts = data.draw(splits(case))
     restart = data.draw(st.none() | st.integers(0, len(parts) - 1))
     buckets = data.draw(st.sampled_from((1, 2, 3)))
-    found = run(case, parts, case.stage(buckets=buckets), restart)
-    assert found == naive.window_join(case.streams, case.network)
+    results = run(case, parts, case.stage(buckets=buckets), restart)
+    assert results == naive.window_join(case.streams, case.network)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -85,8 +85,8 @@ def test_operator_is_naive_join_for_ever_new_cases(data: st.DataObject) -> None:
 @given(st.data())
 def test_operator_is_duckdb(data: st.DataObject) -> None:
     case = data.draw(join_cases(max_streams=4))
-    found = run(case, data.draw(splits(case)), case.stage())
-    assert found == oracle.window_join(case.streams, case.network)
+    results = run(case, data.draw(splits(case)), case.stage())
+    assert results == oracle.window_join(case.streams, case.network)
 
 
 @settings(max_examples=CASES // 3)
@@ -101,22 +101,22 @@ def test_merge_and_nested_without_a_key(data: st.DataObject) -> None:
         return abs(a - b) <= 1
 
     residuals = (Residual(((0, 2), (1, 2)), close),)
-    found = run(case, data.draw(splits(case)), case.stage(kernel, buckets, residuals))
+    results = run(case, data.draw(splits(case)), case.stage(kernel, buckets, residuals))
     expected = naive.window_join(
         case.streams,
         case.network,
         keyed=kernel is Kernel.NESTED,
         test=lambda rows: abs(rows[0][2] - rows[1][2]) <= 1,
     )
-    assert found == expected
+    assert results == expected
 
 
 @settings(max_examples=CASES // 5)
 @given(st.data())
 def test_many_small_micro_batches_merge_chunks(data: st.DataObject) -> None:
     case = data.draw(join_cases(max_streams=3, max_rows=40))
-    parts = data.draw(splits(case, most=30))
+    parts = data.draw(splits(case, max_batches=30))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream_buffer, "FANOUT", 3)
-        found = run(case, parts, case.stage(), restart_at=len(parts) // 2)
-    assert found == naive.window_join(case.streams, case.network)
+        results = run(case, parts, case.stage(), restart_at=len(parts) // 2)
+    assert results == naive.window_join(case.streams, case.network)

@@ -42,21 +42,21 @@ def look(python: str) -> tuple[str, WorkerPython]:
 
 
 def interpreter(folder: Path, script: str) -> str:
-    found = folder / "nilometer-python"
-    found.write_text(f"#!/bin/sh\n{script}\n")
-    found.chmod(0o700)
-    return str(found)
+    program = folder / "nilometer-python"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    return str(program)
 
 
-def told(*found: tuple[str, WorkerPython]) -> str:
-    error = describe_lacks(found)
+def lacks(*machines: tuple[str, WorkerPython]) -> str:
+    error = describe_lacks(machines)
     assert error is not None
     assert error.hint is not None
     assert f"install there Python {HERE}" in error.hint
     return error.message
 
 
-def test_a_machine_that_has_everything_is_not_told_of() -> None:
+def test_a_machine_that_has_everything_is_not_reported() -> None:
     assert describe_lacks([look(sys.executable)]) is None
 
 
@@ -64,16 +64,16 @@ def test_a_machine_without_pyarrow(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(MISSING)
     script = f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"'
     host, python = look(interpreter(tmp_path, script))
-    assert told((host, python)) == f"{host} has no pyarrow for {sys.executable}"
+    assert lacks((host, python)) == f"{host} has no pyarrow for {sys.executable}"
 
 
 def test_a_machine_without_python(tmp_path: Path) -> None:
     host, python = look(interpreter(tmp_path, 'exec no-such-python "$@"'))
-    assert told((host, python)) == f"{host} has no Python {HERE} by the name that the server knows"
+    assert lacks((host, python)) == f"{host} has no Python {HERE} by the name that the server knows"
 
 
-def test_several_machines_are_told_of_together() -> None:
-    assert told(
+def test_several_machines_are_reported_together() -> None:
+    assert lacks(
         ("w2", WorkerPython("3.1")),
         ("w1", WorkerPython("3.1")),
         ("w1", WorkerPython("3.1")),

@@ -105,7 +105,7 @@ def test_captures_that_are_not_there_are_skipped(
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "has no events"),
         ("No.,Time,Source\n1,2,3\n", "is damaged"),
@@ -114,9 +114,9 @@ def test_captures_that_are_not_there_are_skipped(
         ("Time,Source,Destination\n0.5\n", "has no events"),
     ],
 )
-def test_captures_that_are_damaged_are_skipped(lab: Path, content: str, told: str) -> None:
+def test_captures_that_are_damaged_are_skipped(lab: Path, content: str, message: str) -> None:
     (lab / "maccdc2012_00016.csv").write_text(content)
-    with pytest.raises(SkippedError, match=f"maccdc2012_00016.csv {told}"):
+    with pytest.raises(SkippedError, match=f"maccdc2012_00016.csv {message}"):
         packets(captures_folder())
 
 

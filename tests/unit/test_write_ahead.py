@@ -223,9 +223,9 @@ def _stepped(monkeypatch: pytest.MonkeyPatch, kind: type, names: Sequence[str], 
 
         def stepped(*given: Any, _good: Any = good, **more: Any) -> Any:
             step()
-            found = _good(*given, **more)
+            result = _good(*given, **more)
             step()
-            return found
+            return result
 
         monkeypatch.setattr(kind, name, stepped)
 
@@ -315,7 +315,7 @@ def test_transactions_are_read_while_files_are_packed(
             return good(self, name)
 
         monkeypatch.setattr(LocalStorage, "open", open_late)
-        found = list(read_transactions(storage, Position(0, 0), writer.end))
-    assert [one.watermark for one in found] == list(range(100))
-    assert [one.end.row for one in found] == list(range(20, 2020, 20))
+        transactions = list(read_transactions(storage, Position(0, 0), writer.end))
+    assert [one.watermark for one in transactions] == list(range(100))
+    assert [one.end.row for one in transactions] == list(range(20, 2020, 20))
     assert any(name.endswith(".pack") for name, _ in storage.files())

@@ -114,7 +114,7 @@ def test_a_store_that_was_restored_from_a_copy(store: FallibleStore, tmp_path: P
         assert stored() == list(range(20))
 
 
-def test_rows_that_wait_for_a_log_that_is_gone_are_told(
+def test_rows_that_wait_for_a_log_that_is_gone_are_reported(
     store: FallibleStore, tmp_path: Path
 ) -> None:
     with machine(store, tmp_path / "a") as ahead:
@@ -123,11 +123,11 @@ def test_rows_that_wait_for_a_log_that_is_gone_are_told(
     with (
         pytest.raises(
             LogError, match="rows are waiting on this disk for a log that no longer exists"
-        ) as told,
+        ) as error,
         opened(tmp_path / "a"),
     ):
         pass
-    assert "10 rows" in str(told.value.detail)
+    assert "10 rows" in str(error.value.detail)
     assert waiting_in(tmp_path / "a")[0] == 10
 
 
@@ -153,9 +153,9 @@ def test_columns_change_while_rows_wait(store: FallibleStore, tmp_path: Path) ->
         )
         ahead.append(rows, watermark=10)
         ahead.close()
-    found = pa.Table.from_batches(LogReader.open(LOG).batches())
-    assert found["k"].to_pylist() == list(range(15))
-    assert found["w"].to_pylist() == [*[None] * 10, *range(5)]
+    table = pa.Table.from_batches(LogReader.open(LOG).batches())
+    assert table["k"].to_pylist() == list(range(15))
+    assert table["w"].to_pylist() == [*[None] * 10, *range(5)]
 
 
 def test_keys_that_a_broker_uses_again_do_not_count(store: FallibleStore, tmp_path: Path) -> None:

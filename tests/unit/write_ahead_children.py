@@ -25,15 +25,15 @@ OPTIONS = LogOptions(
 )
 
 
-def ingest(log: str, folder: str, seed: int, told: Connection) -> None:
+def ingest(log: str, folder: str, seed: int, pipe: Connection) -> None:
     """Append numbered rows until it is killed; says before and after which there are."""
     chance = random.Random(seed)
     with LogWriter.open(log, LAYOUT, replace(OPTIONS, memory=0)) as store:
         ahead = WriteAhead(Path(folder), store, OPTIONS, lambda: 0)
         while True:
             rows, count = ahead.end.row, chance.randint(1, 60)
-            told.send(("try", rows + count))
+            pipe.send(("try", rows + count))
             add(ahead, rows, count)
-            told.send(("ack", rows + count))
+            pipe.send(("ack", rows + count))
             ahead.trim()
             time.sleep(0.003)

@@ -9,7 +9,7 @@ from nilometer_papers.algorithms.buffers import Buffer, BufferType
 from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
 from nilometer_papers.algorithms.join_task import JoinTask
 from nilometer_papers.algorithms.m_tuple import MTuple, one_tuple, with_all_times
-from nilometer_papers.algorithms.partners import Found, partners
+from nilometer_papers.algorithms.partners import Matches, partners
 from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
 
 
@@ -46,14 +46,16 @@ class BackwardJoin(JoinAlgorithm):
         else:
             self._buffers[stream].add(arrival)
         second, *others = self._visits[stream]
-        found = self._join(second, [one_tuple(arrival)])
+        matches = self._join(second, [one_tuple(arrival)])
         for other in others:
-            joined = [with_all_times(one, each) for one, right in found for each in right]
-            found = self._join(other, joined)
+            joined = [with_all_times(one, each) for one, right in matches for each in right]
+            matches = self._join(other, joined)
         # Members are in the order of the visits, which starts with the stream of the arrival.
         end = self._streams - stream if stream else 0
         results = [
-            (*one.members[end:], each, *one.members[:end]) for one, right in found for each in right
+            (*one.members[end:], each, *one.members[:end])
+            for one, right in matches
+            for each in right
         ]
         self.counters.results += len(results)
         return results
@@ -75,7 +77,7 @@ class BackwardJoin(JoinAlgorithm):
                 buffer.add(one)
         self._newest = list(saved.numbers["newest"])
 
-    def _join(self, stream: int, joined: Sequence[MTuple]) -> Found:
+    def _join(self, stream: int, joined: Sequence[MTuple]) -> Matches:
         """Join the combinations of one new tuple with the buffer of one more stream."""
         if not joined:
             return []

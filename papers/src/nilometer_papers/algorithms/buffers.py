@@ -55,12 +55,12 @@ class Buffer(ABC, Generic[Entry]):
         if self._in_order:
             self._remove_heads(entries, oldest)
             return
-        kept = [one for one in entries if one.time >= oldest]
+        remaining = [one for one in entries if one.time >= oldest]
         self._counters.time_tests += len(entries)
-        if len(kept) < len(entries):
-            self._counters.removed += len(entries) - len(kept)
+        if len(remaining) < len(entries):
+            self._counters.removed += len(entries) - len(remaining)
             entries.clear()
-            entries.extend(kept)
+            entries.extend(remaining)
 
     def _remove_heads(self, entries: deque[Entry], oldest: int) -> None:
         self._counters.time_tests += 1

@@ -33,16 +33,16 @@ class GraphBEWJoin(JoinAlgorithm):
         self.counters.tuples += 1
         self._newest[arrival.stream] = arrival.time
         self._buffers[arrival.stream].take_in((arrival,), self._oldest(arrival.stream))
-        found: list[list[StreamTuple]] = [[arrival]]
+        partials: list[list[StreamTuple]] = [[arrival]]
         for stream in self._orders[arrival.stream]:
-            if not found:
+            if not partials:
                 break
             self._buffers[stream].drop(arrival.key, self._oldest(stream))
-            found = [
-                [*partial, one] for partial in found for one in self._partners(partial, stream)
+            partials = [
+                [*partial, one] for partial in partials for one in self._partners(partial, stream)
             ]
-        self.counters.results += len(found)
-        return [tuple(sorted(one, key=_stream_of)) for one in found]
+        self.counters.results += len(partials)
+        return [tuple(sorted(one, key=_stream_of)) for one in partials]
 
     def reach(self, stream: int, time: int) -> list[Result]:
         if time > self._newest[stream]:

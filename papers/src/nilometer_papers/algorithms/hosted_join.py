@@ -188,16 +188,16 @@ class HostedJoin:
 
     def _run(self, arrivals: Iterable[StreamTuple], marks: Sequence[int]) -> Iterator[list[Result]]:
         """The results of tuples and watermarks, in lists of limited length."""
-        found: list[Result] = []
+        results: list[Result] = []
         for arrival in arrivals:
-            found += self.algorithm.process(arrival)
-            if len(found) >= MOST_RESULTS:
-                yield found
-                found = []
+            results += self.algorithm.process(arrival)
+            if len(results) >= MOST_RESULTS:
+                yield results
+                results = []
         for stream, mark in enumerate(marks):
-            found += self.algorithm.reach(stream, mark)
-        if found:
-            yield found
+            results += self.algorithm.reach(stream, mark)
+        if results:
+            yield results
 
     def _refine(self, candidates: list[Result]) -> list[Result]:
         if self._refinement is None:

@@ -135,5 +135,5 @@ def places_of(numbers: Sequence[int], side: Side) -> Int64s:
     """The indexes of the rows with these numbers among all rows in use."""
     every = np.concatenate([numbers_of(chunk) for chunk in side.chunks])
     order = np.argsort(every)
-    found: Int64s = order[np.searchsorted(every[order], numbers)]
-    return found
+    places: Int64s = order[np.searchsorted(every[order], numbers)]
+    return places

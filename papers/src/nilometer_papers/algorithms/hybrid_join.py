@@ -76,13 +76,13 @@ class PartlyHashedWindow:
 
     def candidates(self, partial: Sequence[StreamTuple]) -> Collection[StreamTuple]:
         """The smallest bucket of the keys that are known; all tuples if none is known yet."""
-        found = [
+        buckets = [
             table[hash(key.of(one)) % self._buckets]
             for key, table in zip(self._keys, self._tables, strict=True)
             for one in partial
             if one.stream in key.streams
         ]
-        return min(found, key=len) if found else list(self._all())
+        return min(buckets, key=len) if buckets else list(self._all())
 
     def _all(self) -> Iterator[StreamTuple]:
         return chain.from_iterable(self._tables[0])

@@ -11,7 +11,7 @@ from nilometer_papers.algorithms.buffers import Buffer, BufferType
 from nilometer_papers.algorithms.join_algorithm import JoinAlgorithm, Saved, singles
 from nilometer_papers.algorithms.join_task import JoinTask
 from nilometer_papers.algorithms.m_tuple import MTuple, one_tuple, with_all_times
-from nilometer_papers.algorithms.partners import Found, partners
+from nilometer_papers.algorithms.partners import Matches, partners
 from nilometer_papers.algorithms.stream_tuple import Result, StreamTuple
 
 Combine = Callable[[MTuple, StreamTuple], MTuple]
@@ -38,7 +38,7 @@ class JoinNode:
         self._condition, self._counters = task.condition, counters
         self._removes = pipeline.removes_when_visited
 
-    def from_left(self, joined: Sequence[MTuple]) -> Found:
+    def from_left(self, joined: Sequence[MTuple]) -> Matches:
         """Add the combinations of one new tuple, and join them with the right stream."""
         if not joined:
             return []
@@ -55,7 +55,7 @@ class JoinNode:
             for one in joined
         ]
 
-    def from_right(self, one: StreamTuple) -> Found:
+    def from_right(self, one: StreamTuple) -> Matches:
         """Add a tuple of the right stream, and join it with the combinations."""
         if self._removes:
             self.right.take_in((one,), self.oldest_right)
@@ -119,13 +119,15 @@ class LeftDeepJoin(JoinAlgorithm):
         place = self._order.index(arrival.stream)
         self.newest[place] = arrival.time
         if place == 0:
-            found = self._nodes[0].from_left([one_tuple(arrival)])
+            matches = self._nodes[0].from_left([one_tuple(arrival)])
         else:
-            found = self._nodes[place - 1].from_right(arrival)
+            matches = self._nodes[place - 1].from_right(arrival)
         combine = self._combine
         for node in self._nodes[max(place, 1) :]:
-            found = node.from_left([combine(one, each) for one, right in found for each in right])
-        results = [(*one.members, each) for one, right in found for each in right]
+            matches = node.from_left(
+                [combine(one, each) for one, right in matches for each in right]
+            )
+        results = [(*one.members, each) for one, right in matches for each in right]
         self.counters.results += len(results)
         return results if self._order[0] == 0 else [one[::-1] for one in results]
 

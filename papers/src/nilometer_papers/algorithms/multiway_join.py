@@ -47,9 +47,9 @@ class MultiwayJoin(JoinAlgorithm):
         if self._lazy:
             self._new[arrival.stream].append(arrival)
             return results
-        found = self._join(arrival.stream, [arrival])
-        self.counters.results += len(found)
-        return found
+        joined = self._join(arrival.stream, [arrival])
+        self.counters.results += len(joined)
+        return joined
 
     def reach(self, stream: int, time: int) -> list[Result]:
         return self._evaluate()

@@ -10,7 +10,7 @@ from nilometer_papers.algorithms.counters import Counters
 from nilometer_papers.algorithms.m_tuple import MTuple
 from nilometer_papers.algorithms.stream_tuple import StreamTuple
 
-Found = list[tuple[MTuple, Sequence[StreamTuple]]]
+Matches = list[tuple[MTuple, Sequence[StreamTuple]]]
 """Combinations, each with the tuples that extend it."""
 
 

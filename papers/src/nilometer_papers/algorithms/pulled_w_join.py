@@ -44,9 +44,9 @@ class PulledWJoin(JoinAlgorithm):
         self.counters.tuples += 1
         self._scans[arrival.stream].queue.put(arrival)
         results: list[Result] = []
-        while (found := self._root.get_next()) is not None:
-            assert not isinstance(found, End)
-            results.append(found.members)
+        while (pulled := self._root.get_next()) is not None:
+            assert not isinstance(pulled, End)
+            results.append(pulled.members)
         self.counters.results += len(results)
         return results
 

@@ -88,13 +88,13 @@ class Algorithm:
                 hint=f"{names_for(task)} can join on other conditions",
             )
         self._check_parameters(parameters)
-        given = {
+        values = {
             "every": parameters.tau,
             "order": order_of(parameters, task),
             "buckets": buckets_of(parameters, task),
             "cleanup": parameters.cleanup,
         }
-        return self.make(task, **{name: one for name, one in given.items() if one is not None})
+        return self.make(task, **{name: one for name, one in values.items() if one is not None})
 
     def _check_parameters(self, parameters: AlgorithmParameters) -> None:
         if 0 in (parameters.buckets or ()) and not self.may_scan:
@@ -115,33 +115,33 @@ class Algorithm:
 
 def _in_time_order(make: Make) -> Make:
     """For algorithms that assume tuples arrive in the order of their timestamps."""
-    return lambda task, **given: InTimeOrder(make(task, **given))
+    return lambda task, **options: InTimeOrder(make(task, **options))
 
 
 def _one_table(make: Make) -> Make:
     """For algorithms whose hash tables all have the same number of buckets."""
 
-    def made(task: JoinTask, buckets: Sequence[int] | None = None, **given: Any) -> JoinAlgorithm:
+    def made(task: JoinTask, buckets: Sequence[int] | None = None, **options: Any) -> JoinAlgorithm:
         if buckets is None:
-            return make(task, **given)
+            return make(task, **options)
         if len(set(buckets)) > 1:
             raise InputError("all hash tables of this algorithm have the same number of buckets")
-        return make(task, buckets=buckets[0], **given)
+        return make(task, buckets=buckets[0], **options)
 
     return made
 
 
-def _general(task: JoinTask, order: Sequence[int] | None = None, **given: Any) -> JoinAlgorithm:
+def _general(task: JoinTask, order: Sequence[int] | None = None, **options: Any) -> JoinAlgorithm:
     """With new tuples at the top of one order, as no other place for them can be named."""
     if order is None:
-        return GeneralLazyNLJ(task, **given)
+        return GeneralLazyNLJ(task, **options)
     orders = [[i, *(j for j in order if j != i)] for i in range(task.streams)]
-    return GeneralLazyNLJ(task, orders, **given)
+    return GeneralLazyNLJ(task, orders, **options)
 
 
-def _hybrid(task: JoinTask, buckets: Sequence[int] | None = None, **given: Any) -> JoinAlgorithm:
+def _hybrid(task: JoinTask, buckets: Sequence[int] | None = None, **options: Any) -> JoinAlgorithm:
     tables = None if buckets is None else {i: b for i, b in enumerate(buckets) if b}
-    return HybridJoin(task, tables, **given)
+    return HybridJoin(task, tables, **options)
 
 
 _LOOPS: Final = frozenset({"tau", "order"})

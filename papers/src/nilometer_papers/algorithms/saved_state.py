@@ -34,13 +34,13 @@ class Members:
     @classmethod
     def of(cls, tables: Iterable[Sequence[Result]]) -> Members:
         """The members of all combinations of some tables."""
-        found = [
+        rows = [
             (table, place, one.stream, one.number)
             for table, combinations in enumerate(tables)
             for place, combination in enumerate(combinations)
             for one in combination
         ]
-        return cls(*np.array(found, dtype=np.int64).reshape(-1, 4).T)
+        return cls(*np.array(rows, dtype=np.int64).reshape(-1, 4).T)
 
     def numbers(self, stream: int) -> Int64s:
         """The numbers of the tuples of a stream."""

@@ -77,10 +77,10 @@ def run_and_show(experiments: Sequence[Experiment], runs: Runs, screen: Console)
 
 def _before(experiment: Experiment, runs: Runs) -> Report | None:
     """The report of an experiment that need not run again."""
-    found = read_report(runs.output, experiment.name) if runs.resume else None
-    if found is None or found.skipped:
+    report = read_report(runs.output, experiment.name) if runs.resume else None
+    if report is None or report.skipped:
         return None
-    return found if (found.profile, found.seeds) == (runs.profile, runs.seeds) else None
+    return report if (report.profile, report.seeds) == (runs.profile, runs.seeds) else None
 
 
 def _write_page(runs: Runs) -> None:

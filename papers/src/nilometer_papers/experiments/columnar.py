@@ -54,13 +54,13 @@ def serve_columnar(task: JoinTask, arrivals: Sequence[StreamTuple], batch: int =
     with no_garbage_collection():
         for part, columns in zip(parts, batches, strict=True):
             began = process_time_ns()
-            found = stage.feed(columns)
+            output = stage.feed(columns)
             spent = process_time_ns() - began
             processed += len(part)
-            came = sum(map(len, found))
+            came = sum(map(len, output))
             blocks.append(Block(processed, spent / 1000 / len(part), 0.0, came))
             results += came
-            fingerprint = add_fingerprints(fingerprint, _fingerprint(found))
+            fingerprint = add_fingerprints(fingerprint, _fingerprint(output))
     return Service(tuple(blocks), results, fingerprint)
 
 
@@ -114,11 +114,11 @@ def _record_batch(line: Sequence[StreamTuple], codes: dict[Hashable, int]) -> pa
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _fingerprint(found: Iterable[pa.RecordBatch]) -> int:
+def _fingerprint(batches: Iterable[pa.RecordBatch]) -> int:
     """As for the algorithms' results: the first column is the time of a result."""
     rows = (
         numbers
-        for batch in found
+        for batch in batches
         for numbers in zip(*(column.to_pylist() for column in batch.columns[1:]), strict=True)
     )
     return fingerprint_of_numbers(rows)

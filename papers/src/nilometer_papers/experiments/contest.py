@@ -36,10 +36,10 @@ def contest(
     """The service of each algorithm, and last of the engine; all return the same results."""
 
     def run_with(start: Start) -> Run:
-        return lambda given: serve(start(task), given)
+        return lambda tuples: serve(start(task), tuples)
 
     runs = {name: run_with(start) for name, start in starts.items()}
-    runs[COLUMNAR] = lambda given: serve_columnar(task, given)
+    runs[COLUMNAR] = lambda tuples: serve_columnar(task, tuples)
     return take_turns(setting, title, arrivals, runs)
 
 

@@ -25,8 +25,8 @@ def values(rows: Sequence[Row], column: str, **labels: Label) -> list[float]:
 
 def mean(rows: Sequence[Row], column: str, **labels: Label) -> float:
     """The mean of a column over the rows that have these labels."""
-    found = values(rows, column, **labels)
-    return sum(found) / len(found)
+    numbers = values(rows, column, **labels)
+    return sum(numbers) / len(numbers)
 
 
 def distinct(rows: Sequence[Row], column: str) -> list[Label]:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nilometer_papers.experiments.refutations import Kind, refutation_of
+from nilometer_papers.experiments.refutations import RefutationKind, refutation_of
 from nilometer_papers.experiments.report import Report, Verdict
 
 _TITLE = "# The papers' experiments, repeated"
@@ -55,9 +55,10 @@ each section is of one run, and times of different sections cannot be compared w
 _UNSTEADY = "unsteady"
 _KINDS = {
     _UNSTEADY: "Held with some of the seeds only",
-    Kind.REFUTED.value: "Refuted: for a reason that is in the algorithms",
-    Kind.DEPENDS.value: "Depends on parameters: measured to hold for some, told in its section",
-    Kind.OPEN.value: "Open: did not hold here, and where it would was not measured",
+    RefutationKind.REFUTED.value: "Refuted: for a reason that is in the algorithms",
+    RefutationKind.DEPENDS.value: "Depends on parameters: "
+    "measured to hold for some, told in its section",
+    RefutationKind.OPEN.value: "Open: did not hold here, and where it would was not measured",
     "did not hold": "Did not hold, and nobody has looked into it",
     "ours": "Not the papers', but ours",
 }
@@ -131,13 +132,13 @@ def _refuted(reports: Sequence[Report]) -> list[str]:
     """All that did not hold, in one place: the reasons are in the sections."""
     lines = []
     for kind, title in _KINDS.items():
-        found = [
+        entries = [
             f"- {_link(report)}: {claim.text}"
             for report in reports
             for claim in report.counted
             if not claim.holds and _kind(report, claim) == kind
         ]
-        lines += [f"**{title}**\n", *found, ""] if found else []
+        lines += [f"**{title}**\n", *entries, ""] if entries else []
     return ["## What did not hold\n", *lines] if lines else []
 
 
@@ -196,7 +197,7 @@ def _lines(report: Report, claim: Verdict) -> Iterator[str]:
     if claim.reason:
         yield f"  - why: {claim.reason}"
     if not claim.holds and (refutation := refutation_of(report.name, claim.text)) is not None:
-        yield f"  - {refutation.label}: {refutation.told}"
+        yield f"  - {refutation.label}: {refutation.explanation}"
         if refutation.test:
             yield f"  - tested by: `tests/unit/{refutation.test}`"
 

@@ -153,7 +153,7 @@ def label_log_axis(axis: MplAxis) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter  # noqa: PLC0415  slow to load
 
     low, high = axis.get_view_interval()
-    labelled = next((subs for most, subs in _LABELLED.items() if high / low < most), (1.0,))
+    labelled = next((subs for limit, subs in _LABELLED.items() if high / low < limit), (1.0,))
     axis.set_major_locator(LogLocator(subs=labelled))
     axis.set_major_formatter(plain_numbers())
     axis.set_minor_formatter(NullFormatter())
@@ -167,7 +167,7 @@ def draw_spread(figure: Figure, others: Sequence[Figure]) -> None:
     """
     for axes, *same in zip(figure.axes, *(one.axes for one in others), strict=True):
         for line in axes.get_lines():
-            lines = [found for one in same for found in one.get_lines()]
+            lines = [drawn for one in same for drawn in one.get_lines()]
             label = line.get_label()
             _spread_line(axes, line, [one for one in lines if one.get_label() == label])
         for bars, *alike in zip(axes.containers, *(one.containers for one in same), strict=True):
@@ -201,7 +201,7 @@ def _spread_bars(axes: Axes, bars: Container, others: Sequence[Container]) -> No
 
 def share_legend(figure: Figure, axes: Sequence[Axes]) -> None:
     """One legend below all panels, each label once; panels that share an axis share its label."""
-    found = {
+    handles = {
         label: handle
         for one in axes
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True)
@@ -210,9 +210,9 @@ def share_legend(figure: Figure, axes: Sequence[Axes]) -> None:
         if one.get_shared_y_axes().get_siblings(one) != [one]:
             one.label_outer()
     figure.legend(
-        list(found.values()),
-        list(found),
+        list(handles.values()),
+        list(handles),
         loc="outside lower center",
-        ncols=min(4 if max(map(len, found)) > _LONG_LABEL else 6, len(found)),
+        ncols=min(4 if max(map(len, handles)) > _LONG_LABEL else 6, len(handles)),
         frameon=False,
     )

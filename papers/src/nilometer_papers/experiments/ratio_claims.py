@@ -35,8 +35,10 @@ def times_slower(
     def check(rows: Sequence[Row]) -> Outcome:
         groups = {value: select(rows, **{by: value}) for value in distinct(rows, by)}
         holds = all(ratio(group, slow, fast) >= least for group in groups.values())
-        told = [f"{name(by, v)}: {told_ratio(group, slow, fast)}" for v, group in groups.items()]
-        return Outcome(holds, "; ".join(told))
+        figures = [
+            f"{name(by, v)}: {ratio_figures(group, slow, fast)}" for v, group in groups.items()
+        ]
+        return Outcome(holds, "; ".join(figures))
 
     factor = "" if least == 1 else f"{brief(least)} × "
     return Claim(text, f"time({slow}) ≥ {factor}time({fast}) for each {_EACH[by]}", check, reason)
@@ -46,14 +48,14 @@ def does_not_build_up(*algorithms: str, by: str, text: str) -> Claim:
     """Service times do not grow, however many tuples have been processed."""
 
     def check(rows: Sequence[Row]) -> Outcome:
-        growths, told = [], []
+        growths, figures = [], []
         for value in distinct(rows, by):
             for one in algorithms:
                 times = values(rows, TIME, algorithm=one, **{by: value})
                 half = len(times) // 2
                 growths.append(sum(times[-half:]) / sum(times[:half]))
-                told.append(f"{name(by, value)}: {one} {brief(growths[-1])}")
-        return Outcome(max(growths) <= MOST_GROWTH, "; ".join(told))
+                figures.append(f"{name(by, value)}: {one} {brief(growths[-1])}")
+        return Outcome(max(growths) <= MOST_GROWTH, "; ".join(figures))
 
     inequality = (
         f"time over the second half of the tuples ≤ {MOST_GROWTH} × time over the first half "
@@ -68,13 +70,13 @@ def is_best(best: str, *others: str, by: str, text: str) -> Claim:
     def check(rows: Sequence[Row]) -> Outcome:
         groups = {value: select(rows, **{by: value}) for value in distinct(rows, by)}
         holds = all(ratio(rs, one, best) >= 1 for rs in groups.values() for one in others)
-        told = [
+        figures = [
             f"{name(by, value)}: "
             + ", ".join(f"{one} {brief(mean(rs, TIME, algorithm=one))}" for one in (best, *others))
             + " µs"
             for value, rs in groups.items()
         ]
-        return Outcome(holds, "; ".join(told))
+        return Outcome(holds, "; ".join(figures))
 
     least = ", ".join(f"time({one})" for one in others)
     return Claim(text, f"time({best}) ≤ min({least}) for each {_EACH[by]}", check)
@@ -90,9 +92,9 @@ def scales_best(best: str, *others: str, text: str, reason: str = "") -> Claim:
             / mean(rows, TIME, algorithm=one, streams=first)
             for one in (best, *others)
         }
-        told = ", ".join(f"{one} {brief(growth)}" for one, growth in growths.items())
+        figures = ", ".join(f"{one} {brief(growth)}" for one, growth in growths.items())
         holds = all(growths[best] < growths[one] for one in others)
-        return Outcome(holds, f"from {first} to {last} streams: {told} times")
+        return Outcome(holds, f"from {first} to {last} streams: {figures} times")
 
     listed = " and ".join(others)
     inequality = f"time(most streams) / time(fewest) is less for {best} than for {listed}"
@@ -103,23 +105,23 @@ def batching_gains(*algorithms: str, by: str, reason: str = "") -> Claim:
     """What the columnar engine's micro-batches gain over the best of the papers' algorithms."""
 
     def check(rows: Sequence[Row]) -> Outcome:
-        gains, told = [], []
+        gains, figures = [], []
         for value in distinct(rows, by):
             group = select(rows, **{by: value})
             best = min(algorithms, key=lambda one: mean(group, TIME, algorithm=one))
             gains.append(ratio(group, best, COLUMNAR))
             took = mean(group, TIME, algorithm=COLUMNAR)
-            told.append(
+            figures.append(
                 f"{name(by, value)}: {brief(took)} µs, {brief(gains[-1])} times as fast as {best}"
             )
-        return Outcome(min(gains) > 1, "; ".join(told))
+        return Outcome(min(gains) > 1, "; ".join(figures))
 
     text = "ours: micro-batches of the columnar engine beat the best of the papers' algorithms"
     inequality = f"time(columnar) < min(time(algorithm)) for each {_EACH[by]}"
     return Claim(text, inequality, check, reason)
 
 
-def told_ratio(rows: Sequence[Row], slow: str, fast: str) -> str:
+def ratio_figures(rows: Sequence[Row], slow: str, fast: str) -> str:
     """Both times and their ratio, and the ratio of comparisons where both have any."""
     one, other = mean(rows, TIME, algorithm=slow), mean(rows, TIME, algorithm=fast)
     compared = [mean(rows, "comparisons", algorithm=one) for one in (slow, fast)]

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Kind(StrEnum):
+class RefutationKind(StrEnum):
     """The status of a claim that did not hold."""
 
     REFUTED = "refuted"
@@ -27,8 +27,8 @@ class Kind(StrEnum):
 class Refutation:
     """Why a paper's claim and our measurement differ."""
 
-    kind: Kind
-    told: str
+    kind: RefutationKind
+    explanation: str
     """What would have to be true, or where it holds."""
     test: str = ""
     """Of a refuted claim: the file in tests/unit and the test that would fail of an artefact."""
@@ -40,22 +40,22 @@ class Refutation:
 
 
 _LABELS: Final = {
-    Kind.REFUTED: "the paper is right if",
-    Kind.DEPENDS: "measured to hold where",
-    Kind.OPEN: "supposed, not measured",
+    RefutationKind.REFUTED: "the paper is right if",
+    RefutationKind.DEPENDS: "measured to hold where",
+    RefutationKind.OPEN: "supposed, not measured",
 }
 
 
-def _refuted(told: str, test: str) -> Refutation:
-    return Refutation(Kind.REFUTED, told, test)
+def _refuted(explanation: str, test: str) -> Refutation:
+    return Refutation(RefutationKind.REFUTED, explanation, test)
 
 
-def _depends(told: str) -> Refutation:
-    return Refutation(Kind.DEPENDS, told)
+def _depends(explanation: str) -> Refutation:
+    return Refutation(RefutationKind.DEPENDS, explanation)
 
 
-def _open(told: str) -> Refutation:
-    return Refutation(Kind.OPEN, told)
+def _open(explanation: str) -> Refutation:
+    return Refutation(RefutationKind.OPEN, explanation)
 
 
 _LONG_BUCKETS: Final = _depends(

@@ -102,10 +102,10 @@ def judge(claim: Claim, measured: Sequence[Sequence[Row]]) -> Verdict:
     held = sum(bool(one.holds) for one in outcomes)
     figures = [one.figures for one in outcomes]
     if len(set(figures)) > 1:
-        figures = [f"seed {seed}: {told}" for seed, told in enumerate(figures, 1)]
+        figures = [f"seed {seed}: {text}" for seed, text in enumerate(figures, 1)]
     reason = "" if held == len(outcomes) else claim.reason
-    told = "; ".join(dict.fromkeys(figures))
-    return Verdict(claim.text, claim.inequality, held, len(outcomes), told, reason, claim.same_as)
+    text = "; ".join(dict.fromkeys(figures))
+    return Verdict(claim.text, claim.inequality, held, len(outcomes), text, reason, claim.same_as)
 
 
 def report_path(folder: Path, name: str) -> Path:

@@ -60,16 +60,16 @@ def serve(algorithm: JoinAlgorithm, arrivals: Sequence[StreamTuple], block: int 
     results = fingerprint = 0
     with no_garbage_collection():
         for first in range(0, len(arrivals), block):
-            part, found = arrivals[first : first + block], []
+            part, joined = arrivals[first : first + block], []
             compared, began = algorithm.counters.comparisons, process_time_ns()
             for arrival in part:
-                found += algorithm.process(arrival)
+                joined += algorithm.process(arrival)
             spent = process_time_ns() - began
             compared = algorithm.counters.comparisons - compared
             took, compared_each = spent / 1000 / len(part), compared / len(part)
-            blocks.append(Block(first + len(part), took, compared_each, len(found)))
-            results += len(found)
-            fingerprint = add_fingerprints(fingerprint, fingerprint_of(found))
+            blocks.append(Block(first + len(part), took, compared_each, len(joined)))
+            results += len(joined)
+            fingerprint = add_fingerprints(fingerprint, fingerprint_of(joined))
     rest = algorithm.finish()
     fingerprint = add_fingerprints(fingerprint, fingerprint_of(rest))
     return Service(tuple(blocks), results + len(rest), fingerprint)

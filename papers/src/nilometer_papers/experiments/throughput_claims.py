@@ -37,13 +37,13 @@ def throughput_claims(forward: str, backward: str, reasons: tuple[str, str]) -> 
     """Forward evaluation sustains more, less so with more streams; and what batches sustain."""
 
     def higher(rows: Sequence[Row]) -> Outcome:
-        return Outcome(min(_gains(rows, forward, backward).values()) > 1, _told(rows))
+        return Outcome(min(_gains(rows, forward, backward).values()) > 1, _figures(rows))
 
     def shrinks(rows: Sequence[Row]) -> Outcome:
         gains = _gains(rows, forward, backward)
-        told = "; ".join(f"{n} streams: {brief(gain)} times" for n, gain in gains.items())
+        figures = "; ".join(f"{n} streams: {brief(gain)} times" for n, gain in gains.items())
         first, *_, last = gains.values()
-        return Outcome(last < first, told)
+        return Outcome(last < first, figures)
 
     def batches(rows: Sequence[Row]) -> Outcome:
         gains = {
@@ -54,8 +54,10 @@ def throughput_claims(forward: str, backward: str, reasons: tuple[str, str]) -> 
             )
             for n in distinct(rows, "streams")
         }
-        told = "; ".join(f"{n} streams: {brief(gain)} times the best" for n, gain in gains.items())
-        return Outcome(min(gains.values()) > 1, told)
+        figures = "; ".join(
+            f"{n} streams: {brief(gain)} times the best" for n, gain in gains.items()
+        )
+        return Outcome(min(gains.values()) > 1, figures)
 
     return (
         Claim(
@@ -91,7 +93,7 @@ def _rate(rows: Sequence[Row], name: str | int | float, streams: str | int | flo
     return mean(rows, RATE, algorithm=name, streams=streams)
 
 
-def _told(rows: Sequence[Row]) -> str:
+def _figures(rows: Sequence[Row]) -> str:
     return "; ".join(
         f"{n} streams: "
         + ", ".join(f"{one} {brief(_rate(rows, one, n))}/s" for one in distinct(rows, "algorithm"))

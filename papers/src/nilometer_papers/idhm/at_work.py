@@ -42,8 +42,8 @@ class Interface(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Return the news of a detector or of the belt."""
-        told = self.site.news(self.path.strip("/"), _now())
-        self._answer(404 if told is None else 200, b"[%b]" % b",".join(told or []))
+        news = self.site.news(self.path.strip("/"), _now())
+        self._answer(404 if news is None else 200, b"[%b]" % b",".join(news or []))
 
     def do_POST(self) -> None:
         """Receive recommendations."""
@@ -93,17 +93,17 @@ def publish(site: Site, names: Sequence[str], port: int, stopped: Event) -> None
     client.loop_stop()
 
 
-def work(given: Mapping[str, Any]) -> None:
+def work(settings: Mapping[str, Any]) -> None:
     """Wait for the start signal, and run the site until the input ends."""
-    pace = BeltSettings(round(given["burst"] * SECOND), given["max_bursts"])
-    site = Site(SiteSettings(given["detectors"], pace, given["live"]))
-    handler = type("Bound", (Interface,), {"site": site, "secret": given["secret"]})
+    pace = BeltSettings(round(settings["burst"] * SECOND), settings["max_bursts"])
+    site = Site(SiteSettings(settings["detectors"], pace, settings["live"]))
+    handler = type("Bound", (Interface,), {"site": site, "secret": settings["secret"]})
     server = SiteServer(("127.0.0.1", 0), handler)
     stopped = Event()
     working = [Thread(target=server.serve_forever)]
-    if given["broker"] is not None:
-        told = (site, given["by_mqtt"], given["broker"], stopped)
-        working.append(Thread(target=publish, args=told))
+    if settings["broker"] is not None:
+        arguments = (site, settings["by_mqtt"], settings["broker"], stopped)
+        working.append(Thread(target=publish, args=arguments))
     for thread in working:
         thread.start()
     _say(server.server_address[1])

@@ -74,7 +74,7 @@ class Belt:
         self._exposed_at = started
         self._ended = 0
         """How many bursts the box has had."""
-        self._is_told = True
+        self._is_exposed = True
         self.moves.append(Move(0, Place.EXPOSED, started))
         for box in range(1, WAITING_BOXES + 1):
             self.moves.append(Move(box, Place.WAITING, started))
@@ -82,9 +82,9 @@ class Belt:
     def advance(self, now: int) -> None:
         """Process everything up to an instant, inclusive."""
         while True:
-            if not self._is_told and self._exposed_at <= now:
+            if not self._is_exposed and self._exposed_at <= now:
                 self.moves.append(Move(self._box, Place.EXPOSED, self._exposed_at))
-                self._is_told = True
+                self._is_exposed = True
             end = self._exposed_at + (self._ended + 1) * self.settings.burst
             if end > now:
                 return
@@ -96,7 +96,7 @@ class Belt:
     def recommend(self, box: int, place: Place, now: int) -> None:
         """Release a box, if it is still exposed."""
         self.advance(now)
-        if box == self._box and self._is_told:
+        if box == self._box and self._is_exposed:
             self._leave(place, now)
 
     def _leave(self, place: Place, at: int) -> None:
@@ -105,4 +105,4 @@ class Belt:
         self._box += 1
         self._exposed_at = at + self.settings.moving
         self._ended = 0
-        self._is_told = False
+        self._is_exposed = False

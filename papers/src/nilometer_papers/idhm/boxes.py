@@ -46,8 +46,8 @@ class Box:
     @property
     def hazard(self) -> Material | None:
         """The hazardous material in it."""
-        found = [MATERIALS[name] for name, _ in self.contents]
-        return next((one for one in found if one.family is not Family.NONE), None)
+        materials = [MATERIALS[name] for name, _ in self.contents]
+        return next((one for one in materials if one.family is not Family.NONE), None)
 
     @property
     def family(self) -> Family:
@@ -121,16 +121,16 @@ def moles(boxes: Sequence[Box]) -> npt.NDArray[np.float64]:
     for row, box in enumerate(boxes):
         for name, kilograms in box.contents:
             masses[row, _PLACES[name]] += kilograms
-    found: npt.NDArray[np.float64] = masses @ moles_per_kilogram()
-    return found
+    amounts: npt.NDArray[np.float64] = masses @ moles_per_kilogram()
+    return amounts
 
 
 def shield_moles(boxes: Sequence[Box]) -> npt.NDArray[np.float64]:
     """A row for each box: how many moles of each of ELEMENTS its shield has."""
-    found = np.zeros((len(boxes), len(ELEMENTS)))
+    amounts = np.zeros((len(boxes), len(ELEMENTS)))
     for row, box in enumerate(boxes):
         shield = find_shield(box.shield)
         if shield.stuff is not None and shield.stuff.material is not None:
             of_a_kilogram = moles_per_kilogram()[_PLACES[shield.stuff.material]]
-            found[row] = shield.kilograms() * of_a_kilogram
-    return found
+            amounts[row] = shield.kilograms() * of_a_kilogram
+    return amounts

@@ -71,10 +71,10 @@ CASE WHEN {suspicion} IS NULL OR exposure < {self.least_exposure} THEN '{MORE_DA
             (seconds < self.full_exposure, MORE_DATA),
             (suspicion >= self.at_last, SUSPECT),
         )
-        found: npt.NDArray[np.str_] = np.select(
+        verdicts: npt.NDArray[np.str_] = np.select(
             [condition for condition, _ in cases], [verdict for _, verdict in cases], SAFE
         )
-        return found
+        return verdicts
 
 
 def suspicions(
@@ -86,9 +86,9 @@ def suspicions(
     """SUSPICION on arrays: the likelihood that each box contains something hazardous."""
     none = Family.NONE.value
     alone = np.array([one is None for one in second], dtype=np.bool_)
-    found: npt.NDArray[np.float64] = np.select(
+    likelihoods: npt.NDArray[np.float64] = np.select(
         [first == none, second == none, alone],
         [1 - confidence, 1 - second_confidence, confidence],
         confidence + second_confidence,
     )
-    return found
+    return likelihoods

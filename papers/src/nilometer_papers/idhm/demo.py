@@ -99,7 +99,7 @@ class Demo:
 
 def _settings(broker: int | None, secret: str) -> str:
     """The settings of the process of belt and detectors."""
-    given = {
+    settings = {
         "detectors": DETECTORS,
         "burst": _BURST,
         "live": _LIVE,
@@ -108,7 +108,7 @@ def _settings(broker: int | None, secret: str) -> str:
         "broker": broker,
         "by_mqtt": [] if broker is None else [BY_MQTT],
     }
-    return json.dumps(given)
+    return json.dumps(settings)
 
 
 def declare(
@@ -149,7 +149,7 @@ def _tell_link(demo: Demo) -> None:
 def _run(demo: Demo, seconds: int | None) -> bool:
     outcomes = _watch(demo, seconds)
     _show_failures(demo)
-    score = Score.of(outcomes.found)
+    score = Score.of(outcomes.settled)
     show_score(demo.console, score)
     return score.decided > 0
 

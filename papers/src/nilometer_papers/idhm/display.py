@@ -20,13 +20,13 @@ def show_outcome(console: Console, outcome: Outcome) -> None:
     judged, colour = _JUDGED[outcome.is_right]
     line = Text(f"box {outcome.box.number:<3} ")
     line.append(f"{outcome.decided.value:<8}", style=_COLOURS[outcome.decided])
-    line.append(f" after {outcome.seconds:5.1f} s  {_found(outcome):<17} ")
+    line.append(f" after {outcome.seconds:5.1f} s  {_suspicion(outcome):<17} ")
     line.append(f"{judged:<6}", style=colour)
     line.append(describe(outcome.box), style="dim")
     console.print(line, soft_wrap=True)
 
 
-def _found(outcome: Outcome) -> str:
+def _suspicion(outcome: Outcome) -> str:
     if outcome.decided is not Decided.SUSPECT or outcome.confidence is None:
         return ""
     return f"{outcome.material} {outcome.confidence:.0%}"

@@ -76,12 +76,12 @@ def find_lines(kind: str, counts: npt.ArrayLike, live: npt.ArrayLike) -> pa.Reco
     spectra = np.asarray(counts, np.float64)
     values = pa.array(spectra.ravel())
     offsets = np.arange(len(spectra) + 1, dtype=np.int32) * spectra.shape[1]
-    given = {
+    columns = {
         "counts": pa.ListArray.from_arrays(offsets, values),
         "live": pa.array(np.broadcast_to(np.asarray(live, np.float64), len(spectra))),
     }
     names = [column.name for column in FUNCTION.results(CheckedCall({}, {}))]
-    return pa.RecordBatch.from_arrays(list(line_worker(kind).look(given).columns), names)
+    return pa.RecordBatch.from_arrays(list(line_worker(kind).look(columns).columns), names)
 
 
 def rows(kind: str, boxes: int = 3000) -> pa.Table:
@@ -97,11 +97,11 @@ def rows(kind: str, boxes: int = 3000) -> pa.Table:
 
 def _known_rows(kind: str, boxes: Sequence[Box], exposure: float) -> pa.Table:
     counts = exposed(kind, boxes, exposure, _SEED)
-    found = find_lines(kind, counts, exposure)["pattern"]
-    rounded = np.round(found.flatten().to_numpy(), _DECIMALS)
+    pattern = find_lines(kind, counts, exposure)["pattern"]
+    rounded = np.round(pattern.flatten().to_numpy(), _DECIMALS)
     families = [box.family.value for box in boxes]
     materials = [box.family.value if box.hazard is None else box.hazard.name for box in boxes]
-    patterns = pa.ListArray.from_arrays(found.offsets, rounded)
+    patterns = pa.ListArray.from_arrays(pattern.offsets, rounded)
     return pa.table({"pattern": patterns, "family": families, "material": materials})
 
 

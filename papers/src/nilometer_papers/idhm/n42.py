@@ -58,23 +58,23 @@ def read_n42(path: Path) -> list[MeasuredSpectrum]:
     """The gamma spectra of a file, in order, omitting those without live time or energies."""
     root = read_xml(path)
     try:
-        found = list(_spectra(root))
+        measured = list(_spectra(root))
     except N42Error as error:
-        told = f"{path.name} {error.message}"
-        raise N42Error(told, detail=error.detail, hint=error.hint) from error
-    if not found:
+        message = f"{path.name} {error.message}"
+        raise N42Error(message, detail=error.detail, hint=error.hint) from error
+    if not measured:
         raise N42Error(f"{path.name} has no gamma spectrum with live time and energies")
-    return found
+    return measured
 
 
 def spectrum_rows(paths: Iterable[Path]) -> pa.Table:
     """Detector, started, live and counts of all spectra of files, fit for a stream or a table."""
-    found = [one for path in paths for one in read_n42(path)]
+    measured = [one for path in paths for one in read_n42(path)]
     columns = (
-        [one.detector for one in found],
-        [one.started for one in found],
-        [one.live for one in found],
-        [one.rebinned() for one in found],
+        [one.detector for one in measured],
+        [one.started for one in measured],
+        [one.live for one in measured],
+        [one.rebinned() for one in measured],
     )
     arrays = (pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True))
     return pa.table(list(arrays), schema=_SCHEMA)
@@ -89,15 +89,15 @@ def _spectra(root: Element) -> Iterator[MeasuredSpectrum]:
         if number > _MOST_SPECTRA:
             raise N42Error(f"has more than {_MOST_SPECTRA} spectra")
         try:
-            found = _spectrum(form, one)
+            spectrum = _spectrum(form, one)
         except N42Error as error:
             problem = f"has a spectrum, number {number}, that cannot be read: {error.message}"
             raise N42Error(problem, detail=error.detail, hint=error.hint) from error
-        if found is not None:
-            channels += len(found.counts)
+        if spectrum is not None:
+            channels += len(spectrum.counts)
             if channels > _MOST_CHANNELS:
                 raise N42Error(f"has spectra of more than {_MOST_CHANNELS} channels together")
-            yield found
+            yield spectrum
 
 
 def _spectrum(form: Form, one: SpectrumElement) -> MeasuredSpectrum | None:
@@ -107,11 +107,13 @@ def _spectrum(form: Form, one: SpectrumElement) -> MeasuredSpectrum | None:
         return None
     if data.get("start", "1") not in ("0", "1"):
         raise N42Error("its counts do not begin with the first channel", detail=data.get("start"))
-    found = counts(whole_text(data), data.get("compressioncode", data.get("compression", "")))
+    channels = counts(whole_text(data), data.get("compressioncode", data.get("compression", "")))
     live = seconds(one.says("LiveTimeDuration", "LiveTime") or "PT0S")
     calibration = form.calibration(one)
-    if len(found) < 2 or not live or calibration is None:
+    if len(channels) < 2 or not live or calibration is None:
         return None
     start = one.says("StartDateTime", "StartTime")
     started = micros(start) if start else None
-    return MeasuredSpectrum(form.detector(one), started, live, found, calibration.edges(len(found)))
+    return MeasuredSpectrum(
+        form.detector(one), started, live, channels, calibration.edges(len(channels))
+    )

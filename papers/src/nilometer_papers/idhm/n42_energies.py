@@ -27,11 +27,11 @@ class Calibration:
 
     def edges(self, channels: int) -> npt.NDArray[np.float64]:
         """The edges of this many channels, in MeV: one more than there are channels."""
-        told = self._boundaries(channels) if self.are_boundaries else self._sums(channels)
-        found: npt.NDArray[np.float64] = told * self.mev
-        if not (np.isfinite(found).all() and (np.diff(found) > 0).all()):
+        energies = self._boundaries(channels) if self.are_boundaries else self._sums(channels)
+        edges: npt.NDArray[np.float64] = energies * self.mev
+        if not (np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
             raise N42Error("the energies of channels do not rise")
-        return found
+        return edges
 
     def _sums(self, channels: int) -> npt.NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -76,5 +76,5 @@ def _polynomial(coefficients: npt.NDArray[np.float64], mev: float) -> Calibratio
     return Calibration(coefficients, False, mev) if coefficients.any() else None
 
 
-def _values(outer: Element, name: str, most: int) -> npt.NDArray[np.float64]:
-    return numbers(whole_text(only(outer, name)), most)
+def _values(outer: Element, name: str, limit: int) -> npt.NDArray[np.float64]:
+    return numbers(whole_text(only(outer, name)), limit)

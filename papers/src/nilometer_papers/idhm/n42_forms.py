@@ -29,11 +29,11 @@ class SpectrumElement:
     """A spectrum of a file, with what it or its nearest enclosing element says."""
 
     element: Element
-    told: dict[str, str]
+    stated: dict[str, str]
 
     def says(self, *names: str) -> str:
         """The value of the first of these names that is given; empty if none is."""
-        return next((self.told[name] for name in names if name in self.told), "")
+        return next((self.stated[name] for name in names if name in self.stated), "")
 
 
 class Form(Protocol):
@@ -72,13 +72,13 @@ class Form2006:
     """N42InstrumentData: calibrations in spectra, or by reference."""
 
     def __init__(self, root: Element) -> None:
-        found = [one for place in _CALIBRATIONS_2006 for one in root.findall(place)]
-        self._calibrations = _Calibrations(found, calibration_2006)
+        elements = [one for place in _CALIBRATIONS_2006 for one in root.findall(place)]
+        self._calibrations = _Calibrations(elements, calibration_2006)
 
     def is_gamma(self, spectrum: SpectrumElement) -> bool:
         kind = spectrum.says("DetectorType", "detectortype")
-        said = f"{kind} {self.detector(spectrum)}".lower()
-        return "gamma" in said or not any(other in said for other in _NO_GAMMAS)
+        description = f"{kind} {self.detector(spectrum)}".lower()
+        return "gamma" in description or not any(other in description for other in _NO_GAMMAS)
 
     def detector(self, spectrum: SpectrumElement) -> str:
         return spectrum.says("detector", "sensor")
@@ -111,14 +111,14 @@ class _Calibrations:
             if name not in self._named:
                 raise N42Error("it has a calibration that does not exist", detail=name)
         named = [self._named[name] for name in names.split()] or self._of_energy
-        found = [one for one in named if _is_of_energy(one)]
-        if len(found) != 1:
-            if names and found:
+        of_energy = [one for one in named if _is_of_energy(one)]
+        if len(of_energy) != 1:
+            if names and of_energy:
                 raise N42Error("it has several energy calibrations", detail=names)
             return None
-        if found[0] not in self._parsed:
-            self._parsed[found[0]] = self._parse(found[0])
-        return self._parsed[found[0]]
+        if of_energy[0] not in self._parsed:
+            self._parsed[of_energy[0]] = self._parse(of_energy[0])
+        return self._parsed[of_energy[0]]
 
     def _add(self, one: Element) -> None:
         name = one.get("id", "")
@@ -142,21 +142,21 @@ def form_of(root: Element) -> Form | None:
     return None
 
 
-def spectra(outer: Element, told: dict[str, str] | None = None) -> Iterator[SpectrumElement]:
+def spectra(outer: Element, inherited: dict[str, str] | None = None) -> Iterator[SpectrumElement]:
     """All spectra in an element, in the order of the file."""
     for one in outer:
         if one.tag == "Spectrum":
-            yield SpectrumElement(one, {**(told or {}), **_told(one)})
+            yield SpectrumElement(one, {**(inherited or {}), **_texts_of(one)})
         elif one.tag in _AROUND:
-            yield from spectra(one, {**(told or {}), **_told(one)})
+            yield from spectra(one, {**(inherited or {}), **_texts_of(one)})
 
 
-def _told(element: Element) -> dict[str, str]:
-    found = {name: element.get(name, "") for name in _ATTRIBUTES}
+def _texts_of(element: Element) -> dict[str, str]:
+    texts = {name: element.get(name, "") for name in _ATTRIBUTES}
     for one in element:
         if one.tag in _TEXTS:
-            found.setdefault(one.tag, whole_text(one))
-    return {name: text for name, text in found.items() if text}
+            texts.setdefault(one.tag, whole_text(one))
+    return {name: text for name, text in texts.items() if text}
 
 
 def _is_of_energy(calibration: Element) -> bool:

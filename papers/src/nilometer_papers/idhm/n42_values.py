@@ -26,29 +26,29 @@ _SECONDS: Final = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def numbers(text: str, most: int) -> npt.NDArray[np.float64]:
+def numbers(text: str, limit: int) -> npt.NDArray[np.float64]:
     """Finite numbers separated by blanks or commas, at most this many."""
     if _GAP.search(text):
         raise N42Error("nothing stands between two commas")
-    words = text.replace(",", " ").split(maxsplit=most)
-    if len(words) > most:
-        raise N42Error(f"there are more than {most} numbers")
+    words = text.replace(",", " ").split(maxsplit=limit)
+    if len(words) > limit:
+        raise N42Error(f"there are more than {limit} numbers")
     for word in words:
         if len(word) > _SHOWN or not _NUMBER.fullmatch(word):
             raise N42Error("there is something that is not a number", detail=word[:_SHOWN])
-    found = np.array([float(word) for word in words], dtype=np.float64)
-    if not np.isfinite(found).all():
+    values = np.array([float(word) for word in words], dtype=np.float64)
+    if not np.isfinite(values).all():
         raise N42Error("a number is too large")
-    return found
+    return values
 
 
 def counts(text: str, compression: str) -> npt.NDArray[np.float64]:
     """Counts of channels; with CountedZeroes, each zero is followed by the length of its run."""
     zeroes_are_counted = _is_counted(compression)
-    found = numbers(text, MOST_CHANNELS * (1 + zeroes_are_counted))
-    if found.min(initial=0) < 0 or found.max(initial=0) > _MOST_COUNTS:
+    values = numbers(text, MOST_CHANNELS * (1 + zeroes_are_counted))
+    if values.min(initial=0) < 0 or values.max(initial=0) > _MOST_COUNTS:
         raise N42Error("a count is negative or too large")
-    return _expanded(found.tolist()) if zeroes_are_counted else found
+    return _expanded(values.tolist()) if zeroes_are_counted else values
 
 
 def seconds(text: str) -> float:

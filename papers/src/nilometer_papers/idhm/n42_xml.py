@@ -38,10 +38,10 @@ def read_xml(path: Path) -> Element:
 
 def only(outer: Element, name: str) -> Element | None:
     """The one element of this name, if there is any."""
-    found = outer.findall(name)
-    if len(found) > 1:
+    matches = outer.findall(name)
+    if len(matches) > 1:
         raise N42Error(f"there is more than one {name}")
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def whole_text(element: Element | None) -> str:

@@ -48,7 +48,7 @@ class Outcomes:
     """Follows the moves of boxes, and the recommended verdicts."""
 
     def __init__(self) -> None:
-        self.found: list[Outcome] = []
+        self.settled: list[Outcome] = []
         self._exposed: dict[int, datetime] = {}
         self._verdicts: dict[int, Mapping[str, Any]] = {}
         self._left: dict[int, tuple[Place, datetime]] = {}
@@ -79,7 +79,7 @@ class Outcomes:
             seconds = (left - self._exposed.pop(number)).total_seconds()
             news.append(_outcome(box_of(number), place, seconds, verdict))
             self._last = number
-        self.found += news
+        self.settled += news
         return news
 
 

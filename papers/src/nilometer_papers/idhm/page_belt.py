@@ -63,12 +63,12 @@ def legend() -> Shape:
 
 def box_note(box: BoxView) -> str:
     """A box in words."""
-    told = f"Box {box.box}: {box.state}"
-    if box.said is not None and box.said.family is not None:
-        told += f", {box.said.content} ({percent(box.said.confidence)} sure)"
+    description = f"Box {box.box}: {box.state}"
+    if box.verdict is not None and box.verdict.family is not None:
+        description += f", {box.verdict.content} ({percent(box.verdict.confidence)} sure)"
     if box.exposure:
-        told += f"; exposed for {box.exposure:.1f} s"
-    return told
+        description += f"; exposed for {box.exposure:.1f} s"
+    return description
 
 
 def percent(share: float | None) -> str:
@@ -134,7 +134,7 @@ def _detector(detector: DetectorView, x: float) -> Shape:
         shape("rect", x=x - 66, y=28, width=132, height=_LAMP - 36, rx=8),
         shape("path", d=f"M{x - 13:g},{_LAMP - 8:g} h26 l-5,8 h-16 z", class_="nozzle"),
         shape("text", shortened(f"{detector.name}{kind}", 19), x=x, y=48, class_="title"),
-        **_told(note, "item device"),
+        **_label_attributes(note, "item device"),
         key=f"detector {detector.name}",
     )
 
@@ -157,8 +157,8 @@ def _box(box: BoxView, x: float, top: float) -> Shape:
     width, height = _BOX
     left, kind = -width / 2, KINDS[box.state]
     content = ""
-    if box.said is not None and box.state is BoxState.SUSPECT:
-        content = box.said.family or ""
+    if box.verdict is not None and box.state is BoxState.SUSPECT:
+        content = box.verdict.family or ""
     return shape(
         "g",
         shape("path", d="M-11,0 v-6 q0,-5 5,-5 h12 q5,0 5,5 v6", class_="handle"),
@@ -170,10 +170,10 @@ def _box(box: BoxView, x: float, top: float) -> Shape:
         shape("text", shortened(content, 13), x=0, y=height + 61, class_="word"),
         style=f"transform:translate({x:.1f}px,{top:g}px)",
         key=f"box {box.box}",
-        **_told(box_note(box), f"item parcel {kind}"),
+        **_label_attributes(box_note(box), f"item parcel {kind}"),
     )
 
 
-def _told(note: str, classes: str) -> dict[str, str | float]:
+def _label_attributes(note: str, classes: str) -> dict[str, str | float]:
     """What an element says when pointed at, focused, or read out."""
     return {"tabindex": 0, "role": "img", "aria_label": note, "data_note": note, "class_": classes}

@@ -18,29 +18,29 @@ _HEADINGS: Final = ("Box", "Verdict", "Content", "Confidence", "Time to decision
 
 def summary_figures(decisions: Sequence[Verdict]) -> Shape:
     """The last boxes, counted."""
-    found = Summary.of(decisions)
-    mean = "—" if found.mean_exposure is None else f"{found.mean_exposure:.1f} s"
+    summary = Summary.of(decisions)
+    mean = "—" if summary.mean_exposure is None else f"{summary.mean_exposure:.1f} s"
     figures = (
-        ("decided", str(found.decided)),
-        ("safe", str(found.decided - found.suspect)),
-        ("suspect", str(found.suspect)),
+        ("decided", str(summary.decided)),
+        ("safe", str(summary.decided - summary.suspect)),
+        ("suspect", str(summary.suspect)),
         ("mean time to decision", mean),
     )
-    told = (shape("div", shape("b", value), shape("span", name)) for name, value in figures)
-    return shape("div", *told, class_="nm-figures")
+    parts = (shape("div", shape("b", value), shape("span", name)) for name, value in figures)
+    return shape("div", *parts, class_="nm-figures")
 
 
 def last_decision(decisions: Sequence[Verdict]) -> Shape:
     """The last decision as a sentence, read out when it changes."""
     if not decisions:
         return shape("p", class_="idhm-said", role="status")
-    said = decisions[-1]
-    told = f"Box {said.box} is {said.state}"
-    if said.family is not None:
-        told += f": {said.content}, {percent(said.confidence)} sure"
-    if said.exposure is not None:
-        told += f", after {said.exposure:.1f} s"
-    return shape("p", told, class_=f"idhm-said {KINDS[said.state]}", role="status")
+    verdict = decisions[-1]
+    sentence = f"Box {verdict.box} is {verdict.state}"
+    if verdict.family is not None:
+        sentence += f": {verdict.content}, {percent(verdict.confidence)} sure"
+    if verdict.exposure is not None:
+        sentence += f", after {verdict.exposure:.1f} s"
+    return shape("p", sentence, class_=f"idhm-said {KINDS[verdict.state]}", role="status")
 
 
 def decisions_table(decisions: Sequence[Verdict]) -> Shape:
@@ -53,12 +53,12 @@ def decisions_table(decisions: Sequence[Verdict]) -> Shape:
     return shape("div", title, table(_HEADINGS, rows))
 
 
-def _row(said: Verdict) -> tuple[Shape | str, ...]:
+def _row(verdict: Verdict) -> tuple[Shape | str, ...]:
     return (
-        str(said.box),
-        state_words(KINDS[said.state], str(said.state)),
-        said.content,
-        percent(said.confidence),
-        "—" if said.exposure is None else f"{said.exposure:.1f} s",
-        shortened(said.lines or "—", 60),
+        str(verdict.box),
+        state_words(KINDS[verdict.state], str(verdict.state)),
+        verdict.content,
+        percent(verdict.confidence),
+        "—" if verdict.exposure is None else f"{verdict.exposure:.1f} s",
+        shortened(verdict.lines or "—", 60),
     )

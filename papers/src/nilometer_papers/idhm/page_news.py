@@ -135,8 +135,8 @@ def read_verdict(row: Row) -> Verdict | None:
 def _counts(value: Any) -> Counts | None:
     if not isinstance(value, list) or not 0 < len(value) <= _MOST_CHANNELS:
         return None
-    found = np.array([np.nan if one is None else one for one in value], dtype=np.float64)
-    return np.clip(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0), 0.0, None)
+    counts = np.array([np.nan if one is None else one for one in value], dtype=np.float64)
+    return np.clip(np.nan_to_num(counts, nan=0.0, posinf=0.0, neginf=0.0), 0.0, None)
 
 
 def _number(value: Any) -> float | None:

@@ -22,8 +22,8 @@ class Replay:
     shown: int = 0
 
     def __post_init__(self) -> None:
-        found = pc.unique(self.verdicts.column("burst").drop_null()).to_pylist()
-        self._bursts: list[int] = sorted(found)
+        bursts = pc.unique(self.verdicts.column("burst").drop_null()).to_pylist()
+        self._bursts: list[int] = sorted(bursts)
         self._left: Iterator[int] = iter(self._bursts)
 
     @property

@@ -32,15 +32,17 @@ class Scale(StrEnum):
     def height(self, counts: Counts) -> Counts:
         return np.sqrt(counts) if self is Scale.ROOT else np.log1p(counts)
 
-    def marks(self, most: float) -> list[float]:
+    def marks(self, highest: float) -> list[float]:
         """Easily readable numbers of counts, at heights that do not overlap.
 
         >>> Scale.ROOT.marks(900.0), Scale.LOG.marks(900.0)
         ([50.0, 200.0, 500.0], [1.0, 10.0, 100.0])
         """
         if self is Scale.LOG:
-            return [10.0**power for power in range(int(np.log10(most)) + 1)]
-        return [_round(most * share) for share in (1 / 16, 1 / 4, 9 / 16) if most * share >= 1]
+            return [10.0**power for power in range(int(np.log10(highest)) + 1)]
+        return [
+            _round(highest * share) for share in (1 / 16, 1 / 4, 9 / 16) if highest * share >= 1
+        ]
 
 
 def _round(value: float) -> float:
@@ -54,7 +56,7 @@ class _Axes:
     """The positions of energies and counts in the drawing."""
 
     scale: Scale
-    most: float
+    highest: float
     width: float
     """The energy width of one point, in MeV."""
 
@@ -62,7 +64,7 @@ class _Axes:
         return _LEFT + energies / TOP * (_WIDE - _LEFT - _RIGHT)
 
     def y(self, counts: Counts) -> Counts:
-        shares = self.scale.height(counts) / self.scale.height(np.asarray(self.most))
+        shares = self.scale.height(counts) / self.scale.height(np.asarray(self.highest))
         return _HIGH - _FLOOR - shares * (_HIGH - _FLOOR - _ROOF)
 
     def path(self, counts: Counts) -> str:
@@ -83,10 +85,10 @@ def draw_spectrum(
     The background is what is expected without a box.
     """
     counts = thinned(spectrum.counts)
-    given = {"background": background, "match": spectrum.matched}
-    lines = {name: thinned(one) for name, one in given.items() if one is not None}
-    most = max(4.0, *(float(one.max()) for one in (counts, *lines.values())))
-    axes = _Axes(scale, most, _step(spectrum.counts) * TOP / len(spectrum.counts))
+    spectra = {"background": background, "match": spectrum.matched}
+    lines = {name: thinned(one) for name, one in spectra.items() if one is not None}
+    highest = max(4.0, *(float(one.max()) for one in (counts, *lines.values())))
+    axes = _Axes(scale, highest, _step(spectrum.counts) * TOP / len(spectrum.counts))
     floor = f"{_WIDE - _RIGHT:g},{_HIGH - _FLOOR:g} {_LEFT:g},{_HIGH - _FLOOR:g}"
     line = axes.path(counts)
     inside = [
@@ -96,8 +98,8 @@ def draw_spectrum(
         *(shape("polyline", points=axes.path(one), class_=name) for name, one in lines.items()),
         *_markers(axes, counts, peaks),
     ]
-    told = f"spectrum of box {spectrum.box}: {count_text(spectrum.counts.sum())} counts"
-    drawn = svg(_WIDE, _HIGH, told, inside)
+    description = f"spectrum of box {spectrum.box}: {count_text(spectrum.counts.sum())} counts"
+    drawn = svg(_WIDE, _HIGH, description, inside)
     return Shape(drawn.tag, {**drawn.attributes, "class": "nm-svg spectrum"}, drawn.inside)
 
 
@@ -122,7 +124,7 @@ def _grid(axes: _Axes) -> Iterator[Shape]:
         yield shape("line", x1=x, x2=x, y1=floor, y2=floor + 4, class_="tick")
         yield shape("text", str(energy), x=x, y=floor + 19, class_="axis")
     yield shape("text", f"{TOP:g} MeV", x=_WIDE - 4, y=floor + 19, class_="value")
-    for value in axes.scale.marks(axes.most):
+    for value in axes.scale.marks(axes.highest):
         _, y = axes.at(0, value)
         yield shape("line", x1=_LEFT, x2=_WIDE - _RIGHT, y1=y, y2=y, class_="rule")
         yield shape("text", count_text(value), x=_LEFT - 8, y=y + 4, class_="value")
@@ -159,12 +161,12 @@ def _marker(peak: Peak, x: float, top: float, row: int | None) -> Shape:
         f"{name}: peak at {peak.energy:.2f} MeV, "
         f"{count_text(round(peak.area))} counts, {peak.significance:.1f} sigma"
     )
-    told: dict[str, str | float] = {"aria_label": note, "data_note": note, "role": "img"}
+    attributes: dict[str, str | float] = {"aria_label": note, "data_note": note, "role": "img"}
     if peak.line is None:
         dot = shape("circle", cx=x, cy=top - 5, r=3)
-        return shape("g", dot, tabindex=0, class_="item unmatched", **told)
+        return shape("g", dot, tabindex=0, class_="item unmatched", **attributes)
     start = _ROOF - 6 if row is None else 26.0 + 16 * row
     inside = [shape("line", x1=x, x2=x, y1=start, y2=max(start, top - 2))]
     if row is not None:
         inside.append(shape("text", shortened(peak.line, 14), x=x, y=start - 4))
-    return shape("g", *inside, tabindex=0, class_="item matched", **told)
+    return shape("g", *inside, tabindex=0, class_="item matched", **attributes)

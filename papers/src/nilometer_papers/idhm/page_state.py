@@ -40,15 +40,15 @@ class BoxView:
 
     box: int
     place: Place
-    said: Verdict | None = None
+    verdict: Verdict | None = None
     """The last verdict on it; that of all detectors, once there is one."""
     exposure: float = 0.0
 
     @property
     def state(self) -> BoxState:
         """The verdict on it; without a decision, a box that has left has the state of its place."""
-        if self.said is not None and (self.said.state.is_decided or self.place not in LEFT):
-            return self.said.state
+        if self.verdict is not None and (self.verdict.state.is_decided or self.place not in LEFT):
+            return self.verdict.state
         return _STATES[self.place]
 
 
@@ -83,8 +83,12 @@ class DetectorView:
     @property
     def shown_verdict(self) -> Verdict | None:
         """The verdict on the box whose spectrum is shown."""
-        shown, said = self.spectrum, self.verdict
-        return said if shown is not None and said is not None and said.box == shown.box else None
+        shown, verdict = self.spectrum, self.verdict
+        return (
+            verdict
+            if shown is not None and verdict is not None and verdict.box == shown.box
+            else None
+        )
 
     def add_peak(self, box: int, burst: int, peak: Peak) -> None:
         """Peaks of one burst come one by one; those of another burst replace them."""
@@ -103,7 +107,7 @@ class BeltState:
     _newest: int = 0
     """The last box to come before the detectors."""
     _places: OrderedDict[int, Place] = field(default_factory=OrderedDict)
-    _said: OrderedDict[int, Verdict] = field(default_factory=OrderedDict)
+    _undecided: OrderedDict[int, Verdict] = field(default_factory=OrderedDict)
     _decided: OrderedDict[int, Verdict] = field(default_factory=OrderedDict)
     _lines: OrderedDict[int, str] = field(default_factory=OrderedDict)
 
@@ -115,9 +119,9 @@ class BeltState:
             if (spectrum := read_spectrum(row)) is not None:
                 detector.spectrum = spectrum
                 self._expose(spectrum.box)
-            if (said := read_verdict(row)) is not None:
-                detector.verdict = said
-                self._say(said)
+            if (verdict := read_verdict(row)) is not None:
+                detector.verdict = verdict
+                self._take_verdict(verdict)
 
     def take_peaks(self, rows: pa.Table) -> None:
         """Rows (detector, box, burst, energy, area, significance, line)."""
@@ -129,9 +133,13 @@ class BeltState:
     def take_fused(self, rows: pa.Table) -> None:
         """Rows (box, exposure) with the joint verdict of all detectors."""
         for row in rows_of(rows):
-            said = read_verdict(row)
-            if said is not None and said.state.is_decided and said.box not in self._decided:
-                self._keep(self._decided, said.box, self._timed(said), MOST_DECISIONS)
+            verdict = read_verdict(row)
+            if (
+                verdict is not None
+                and verdict.state.is_decided
+                and verdict.box not in self._decided
+            ):
+                self._keep(self._decided, verdict.box, self._timed(verdict), MOST_DECISIONS)
 
     def take_belt(self, rows: pa.Table) -> None:
         """Rows (box, place): where a box is from now on."""
@@ -146,13 +154,13 @@ class BeltState:
     def decisions(self) -> list[Verdict]:
         """The decisions on the last boxes, newest last; with a detector's lines."""
         return [
-            replace(said, lines=said.lines or self._lines.get(box))
-            for box, said in self._decided.items()
+            replace(verdict, lines=verdict.lines or self._lines.get(box))
+            for box, verdict in self._decided.items()
         ]
 
     def at(self, place: Place) -> list[BoxView]:
         """The boxes at a place, next ones first; of those that have left, the last first."""
-        boxes = sorted(box for box, found in self._places.items() if found is place)
+        boxes = sorted(box for box, where in self._places.items() if where is place)
         return [self._box(one) for one in (reversed(boxes) if place in LEFT else boxes)]
 
     @property
@@ -180,36 +188,36 @@ class BeltState:
         self._keep(self._places, box, Place.EXPOSED, MOST_BOXES)
         for other, place in list(self._places.items()):
             if other < box and place not in LEFT:
-                said = self._decided.get(other)
-                is_suspect = said is not None and said.state is BoxState.SUSPECT
+                verdict = self._decided.get(other)
+                is_suspect = verdict is not None and verdict.state is BoxState.SUSPECT
                 self._places[other] = Place.DIVERTED if is_suspect else Place.CLEARED
 
-    def _say(self, said: Verdict) -> None:
+    def _take_verdict(self, verdict: Verdict) -> None:
         """The verdict of one detector; others may disagree, so it decides nothing."""
-        if said.lines is not None:
-            self._keep(self._lines, said.box, said.lines, MOST_DECISIONS)
-        if not said.state.is_decided:
-            self._keep(self._said, said.box, said, MOST_BOXES)
+        if verdict.lines is not None:
+            self._keep(self._lines, verdict.box, verdict.lines, MOST_DECISIONS)
+        if not verdict.state.is_decided:
+            self._keep(self._undecided, verdict.box, verdict, MOST_BOXES)
 
     def _box(self, box: int) -> BoxView:
-        said = self._decided.get(box) or self._said.get(box)
-        return BoxView(box, self._places[box], said, self._exposure(box, said))
+        verdict = self._decided.get(box) or self._undecided.get(box)
+        return BoxView(box, self._places[box], verdict, self._exposure(box, verdict))
 
-    def _exposure(self, box: int, said: Verdict | None) -> float:
+    def _exposure(self, box: int, verdict: Verdict | None) -> float:
         shown = (one.spectrum for one in self.detectors.values())
         times = [one.exposure for one in shown if one is not None and one.box == box]
-        return max([*times, 0.0 if said is None else said.exposure or 0.0])
+        return max([*times, 0.0 if verdict is None else verdict.exposure or 0.0])
 
-    def _timed(self, said: Verdict) -> Verdict:
+    def _timed(self, verdict: Verdict) -> Verdict:
         """A decision with the exposure it took, if that is known."""
-        return replace(said, exposure=self._exposure(said.box, said) or None)
+        return replace(verdict, exposure=self._exposure(verdict.box, verdict) or None)
 
-    def _keep(self, into: OrderedDict[int, _Kept], box: int, value: _Kept, most: int) -> None:
+    def _keep(self, into: OrderedDict[int, _Kept], box: int, value: _Kept, limit: int) -> None:
         """Keep the newest of what is known about boxes."""
         into[box] = value
         into.move_to_end(box)
         self.version += 1
-        while len(into) > most:
+        while len(into) > limit:
             into.popitem(last=False)
 
 

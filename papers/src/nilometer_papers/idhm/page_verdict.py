@@ -15,32 +15,32 @@ def detector_head(detector: DetectorView) -> Shape:
     chips = [shape("span", detector.kind, class_="nm-chip")] if detector.kind else []
     spectrum = detector.spectrum
     if spectrum is None:
-        told = "waiting for its first burst"
+        status = "waiting for its first burst"
     else:
-        told = f"box {spectrum.box} · burst {spectrum.burst} · {spectrum.exposure:.1f} s exposed"
-    return shape("div", name, *chips, shape("span", told, class_="nm-soft"), class_="nm-row")
+        status = f"box {spectrum.box} · burst {spectrum.burst} · {spectrum.exposure:.1f} s exposed"
+    return shape("div", name, *chips, shape("span", status, class_="nm-soft"), class_="nm-row")
 
 
-def draw_verdict(said: Verdict | None) -> Shape:
+def draw_verdict(verdict: Verdict | None) -> Shape:
     """The verdict with its class, its confidence, and the lines that support it."""
-    if said is None:
+    if verdict is None:
         return shape("p", "No verdict on this box yet.", class_="nm-soft idhm-verdict")
-    word = "more data needed" if said.state is BoxState.MORE_DATA else str(said.state)
+    word = "more data needed" if verdict.state is BoxState.MORE_DATA else str(verdict.state)
     parts = [
-        state_words(KINDS[said.state], word),
-        shape("b", said.content),
-        *([] if said.confidence is None else [_bar(said.confidence)]),
+        state_words(KINDS[verdict.state], word),
+        shape("b", verdict.content),
+        *([] if verdict.confidence is None else [_bar(verdict.confidence)]),
     ]
-    if said.exposure is not None:
-        parts.append(shape("span", f"after {said.exposure:.1f} s", class_="nm-soft"))
-    if said.lines is not None:
-        parts.append(shape("span", f"lines: {said.lines}", class_="nm-soft idhm-lines"))
-    return shape("div", *parts, class_=f"nm-row idhm-verdict {KINDS[said.state]}")
+    if verdict.exposure is not None:
+        parts.append(shape("span", f"after {verdict.exposure:.1f} s", class_="nm-soft"))
+    if verdict.lines is not None:
+        parts.append(shape("span", f"lines: {verdict.lines}", class_="nm-soft idhm-lines"))
+    return shape("div", *parts, class_=f"nm-row idhm-verdict {KINDS[verdict.state]}")
 
 
 def _bar(confidence: float) -> Shape:
     """A confidence, as a length and as a number."""
     share = min(max(confidence, 0.0), 1.0)
     full = shape("i", style=f"width:{100 * share:.0f}%")
-    told = f"{percent(confidence)} sure"
-    return shape("span", shape("span", full, class_="idhm-bar-of"), told, class_="idhm-sure")
+    label = f"{percent(confidence)} sure"
+    return shape("span", shape("span", full, class_="idhm-bar-of"), label, class_="idhm-sure")

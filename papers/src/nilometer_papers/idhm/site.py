@@ -79,7 +79,7 @@ class Site:
             return
         belt.advance(now)
         while belt.moves:
-            self._messages[BELT].append(_told_move(belt.moves.popleft()))
+            self._messages[BELT].append(_move_message(belt.moves.popleft()))
         while belt.bursts:
             self._expose(belt.bursts.popleft())
 
@@ -100,7 +100,7 @@ class Site:
             self._messages[name].append(_encoded(message))
 
 
-def _told_move(move: Move) -> bytes:
+def _move_message(move: Move) -> bytes:
     return _encoded({"box": move.box, "place": move.place.value, "at": _spelled(move.at)})
 
 

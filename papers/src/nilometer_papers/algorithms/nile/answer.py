@@ -56,7 +56,7 @@ class Output(Operator):
         return [Change(held.values, end, -1) for end, held in ended.expire(FOREVER)]
 
 
-class Answer(Stateful):
+class AnswerOperator(Stateful):
     """Stores the rows that end with time, and emits their ends: the paper's Stream C."""
 
     def __init__(self, child: Operator) -> None:

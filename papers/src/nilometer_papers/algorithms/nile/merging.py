@@ -27,5 +27,5 @@ class Merging(Operator):
         if not self.asks:
             return None
         side = 0 if first else 1
-        told = self.children[1 - side].get_time()
-        return side if told >= self.queues[side][0].time else None
+        other_time = self.children[1 - side].get_time()
+        return side if other_time >= self.queues[side][0].time else None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from nilometer.errors import InputError
 from nilometer.model.time import EARLIEST, FOREVER
-from nilometer_papers.algorithms.nile.answer import Answer, Change, Output
+from nilometer_papers.algorithms.nile.answer import AnswerOperator, Change, Output
 from nilometer_papers.algorithms.nile.merging import Merging
 from nilometer_papers.algorithms.nile.operator import Operator
 from nilometer_papers.algorithms.nile.plan_tuple import Values
@@ -65,7 +65,7 @@ class Pipeline:
 
     def __init__(
         self,
-        answer: Answer | Output,
+        answer: AnswerOperator | Output,
         approach: Approach,
         meter: Callable[[], int] = thread_time_ns,
         scheduling: Scheduling = Scheduling.ARRIVALS,

@@ -124,10 +124,10 @@ class ScannedState:
         for source, window in enumerate(self._windows):
             oldest = clock - window
             self._counters.comparisons += len(self._tuples)
-            found = [held for held in self._tuples if held[2][source] < oldest]
-            if found:
+            too_old = [held for held in self._tuples if held[2][source] < oldest]
+            if too_old:
                 self._tuples = [held for held in self._tuples if held[2][source] >= oldest]
-                expired += found
+                expired += too_old
         while self._ends and self._ends[0] <= clock:
             heappop(self._ends)
         return sorted(((self._end(held), held) for held in expired), key=_first)

@@ -58,17 +58,17 @@ class Executor:
         operators, results = below(root), []
         root.open()
         self.clock.forget()
-        given = -1
+        emitted = -1
         while True:
             self.take_in()
-            found = root.get_next()
-            if isinstance(found, End):
+            pulled = root.get_next()
+            if isinstance(pulled, End):
                 break
-            if found is not None:
-                results.append((self.clock(), found))
+            if pulled is not None:
+                results.append((self.clock(), pulled))
                 continue
-            before, given = given, sum(one.given for one in operators)
-            if given == before:
+            before, emitted = emitted, sum(one.emitted for one in operators)
+            if emitted == before:
                 self.wait()
         root.close()
         return results

@@ -35,13 +35,13 @@ class MultiwayJoin(PlanOperator):
                 return None
             stream = self._open[0]
             self._open.rotate(-1)
-            found = self.children[stream].get_next()
-            empty = empty + 1 if found is None else 0
-            if isinstance(found, End):
+            pulled = self.children[stream].get_next()
+            empty = empty + 1 if pulled is None else 0
+            if isinstance(pulled, End):
                 self._open.remove(stream)
                 self._output.extend(self._algorithm.reach(stream, FOREVER))
-            elif found is not None:
-                (one,) = found.members
+            elif pulled is not None:
+                (one,) = pulled.members
                 self._output.extend(self._algorithm.process(one))
         return _joined(self._output.popleft())
 

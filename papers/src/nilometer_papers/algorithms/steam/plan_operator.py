@@ -30,7 +30,7 @@ class PlanOperator(ABC):
 
     def __init__(self, *children: PlanOperator) -> None:
         self.children = children
-        self.given = 0
+        self.emitted = 0
         """How many tuples it has returned."""
         self.nulls = 0
         """How often it had none, and returned control."""
@@ -42,12 +42,12 @@ class PlanOperator(ABC):
 
     def get_next(self) -> Pulled:
         """The next tuple; None if all inputs are empty, END if all have ended."""
-        found = self.pull()
-        if found is None:
+        pulled = self.pull()
+        if pulled is None:
             self.nulls += 1
-        elif found is not END:
-            self.given += 1
-        return found
+        elif pulled is not END:
+            self.emitted += 1
+        return pulled
 
     @abstractmethod
     def pull(self) -> Pulled:

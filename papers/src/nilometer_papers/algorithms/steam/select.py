@@ -21,9 +21,9 @@ class Select(PlanOperator):
 
     def pull(self) -> Pulled:
         while True:
-            found = self.children[0].get_next()
-            if found is None or isinstance(found, End) or self._predicate(found.members):
-                return found
+            pulled = self.children[0].get_next()
+            if pulled is None or isinstance(pulled, End) or self._predicate(pulled.members):
+                return pulled
 
     @property
     def newest(self) -> Sequence[int]:
@@ -38,10 +38,10 @@ class Project(PlanOperator):
         self._function = function
 
     def pull(self) -> Pulled:
-        found = self.children[0].get_next()
-        if found is None or isinstance(found, End):
-            return found
-        return MTuple(found.time, found.key, found.last, self._function(found.members))
+        pulled = self.children[0].get_next()
+        if pulled is None or isinstance(pulled, End):
+            return pulled
+        return MTuple(pulled.time, pulled.key, pulled.last, self._function(pulled.members))
 
     @property
     def newest(self) -> Sequence[int]:

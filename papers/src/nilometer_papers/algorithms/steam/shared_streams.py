@@ -37,18 +37,18 @@ class SharedStreams:
     def refer(self, one: StreamTuple) -> Reference:
         """Keep a tuple for one more queue."""
         reference = one.stream, one.number
-        kept = self._buffers.setdefault(reference, SharedTuple(one))
-        kept.count += 1
+        shared = self._buffers.setdefault(reference, SharedTuple(one))
+        shared.count += 1
         self.max_tuples = max(self.max_tuples, len(self._buffers))
         return reference
 
     def release(self, reference: Reference) -> StreamTuple:
         """Give a tuple to one queue; after the last one it is dropped."""
-        kept = self._buffers[reference]
-        kept.count -= 1
-        if not kept.count:
+        shared = self._buffers[reference]
+        shared.count -= 1
+        if not shared.count:
             del self._buffers[reference]
-        return kept.value
+        return shared.value
 
 
 class ReferringQueue:

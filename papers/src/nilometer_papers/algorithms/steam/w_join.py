@@ -90,11 +90,11 @@ class WJoin(PlanOperator):
             return self._output.popleft()
         empty = turns = 0
         while True:
-            found = self._retrieve()
+            pulled = self._retrieve()
             turns += 1
-            empty = empty + 1 if found is None else 0
-            if found is not None:
-                self._process(found, self._turn_on_stream)
+            empty = empty + 1 if pulled is None else 0
+            if pulled is not None:
+                self._process(pulled, self._turn_on_stream)
             self._turn_on_stream = 1 - self._turn_on_stream
             if self._output:
                 return self._output.popleft()
@@ -113,11 +113,11 @@ class WJoin(PlanOperator):
         side = self._turn_on_stream
         if self._ended[side]:
             return None
-        found = self.children[side].get_next()
-        if isinstance(found, End):
+        pulled = self.children[side].get_next()
+        if isinstance(pulled, End):
             self._ended[side] = True
             return None
-        return found
+        return pulled
 
     def _process(self, new: MTuple, side: int) -> None:
         """Handle a tuple as Figure 5 does: insert it, and visit the other buffer for it."""
@@ -127,14 +127,14 @@ class WJoin(PlanOperator):
         if len(other.buckets) > 1:
             self._counters.probes += 1
         low, high = new.last - self._spec.window, new.time + self._spec.window
-        kept = self._visit(1 - side, other.place_of(new))
-        self._counters.time_tests += 2 * len(kept)
-        inside = [one for one in kept if low <= one.time and one.last <= high]
+        remaining = self._visit(1 - side, other.place_of(new))
+        self._counters.time_tests += 2 * len(remaining)
+        inside = [one for one in remaining if low <= one.time and one.last <= high]
         self._counters.value_tests += len(inside)
         condition = self._spec.condition
         if side == LEFT:
-            found = condition.among(new.members, [one.members[0] for one in inside])
-            self._output.extend(with_all_times(new, one) for one in found)
+            matches = condition.among(new.members, [one.members[0] for one in inside])
+            self._output.extend(with_all_times(new, one) for one in matches)
         else:
             (right,) = new.members
             joined = condition.combinations(right, inside)
@@ -145,11 +145,11 @@ class WJoin(PlanOperator):
         bucket, vector = self.buffers[side].buckets[place], self.children[1 - side].newest
         self.buffers[side].visited[place] = min(vector) - self._spec.window
         self.buffers[side].visited.move_to_end(place)
-        kept = [one for one in bucket if not self._is_out(one, vector)]
-        if len(kept) < len(bucket):
-            self._counters.removed += len(bucket) - len(kept)
-            self.buffers[side].buckets[place] = kept
-        return kept
+        remaining = [one for one in bucket if not self._is_out(one, vector)]
+        if len(remaining) < len(bucket):
+            self._counters.removed += len(bucket) - len(remaining)
+            self.buffers[side].buckets[place] = remaining
+        return remaining
 
     def _tidy(self, side: int, place: int) -> None:
         """Delete what is out at the head of a bucket, and in buckets not visited for a long time.

@@ -23,11 +23,11 @@ ALGORITHMS = ("RIPPLE", "XJOIN", "NLW", "HW", "MW", "BEW", "BEW_HASH", "FEW_HASH
 def measure(setting: Setting) -> list[Row]:
     """The mean service time of each algorithm on each capture."""
     folder = captures_folder()
-    most = setting.choose(20_000, 20_000, 2_000)
+    limit = setting.choose(20_000, 20_000, 2_000)
     joins = {
         "2 rooms": (JoinTask.uniform(2, 120 * SECOND), room_events(folder, 2)),
         "3 rooms": (JoinTask.uniform(3, 120 * SECOND), room_events(folder, 3)),
-        "packets": (JoinTask.uniform(2, SECOND // 100), packets(folder)[:most]),
+        "packets": (JoinTask.uniform(2, SECOND // 100), packets(folder)[:limit]),
     }
     rows: list[Row] = []
     for capture, (task, arrivals) in setting.progress.track(list(joins.items()), "captures"):

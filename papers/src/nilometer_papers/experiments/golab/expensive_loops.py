@@ -32,11 +32,11 @@ class AskedKeys:
     ) -> list[StreamTuple]:
         """The candidates with the key of the combination."""
         tested = list(candidates)
-        found = SameKey().among(partial, tested)
+        matches = SameKey().among(partial, tested)
         self.windows.update(one.stream for one in tested[:1] for _ in tested)
         for member in partial:
-            self.pairs.update(frozenset({member.stream, one.stream}) for one in found)
-        return found
+            self.pairs.update(frozenset({member.stream, one.stream}) for one in matches)
+        return matches
 
     def combinations(self, one: StreamTuple, candidates: Iterable[MTuple]) -> list[MTuple]:
         """The candidates with the key of the tuple."""
@@ -63,7 +63,7 @@ class Asked:
 def asked_by_order(work: Sequence[Workload], setting: Setting) -> dict[Order, Asked]:
     """For every global order, counts per arriving tuple."""
     arrivals = sum(len(one.measured) for one in work)
-    found = {}
+    by_order = {}
     orders = list(permutations(range(work[0].task.streams)))
     for order in setting.progress.track(orders, "orders"):
         keys = AskedKeys()
@@ -74,5 +74,5 @@ def asked_by_order(work: Sequence[Workload], setting: Setting) -> dict[Order, As
         visited = run(make, work).visited
         windows = {i: n / arrivals for i, n in keys.windows.items()}
         pairs = {pair: n / arrivals for pair, n in keys.pairs.items()}
-        found[order] = Asked(visited, windows, pairs)
-    return found
+        by_order[order] = Asked(visited, windows, pairs)
+    return by_order

@@ -30,9 +30,9 @@ _MAKES: Final[Mapping[str, Make]] = {"MULTI-WAY": EagerNLJ, "NAIVE": NaiveNLJ}
 
 def measure(setting: Setting) -> list[Row]:
     """Comparisons per unit of time, by formula and as counted."""
-    most = setting.choose(7, 6, 4)
+    largest = setting.choose(7, 6, 4)
     rows: list[Row] = []
-    for windows in setting.progress.track(range(2, most + 1), "number of windows"):
+    for windows in setting.progress.track(range(2, largest + 1), "number of windows"):
         loads = [LOAD] * windows
         workloads = make_workloads(loads, setting.choose(60, 30, 4), 4 * windows, setting.seed)
         runs = {name: run(make, workloads) for name, make in _MAKES.items()}
@@ -78,13 +78,13 @@ def _ratios(rows: Sequence[Row], source: str) -> dict[int, float]:
 
 
 def _check_scales(rows: Sequence[Row]) -> Outcome:
-    holds, told = True, []
+    holds, figures = True, []
     for source in ("formula", "counted"):
         ratios = _ratios(rows, source)
         larger = [ratio for windows, ratio in ratios.items() if windows > 2]
         holds = holds and min(larger) > 1 and larger[-1] > larger[0]
-        told.append(f"{source}: " + ", ".join(f"{n}: {brief(r)}" for n, r in ratios.items()))
-    return Outcome(holds, "; ".join(told))
+        figures.append(f"{source}: " + ", ".join(f"{n}: {brief(r)}" for n, r in ratios.items()))
+    return Outcome(holds, "; ".join(figures))
 
 
 def _check_formula(rows: Sequence[Row]) -> Outcome:

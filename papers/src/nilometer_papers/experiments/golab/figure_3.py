@@ -60,7 +60,7 @@ def _rows(loads: Sequence[StreamLoad], tau: int, setting: Setting) -> list[Row]:
     # Whole intervals: windows grow until the end of each.
     units = tau * max(1, round(setting.choose(20, 5, 1) / tau))
     workloads = make_workloads(loads, setting.choose(40, 16, 1), units * unit, setting.seed)
-    told = {name: best(loads, tau, False) for name, best in _PLANS.items()}
+    by_formula = {name: best(loads, tau, False) for name, best in _PLANS.items()}
     plans = {name: best(loads, tau, True) for name, best in _PLANS.items()}
     runs = {name: run(_general(plan, tau * unit), workloads) for name, plan in plans.items()}
     check_same({name: one.service for name, one in runs.items()})
@@ -69,7 +69,7 @@ def _rows(loads: Sequence[StreamLoad], tau: int, setting: Setting) -> list[Row]:
             "tau": tau,
             "algorithm": name,
             "orders": " ".join("".join(str(j + 1) for j in plan) for plan in plans[name]),
-            "formula": round(total_cost(loads, told[name], tau, time_tests=False), 1),
+            "formula": round(total_cost(loads, by_formula[name], tau, time_tests=False), 1),
             "exact": round(total_cost(loads, plans[name], tau, time_tests=True), 1),
             "counted": round(one.visited * unit, 1),
         }
@@ -118,15 +118,15 @@ def _compare(
     def check(rows: Sequence[Row]) -> Outcome:
         costs = _costs(rows, "counted")
         shown = {tau: costs[tau] for tau in (min(costs), max(costs))}
-        told = [
+        figures = [
             f"tau {tau}: " + ", ".join(f"{name} {brief(cost)}" for name, cost in each.items())
             for tau, each in shown.items()
         ]
-        told += [
+        figures += [
             f"by the {_SOURCES[one]} it {'holds' if holds(_costs(rows, one)) else 'does not hold'}"
             for one in ("formula", "exact")
         ]
-        return Outcome(holds(costs), "; ".join(told))
+        return Outcome(holds(costs), "; ".join(figures))
 
     return Claim(text, inequality, check, reason)
 

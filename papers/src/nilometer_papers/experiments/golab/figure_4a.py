@@ -117,12 +117,12 @@ def _best_tau(rates: dict[int, float]) -> int:
 def _claim(text: str, inequality: str, holds: Callable[[Rates], bool], reason: str = "") -> Claim:
     def check(rows: Sequence[Row]) -> Outcome:
         rates = _rates(rows)
-        told = [
+        figures = [
             f"{name}: best {brief(one[_best_tau(one)])} at tau {_best_tau(one)}, "
             f"eager {brief(one[EAGER])}, tau {max(one)}: {brief(one[max(one)])}"
             for name, one in rates.items()
         ]
-        return Outcome(holds(rates), "; ".join(told))
+        return Outcome(holds(rates), "; ".join(figures))
 
     return Claim(text, inequality, check, reason)
 
@@ -154,8 +154,8 @@ def _drops_off(rates: Rates) -> bool:
 def _check_engine(rows: Sequence[Row]) -> Outcome:
     best = max(max(one.values()) for one in _rates(rows).values())
     engine = values(rows, "rate", algorithm=COLUMNAR)[0]
-    told = f"{brief(engine)} / {brief(best)} = {brief(engine / best)} times"
-    return Outcome(engine > best, told)
+    figures = f"{brief(engine)} / {brief(best)} = {brief(engine / best)} times"
+    return Outcome(engine > best, figures)
 
 
 CLAIMS: Final = (

@@ -110,12 +110,12 @@ def _best(rates: dict[int, float]) -> int:
 
 def _claim(text: str, inequality: str, holds: Callable[[Rates], bool], reason: str = "") -> Claim:
     def check(rows: Sequence[Row]) -> Outcome:
-        told = [
+        figures = [
             f"{name}: best {brief(one[_best(one)])} at {_best(one)}, "
             f"{brief(one[max(one)])} at {max(one)}"
             for name, one in _rates(rows).items()
         ]
-        return Outcome(holds(_rates(rows)), "; ".join(told))
+        return Outcome(holds(_rates(rows)), "; ".join(figures))
 
     return Claim(text, inequality, check, reason)
 
@@ -141,8 +141,8 @@ def _ten_is_below_five(rates: Rates) -> bool:
 def _check_engine(rows: Sequence[Row]) -> Outcome:
     best = max(max(one.values()) for one in _rates(rows).values())
     engine = values(rows, "rate", strategy=COLUMNAR)[0]
-    told = f"{brief(engine)} / {brief(best)} = {brief(engine / best)} times"
-    return Outcome(engine > best, told)
+    figures = f"{brief(engine)} / {brief(best)} = {brief(engine / best)} times"
+    return Outcome(engine > best, figures)
 
 
 _COST: Final = (

@@ -146,11 +146,11 @@ def shares(rows: Sequence[Row]) -> dict[float, float]:
 
 def allowed(rows: Sequence[Row]) -> dict[str, tuple[int, int]]:
     """The costs of a look for which the best intervals are those of the paper's Figure 4(a)."""
-    found = {
+    fitting = {
         name: [cost for cost in COSTS if best(rows, name, cost) == interval]
         for name, (_, interval) in INTERVALS.items()
     }
-    return {name: (costs[0], costs[-1]) for name, costs in found.items() if costs}
+    return {name: (costs[0], costs[-1]) for name, costs in fitting.items() if costs}
 
 
 def cost_by_tau(rows: Sequence[Row], case: str, look: float) -> list[float]:
@@ -218,57 +218,57 @@ def _draw_shares(axes: Axes, counted: dict[float, float]) -> None:
 
 def _shade(axes: Axes, rows: Sequence[Row]) -> None:
     """From the least to the most that a look may cost for the intervals of the paper."""
-    found = allowed(rows).values()
-    if found:
-        ends = min(one for one, _ in found), max(one for _, one in found)
+    ranges = allowed(rows).values()
+    if ranges:
+        ends = min(one for one, _ in ranges), max(one for _, one in ranges)
         axes.axvspan(*ends, color="tab:green", alpha=0.15, label="the paper's best tau by counts")
 
 
 def _tells_tables(rows: Sequence[Row]) -> Outcome:
-    most = max((last for _, last in allowed(rows).values()), default=0)
+    top = max((last for _, last in allowed(rows).values()), default=0)
     needed = next((one for one in COSTS if best(rows, TABLES, one) <= EIGHT), COSTS[-1])
-    told = (
-        f"best at {best(rows, TABLES, 0)} if a look costs nothing, at {best(rows, TABLES, most)} "
-        f"if it costs {most}, at {EIGHT} or fewer from {needed} on"
+    figures = (
+        f"best at {best(rows, TABLES, 0)} if a look costs nothing, at {best(rows, TABLES, top)} "
+        f"if it costs {top}, at {EIGHT} or fewer from {needed} on"
     )
-    return Outcome(best(rows, TABLES, most) > EIGHT, told)
+    return Outcome(best(rows, TABLES, top) > EIGHT, figures)
 
 
 def _tells_intervals(rows: Sequence[Row]) -> Outcome:
-    found = allowed(rows)
-    told = "; ".join(f"{name}: {first} to {last}" for name, (first, last) in found.items())
-    return Outcome(len(found) == len(INTERVALS), told)
+    ranges = allowed(rows)
+    figures = "; ".join(f"{name}: {first} to {last}" for name, (first, last) in ranges.items())
+    return Outcome(len(ranges) == len(INTERVALS), figures)
 
 
 def _equal_is_best(rows: Sequence[Row]) -> Outcome:
     costs = {look: [least_cost(rows, one, look) for one in (EQUAL, FIVE)] for look in COSTS}
-    told = "; ".join(
+    figures = "; ".join(
         f"looks of {look}: {EQUAL} {brief(equal)} at {at}, {FIVE} {brief(five)} at {other}"
         for look in (COSTS[0], COSTS[50], COSTS[-1])
         for (equal, at), (five, other) in (costs[look],)
     )
-    return Outcome(all(equal < five for equal, five in costs.values()), told)
+    return Outcome(all(equal < five for equal, five in costs.values()), figures)
 
 
 def _ten_is_less(rows: Sequence[Row]) -> Outcome:
     five, ten = counts(rows, FIVE), counts(rows, TEN)
-    told = ", ".join(f"{at}: {brief(ten[at])} and {brief(five[at])}" for at in ten)
-    return Outcome(all(ten[at] < five[at] for at in ten if at >= FEW), told)
+    figures = ", ".join(f"{at}: {brief(ten[at])} and {brief(five[at])}" for at in ten)
+    return Outcome(all(ten[at] < five[at] for at in ten if at >= FEW), figures)
 
 
 def _twice_to_fast(rows: Sequence[Row]) -> Outcome:
     counted = shares(rows)
     at = min(counted, key=counted.__getitem__)
-    told = f"fewest at {brief(at)} ({brief(counted[at])}), {brief(counted[1.0])} at 1 ({EQUAL})"
-    return Outcome(1.5 <= at <= 3, f"{told}, {brief(counted[6.6])} at 6.6 ({FIVE})")
+    figures = f"fewest at {brief(at)} ({brief(counted[at])}), {brief(counted[1.0])} at 1 ({EQUAL})"
+    return Outcome(1.5 <= at <= 3, f"{figures}, {brief(counted[6.6])} at 6.6 ({FIVE})")
 
 
 def _longer_is_slower(rows: Sequence[Row]) -> Outcome:
     limits = {case: limit(rows, case) for case in TABLE_8}
     needed = min((first for first, _ in allowed(rows).values()), default=0)
-    told = "; ".join(f"{case}: up to {brief(one)} comparisons" for case, one in limits.items())
+    figures = "; ".join(f"{case}: up to {brief(one)} comparisons" for case, one in limits.items())
     holds = 0 < limits["HASH5"] < needed < limits["NLJ"]
-    return Outcome(holds, f"{told}; the intervals of Figure 4(a) need {needed} or more")
+    return Outcome(holds, f"{figures}; the intervals of Figure 4(a) need {needed} or more")
 
 
 CLAIMS: Final = (

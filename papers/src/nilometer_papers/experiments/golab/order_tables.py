@@ -78,7 +78,7 @@ def _measure(loads: Loads, quoted: Iterable[str]) -> Callable[[Setting], list[Ro
             name: count(orders[name], loads, workloads)
             for name in setting.progress.track(setting.choose(ranked, some, some), "global orders")
         }
-        if len({found for _, found in counts.values()}) > 1:
+        if len({fingerprint for _, fingerprint in counts.values()}) > 1:
             raise WrongResultsError("global orders give different results")
         contents = draw_windows(loads, setting.choose(10_000, 2_000, 200), setting.seed)
         sampled = {name: compared_with(orders[name], loads, contents) for name in counts}
@@ -106,10 +106,10 @@ def count(order: Order, loads: Loads, workloads: Sequence[Workload]) -> tuple[fl
         workload.fill(algorithm)
         for one in workload.measured:
             before = algorithm.counters.visited
-            found = algorithm.process(one)
+            results = algorithm.process(one)
             visited[one.stream] += algorithm.counters.visited - before
             tuples[one.stream] += 1
-            fingerprint = add_fingerprints(fingerprint, fingerprint_of(found))
+            fingerprint = add_fingerprints(fingerprint, fingerprint_of(results))
     per_tuple = [v / n for v, n in zip(visited, tuples, strict=True)]
     cost = sum(load.rate * each for load, each in zip(loads, per_tuple, strict=True))
     return round(cost, 1), fingerprint
@@ -117,7 +117,9 @@ def count(order: Order, loads: Loads, workloads: Sequence[Workload]) -> tuple[fl
 
 def _draw(figure: Figure, rows: Sequence[Row], quoted: Mapping[str, int]) -> None:
     axes, places = figure.subplots(), range(len(rows))
-    told = [(i, quoted[str(row["order"])]) for i, row in enumerate(rows) if row["order"] in quoted]
+    points = [
+        (i, quoted[str(row["order"])]) for i, row in enumerate(rows) if row["order"] in quoted
+    ]
     curves = [
         Curve("model", places, values(rows, "model")),
         Curve("counted (EAGER MULTI-WAY NLJ)", places, values(rows, "counted"), ":"),
@@ -126,7 +128,7 @@ def _draw(figure: Figure, rows: Sequence[Row], quoted: Mapping[str, int]) -> Non
     draw_curves(
         axes, curves, Axis("global order"), Axis("comparisons per unit of time"), markers=True
     )
-    axes.plot(*zip(*told, strict=True), "k*", markersize=12, label="in the paper", linestyle="")
+    axes.plot(*zip(*points, strict=True), "k*", markersize=12, label="in the paper", linestyle="")
     axes.set_xticks(places, [str(row["order"]) for row in rows], rotation=90)
     share_legend(figure, [axes])
 
@@ -135,28 +137,30 @@ def _costs(quoted: Mapping[str, int], best: str) -> Claim:
     """Orders cost what the paper reports, and the cheapest is the one it reports."""
 
     def check(rows: Sequence[Row]) -> Outcome:
-        found = _models(rows)
-        close = all(abs(found[order] - cost) <= 0.005 * cost for order, cost in quoted.items())
-        told = ", ".join(f"{order}: {found[order]:.0f}" for order in quoted)
-        holds = close and found[best] == min(found.values())
-        return Outcome(holds, f"{told}; least {min(found.values()):.0f}")
+        models = _models(rows)
+        close = all(abs(models[order] - cost) <= 0.005 * cost for order, cost in quoted.items())
+        figures = ", ".join(f"{order}: {models[order]:.0f}" for order in quoted)
+        holds = close and models[best] == min(models.values())
+        return Outcome(holds, f"{figures}; least {min(models.values()):.0f}")
 
-    told = ", ".join(f"{order} {cost}" for order, cost in quoted.items())
+    listed = ", ".join(f"{order} {cost}" for order, cost in quoted.items())
     return Claim(
-        f"orders cost: {told}; {best} is optimal",
+        f"orders cost: {listed}; {best} is optimal",
         f"|model / paper - 1| ≤ 0.5 % for each of them, and model({best}) = min(model)",
         check,
     )
 
 
-def _worst(most: int) -> Claim:
+def _worst(maximum: int) -> Claim:
     """The most expensive order costs nearly what the paper reports."""
 
     def check(rows: Sequence[Row]) -> Outcome:
         dearest = max(_models(rows).values())
-        return Outcome(0.95 * most <= dearest <= most, f"{dearest:.0f}")
+        return Outcome(0.95 * maximum <= dearest <= maximum, f"{dearest:.0f}")
 
-    return Claim(f"the worst plan costs nearly {most}", f"0.95 ≤ max(model) / {most} ≤ 1", check)
+    return Claim(
+        f"the worst plan costs nearly {maximum}", f"0.95 ≤ max(model) / {maximum} ≤ 1", check
+    )
 
 
 def _check_first_is_fast(rows: Sequence[Row]) -> Outcome:
@@ -174,12 +178,12 @@ _FAST_FIRST: Final = Claim(
 
 
 def _check_average(rows: Sequence[Row]) -> Outcome:
-    found, average = _models(rows), float(rows[0]["average"])
+    models, average = _models(rows), float(rows[0]["average"])
     tried, top = ("3412", "3142", "3124"), ("1234", "2134")
     holds = (
         round(average) == 63362
-        and all(found[order] < average for order in tried)
-        and all(found[order] > average for order in top)
+        and all(models[order] < average for order in tried)
+        and all(models[order] > average for order in top)
     )
     return Outcome(holds, f"average {average:.0f}")
 
@@ -212,8 +216,8 @@ def _heuristic(loads: Loads) -> Claim:
             counted[chosen] <= 1.05 * min(counted.values())
         )
         fewest = min(counted, key=counted.__getitem__)
-        told = f"{chosen}: {brief(counted[chosen])} counted; fewest, {fewest}"
-        return Outcome(holds, f"{told}: {brief(counted[fewest])}")
+        figures = f"{chosen}: {brief(counted[chosen])} counted; fewest, {fewest}"
+        return Outcome(holds, f"{figures}: {brief(counted[fewest])}")
 
     return Claim(
         "the heuristic with fast streams moved up finds the best global order",
@@ -227,11 +231,11 @@ def _check_close(rows: Sequence[Row]) -> Outcome:
     many, few = (_errors(rows, column) for column in ("sampled", "counted"))
     worst, mean = _largest_and_mean(many)
     error = max(float(row["deviation"]) / float(row["sampled"]) for row in rows)
-    told = (
+    figures = (
         f"{worst}, mean of all {mean}, standard error at most {error:.1%}; "
         "in EAGER MULTI-WAY NLJ, with fewer windows, {}, mean of all {}"
     ).format(*_largest_and_mean(few))
-    return Outcome(max(map(abs, many.values())) <= 0.1, told)
+    return Outcome(max(map(abs, many.values())) <= 0.1, figures)
 
 
 def _errors(rows: Sequence[Row], column: str) -> dict[str, float]:

@@ -43,20 +43,20 @@ class Run:
 def run(make: Make, workloads: Sequence[Workload]) -> Run:
     """Measure from full windows; work that waits for the end of an interval counts, too."""
     spent = visited = compared = 0
-    found: list[Result] = []
+    results: list[Result] = []
     with no_garbage_collection():
         for workload in workloads:
             algorithm = workload.fill(make(workload.task))
             began = process_time_ns()
             for arrival in workload.measured:
-                found += algorithm.process(arrival)
-            found += algorithm.finish()
+                results += algorithm.process(arrival)
+            results += algorithm.finish()
             spent += process_time_ns() - began
             visited += algorithm.counters.visited
             compared += algorithm.counters.comparisons
     tuples = sum(len(workload.measured) for workload in workloads)
-    block = Block(tuples, spent / 1000 / tuples, compared / tuples, len(found))
-    service = Service((block,), len(found), fingerprint_of(found))
+    block = Block(tuples, spent / 1000 / tuples, compared / tuples, len(results))
+    service = Service((block,), len(results), fingerprint_of(results))
     return Run(1e9 * tuples / spent, visited / tuples, service)
 
 

@@ -175,61 +175,61 @@ def _labelled(rows: Sequence[Row], case: str, label: str) -> Row:
 
 
 def _inner_is_cheaper(rows: Sequence[Row]) -> Outcome:
-    told, holds = [], True
+    figures, holds = [], True
     for i in range(4):
         inner, outer = (
             float(_labelled(rows, HYBRID, f"S{i + 1}, {place}")["counted"])
             for place in ("inner", "outer")
         )
-        told.append(f"S{i + 1}: inner {brief(inner)}, outermost {brief(outer)}")
+        figures.append(f"S{i + 1}: inner {brief(inner)}, outermost {brief(outer)}")
         holds = holds and inner <= outer
-    return Outcome(holds, "; ".join(told))
+    return Outcome(holds, "; ".join(figures))
 
 
 def _index_is_best(rows: Sequence[Row]) -> Outcome:
     (chosen,) = choose_indexes(TABLE_5, 1, BUCKETS)
     counted = {i: float(_labelled(rows, HYBRID, f"S{i + 1}, best")["counted"]) for i in range(4)}
-    told = ", ".join(f"S{i + 1} {brief(cost)}" for i, cost in counted.items())
-    return Outcome(counted[chosen] == min(counted.values()), f"chosen S{chosen + 1}; {told}")
+    figures = ", ".join(f"S{i + 1} {brief(cost)}" for i, cost in counted.items())
+    return Outcome(counted[chosen] == min(counted.values()), f"chosen S{chosen + 1}; {figures}")
 
 
 def _planned_is_cheaper(rows: Sequence[Row]) -> Outcome:
     written, planned = (_labelled(rows, PLANNED, one) for one in ("as written", "planned"))
     costs = float(written["counted"]), float(planned["counted"])
-    told = f"{written['order']} {brief(costs[0])}, {planned['order']} {brief(costs[1])}"
-    return Outcome(costs[1] < costs[0], f"{told}: {brief(costs[0] / costs[1])} times")
+    figures = f"{written['order']} {brief(costs[0])}, {planned['order']} {brief(costs[1])}"
+    return Outcome(costs[1] < costs[0], f"{figures}: {brief(costs[0] / costs[1])} times")
 
 
 def _rows_carry_over(rows: Sequence[Row]) -> Outcome:
     costs = [float(_labelled(rows, COUNTED, one)["counted"]) for one in ("EAGER_NLJ", "COUNT_NLJ")]
-    told = f"EAGER_NLJ {brief(costs[0])}, COUNT_NLJ {brief(costs[1])}"
-    return Outcome(max(costs) <= 1.25 * min(costs), told)
+    figures = f"EAGER_NLJ {brief(costs[0])}, COUNT_NLJ {brief(costs[1])}"
+    return Outcome(max(costs) <= 1.25 * min(costs), figures)
 
 
 def _dear_is_early(rows: Sequence[Row]) -> Outcome:
     usual = str(_labelled(rows, DEAR, "none, best place")["order"])
-    told, moves = [], []
+    figures, moves = [], []
     for name in "1234":
         best = _labelled(rows, DEAR, f"S{name}, best place")
         order, last = str(best["order"]), float(_labelled(rows, DEAR, f"S{name}, last")["counted"])
-        told.append(f"S{name}: {order} {brief(float(best['counted']))}, last {brief(last)}")
+        figures.append(f"S{name}: {order} {brief(float(best['counted']))}, last {brief(last)}")
         moves.append(usual.index(name) - order.index(name))
-    return Outcome(min(moves) >= 0 and max(moves) > 0, f"else {usual}; {'; '.join(told)}")
+    return Outcome(min(moves) >= 0 and max(moves) > 0, f"else {usual}; {'; '.join(figures)}")
 
 
 def _known_cost_is_cheaper(rows: Sequence[Row]) -> Outcome:
-    told, gains = [], []
+    figures, gains = [], []
     labels = [str(row["label"]) for row in select(rows, case=BESIDE)]
     for name in dict.fromkeys(label.partition(":")[0] for label in labels):
         usual, planned = (_labelled(rows, BESIDE, f"{name}: {one}") for one in _KNOWLEDGE)
         costs = float(usual["counted"]), float(planned["counted"])
         gains.append(costs[0] - costs[1])
         if usual["order"] != planned["order"]:
-            told.append(
+            figures.append(
                 f"{name}: {usual['order']} {brief(costs[0])}, {planned['order']} {brief(costs[1])}"
             )
-    same = f"the same order in {len(gains) - len(told)} of {len(gains)} pairs"
-    return Outcome(min(gains) >= 0 and max(gains) > 0, "; ".join([*told, same]))
+    same = f"the same order in {len(gains) - len(figures)} of {len(gains)} pairs"
+    return Outcome(min(gains) >= 0 and max(gains) > 0, "; ".join([*figures, same]))
 
 
 CLAIMS = (

@@ -111,8 +111,8 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
 
 def _rates(rows: Sequence[Row], name: str) -> dict[str, float]:
     """The rate of each order that was timed in turns."""
-    found = select(rows, algorithm=name)
-    return {str(row["order"]): float(row["rate"]) for row in found if row["repeats"]}
+    group = select(rows, algorithm=name)
+    return {str(row["order"]): float(row["rate"]) for row in group if row["repeats"]}
 
 
 def _engine(rows: Sequence[Row]) -> float:
@@ -120,59 +120,61 @@ def _engine(rows: Sequence[Row]) -> float:
 
 
 def _check_counted(rows: Sequence[Row]) -> Outcome:
-    holds, told = True, []
+    holds, figures = True, []
     for name in _PAPER:
         counted = {
             str(row["order"]): float(row["compared"]) for row in select(rows, algorithm=name)
         }
         best = min(counted, key=counted.__getitem__)
         holds = holds and counted[PREDICTED] <= 1.05 * counted[best]
-        told.append(f"{name}: {brief(counted[PREDICTED])} (fewest {brief(counted[best])}, {best})")
-    return Outcome(holds, "; ".join(told))
+        figures.append(
+            f"{name}: {brief(counted[PREDICTED])} (fewest {brief(counted[best])}, {best})"
+        )
+    return Outcome(holds, "; ".join(figures))
 
 
 def _check_timed(rows: Sequence[Row]) -> Outcome:
-    holds, told = True, []
+    holds, figures = True, []
     for name in _PAPER:
         rates = _rates(rows, name)
         best = max(rates, key=rates.__getitem__)
         holds = holds and rates[PREDICTED] >= 0.95 * rates[best]
-        told.append(f"{name}: {brief(rates[PREDICTED])} (best {brief(rates[best])}, {best})")
+        figures.append(f"{name}: {brief(rates[PREDICTED])} (best {brief(rates[best])}, {best})")
     counted = _check_counted(rows)
     verdict = "too" if counted.holds else "not so"
-    return Outcome(holds, f"{'; '.join(told)}. By comparisons {verdict}: {counted.figures}")
+    return Outcome(holds, f"{'; '.join(figures)}. By comparisons {verdict}: {counted.figures}")
 
 
 def _check_worst(rows: Sequence[Row]) -> Outcome:
     ratios = {n: max(r.values()) / min(r.values()) for n in _PAPER for r in (_rates(rows, n),)}
-    told = ", ".join(f"{name}: {brief(ratio)}" for name, ratio in ratios.items())
-    return Outcome(all(3 <= ratio <= 6 for ratio in ratios.values()), told)
+    figures = ", ".join(f"{name}: {brief(ratio)}" for name, ratio in ratios.items())
+    return Outcome(all(3 <= ratio <= 6 for ratio in ratios.values()), figures)
 
 
 def _check_hash(rows: Sequence[Row]) -> Outcome:
     best = {name: max(_rates(rows, name).values()) for name in _PAPER}
     gains = {n: best[n.replace("NLJ", "hash")] / best[n] for n in _PAPER if "NLJ" in n}
-    told = ", ".join(f"{name}: {brief(gain)} times" for name, gain in gains.items())
-    return Outcome(min(gains.values()) > 1, told)
+    figures = ", ".join(f"{name}: {brief(gain)} times" for name, gain in gains.items())
+    return Outcome(min(gains.values()) > 1, figures)
 
 
 def _check_tau(rows: Sequence[Row]) -> Outcome:
     best = {name: _rates(rows, name)[PREDICTED] for name in _PAPER}
     groups = [[n for n in _PAPER if kind in n] for kind in ("NLJ", "hash")]
     holds = all(best[a] > best[b] > best[c] for a, b, c in groups)
-    told = ", ".join(f"{name}: {brief(rate)}" for name, rate in best.items())
+    figures = ", ".join(f"{name}: {brief(rate)}" for name, rate in best.items())
     counted = {
         name: values(rows, "compared", algorithm=name, order=PREDICTED)[0] for name in _PAPER
     }
     more = ", ".join(f"{name}: {brief(each)}" for name, each in counted.items())
-    return Outcome(holds, f"{told}. Tuples compared for each that comes: {more}")
+    return Outcome(holds, f"{figures}. Tuples compared for each that comes: {more}")
 
 
 def _check_engine(rows: Sequence[Row]) -> Outcome:
     best = max(float(row["rate"]) for row in rows if row["algorithm"] != COLUMNAR)
     engine = _engine(rows)
-    told = f"{brief(engine)} / {brief(best)} = {brief(engine / best)} times"
-    return Outcome(engine > best, told)
+    figures = f"{brief(engine)} / {brief(best)} = {brief(engine / best)} times"
+    return Outcome(engine > best, figures)
 
 
 CLAIMS: Final = (

@@ -25,13 +25,13 @@ def draw_windows(loads: Sequence[StreamLoad], samples: int, seed: int) -> Conten
     lengths = np.array([round(load.window * unit) for load in loads])
     values = np.array([_values(load) for load in loads])
     ages = np.arange(lengths.max())
-    most = int(values.max())
-    contents = np.empty((samples, len(loads), most), np.int64)
+    largest = int(values.max())
+    contents = np.empty((samples, len(loads), largest), np.int64)
     for sample in range(samples):
         streams = random.choice(len(loads), len(ages), p=rates / rates.sum())
         streams = streams[ages < lengths[streams]]
-        places = streams * most + random.integers(0, values[streams])
-        contents[sample] = np.bincount(places, minlength=len(loads) * most).reshape(-1, most)
+        places = streams * largest + random.integers(0, values[streams])
+        contents[sample] = np.bincount(places, minlength=len(loads) * largest).reshape(-1, largest)
     return contents
 
 

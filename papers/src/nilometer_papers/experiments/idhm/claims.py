@@ -37,21 +37,21 @@ def _decisions_come_early(rows: Sequence[Row]) -> Outcome:
     times = {
         str(row["classifier"]): float(row["seconds"]) for row in select(rows, curve="decisions")
     }
-    told = "; ".join(f"{method} {seconds:.1f} s" for method, seconds in times.items())
-    return Outcome(times[BEST] <= BURST * FULL / 2, told)
+    figures = "; ".join(f"{method} {seconds:.1f} s" for method, seconds in times.items())
+    return Outcome(times[BEST] <= BURST * FULL / 2, figures)
 
 
 def _some_peaks_come_at_once(rows: Sequence[Row]) -> Outcome:
-    early = _found(rows, "C 4.44", BURST)
-    late = _found(rows, "N 10.83", BURST), _found(rows, "N 10.83", BURST * FULL)
-    told = (
+    early = _share_detected(rows, "C 4.44", BURST)
+    late = _share_detected(rows, "N 10.83", BURST), _share_detected(rows, "N 10.83", BURST * FULL)
+    figures = (
         f"C 4.44 in {early:.0%} of boxes with carbon after the first burst; N 10.83 in "
         f"{late[0]:.0%} of those with nitrogen then, in {late[1]:.0%} at full exposure"
     )
-    return Outcome(early >= 0.8 and late[0] <= late[1] / 2, told)
+    return Outcome(early >= 0.8 and late[0] <= late[1] / 2, figures)
 
 
-def _found(rows: Sequence[Row], line: str, seconds: float) -> float:
+def _share_detected(rows: Sequence[Row], line: str, seconds: float) -> float:
     (row,) = select(rows, curve="peaks", at=line, seconds=seconds)
     return float(row["detected"])
 
@@ -60,9 +60,9 @@ def _shields_hide(rows: Sequence[Row]) -> Outcome:
     bare, *shielded = select(rows, curve="shielding", classifier=BEST)
     # They are in order of thickness: the last one of each material is kept.
     thickest = {str(row["at"]).split(" ")[-1]: row for row in shielded}.values()
-    told = ", ".join(f"{row['at']} {float(row['detected']):.0%}" for row in (bare, *thickest))
+    figures = ", ".join(f"{row['at']} {float(row['detected']):.0%}" for row in (bare, *thickest))
     worst = min(float(row["detected"]) for row in thickest)
-    return Outcome(worst < float(bare["detected"]), f"detected: {told}")
+    return Outcome(worst < float(bare["detected"]), f"detected: {figures}")
 
 
 CLAIMS: Final = (

@@ -41,18 +41,18 @@ def measure(setting: Setting) -> list[Row]:
         find_function(name)  # raises if a package is missing
     judged = _judge(setting, KIND)
     tests = draw_boxes(Packing(known=False), _TESTS + setting.seed, 0, _boxes(setting))
-    found: list[Row] = []
+    rows: list[Row] = []
     for method, looks in look(
         KIND, judged.workers, tests, _EVERY_BURST, _TESTS + setting.seed
     ).items():
-        found += by_burst(judged, method, looks)
-        found += by_contents(judged, method, looks)
-    found += _against_shields(setting, judged)
-    found += _against_clutter(setting, judged)
+        rows += by_burst(judged, method, looks)
+        rows += by_contents(judged, method, looks)
+    rows += _against_shields(setting, judged)
+    rows += _against_clutter(setting, judged)
     for kind in setting.progress.track(OTHER_KINDS, "other detectors"):
-        found += _other_kind(setting, kind)
-    found += peak_rows(KIND, tests[: setting.choose(400, 200, 20)], _TESTS + setting.seed)
-    return found
+        rows += _other_kind(setting, kind)
+    rows += peak_rows(KIND, tests[: setting.choose(400, 200, 20)], _TESTS + setting.seed)
+    return rows
 
 
 def _boxes(setting: Setting) -> int:
@@ -75,21 +75,21 @@ def _against_shields(setting: Setting, judged: Judged) -> list[Row]:
         f"{millimetres} mm {stuff}" for stuff in STUFFS for millimetres in _MILLIMETRES[stuff]
     ]
     count = setting.choose(600, 200, 10)
-    found: list[Row] = []
+    rows: list[Row] = []
     for shield in setting.progress.track([NO_SHIELD, *shields], "shields"):
         packing = Packing(known=False, shields=(shield,))
-        found += _at_full_exposure(setting, judged, packing, count, "shielding", shield)
-    return found
+        rows += _at_full_exposure(setting, judged, packing, count, "shielding", shield)
+    return rows
 
 
 def _against_clutter(setting: Setting, judged: Judged) -> list[Row]:
     """The heavier the clutter in the beam, the less visible a hazardous material is."""
     count = setting.choose(600, 200, 10)
-    found: list[Row] = []
+    rows: list[Row] = []
     for heaviest in setting.progress.track(_HEAVIEST, "heavier things"):
         packing = Packing(known=False, heaviest=heaviest)
-        found += _at_full_exposure(setting, judged, packing, count, "clutter", f"{heaviest} kg")
-    return found
+        rows += _at_full_exposure(setting, judged, packing, count, "clutter", f"{heaviest} kg")
+    return rows
 
 
 def _other_kind(setting: Setting, kind: str) -> list[Row]:

@@ -29,14 +29,14 @@ def peak_rows(kind: str, boxes: Sequence[Box], seed: int) -> list[Row]:
     """The share of boxes with an element in which its line is found, after some exposures."""
     worker = _peaks(kind)
     amounts = moles(boxes)
-    found: list[Row] = []
+    rows: list[Row] = []
     for bursts, counts in zip(_BURSTS, accumulated(kind, boxes, _BURSTS, seed), strict=True):
         seen = _seen(worker, counts, bursts * BURST)
         for line in (line for line in LINES if line.name in SHOWN):
             among = amounts[:, ELEMENTS.index(line.element)] >= _LEAST
             hits = [(row, line.name) in seen for row in np.flatnonzero(among).tolist()]
-            found.append(_row(kind, line.name, bursts * BURST, hits))
-    return found
+            rows.append(_row(kind, line.name, bursts * BURST, hits))
+    return rows
 
 
 def _row(kind: str, line: str, seconds: float, hits: Sequence[bool]) -> Row:
@@ -76,6 +76,6 @@ def _seen(worker: RowWorker, counts: Spectra, seconds: float) -> set[tuple[int, 
     """Rows and the lines whose peaks are found in them."""
     spectra = pa.array(counts.tolist(), pa.list_(pa.float64()))
     live = pa.array(np.full(len(counts), seconds))
-    found = worker.look({"counts": spectra, "live": live})
-    lines = found.columns[-2].to_pylist()
-    return set(zip(found.rows.tolist(), lines, strict=True))
+    peaks = worker.look({"counts": spectra, "live": live})
+    lines = peaks.columns[-2].to_pylist()
+    return set(zip(peaks.rows.tolist(), lines, strict=True))

@@ -63,12 +63,12 @@ def accumulated(kind: str, boxes: Sequence[Box], bursts: Sequence[int], seed: in
     """The counts of boxes after some numbers of bursts."""
     rates = expected_rates(boxes, kind)
     total = np.zeros_like(rates)
-    kept: list[Spectra] = []
+    totals: list[Spectra] = []
     for burst in range(1, max(bursts) + 1):
         total = total + burst_counts(rates, BURST, (seed, burst))
         if burst in bursts:
-            kept.append(total)
-    return kept
+            totals.append(total)
+    return totals
 
 
 def look(
@@ -81,13 +81,13 @@ def look(
     """The results of LINES, then CLASSIFY with several methods, after some numbers of bursts."""
     exposures = np.array(bursts) * BURST
     counts = accumulated(kind, boxes, bursts, seed)
-    found = [find_lines(kind, one, live) for one, live in zip(counts, exposures, strict=True)]
-    significance = np.stack([_numbers(one["significance"]) for one in found])
+    results = [find_lines(kind, one, live) for one, live in zip(counts, exposures, strict=True)]
+    significance = np.stack([_numbers(one["significance"]) for one in results])
     return {
         method: Looks(
             boxes,
             exposures,
-            np.stack([find_suspicions(worker, one["pattern"]) for one in found]),
+            np.stack([find_suspicions(worker, one["pattern"]) for one in results]),
             significance,
         )
         for method, worker in workers.items()

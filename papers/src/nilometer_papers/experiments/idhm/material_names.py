@@ -68,9 +68,10 @@ class Namers:
 
     def by_neighbours(self, counts: Spectra, seconds: float) -> list[str]:
         """LINES, then CLASSIFY by family and by material, as in pipeline.sql."""
-        given = {"pattern": knowledge.find_lines(self.kind, counts, seconds)["pattern"]}
+        columns = {"pattern": knowledge.find_lines(self.kind, counts, seconds)["pattern"]}
         families, materials = (
-            worker.look(given).columns[0].to_pylist() for worker in (self.families, self.materials)
+            worker.look(columns).columns[0].to_pylist()
+            for worker in (self.families, self.materials)
         )
         return [
             NOTHING if family == NOTHING else str(material)
@@ -125,11 +126,11 @@ def _row(
     hazardous: Sequence[str],
     harmless: Sequence[str],
 ) -> Row:
-    told = [(box.hazard, name) for box, name in zip(boxes, hazardous, strict=True)]
-    right = [hazard is not None and hazard.name == name for hazard, name in told]
+    pairs = [(box.hazard, name) for box, name in zip(boxes, hazardous, strict=True)]
+    right = [hazard is not None and hazard.name == name for hazard, name in pairs]
     family = [
         hazard is not None and name != NOTHING and MATERIALS[name].family is hazard.family
-        for hazard, name in told
+        for hazard, name in pairs
     ]
     return {
         "part": "names",

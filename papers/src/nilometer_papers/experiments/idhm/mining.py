@@ -40,17 +40,17 @@ def measure(setting: Setting) -> list[Row]:
 
 
 def _finds(way: str) -> Claim:
-    told = {
+    text = {
         "PERIODS": "a pulsed source is found to be periodic, with its period",
         "PATTERNS": "told the period, PATTERNS shows in which steps of it the source is on",
     }[way]
 
     def check(rows: Sequence[Row]) -> Outcome:
         (row,) = select(rows, way=way, source=PULSED, curve="distance", at=NEAR)
-        return Outcome(float(row["right"]) >= _MOST, _told(row))
+        return Outcome(float(row["right"]) >= _MOST, _figures(row))
 
     return Claim(
-        f"target: {told}",
+        f"target: {text}",
         f"in 95 % of boxes and more, after one burst of {BURST:g} s, {NEAR} cm away",
         check,
     )
@@ -63,28 +63,30 @@ def _shows_nothing(rows: Sequence[Row]) -> Outcome:
         for row in select(rows, part="pulses", source=source, curve="distance")
     ]
     worst = {way: max(float(row["shown"]) for row in select(quiet, way=way)) for way in _MINED}
-    told = "; ".join(f"{way} in at most {share:.0%} of boxes" for way, share in worst.items())
+    figures = "; ".join(f"{way} in at most {share:.0%} of boxes" for way, share in worst.items())
     return Outcome(
-        all(share <= 1 - _MOST for share in worst.values()), f"something is shown: {told}"
+        all(share <= 1 - _MOST for share in worst.values()), f"something is shown: {figures}"
     )
 
 
 def _rates_of_bursts_do(rows: Sequence[Row]) -> Outcome:
     mine = select(rows, way="PERIODS", source=PULSED, curve="bursts")
-    told = "; ".join(f"{row['at']} bursts: {float(row['right']):.0%}" for row in mine)
+    figures = "; ".join(f"{row['at']} bursts: {float(row['right']):.0%}" for row in mine)
     (full,) = select(mine, at=FULL)
-    return Outcome(float(full["right"]) >= _MOST, told)
+    return Outcome(float(full["right"]) >= _MOST, figures)
 
 
 def _classify_names_more(curves: Sequence[str]) -> Check:
     def check(rows: Sequence[Row]) -> Outcome:
-        told, better = [], []
+        figures, better = [], []
         for row in (one for curve in curves for one in select(rows, way=CLASSIFY, curve=curve)):
             at = {"curve": row["curve"], "at": row["at"]}
             rates = [float(select(rows, way=way, **at)[0]["right"]) for way in (CLASSIFY, NET, RAW)]
             better.append(rates[0] > max(rates[1:]))
-            told.append(f"{row['curve']} {row['at']}: " + ", ".join(f"{one:.0%}" for one in rates))
-        return Outcome(all(better), "; ".join(told))
+            figures.append(
+                f"{row['curve']} {row['at']}: " + ", ".join(f"{one:.0%}" for one in rates)
+            )
+        return Outcome(all(better), "; ".join(figures))
 
     return check
 
@@ -92,11 +94,11 @@ def _classify_names_more(curves: Sequence[str]) -> Check:
 def _classify_alarms_less(rows: Sequence[Row]) -> Outcome:
     named = select(rows, part="names", curve="exposure", at=FULL * BURST)
     alarms = {way: float(select(named, way=way)[0]["shown"]) for way in (CLASSIFY, NET, RAW)}
-    told = "; ".join(f"{way} {share:.0%}" for way, share in alarms.items())
-    return Outcome(alarms[CLASSIFY] < min(alarms[NET], alarms[RAW]), f"false alarms: {told}")
+    figures = "; ".join(f"{way} {share:.0%}" for way, share in alarms.items())
+    return Outcome(alarms[CLASSIFY] < min(alarms[NET], alarms[RAW]), f"false alarms: {figures}")
 
 
-def _told(row: Row) -> str:
+def _figures(row: Row) -> str:
     return f"in {float(row['right']):.0%} of {row['boxes']} boxes"
 
 

@@ -44,7 +44,7 @@ def _pulses(axes: Axes, rows: Sequence[Row], curve: str, label: str) -> None:
         for source, style in ((PULSED, "-"), (STEADY, "--"), (OFF, ":")):
             mine = select(rows, way=way, curve=curve, source=source)
             column = "right" if source == PULSED else "shown"
-            told = f"{way}: {'right' if source == PULSED else 'anything'}, source {source}"
+            caption = f"{way}: {'right' if source == PULSED else 'anything'}, source {source}"
             axes.plot(
                 values(mine, "at"),
                 values(mine, column),
@@ -52,7 +52,7 @@ def _pulses(axes: Axes, rows: Sequence[Row], curve: str, label: str) -> None:
                 color=colour,
                 marker=marker,
                 ms=4,
-                label=told,
+                label=caption,
             )
     axes.set_title("boxes in which a pulsed source is found", fontsize=10)
     axes.set_xlabel(label)

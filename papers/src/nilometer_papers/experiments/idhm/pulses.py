@@ -51,13 +51,13 @@ class Series:
 def pulse_rows(setting: Setting, kind: str) -> list[Row]:
     """How often each of both finds what is there, by distance and by the number of bursts."""
     tracked = setting.progress.track
-    found: list[Row] = []
+    rows: list[Row] = []
     for distance in tracked(DISTANCES, "distances"):
         steps = round(BURST / STEP)
-        found += _rows(setting, kind, "distance", distance, steps)
+        rows += _rows(setting, kind, "distance", distance, steps)
     for bursts in tracked(BURSTS, "bursts"):
-        found += _rows(setting, kind, "bursts", bursts, bursts)
-    return found
+        rows += _rows(setting, kind, "bursts", bursts, bursts)
+    return rows
 
 
 def _rows(setting: Setting, kind: str, curve: str, at: int, steps: int) -> list[Row]:

@@ -28,7 +28,7 @@ _SCHEMA: Final = pa.schema(
 )
 _TIME, _DIFF = "_time", "_diff"
 
-Told = list[tuple[Change, float]]
+TimedChanges = list[tuple[Change, float]]
 """Changes of an answer, and the clock (microseconds) when each was emitted."""
 
 
@@ -50,24 +50,26 @@ class ColumnarQuery:
         """The changes from a micro-batch; rows become columns before the clock starts."""
         batches = _columns(arrivals)
         began = process_time_ns()
-        found = self._query.feed(batches)
+        table = self._query.feed(batches)
         self.microseconds += (process_time_ns() - began) / 1000
-        return _changes(found)
+        return _changes(table)
 
 
-def respond_columnar(query: Query, arrivals: Sequence[Arrival], since: int) -> tuple[Told, float]:
+def respond_columnar(
+    query: Query, arrivals: Sequence[Arrival], since: int
+) -> tuple[TimedChanges, float]:
     """The emitted changes, and the CPU time: up to an instant in one batch, then batch by batch.
 
     A batch is processed as soon as its time is over and the previous one is done.
     """
-    running, told, clock = ColumnarQuery(query), [], 0.0
+    running, timed, clock = ColumnarQuery(query), [], 0.0
     with no_garbage_collection():
         for end, part in _micro_batches(arrivals, since):
             spent = running.microseconds
             changes = running.feed(part)
             clock = max(clock, end) + running.microseconds - spent
-            told += [(one, clock) for one in changes]
-    return told, running.microseconds
+            timed += [(one, clock) for one in changes]
+    return timed, running.microseconds
 
 
 def _micro_batches(arrivals: Sequence[Arrival], since: int) -> Iterator[tuple[int, list[Arrival]]]:
@@ -91,10 +93,10 @@ def _record_batch(rows: Sequence[tuple[int, ...]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 
-def _changes(found: pa.Table) -> list[Change]:
-    rows = [found[name].to_pylist() for name in found.column_names if name not in (_TIME, _DIFF)]
-    times = found[_TIME].cast(pa.int64()).to_pylist()
-    signs = found[_DIFF].to_pylist()
+def _changes(table: pa.Table) -> list[Change]:
+    rows = [table[name].to_pylist() for name in table.column_names if name not in (_TIME, _DIFF)]
+    times = table[_TIME].cast(pa.int64()).to_pylist()
+    signs = table[_DIFF].to_pylist()
     return [
         Change(values, time, sign)
         for values, time, sign in zip(zip(*rows, strict=True), times, signs, strict=True)

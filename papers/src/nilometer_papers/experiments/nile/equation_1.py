@@ -48,7 +48,7 @@ def measure(setting: Setting) -> list[Row]:
     rows: list[Row] = []
     points = [(rate, window) for window in WINDOWS for rate in RATES]
     for rate, window in setting.progress.track(points, "points"):
-        found = sorted(
+        outputs = sorted(
             _output_rate(rate, window, windows_long, setting.seed + one) for one in range(seeds)
         )
         rows.append(
@@ -56,9 +56,9 @@ def measure(setting: Setting) -> list[Row]:
                 "algorithm": "W-DISTINCT",
                 "rate": rate,
                 "window": window,
-                "output": sum(found) / seeds,
-                "least": found[0],
-                "most": found[-1],
+                "output": sum(outputs) / seeds,
+                "least": outputs[0],
+                "most": outputs[-1],
                 "equation": predicted(rate, window),
                 "cpu_us": 0.0,
             }
@@ -68,11 +68,11 @@ def measure(setting: Setting) -> list[Row]:
 
 def arrivals_at(rate: float, seconds: float, seed: int) -> list[Arrival]:
     """Uniform values at exponential times, up to a time."""
-    random, time, found = Random(f"{seed} {rate}"), 0.0, []
+    random, time, arrivals = Random(f"{seed} {rate}"), 0.0, []
     while (time := time + random.expovariate(rate)) < seconds:
         at = int(time * SECOND)
-        found.append(Arrival(at, 0, at, (random.randrange(KEYS),)))
-    return found
+        arrivals.append(Arrival(at, 0, at, (random.randrange(KEYS),)))
+    return arrivals
 
 
 def _output_rate(rate: float, window: int, windows_long: int, seed: int) -> float:
@@ -82,8 +82,8 @@ def _output_rate(rate: float, window: int, windows_long: int, seed: int) -> floa
     running = Pipeline(output, Approach.TPA, lambda: 0, Scheduling.CLOCK)
     running.replay(arrivals_at(rate, seconds, seed))
     since = window * SECOND
-    told = sum(one.sign > 0 and one.instant >= since for one in output.changes)
-    return told / (seconds - window)
+    insertions = sum(one.sign > 0 and one.instant >= since for one in output.changes)
+    return insertions / (seconds - window)
 
 
 def _engine_rows(setting: Setting) -> list[Row]:
@@ -142,32 +142,32 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def _is_near(rows: Sequence[Row]) -> Outcome:
-    told, holds = [], True
+    figures, holds = [], True
     for window in WINDOWS:
         points = _points(rows, window)
         gaps = [float(p["output"]) / float(p["equation"]) for p in points]
-        told.append(f"{window} s: {', '.join(brief(gap) for gap in gaps)}")
+        figures.append(f"{window} s: {', '.join(brief(gap) for gap in gaps)}")
         holds = holds and all(abs(gap - 1) <= NEAR for gap in gaps)
-    return Outcome(holds, "measured / equation by rate; " + "; ".join(told))
+    return Outcome(holds, "measured / equation by rate; " + "; ".join(figures))
 
 
 def _stabilizes(rows: Sequence[Row]) -> Outcome:
-    told, holds = [], True
+    figures, holds = [], True
     for window in WINDOWS:
         *_, before, last = values(_points(rows, window), "output")
         limit = KEYS / window
-        told.append(f"{window} s: {brief(before)} then {brief(last)}, limit {brief(limit)}")
+        figures.append(f"{window} s: {brief(before)} then {brief(last)}, limit {brief(limit)}")
         holds = holds and abs(last / limit - 1) <= NEAR
-    return Outcome(holds, "; ".join(told))
+    return Outcome(holds, "; ".join(figures))
 
 
 def _falls_with_window(rows: Sequence[Row]) -> Outcome:
-    told, holds = [], True
+    figures, holds = [], True
     for rate in distinct(select(rows, algorithm="W-DISTINCT"), "rate"):
         outputs = values(rows, "output", algorithm="W-DISTINCT", rate=rate)
-        told.append(f"{rate:g}/s: {', '.join(map(brief, outputs))}")
+        figures.append(f"{rate:g}/s: {', '.join(map(brief, outputs))}")
         holds = holds and outputs == sorted(outputs, reverse=True)
-    return Outcome(holds, "by window; " + "; ".join(told))
+    return Outcome(holds, "by window; " + "; ".join(figures))
 
 
 def _batching(rows: Sequence[Row]) -> Outcome:

@@ -16,7 +16,7 @@ from nilometer_papers.algorithms.nile.operator import Operator
 from nilometer_papers.algorithms.nile.pipeline import Approach, Arrival, Pipeline, Scheduling
 from nilometer_papers.experiments.experiment import Claim, Experiment, Outcome, Row, Setting
 from nilometer_papers.experiments.measured import Label, brief, distinct, select, values
-from nilometer_papers.experiments.nile.columnar_changes import Told
+from nilometer_papers.experiments.nile.columnar_changes import TimedChanges
 from nilometer_papers.experiments.nile.figure_10 import PAPER, PER_SECOND
 from nilometer_papers.experiments.nile.figure_14 import RATES
 from nilometer_papers.experiments.nile.figure_14 import SELECTIVITY as AT_RATES
@@ -94,20 +94,20 @@ def respond(
 ) -> dict[str, Row]:
     """Response times of each approach over the changes that all put out, windows being full."""
     last = min(max(a.time for a in arrivals if a.stream == s) for s in range(query.streams))
-    told: dict[str, Told] = {}
+    answers: dict[str, TimedChanges] = {}
     for approach in Approach:
         running, output = run_counted(query, arrivals, approach, microseconds, scheduling)
         changes = zip(running.changes, running.clocks, strict=True)
-        told[approach] = [*changes, *((one, nan) for one in output.implied)]
-    check_same_changes(told, last)
-    clocks = {name: clocks_of(one) for name, one in told.items()}
+        answers[approach] = [*changes, *((one, nan) for one in output.implied)]
+    check_same_changes(answers, last)
+    clocks = {name: clocks_of(one) for name, one in answers.items()}
     put_out = set.intersection(*(set(clocks[one]) for one in (Approach.ITA, Approach.TPA)))
     arrived = {one.time for one in arrivals}
-    found: dict[str, Row] = {}
+    responses: dict[str, Row] = {}
     for name, one in clocks.items():
-        kept = {key for key in put_out & one.keys() if since <= key[0] < last}
-        found[str(name)] = response_of(one, kept, arrived)
-    return found
+        measured = {key for key in put_out & one.keys() if since <= key[0] < last}
+        responses[str(name)] = response_of(one, measured, arrived)
+    return responses
 
 
 def measure(setting: Setting) -> list[Row]:
@@ -117,8 +117,10 @@ def measure(setting: Setting) -> list[Row]:
     for seed in setting.progress.track(range(setting.seed, setting.seed + seeds), "seeds"):
         for one_in in ONE_IN:
             query = q1(lengths.window, 1 / one_in)
-            found = respond(query, _arrivals(lengths, query, PER_SECOND, seed), lengths.window, 0)
-            rows += _rows(PASSES, one_in, 0, seed, found)
+            responses = respond(
+                query, _arrivals(lengths, query, PER_SECOND, seed), lengths.window, 0
+            )
+            rows += _rows(PASSES, one_in, 0, seed, responses)
         windows = lengths.two_windows
         by_rate = {float(rate): q5(windows, rate, AT_RATES) for rate in (RATES[0], RATES[-1])}
         points = {
@@ -148,15 +150,15 @@ def _by_busy(
     full = 0.001 * arrivals[-1].clock / running.worked
     rows: list[Row] = []
     for busy in setting.progress.track(BUSY[figure], f"{figure}, busy shares"):
-        for at, (one, given) in points.items():
-            rows += _rows(figure, at, busy, seed, respond(one, given, since, busy * full))
+        for at, (one, load_arrivals) in points.items():
+            rows += _rows(figure, at, busy, seed, respond(one, load_arrivals, since, busy * full))
     return rows
 
 
-def _rows(figure: str, at: float, busy: float, seed: int, found: dict[str, Row]) -> list[Row]:
+def _rows(figure: str, at: float, busy: float, seed: int, responses: dict[str, Row]) -> list[Row]:
     return [
         {"figure": figure, "at": at, "busy": busy, "seed": seed, "algorithm": name, **response}
-        for name, response in found.items()
+        for name, response in responses.items()
     ]
 
 
@@ -173,22 +175,24 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
     label = f"average at {RATES[-1]} / at {RATES[0]} tuples a second"
     _draw_growth(rates, rows, RATE, (RATES[0], RATES[-1]), f"Figure 14: {label}")
     apart = [_apart(rows, busy) for busy in BUSY[RATE]]
-    told = "difference of NTA's and TPA's maxima / ITA's"
+    legend = "difference of NTA's and TPA's maxima / ITA's"
     rates.set_ylim(bottom=NEARLY)
-    rates.plot(BUSY[RATE], apart, ":", color="black", marker="x", label=told)
+    rates.plot(BUSY[RATE], apart, ":", color="black", marker="x", label=legend)
     low, high = SELECTIVITIES[-2:]
     _draw_growth(joins, rows, JOIN, (low, high), f"Figure 15: average at {high} / at {low}")
     lags = [_lag(rows, busy, high) / _lag(rows, busy, SELECTIVITIES[0]) for busy in BUSY[JOIN]]
-    told = f"ITA's lag at {high} / at {SELECTIVITIES[0]}"
-    joins.plot(BUSY[JOIN], lags, ":", color="tab:purple", marker="x", label=told)
+    legend = f"ITA's lag at {high} / at {SELECTIVITIES[0]}"
+    joins.plot(BUSY[JOIN], lags, ":", color="tab:purple", marker="x", label=legend)
     share_legend(figure, [passes, rates, joins])
 
 
 def _draw_delays(axes: Axes, rows: Sequence[Row]) -> None:
     curves = []
-    for column, told in ((AVERAGE, "average"), (MAXIMUM, "maximum")):
+    for column, statistic in ((AVERAGE, "average"), (MAXIMUM, "maximum")):
         seconds = [_pooled(rows, column, PASSES, one, 0, "ITA") / 1000 for one in ONE_IN]
-        curves.append(Curve(f"ITA, {told}", ONE_IN, seconds, "-" if column == AVERAGE else "--"))
+        curves.append(
+            Curve(f"ITA, {statistic}", ONE_IN, seconds, "-" if column == AVERAGE else "--")
+        )
         bands = [_band(rows, column, PASSES, one, 0, "ITA") for one in ONE_IN]
         lows, highs = ([band[side] / 1000 for band in bands] for side in (0, 1))
         axes.fill_between(ONE_IN, lows, highs, color="tab:red", alpha=0.2)
@@ -234,8 +238,8 @@ def _pooled(
 def _band(
     rows: Sequence[Row], column: str, figure: str, at: float, busy: float, algorithm: str
 ) -> tuple[float, float]:
-    found = values(rows, column, figure=figure, at=at, busy=busy, algorithm=algorithm)
-    return min(found), max(found)
+    numbers = values(rows, column, figure=figure, at=at, busy=busy, algorithm=algorithm)
+    return min(numbers), max(numbers)
 
 
 def _growth(
@@ -261,21 +265,23 @@ def _apart(rows: Sequence[Row], busy: float) -> float:
 
 
 def _delays(rows: Sequence[Row]) -> Outcome:
-    told, near = [], []
+    figures, near = [], []
     for one_in in ONE_IN:
-        found = {
+        delays = {
             column: _pooled(rows, column, PASSES, one_in, 0, "ITA")
             for column in (AVERAGE, MAXIMUM, EXPIRED)
         }
-        near.append(all(PAPER[one] / 2 <= found[one] <= 2 * PAPER[one] for one in PAPER))
-        average, most, expired = (brief(one / 1000) for one in found.values())
-        told.append(f"one in {one_in}: {average} s ({expired} s by expirations alone), {most} s")
+        near.append(all(PAPER[one] / 2 <= delays[one] <= 2 * PAPER[one] for one in PAPER))
+        average, longest, expired = (brief(one / 1000) for one in delays.values())
+        figures.append(
+            f"one in {one_in}: {average} s ({expired} s by expirations alone), {longest} s"
+        )
     held = [one_in for one_in, holds in zip(ONE_IN, near, strict=True) if holds]
-    return Outcome(bool(held) and not any(near[:2]), "; ".join(told))
+    return Outcome(bool(held) and not any(near[:2]), "; ".join(figures))
 
 
 def _maxima(rows: Sequence[Row]) -> Outcome:
-    told = []
+    figures = []
     for busy in BUSY[RATE]:
         maxima = [
             ", ".join(
@@ -283,23 +289,23 @@ def _maxima(rows: Sequence[Row]) -> Outcome:
             )
             for rate in (RATES[0], RATES[-1])
         ]
-        told.append(f"busy {busy}: {' and '.join(maxima)} ms, {_apart(rows, busy):.1%} of ITA's")
-    return Outcome(_apart(rows, BUSY[RATE][0]) <= NEARLY, "; ".join(told))
+        figures.append(f"busy {busy}: {' and '.join(maxima)} ms, {_apart(rows, busy):.1%} of ITA's")
+    return Outcome(_apart(rows, BUSY[RATE][0]) <= NEARLY, "; ".join(figures))
 
 
-def _told_growth(rows: Sequence[Row], figure: str, ends: tuple[float, float]) -> str:
-    told = [
+def _growth_figures(rows: Sequence[Row], figure: str, ends: tuple[float, float]) -> str:
+    figures = [
         f"busy {busy}: "
         + ", ".join(f"{name} {brief(_growth(rows, figure, ends, busy, name))}" for name in ALL)
         for busy in BUSY[figure]
     ]
-    return f"{'; '.join(told)} times"
+    return f"{'; '.join(figures)} times"
 
 
 def _all_grow(figure: str, ends: tuple[float, float]) -> Callable[[Sequence[Row]], Outcome]:
     def check(rows: Sequence[Row]) -> Outcome:
         grow = all(_growth(rows, figure, ends, BUSY[figure][-1], name) > 1 for name in ALL)
-        return Outcome(grow, _told_growth(rows, figure, ends))
+        return Outcome(grow, _growth_figures(rows, figure, ends))
 
     return check
 
@@ -307,10 +313,12 @@ def _all_grow(figure: str, ends: tuple[float, float]) -> Callable[[Sequence[Row]
 def _converges(rows: Sequence[Row]) -> Outcome:
     first, last = SELECTIVITIES[0], SELECTIVITIES[-1]
     lags = {busy: [_lag(rows, busy, one) for one in (first, last)] for busy in BUSY[JOIN]}
-    told = "; ".join(
+    figures = "; ".join(
         f"busy {busy}: {brief(one)} to {brief(other)} ms" for busy, (one, other) in lags.items()
     )
-    return Outcome(all(lags[busy][1] < lags[busy][0] for busy in BUSY[JOIN] if busy <= QUIET), told)
+    return Outcome(
+        all(lags[busy][1] < lags[busy][0] for busy in BUSY[JOIN] if busy <= QUIET), figures
+    )
 
 
 CLAIMS = (

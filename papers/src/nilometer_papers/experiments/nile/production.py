@@ -11,7 +11,7 @@ from nilometer_papers.algorithms.nile.w_aggregate import WAggregate
 from nilometer_papers.experiments.columnar import COLUMNAR
 from nilometer_papers.experiments.experiment import Claim, Outcome, Row, Setting
 from nilometer_papers.experiments.measured import brief, distinct, values
-from nilometer_papers.experiments.nile.columnar_changes import ColumnarQuery, Told
+from nilometer_papers.experiments.nile.columnar_changes import ColumnarQuery, TimedChanges
 from nilometer_papers.experiments.nile.queries import Query
 from nilometer_papers.experiments.nile.responses import check_same_changes
 from nilometer_papers.experiments.nile.sales import synthetic_sales
@@ -47,21 +47,21 @@ def measure_production(setting: Setting, query: Query, tuples: int) -> list[Row]
     outputs = {one.value: Output(query.plan()) for one in Approach}
     pipelines = {one.value: Pipeline(outputs[one.value], one) for one in Approach}
     columnar = ColumnarQuery(query)
-    told: Told = []
+    columnar_changes: TimedChanges = []
     rows: list[Row] = []
     with no_garbage_collection():
         for part in setting.progress.track(parts, "arrivals"):
             for name, running in pipelines.items():
                 running.replay(part)
                 rows.append(_row(name, _produced(running), running.worked))
-            told += [(change, 0.0) for change in columnar.feed(part)]
+            columnar_changes += [(change, 0.0) for change in columnar.feed(part)]
             rows.append(_row(COLUMNAR, int(rows[-1]["produced"]), columnar.microseconds))
     for running in pipelines.values():
         running.finish()
     answers = {
         name: [(c, 0.0) for c in (*one.changes, *one.implied)] for name, one in outputs.items()
     }
-    check_same_changes({**answers, COLUMNAR: told}, last)
+    check_same_changes({**answers, COLUMNAR: columnar_changes}, last)
     return rows
 
 
@@ -107,8 +107,8 @@ def faster(fast: str, slow: str, text: str, reason: str = "") -> Claim:
 
     def check(rows: Sequence[Row]) -> Outcome:
         times = total(rows, fast), total(rows, slow)
-        told = f"{fast} {brief(times[0])} s, {slow} {brief(times[1])} s"
-        return Outcome(times[0] <= times[1], told)
+        figures = f"{fast} {brief(times[0])} s, {slow} {brief(times[1])} s"
+        return Outcome(times[0] <= times[1], figures)
 
     return Claim(text, f"cpu_seconds({fast}) ≤ cpu_seconds({slow}), all produced", check, reason)
 
@@ -121,8 +121,8 @@ def rises_slower(slow: str, *others: str, text: str, reason: str = "") -> Claim:
             one: total(rows, one) - values(rows, "cpu_seconds", algorithm=one)[POINTS // 2 - 1]
             for one in (slow, *others)
         }
-        told = ", ".join(f"{one} {brief(rise)} s" for one, rise in rises.items())
-        return Outcome(all(2 * rises[slow] <= rises[one] for one in others), told)
+        figures = ", ".join(f"{one} {brief(rise)} s" for one, rise in rises.items())
+        return Outcome(all(2 * rises[slow] <= rises[one] for one in others), figures)
 
     inequality = (
         f"2 × the rise of cpu_seconds({slow}) over the second half of the arrivals ≤ that of "
@@ -136,8 +136,8 @@ def alike(first: str, second: str, text: str, reason: str = "") -> Claim:
 
     def check(rows: Sequence[Row]) -> Outcome:
         times = sorted((total(rows, first), total(rows, second)))
-        told = f"{first} {brief(total(rows, first))} s, {second} {brief(total(rows, second))} s"
-        return Outcome(times[1] <= times[0] * (1 + ALIKE), told)
+        figures = f"{first} {brief(total(rows, first))} s, {second} {brief(total(rows, second))} s"
+        return Outcome(times[1] <= times[0] * (1 + ALIKE), figures)
 
     inequality = f"cpu_seconds of {first} and {second} differ by ≤ 15 %, all produced"
     return Claim(text, inequality, check, reason)
@@ -149,8 +149,10 @@ def batching_gains() -> Claim:
     def check(rows: Sequence[Row]) -> Outcome:
         best = min((a.value for a in Approach), key=lambda one: total(rows, one))
         gain = total(rows, best) / total(rows, COLUMNAR)
-        told = f"columnar {brief(total(rows, COLUMNAR))} s, {brief(gain)} times as fast as {best}"
-        return Outcome(gain > 1, told)
+        figures = (
+            f"columnar {brief(total(rows, COLUMNAR))} s, {brief(gain)} times as fast as {best}"
+        )
+        return Outcome(gain > 1, figures)
 
     text = "ours: micro-batches of the columnar engine beat the best of the approaches"
     return Claim(text, "cpu_seconds(columnar) < min(cpu_seconds(approach))", check)

@@ -30,15 +30,15 @@ def times_faster(
     column, reason = more.get("column", AVERAGE), more.get("reason", "")
 
     def check(rows: Sequence[Row]) -> Outcome:
-        holds, told = True, []
+        holds, figures = True, []
         for value in at:
             point = select(rows, **{by: value})
             first, second = (mean(point, column, algorithm=one) for one in (fast, slow))
             holds = holds and first * least <= second
             times = f"{fast} {brief(first)}, {slow} {brief(second)} {UNITS[column]}"
             apart = _by_expirations(point, fast, slow) if column == AVERAGE else ""
-            told.append(f"{value}: {times}{apart}")
-        return Outcome(holds, "; ".join(told))
+            figures.append(f"{value}: {times}{apart}")
+        return Outcome(holds, "; ".join(figures))
 
     less, more_of = (f"{brief(least)} × ", "") if least > 1 else ("", f"{brief(1 / least)} × ")
     less, more_of = less.removeprefix("1 × "), more_of.removeprefix("1 × ")
@@ -56,14 +56,14 @@ def expirations_come_sooner(
 
 
 def _by_expirations(rows: Sequence[Row], *algorithms: str) -> str:
-    """The averages over what expirations alone cause, to be told beside those over all changes."""
-    told = []
+    """The averages over what expirations alone cause, shown beside those over all changes."""
+    figures = []
     for one in algorithms:
         times = [time for time in values(rows, EXPIRED, algorithm=one) if not isnan(time)]
         if not times:
             return ""
-        told.append(brief(sum(times) / len(times)))
-    return f" ({', '.join(told)} ms by expirations alone)"
+        figures.append(brief(sum(times) / len(times)))
+    return f" ({', '.join(figures)} ms by expirations alone)"
 
 
 def same(first: str, second: str, by: str, at: Sequence[Label], text: str, **more: str) -> Claim:
@@ -71,13 +71,13 @@ def same(first: str, second: str, by: str, at: Sequence[Label], text: str, **mor
     column, reason = more.get("column", AVERAGE), more.get("reason", "")
 
     def check(rows: Sequence[Row]) -> Outcome:
-        holds, told = True, []
+        holds, figures = True, []
         for value in at:
             point = select(rows, **{by: value})
             one, other = (mean(point, column, algorithm=name) for name in (first, second))
             holds = holds and max(one, other) <= min(one, other) * (1 + NEARLY)
-            told.append(f"{value}: {first} {brief(one)} ms, {second} {brief(other)} ms")
-        return Outcome(holds, "; ".join(told))
+            figures.append(f"{value}: {first} {brief(one)} ms, {second} {brief(other)} ms")
+        return Outcome(holds, "; ".join(figures))
 
     inequality = f"{column} of {first} and {second} differ by ≤ 5 % for {by} in {_listed(at)}"
     return Claim(text, inequality, check, reason)
@@ -99,12 +99,12 @@ def grows(
     """The value of some approaches is larger at the last of two points than at the first."""
 
     def check(rows: Sequence[Row]) -> Outcome:
-        holds, told = True, []
+        holds, figures = True, []
         for one in algorithms:
             first, last = (mean(rows, column, algorithm=one, **{by: end}) for end in ends)
             holds = holds and first < last
-            told.append(f"{one} {brief(first)} to {brief(last)} {UNITS[column]}")
-        return Outcome(holds, "; ".join(told))
+            figures.append(f"{one} {brief(first)} to {brief(last)} {UNITS[column]}")
+        return Outcome(holds, "; ".join(figures))
 
     listed = ", ".join(algorithms)
     inequality = f"{column} at {by} {ends[0]} < at {by} {ends[1]} for {listed}"
@@ -115,16 +115,16 @@ def delays_of_ita(
     by: str, at: Sequence[Label], seconds: tuple[float, float], text: str, reason: str = ""
 ) -> Claim:
     """What the paper gives in seconds: waiting does not depend on how fast a machine is."""
-    limits = [1000 * told for told in seconds]
+    limits = [1000 * each for each in seconds]
 
     def check(rows: Sequence[Row]) -> Outcome:
         averages = [mean(rows, AVERAGE, algorithm="ITA", **{by: value}) for value in at]
         maxima = [mean(rows, MAXIMUM, algorithm="ITA", **{by: value}) for value in at]
-        found = sum(averages) / len(averages), max(maxima)
-        told = f"on average {brief(found[0])} ms, at most {brief(found[1])} ms"
-        told += _by_expirations([row for row in rows if row[by] in at], "ITA")
-        near = [limit / 2 <= one <= 2 * limit for one, limit in zip(found, limits, strict=True)]
-        return Outcome(all(near), told)
+        delays = sum(averages) / len(averages), max(maxima)
+        figures = f"on average {brief(delays[0])} ms, at most {brief(delays[1])} ms"
+        figures += _by_expirations([row for row in rows if row[by] in at], "ITA")
+        near = [limit / 2 <= one <= 2 * limit for one, limit in zip(delays, limits, strict=True)]
+        return Outcome(all(near), figures)
 
     inequality = (
         f"the mean of average_ms(ITA) is between half and twice {brief(limits[0])}, the largest "
@@ -143,8 +143,8 @@ def converges(by: str, first: Label, last: Label, text: str, reason: str = "") -
 
     def check(rows: Sequence[Row]) -> Outcome:
         lags = lag(rows, first), lag(rows, last)
-        told = f"{first}: {brief(lags[0])} ms, {last}: {brief(lags[1])} ms"
-        return Outcome(lags[1] < lags[0], told)
+        figures = f"{first}: {brief(lags[0])} ms, {last}: {brief(lags[1])} ms"
+        return Outcome(lags[1] < lags[0], figures)
 
     inequality = f"(average_ms(ITA) - min(TPA, NTA)) at {by} {last} < at {by} {first}"
     return Claim(text, inequality, check, reason)
@@ -153,12 +153,12 @@ def converges(by: str, first: Label, last: Label, text: str, reason: str = "") -
 def batches_wait(by: str, at: Sequence[Label], reason: str = "") -> Claim:
     """What the columnar engine's micro-batches cost in response time."""
     text = "ours: the columnar engine answers within twice the length of a micro-batch (0.5 s)"
-    told_in = "no change while it took micro-batches"
+    silence = "no change while it took micro-batches"
 
     def check(rows: Sequence[Row]) -> Outcome:
-        found = {v: mean(rows, AVERAGE, algorithm="columnar", **{by: v}) for v in at}
-        told = [f"{v}: {told_in if isnan(t) else f'{brief(t)} ms'}" for v, t in found.items()]
-        return Outcome(not any(time > 1000 for time in found.values()), "; ".join(told))
+        averages = {v: mean(rows, AVERAGE, algorithm="columnar", **{by: v}) for v in at}
+        figures = [f"{v}: {silence if isnan(t) else f'{brief(t)} ms'}" for v, t in averages.items()]
+        return Outcome(not any(time > 1000 for time in averages.values()), "; ".join(figures))
 
     return Claim(text, f"average_ms(columnar) ≤ 1000 for {by} in {_listed(at)}", check, reason)
 

@@ -99,10 +99,10 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
 
 def _curves(rows: Sequence[Row], case: str) -> list[Curve]:
     return [
-        Curve(f"{stores} stores, {told}", list(found), list(found.values()), style)
-        for column, told, style in ((COMPARED, "comparisons", "-"), (TIME, "time", ":"))
+        Curve(f"{stores} stores, {label}", list(points), list(points.values()), style)
+        for column, label, style in ((COMPARED, "comparisons", "-"), (TIME, "time", ":"))
         for stores in STORES
-        for found in (ratios(rows, case, stores, column),)
+        for points in (ratios(rows, case, stores, column),)
     ]
 
 
@@ -112,7 +112,7 @@ def _shade(axes: Axes) -> None:
     axes.set_ylim(top=top)
 
 
-def _told(rows: Sequence[Row], case: str, unit: str) -> str:
+def _figures(rows: Sequence[Row], case: str, unit: str) -> str:
     return "; ".join(
         f"{stores} stores: "
         + ", ".join(
@@ -127,16 +127,16 @@ def _told(rows: Sequence[Row], case: str, unit: str) -> str:
 def _depends_on_partners(rows: Sequence[Row]) -> Outcome:
     holds = True
     for stores in STORES:
-        found = ratios(rows, PARTNERS, stores)
-        holds = holds and found[min(found)] < 1
-        holds = holds and all(one > 1 for at, one in found.items() if at >= MANY)
-    return Outcome(holds, _told(rows, PARTNERS, " partners"))
+        by_partners = ratios(rows, PARTNERS, stores)
+        holds = holds and by_partners[min(by_partners)] < 1
+        holds = holds and all(one > 1 for at, one in by_partners.items() if at >= MANY)
+    return Outcome(holds, _figures(rows, PARTNERS, " partners"))
 
 
 def _unlike_rates_do_not_help(rows: Sequence[Row]) -> Outcome:
-    found = [ratios(rows, SIZES, stores) for stores in STORES]
+    by_stores = [ratios(rows, SIZES, stores) for stores in STORES]
     return Outcome(
-        all(one[LARGEST[-1]] < one[LARGEST[0]] for one in found), _told(rows, SIZES, " to 1")
+        all(one[LARGEST[-1]] < one[LARGEST[0]] for one in by_stores), _figures(rows, SIZES, " to 1")
     )
 
 

@@ -96,22 +96,22 @@ def _by_rate(rows: Sequence[Row], name: str) -> dict[float, float]:
 def _faster_at_low_rates(rows: Sequence[Row]) -> Outcome:
     backward, forward = _by_rate(rows, BACKWARD), _by_rate(rows, FORWARD)
     lowest = min(backward)
-    told = (
+    figures = (
         f"at {brief(lowest)}/s {BACKWARD} {brief(backward[lowest])} ms, "
         f"{FORWARD} {brief(forward[lowest])} ms"
     )
-    return Outcome(backward[lowest] < forward[lowest], told)
+    return Outcome(backward[lowest] < forward[lowest], figures)
 
 
 def _forward_gets_faster(rows: Sequence[Row]) -> Outcome:
     forward = _by_rate(rows, FORWARD)
     least = min(forward, key=lambda rate: forward[rate])
     first = min(forward)
-    told = (
+    figures = (
         f"from {brief(forward[first])} ms at {brief(first)}/s "
         f"to {brief(forward[least])} ms at {brief(least)}/s"
     )
-    return Outcome(forward[least] < forward[first] / 2, told)
+    return Outcome(forward[least] < forward[first] / 2, figures)
 
 
 def _cross(rows: Sequence[Row]) -> Outcome:
@@ -120,20 +120,20 @@ def _cross(rows: Sequence[Row]) -> Outcome:
     shares = {float(row["per_second"]): float(row["share"]) for row in rows}
     if not beyond:
         rate = max(backward)
-        told = f"not up to {brief(rate)}/s, where {BACKWARD} takes {brief(backward[rate])} ms"
-        return Outcome(False, f"{told} and {FORWARD} {brief(forward[rate])} ms")
+        figures = f"not up to {brief(rate)}/s, where {BACKWARD} takes {brief(backward[rate])} ms"
+        return Outcome(False, f"{figures} and {FORWARD} {brief(forward[rate])} ms")
     rate = beyond[0]
-    told = f"{BACKWARD} {brief(backward[rate])} ms, {FORWARD} {brief(forward[rate])} ms"
+    figures = f"{BACKWARD} {brief(backward[rate])} ms, {FORWARD} {brief(forward[rate])} ms"
     at = f"first at {brief(rate)}/s, {brief(shares[rate])} × the largest rate"
-    return Outcome(shares[rate] >= NEAR, f"{at}: {told}")
+    return Outcome(shares[rate] >= NEAR, f"{at}: {figures}")
 
 
 def _columnar_is_bounded(rows: Sequence[Row]) -> Outcome:
     columnar, backward = _by_rate(rows, COLUMNAR), _by_rate(rows, BACKWARD)
     rate = max(columnar)
-    told = f"at {brief(rate)}/s columnar {brief(columnar[rate])} ms"
+    figures = f"at {brief(rate)}/s columnar {brief(columnar[rate])} ms"
     return Outcome(
-        columnar[rate] < backward[rate], f"{told}, {BACKWARD} {brief(backward[rate])} ms"
+        columnar[rate] < backward[rate], f"{figures}, {BACKWARD} {brief(backward[rate])} ms"
     )
 
 

@@ -74,12 +74,12 @@ def _totals(rows: Sequence[Row]) -> dict[object, dict[str, float]]:
 
 def _less_time(fast: str, slow: str, rows: Sequence[Row]) -> Outcome:
     totals = _totals(rows)
-    told = "; ".join(
+    figures = "; ".join(
         f"{n} streams: {slow} {brief(one[slow])} s / {fast} {brief(one[fast])} s = "
         f"{brief(one[slow] / one[fast])}"
         for n, one in totals.items()
     )
-    return Outcome(all(one[fast] < one[slow] for one in totals.values()), told)
+    return Outcome(all(one[fast] < one[slow] for one in totals.values()), figures)
 
 
 CLAIMS = (

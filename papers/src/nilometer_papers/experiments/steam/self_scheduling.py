@@ -73,9 +73,9 @@ class BlockingScan(StreamScan):
         self._executor = executor
 
     def pull(self) -> Pulled:
-        while (found := super().pull()) is None:
+        while (pulled := super().pull()) is None:
             self._executor.wait()
-        return found
+        return pulled
 
 
 @dataclass(frozen=True)
@@ -201,16 +201,16 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
 
 def _not_blocked(rows: Sequence[Row]) -> Outcome:
     slow = select(rows, case=SLOW)
-    told, holds = [], True
+    figures, holds = [], True
     for rate in distinct(slow, "third_per_second"):
         blocking, pulling = (
             mean(slow, "mean_ms", algorithm=one, third_per_second=rate)
             for one in (BLOCKING, PULLING)
         )
-        told.append(f"{rate:g}/s: blocking {brief(blocking)} ms, pulling {brief(pulling)} ms")
+        figures.append(f"{rate:g}/s: blocking {brief(blocking)} ms, pulling {brief(pulling)} ms")
         holds = holds and pulling < blocking
     first, *_, last = values(slow, "mean_ms", algorithm=PULLING)
-    return Outcome(holds and last <= 2 * first, "; ".join(told))
+    return Outcome(holds and last <= 2 * first, "; ".join(figures))
 
 
 def _reduces(rows: Sequence[Row]) -> Outcome:
@@ -218,19 +218,19 @@ def _reduces(rows: Sequence[Row]) -> Outcome:
         select(rows, case=BACKLOG, algorithm=one)[0] for one in (BLOCKING, PULLING)
     )
     times = float(blocking["cpu_seconds"]), float(pulling["cpu_seconds"])
-    told = (
+    figures = (
         f"CPU: blocking {brief(times[0])} s, pulling {brief(times[1])} s; "
         f"NULL tuples of pulling: {pulling['nulls']}"
     )
-    return Outcome(max(times) <= (1 + ALIKE) * min(times), told)
+    return Outcome(max(times) <= (1 + ALIKE) * min(times), figures)
 
 
 def _is_fair(algorithm: str) -> Callable[[Sequence[Row]], Outcome]:
     def check(rows: Sequence[Row]) -> Outcome:
         (row,) = select(rows, case=BACKLOG, algorithm=algorithm)
         first, longest = float(row["third_first_ms"]), float(row["longest_ms"])
-        told = f"after {brief(first)} ms; the fast streams are empty after {brief(longest)} ms"
-        return Outcome(first <= longest / 10, told)
+        figures = f"after {brief(first)} ms; the fast streams are empty after {brief(longest)} ms"
+        return Outcome(first <= longest / 10, figures)
 
     return check
 

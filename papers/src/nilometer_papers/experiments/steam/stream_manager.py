@@ -159,10 +159,12 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
 
 def _keeps_limit(rows: Sequence[Row]) -> Outcome:
     limit = mean(rows, "y", case=SPILL, what="limit")
-    most = mean(rows, "y", case=SPILL, what="most in memory")
+    largest = mean(rows, "y", case=SPILL, what="most in memory")
     disk = values(rows, "y", case=SPILL, what="disk")
-    told = f"at most {brief(most)} of {brief(limit)} in memory, {brief(max(disk))} on disk"
-    return Outcome(most <= limit < max(disk) and disk[-1] == 0, f"{told}, in the end {disk[-1]:g}")
+    figures = f"at most {brief(largest)} of {brief(limit)} in memory, {brief(max(disk))} on disk"
+    return Outcome(
+        largest <= limit < max(disk) and disk[-1] == 0, f"{figures}, in the end {disk[-1]:g}"
+    )
 
 
 def _held(rows: Sequence[Row], case: str, scheme: str) -> list[float]:
@@ -172,35 +174,35 @@ def _held(rows: Sequence[Row], case: str, scheme: str) -> list[float]:
 def _copies_multiply(rows: Sequence[Row]) -> Outcome:
     copies, references = (_held(rows, SHARE, one) for one in (COPIES, REFERENCES))
     queries = [float(one) for one in distinct(select(rows, case=SHARE), "x")]
-    told = (
+    figures = (
         f"1 and {brief(queries[-1])} queries: copies {brief(copies[0])} and {brief(copies[-1])} "
         f"kB, references {brief(references[0])} and {brief(references[-1])} kB"
     )
     grows = copies[-1] / copies[0] == queries[-1] / queries[0]
-    return Outcome(grows and references[-1] < copies[-1], told)
+    return Outcome(grows and references[-1] < copies[-1], figures)
 
 
 def _optimal_apart(rows: Sequence[Row]) -> Outcome:
     copies, references = (_held(rows, APART, one) for one in (COPIES, REFERENCES))
-    told = f"copies {brief(copies[-1])} kB, references {brief(references[-1])} kB"
-    return Outcome(all(a <= b for a, b in zip(copies, references, strict=True)), told)
+    figures = f"copies {brief(copies[-1])} kB, references {brief(references[-1])} kB"
+    return Outcome(all(a <= b for a, b in zip(copies, references, strict=True)), figures)
 
 
 def _references_cost(rows: Sequence[Row]) -> Outcome:
-    told, holds = [], True
+    figures, holds = [], True
     for case in (SHARE, APART):
         one, other = (mean(rows, "microseconds", case=case, what=w) for w in (COPIES, REFERENCES))
-        told.append(f"{case}: {brief(one)} and {brief(other)} µs")
+        figures.append(f"{case}: {brief(one)} and {brief(other)} µs")
         holds = holds and other > one
-    return Outcome(holds, "; ".join(told))
+    return Outcome(holds, "; ".join(figures))
 
 
 def _log_is_cheaper(rows: Sequence[Row]) -> Outcome:
     last = select(rows, case=SHARE, x=QUERIES[-1])
-    told = {str(row["what"]): (float(row["y"]), float(row["microseconds"])) for row in last}
-    ours = told.pop(COLUMNAR)
-    shown = ", ".join(f"{one} {brief(kb)} kB {brief(us)} µs" for one, (kb, us) in told.items())
-    holds = all(ours[0] < kb and ours[1] < us for kb, us in told.values())
+    costs = {str(row["what"]): (float(row["y"]), float(row["microseconds"])) for row in last}
+    ours = costs.pop(COLUMNAR)
+    shown = ", ".join(f"{one} {brief(kb)} kB {brief(us)} µs" for one, (kb, us) in costs.items())
+    holds = all(ours[0] < kb and ours[1] < us for kb, us in costs.values())
     return Outcome(holds, f"columnar {brief(ours[0])} kB {brief(ours[1])} µs; {shown}")
 
 

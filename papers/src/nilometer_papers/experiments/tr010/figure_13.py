@@ -74,13 +74,13 @@ def measure(setting: Setting) -> list[Row]:
 
 
 def _beats_any_base(rows: Sequence[Row]) -> Outcome:
-    holds, told = True, []
+    holds, figures = True, []
     for windows in SMALLER_WINDOWS:
         times = {one: mean(rows, TIME, algorithm=one, windows=windows) for one in ("LCA", *BASES)}
         best = min(BASES, key=lambda one: times[one])
         holds = holds and times["LCA"] <= times[best]
-        told.append(f"{windows}: LCA {brief(times['LCA'])} µs, {best} {brief(times[best])} µs")
-    return Outcome(holds, "; ".join(told))
+        figures.append(f"{windows}: LCA {brief(times['LCA'])} µs, {best} {brief(times[best])} µs")
+    return Outcome(holds, "; ".join(figures))
 
 
 CLAIMS = (

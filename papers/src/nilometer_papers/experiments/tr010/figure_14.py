@@ -22,8 +22,8 @@ from nilometer_papers.experiments.measured import select
 from nilometer_papers.experiments.ratio_claims import (
     batching_gains,
     ratio,
+    ratio_figures,
     times_slower,
-    told_ratio,
 )
 from nilometer_papers.experiments.service import Block, Service, add_fingerprints, serve
 from nilometer_papers.experiments.service_figure import draw_service_curves
@@ -86,14 +86,14 @@ def measure(setting: Setting) -> list[Row]:
 def _runs(step: int) -> dict[str, Run]:
     any_way = path(-step, step)
     return {
-        "NLW_PATH": lambda given: serve(BothWays([step] * 3), given),
-        "HW_PATH": lambda given: serve(BothWays([step] * 3, HashBuffer), given),
-        "LCA": lambda given: serve(RefinedBothWays(LCA(any_way)), given),
-        "GRAPH_BEW": lambda given: serve(RefinedBothWays(GraphBEWJoin(any_way)), given),
-        "GRAPH_BEW_HASH": lambda given: serve(
-            RefinedBothWays(GraphBEWJoin(any_way, HashBuffer)), given
+        "NLW_PATH": lambda arrivals: serve(BothWays([step] * 3), arrivals),
+        "HW_PATH": lambda arrivals: serve(BothWays([step] * 3, HashBuffer), arrivals),
+        "LCA": lambda arrivals: serve(RefinedBothWays(LCA(any_way)), arrivals),
+        "GRAPH_BEW": lambda arrivals: serve(RefinedBothWays(GraphBEWJoin(any_way)), arrivals),
+        "GRAPH_BEW_HASH": lambda arrivals: serve(
+            RefinedBothWays(GraphBEWJoin(any_way, HashBuffer)), arrivals
         ),
-        COLUMNAR: lambda given: _serve_both_ways(given, step),
+        COLUMNAR: lambda arrivals: _serve_both_ways(arrivals, step),
     }
 
 
@@ -113,7 +113,7 @@ def _slower_at(case: tuple[str, str], slow: str, fast: str, text: str, reason: s
 
     def check(rows: Sequence[Row]) -> Outcome:
         group = select(rows, case=title)
-        return Outcome(ratio(group, slow, fast) >= 1, told_ratio(group, slow, fast))
+        return Outcome(ratio(group, slow, fast) >= 1, ratio_figures(group, slow, fast))
 
     return Claim(_at(text, case), f"time({slow}) ≥ time({fast})", check, reason)
 

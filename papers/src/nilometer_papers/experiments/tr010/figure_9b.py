@@ -13,8 +13,8 @@ from nilometer_papers.experiments.ratio_claims import (
     batching_gains,
     is_best,
     ratio,
+    ratio_figures,
     scales_best,
-    told_ratio,
 )
 from nilometer_papers.experiments.service_figure import draw_service_by_streams
 from nilometer_papers.experiments.workloads.transactions import HOUR, Stores, transactions
@@ -40,12 +40,14 @@ def measure(setting: Setting) -> list[Row]:
 
 def _converge(rows: Sequence[Row]) -> Outcome:
     groups = {n: select(rows, streams=n) for n in distinct(rows, "streams")}
-    told = "; ".join(f"{n} streams: {told_ratio(one, 'NLW', 'MW')}" for n, one in groups.items())
+    figures = "; ".join(
+        f"{n} streams: {ratio_figures(one, 'NLW', 'MW')}" for n, one in groups.items()
+    )
     holds = []
     for column in (TIME, "comparisons"):
         first, *_, last = (ratio(one, "NLW", "MW", column) for one in groups.values())
         holds.append(abs(last - 1) < abs(first - 1) and 0.5 <= last <= 2)
-    return Outcome(all(holds), told)
+    return Outcome(all(holds), figures)
 
 
 CLAIMS = (

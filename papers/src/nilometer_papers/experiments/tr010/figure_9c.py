@@ -50,7 +50,7 @@ def _gain(rows: Sequence[Row], name: str, window: str, column: str = TIME) -> fl
     return like / changing
 
 
-def _told(rows: Sequence[Row], name: str, window: str) -> str:
+def _figures(rows: Sequence[Row], name: str, window: str) -> str:
     fewer = _gain(rows, name, window, "comparisons")
     fast = brief(_gain(rows, name, window))
     return f"{name}: {fast} times as fast with the changing stream, comparisons {brief(fewer)}"
@@ -58,7 +58,7 @@ def _told(rows: Sequence[Row], name: str, window: str) -> str:
 
 def _reacts(window: str, reason: str = "") -> Claim:
     def check(rows: Sequence[Row]) -> Outcome:
-        return Outcome(_gain(rows, "MW", window) >= 3, _told(rows, "MW", window))
+        return Outcome(_gain(rows, "MW", window) >= 3, _figures(rows, "MW", window))
 
     inequality = f"time(MW, {LIKE}) ≥ 3 × time(MW, {CHANGING})"
     return Claim(_REACTS.format(window), inequality, check, reason)
@@ -67,8 +67,8 @@ def _reacts(window: str, reason: str = "") -> Claim:
 def _stay(window: str, reason: str = "") -> Claim:
     def check(rows: Sequence[Row]) -> Outcome:
         gains = [_gain(rows, name, window) for name in ("NLW", "HW")]
-        told = "; ".join(_told(rows, name, window) for name in ("NLW", "HW"))
-        return Outcome(all(0.5 <= gain <= 2 for gain in gains), told)
+        figures = "; ".join(_figures(rows, name, window) for name in ("NLW", "HW"))
+        return Outcome(all(0.5 <= gain <= 2 for gain in gains), figures)
 
     inequality = f"1/2 ≤ time({LIKE}) / time({CHANGING}) ≤ 2 for NLW and HW"
     return Claim(_STAY.format(window), inequality, check, reason)

@@ -94,12 +94,12 @@ def _ratio(rows: Sequence[Row], case: str, buckets: int, column: str) -> float:
 
 def _order_of_magnitude(slow: str) -> Callable[[Sequence[Row]], Outcome]:
     def check(rows: Sequence[Row]) -> Outcome:
-        told = [
+        figures = [
             f"{column} {brief(_loop(rows, slow, column))} / {brief(_loop(rows, 'MW', column))}"
             for column in ("microseconds", "comparisons")
         ]
         times = _loop(rows, slow, "microseconds") / _loop(rows, "MW", "microseconds")
-        return Outcome(times >= _ORDER, f"{'; '.join(told)}: {brief(times)} times")
+        return Outcome(times >= _ORDER, f"{'; '.join(figures)}: {brief(times)} times")
 
     return check
 
@@ -112,8 +112,8 @@ def _outperforms(skew: float) -> Callable[[Sequence[Row]], Outcome]:
     def check(rows: Sequence[Row]) -> Outcome:
         case = f"skew {skew:g}"
         ratios = {one: _ratio(rows, case, one, "microseconds") for one in BUCKETS}
-        told = "; ".join(f"{one} buckets: {brief(ratio)} times" for one, ratio in ratios.items())
-        return Outcome(all(ratio > 1 for ratio in ratios.values()), told)
+        figures = "; ".join(f"{one} buckets: {brief(ratio)} times" for one, ratio in ratios.items())
+        return Outcome(all(ratio > 1 for ratio in ratios.values()), figures)
 
     return check
 

@@ -55,14 +55,14 @@ def measure(setting: Setting) -> list[Row]:
 
 def _by_tuples(setting: Setting, streams: int) -> list[Row]:
     tuples, rates = setting.choose(60_000, 16_000, 2_000), unlike_rates(streams)
-    most = int(1.2 * tuples / streams / SLOWEST * sum(float(str(one.per_second)) for one in rates))
+    count = int(1.2 * tuples / streams / SLOWEST * sum(float(str(one.per_second)) for one in rates))
     arrivals, task = (
-        exponential_streams(rates, most, setting.seed),
+        exponential_streams(rates, count, setting.seed),
         JoinTask.uniform(streams, SECOND),
     )
     rows: list[Row] = []
-    for order, given in ((IN_TIME, arrivals), (IN_TURN, in_turn(arrivals, streams))):
-        services = _serve(task, given[:tuples], LOOPS)
+    for order, ordered in ((IN_TIME, arrivals), (IN_TURN, in_turn(arrivals, streams))):
+        services = _serve(task, ordered[:tuples], LOOPS)
         for name, blocks in services.items():
             rows += [_row(order, streams, one.processed, name, (one,)) for one in blocks]
     return rows
@@ -75,8 +75,8 @@ def _by_sizes(setting: Setting, largest: float) -> list[Row]:
         sold = Stores(stores, 5000 / share, largest=largest)
         fewest = sold.sales_of(stores - 1) / sold.per_hour
         arrivals = transactions(sold, int(1.1 * tuples / stores / fewest), setting.seed)
-        given = in_turn(arrivals, stores)[:tuples]
-        services = _serve(JoinTask.uniform(stores, HOUR), given, LOOPS)
+        ordered = in_turn(arrivals, stores)[:tuples]
+        services = _serve(JoinTask.uniform(stores, HOUR), ordered, LOOPS)
         rows += [_row(SIZES, stores, largest, name, one) for name, one in services.items()]
     return rows
 
@@ -88,8 +88,8 @@ def _by_partners(setting: Setting, items: int) -> list[Row]:
         sold = Stores(stores, each * stores, items=items)
         arrivals = transactions(sold, tuples, setting.seed)
         services = _serve(JoinTask.uniform(stores, HOUR), arrivals, (*LOOPS, "HW"))
-        found = round(each * sold.matching, 3)
-        rows += [_row(PARTNERS, stores, found, name, one) for name, one in services.items()]
+        partners = round(each * sold.matching, 3)
+        rows += [_row(PARTNERS, stores, partners, name, one) for name, one in services.items()]
     return rows
 
 
@@ -126,12 +126,12 @@ def draw(figure: Figure, rows: Sequence[Row]) -> None:
 def _draw_by_tuples(axes: Axes, rows: Sequence[Row]) -> None:
     curves = [
         Curve(
-            f"{streams} streams, {told}",
+            f"{streams} streams, {timing}",
             values(group, "at", algorithm="MW"),
             _ratios(group, COUNTED),
             style,
         )
-        for case, told, style in ((IN_TURN, "in turn", "-"), (IN_TIME, "by time", "--"))
+        for case, timing, style in ((IN_TURN, "in turn", "-"), (IN_TIME, "by time", "--"))
         for streams in distinct(select(rows, case=case), "streams")
         for group in (select(rows, case=case, streams=streams),)
     ]
@@ -142,8 +142,8 @@ def _draw_by_tuples(axes: Axes, rows: Sequence[Row]) -> None:
 
 def _draw_by_sizes(axes: Axes, rows: Sequence[Row]) -> None:
     curves = [
-        Curve(f"{stores} stores, {told}", LARGEST, _ratios(group, column), style)
-        for column, told, style in ((COUNTED, "comparisons", "-"), (TIMED, "time", ":"))
+        Curve(f"{stores} stores, {label}", LARGEST, _ratios(group, column), style)
+        for column, label, style in ((COUNTED, "comparisons", "-"), (TIMED, "time", ":"))
         for stores in distinct(select(rows, case=SIZES), "streams")
         for group in (select(rows, case=SIZES, streams=stores),)
     ]
@@ -186,16 +186,16 @@ def _scales_best(rows: Sequence[Row], at: float) -> bool:
 
 
 def _bounded(rows: Sequence[Row]) -> Outcome:
-    told, most = [], []
+    figures, largest = [], []
     for streams in distinct(select(rows, case=IN_TIME), "streams"):
         ratios = _ratios(select(rows, case=IN_TIME, streams=streams), COUNTED)
-        told.append(f"{streams} streams: at most {brief(max(ratios))} times")
-        most.append(max(ratios))
-    return Outcome(max(most) < ORDER and most[0] <= TESTS, "; ".join(told))
+        figures.append(f"{streams} streams: at most {brief(max(ratios))} times")
+        largest.append(max(ratios))
+    return Outcome(max(largest) < ORDER and largest[0] <= TESTS, "; ".join(figures))
 
 
 def _drifts(rows: Sequence[Row]) -> Outcome:
-    holds, told = True, []
+    holds, figures = True, []
     for streams in distinct(select(rows, case=IN_TURN), "streams"):
         group = select(rows, case=IN_TURN, streams=streams)
         counted, timed = (_ratios(group, column) for column in (COUNTED, TIMED))
@@ -203,15 +203,15 @@ def _drifts(rows: Sequence[Row]) -> Outcome:
         early, late = sum(counted[:quarter]) / quarter, sum(counted[-quarter:]) / quarter
         clock = sum(timed[-quarter:]) / quarter
         holds = holds and late >= ORDER and clock >= ORDER and late > early
-        told.append(
+        figures.append(
             f"{streams} streams: comparisons {brief(early)}, then {brief(late)} times, "
             f"the clock then {brief(clock)} times"
         )
-    return Outcome(holds, "; ".join(told))
+    return Outcome(holds, "; ".join(figures))
 
 
 def _unlike_stores(rows: Sequence[Row]) -> Outcome:
-    holds, told = True, []
+    holds, figures = True, []
     for stores in distinct(select(rows, case=SIZES), "streams"):
         group = select(rows, case=SIZES, streams=stores)
         counted, timed = (_ratios(group, column) for column in (COUNTED, TIMED))
@@ -220,18 +220,18 @@ def _unlike_stores(rows: Sequence[Row]) -> Outcome:
             f"{brief(one)} by comparisons and {brief(other)} by the clock at {largest:g} to 1"
             for largest, one, other in zip(LARGEST, counted, timed, strict=True)
         )
-        told.append(f"{stores} stores: {listed}")
-    return Outcome(holds, "; ".join(told))
+        figures.append(f"{stores} stores: {listed}")
+    return Outcome(holds, "; ".join(figures))
 
 
 def _scales(rows: Sequence[Row]) -> Outcome:
-    found, told = [], []
+    best, figures = [], []
     for at in distinct(select(rows, case=PARTNERS), "at"):
         growths = {one: _growth(rows, one, float(at)) for one in (*LOOPS, "HW")}
-        found.append(_scales_best(rows, float(at)))
+        best.append(_scales_best(rows, float(at)))
         listed = ", ".join(f"{name} {brief(one)}" for name, one in growths.items())
-        told.append(f"{at} partners: {listed} times")
-    return Outcome(found[-1] and not found[0], "; ".join(told))
+        figures.append(f"{at} partners: {listed} times")
+    return Outcome(best[-1] and not best[0], "; ".join(figures))
 
 
 CLAIMS = (

@@ -31,12 +31,12 @@ Event = tuple[int, str, int]
 
 def captures_folder() -> Path:
     """The folder of the captures; without one, the experiment is skipped."""
-    given = os.environ.get(VARIABLE)
-    folder = Path(given) if given else _PLACE
+    value = os.environ.get(VARIABLE)
+    folder = Path(value) if value else _PLACE
     missing = [name for name in (*_LAB, _PACKETS) if not (folder / name).is_file()]
     if not missing:
         return folder
-    if given:
+    if value:
         raise SkippedError(f"{VARIABLE} names a folder without {', '.join(missing)}")
     raise SkippedError(f"the captures are not here (name their folder in {VARIABLE})")
 
@@ -87,9 +87,9 @@ def _events(path: Path, event: Callable[[Mapping[str, str]], Event | None]) -> l
     """The events in those rows that have one; a damaged file counts as missing."""
     try:
         with path.open(newline="", encoding="utf-8", errors="replace") as file:
-            found = [made for row in csv.DictReader(file, restval="") if (made := event(row))]
+            events = [made for row in csv.DictReader(file, restval="") if (made := event(row))]
     except (csv.Error, LookupError, ValueError, ArithmeticError) as error:
         raise SkippedError(f"{path.name} is damaged ({type(error).__name__}: {error})") from None
-    if not found:
+    if not events:
         raise SkippedError(f"{path.name} has no events")
-    return found
+    return events

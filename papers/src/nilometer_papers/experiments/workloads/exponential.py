@@ -34,7 +34,7 @@ def exponential_streams(rates: Sequence[Rate], tuples: int, seed: int) -> list[S
 def _stream(rate: Rate, stream: int, seed: int) -> Iterator[StreamTuple]:
     random, time, number = Random(f"{seed} {stream}"), 0.0, 0
     while True:
-        given = rate.per_second
-        time += random.expovariate(given(number) if callable(given) else given) * SECOND
+        speed = rate.per_second
+        time += random.expovariate(speed(number) if callable(speed) else speed) * SECOND
         yield StreamTuple(int(time), random.randrange(rate.values), stream, number)
         number += 1
