@@ -61,9 +61,9 @@ def test_a_long_statement_is_cut() -> None:
 
 
 def test_a_slow_statement_is_logged(captured: pytest.LogCaptureFixture) -> None:
-    with StatementLog(0.0).told("SELECT v FROM A WHERE s = 'hunter2'", ANN):
+    with StatementLog(0.0).watch("SELECT v FROM A WHERE s = 'hunter2'", ANN):
         pass
-    with StatementLog(1000.0).told("SELECT v", ANN):
+    with StatementLog(1000.0).watch("SELECT v", ANN):
         pass
     [one] = events(captured, "slow_statement")
     assert fields_of(one)["statement"] == "SELECT v FROM A WHERE s = '…'"
@@ -75,7 +75,7 @@ def test_refused_statements_are_logged_by_how_bad_they_are(
 ) -> None:
     log = StatementLog(1000.0)
     for error in (InputError("cannot read 'hunter2' of the server's"), TimeLimitError("too long")):
-        with pytest.raises(type(error)), log.told("SELECT 1", ANN):
+        with pytest.raises(type(error)), log.watch("SELECT 1", ANN):
             raise error
     records = events(captured, "statement_refused")
     assert [one.levelno for one in records] == [logging.INFO, logging.WARNING]

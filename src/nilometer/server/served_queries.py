@@ -84,7 +84,7 @@ class ServedQueries:
                     owner=asker.name,
                 )
 
-        with self._log.told(text, asker), self._shares.one(asker.name):
+        with self._log.watch(text, asker), self._shares.one(asker.name):
             made = await self._threads.change(create)
         self._followers.seen(made.name)
         return made

@@ -117,7 +117,7 @@ class Service:
         The values are those of parameters. Of several statements, the first that fails ends the
         run.
         """
-        with self._log.told(text, asker), self._shares.one(asker.name):
+        with self._log.watch(text, asker), self._shares.one(asker.name):
             statements = await self._read_all(text, values)
             for one in statements:
                 require_scope(asker.scopes, scope_needed(one.statement))

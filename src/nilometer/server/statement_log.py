@@ -41,7 +41,7 @@ class StatementLog:
         self._slow = slow_seconds
 
     @contextmanager
-    def told(self, text: str, asker: Asker) -> Iterator[None]:
+    def watch(self, text: str, asker: Asker) -> Iterator[None]:
         """Log if the work inside takes long, or is refused."""
         began = monotonic()
         try:
