@@ -16,8 +16,21 @@ import psutil
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from nilometer.spark.java import java_home, require_java
+from nilometer.spark.java import archive_options, java_home, require_java
+from nilometer.spark.session import first_archives
 from tests.patience import LONG, wait_for
+
+
+def executor_settings() -> dict[str, str]:
+    """Settings with which executors that live for a minute or two start with little work."""
+    return {
+        "spark.executor.extraClassPath": first_archives(),
+        "spark.executor.extraJavaOptions": _quick_to_start(),
+    }
+
+
+def _quick_to_start() -> str:
+    return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" + archive_options(require_java())
 
 
 def require_namespaces() -> None:
@@ -94,7 +107,15 @@ def _start(log: Path, command: list[str], *, alone: bool = False) -> subprocess.
         started = ["unshare", "-m", "bash", "-c", inside, "worker", *started]
     with log.open("wb") as output:
         return subprocess.Popen(
-            started, env=environment(), stdout=output, stderr=output, start_new_session=True
+            started,
+            env={
+                **environment(),
+                "SPARK_DAEMON_CLASSPATH": first_archives(),
+                "SPARK_DAEMON_JAVA_OPTS": _quick_to_start(),
+            },
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
         )
 
 

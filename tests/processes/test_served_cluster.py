@@ -22,7 +22,7 @@ import nilometer as nm
 from tests.patience import LONG, wait_for
 from tests.s3_server import S3_ENVIRONMENT, s3_server
 from tests.server_at_work import ServerAtWork, server_at_work
-from tests.spark_cluster import free_port, require_namespaces, spark_cluster
+from tests.spark_cluster import executor_settings, free_port, require_namespaces, spark_cluster
 
 CONFIG = """
 [spark]
@@ -59,6 +59,12 @@ def shared() -> Iterator[Path]:
         yield Path(folder)
 
 
+def configured(url: str) -> str:
+    """The lines of a configuration for a cluster."""
+    java = "".join(f'"{name}" = "{value}"\n' for name, value in executor_settings().items())
+    return CONFIG.format(url=url) + java
+
+
 @pytest.fixture(scope="module")
 def cluster(shared: Path) -> Iterator[str]:
     with spark_cluster(shared) as cluster:
@@ -79,9 +85,23 @@ def rows(server: ServerAtWork, statement: str) -> list[dict[str, Any]]:
     return answer
 
 
-def phases(server: ServerAtWork) -> dict[str, str]:
+def statuses(server: ServerAtWork) -> list[dict[str, Any]]:
     answer = httpx.get(f"{server.url}/queries", headers=server.headers(), timeout=LONG)
-    return {one["name"]: one["phase"] for one in answer.json()}
+    queries: list[dict[str, Any]] = answer.json()
+    return queries
+
+
+def phases(server: ServerAtWork) -> dict[str, str]:
+    return {one["name"]: one["phase"] for one in statuses(server)}
+
+
+def have_passed(server: ServerAtWork, queries: dict[str, int], number: int) -> bool:
+    """Whether all of the queries, each of every so many numbers, have results beyond a number.
+
+    Their results are only counted: to read them again and again is work.
+    """
+    counts = {one["name"]: one["result_rows"] for one in statuses(server)}
+    return all(counts[name] * step > number for name, step in queries.items())
 
 
 @pytest.mark.limit(900)
@@ -93,7 +113,7 @@ def test_the_state_of_queries_needs_no_folder_that_executors_see(
     queries = {"even": 2, "own": 3, "unfinished": 5}
     with s3_server() as options:
         config = shared / "store.toml"
-        config.write_text(CONFIG.format(url=cluster) + _ENVIRONMENT)
+        config.write_text(configured(cluster) + _ENVIRONMENT)
         more = ["--config", str(config), "--logs", f"s3://bucket/plant?{options}"]
         env = {"PYSPARK_PYTHON": sys.executable, **S3_ENVIRONMENT}
         with server_at_work(tmp_path / "plant", *more, env=env) as server:
@@ -105,10 +125,8 @@ def test_the_state_of_queries_needs_no_folder_that_executors_see(
             if buckets is not None:
                 server.sql(f"ALTER QUERY own SET (buckets = {buckets})")
         with server_at_work(tmp_path / "plant", *more, env=env) as server:
-            again = {one: rows(server, COUNTS.format(name=one))[0]["m"] for one in queries}
-            for one, reached in again.items():
-                counted = COUNTS.format(name=one)
-                wait_for(lambda: rows(server, counted)[0]["m"] > reached, 300)  # noqa: B023
+            stored = rows(server, COUNTS.format(name="S"))[0]["m"]
+            wait_for(lambda: have_passed(server, queries, stored), 300, every=1.0)
             require_each_once(server, queries)
             folder = tmp_path / "plant" / "checkpoints"  # what is being written is soon renamed
             wait_for(lambda: not list(folder.glob("own/state/*/*/*.tmp")), 60)
@@ -120,7 +138,7 @@ def test_queries_run_on_executors_and_lose_nothing_with_one_of_them(
     shared: Path, cluster: str
 ) -> None:
     config = shared / "server.toml"
-    config.write_text(CONFIG.format(url=cluster))
+    config.write_text(configured(cluster))
     env = {"PYSPARK_PYTHON": sys.executable}
     with server_at_work(shared / "plant", "--config", str(config), env=env) as server:
         server.sql(STREAM.format(more=""))
@@ -136,15 +154,13 @@ def test_queries_run_on_executors_and_lose_nothing_with_one_of_them(
 def check_loss_of_an_executor(server: ServerAtWork, queries: dict[str, int]) -> None:
     """Queries, each of every so many numbers, go on without one of the executors."""
 
-    def have_come(above: int) -> bool:
-        counts = [rows(server, COUNTS.format(name=one))[0] for one in queries]
-        return all((one["m"] or 0) > above for one in counts)
-
-    wait_for(lambda: have_come(0), 300, every=2.0, said=lambda: phases(server))
+    wait_for(lambda: have_passed(server, queries, 0), 300, every=1, said=lambda: phases(server))
     assert executors(), "nothing runs on the cluster"
     os.kill(executors()[0], signal.SIGKILL)
-    reached = rows(server, COUNTS.format(name="S"))[0]["m"]
-    wait_for(lambda: have_come(reached), 300, every=2.0, said=lambda: phases(server))
+    stored = rows(server, COUNTS.format(name="S"))[0]["m"]
+    wait_for(
+        lambda: have_passed(server, queries, stored), 300, every=1.0, said=lambda: phases(server)
+    )
     require_each_once(server, queries)
     assert set(phases(server).values()) == {"running"}
 
@@ -162,7 +178,7 @@ def test_a_folder_that_executors_do_not_see_is_refused_at_the_start(
     cluster: str, shared: Path, tmp_path: Path
 ) -> None:
     config = shared / "server.toml"
-    config.write_text(CONFIG.format(url=cluster))
+    config.write_text(configured(cluster))
     env = {"PYSPARK_PYTHON": sys.executable}
     with (
         pytest.raises(AssertionError, match="executors do not share the folder"),
@@ -199,7 +215,7 @@ def test_a_database_from_one_machine_goes_on_on_a_cluster(
         command = [sys.executable, "-m", "nilometer", "move-logs", str(plant), place]
         subprocess.run(command, env={**os.environ, **env}, check=True, timeout=LONG)
         (plant / "logs").rename(tmp_path / "old logs")
-        config.write_text(files + CONFIG.format(url=cluster) + _ENVIRONMENT)
+        config.write_text(files + configured(cluster) + _ENVIRONMENT)
         with server_at_work(plant, *arguments[:2], port=port, env=env) as server:
             server.sql("ALTER STREAM S SET (durability = 'disk', ship_every = '1 second')")
             server.sql("ALTER QUERY later SET (buckets = 3)")

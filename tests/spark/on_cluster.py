@@ -22,7 +22,7 @@ from nilometer.database.stored_parts import OpenParts, StoragePlace, StoredParts
 from nilometer.spark.session import start_in_background
 from nilometer.upkeep.places import is_database
 from tests.s3_server import S3_ENVIRONMENT, s3_server
-from tests.spark_cluster import spark_cluster
+from tests.spark_cluster import executor_settings, spark_cluster
 
 WORKERS: Final = int(os.environ.get("NILOMETER_CLUSTER", "0"))
 SECONDS_ON_CLUSTER: Final = 600.0
@@ -60,7 +60,7 @@ def session_on_cluster(config: Mapping[str, str]) -> Iterator[SparkSession]:
         session = start_in_background(
             name="tests",
             cores=None,
-            config={**_CONFIG, **config},
+            config={**_CONFIG, **executor_settings(), **config},
             said=lambda _: None,
             master=cluster.url,
         )()

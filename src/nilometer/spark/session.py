@@ -143,7 +143,7 @@ def _start_session(
         "spark.driver.memory": memory or _memory(),
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         "spark.local.dir": str(scratch),
-        "spark.driver.extraClassPath": _first_archives(),
+        "spark.driver.extraClassPath": first_archives(),
         "spark.driver.extraJavaOptions": (JAVA_OPTIONS if said is None else _terse(scratch))
         + archive_options(java),
         **(config or {}),
@@ -173,7 +173,7 @@ def _start_on_cluster(
         **_ON_CLUSTERS,
         "spark.sql.warehouse.dir": f"{scratch}/warehouse",
         **({} if cores is None else {"spark.cores.max": str(cores), _PARTITIONS: str(cores)}),
-        "spark.driver.extraClassPath": _first_archives(),
+        "spark.driver.extraClassPath": first_archives(),
         "spark.driver.extraJavaOptions": f"{java_options} {relative_to_here()}",
         **config,
     }
@@ -280,7 +280,7 @@ def _imported_meanwhile(modules: Sequence[str]) -> Iterator[None]:
         thread.join()
 
 
-def _first_archives() -> str:
+def first_archives() -> str:
     """The start of Java's class path, with all archives at paths that are the same in every run.
 
     Java loads nothing from an archive of classes that was made with other paths. All follow once
