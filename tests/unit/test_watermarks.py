@@ -83,7 +83,7 @@ MARKS = st.none() | st.integers(0, 30)
 @given(st.lists(st.tuples(MARKS, MARKS, MARKS)))
 def test_a_stated_watermark_is_the_largest_that_was_stated(steps) -> None:
     """Largest timestamps, lateness and silence do not matter then."""
-    marks = Watermarks([StreamClock(lateness=2, idle=1, told=True), StreamClock()])
+    marks = Watermarks([StreamClock(lateness=2, idle=1, stated=True), StreamClock()])
     stated_before: list[int] = []
     for now, (largest, stated, other) in enumerate(steps):
         marks.advance([largest, other], now, None, [stated, None])
@@ -92,7 +92,7 @@ def test_a_stated_watermark_is_the_largest_that_was_stated(steps) -> None:
 
 
 def test_stated_watermarks_need_no_clock() -> None:
-    assert not StreamClock(idle=5, told=True).needs_now
+    assert not StreamClock(idle=5, stated=True).needs_now
     assert StreamClock(idle=5).needs_now
 
 
